@@ -1,0 +1,109 @@
+"""Where a spec's field appears in the faces: its option on the command line and in the magic, and whether a form shows it first.
+
+`option` is put on a field once; `spec_options` walks a model and lists all of them, so that no face names a field by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+Repeat = Literal["", "list", "map", "secrets"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """How one field shows in the faces.
+
+    Attributes:
+        flag: The long option; ``--yes/--no`` for a switch.
+        metavar: What the option's value is called, or empty.
+        basic: Whether forms show it before the others.
+        repeat: ``list`` when it may be given several times, ``map`` when each is ``K=V``, ``secrets`` when each is ``NAME`` or ``NAME=REF``.
+    """
+
+    flag: str
+    metavar: str = ""
+    basic: bool = False
+    repeat: Repeat = ""
+
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
+        """Put the option into the field's JSON schema, under ``x-option``."""
+        schema: dict[str, Any] = handler(core_schema)
+        schema["x-option"] = {"flag": self.flag, "basic": self.basic, "repeat": self.repeat}
+        return schema
+
+
+def option(flag: str, *, metavar: str = "", basic: bool = False, repeat: Repeat = "") -> Option:
+    """Mark a field as an option of the command line and the magic (see `Option`)."""
+    return Option(flag, metavar, basic, repeat)
+
+
+@dataclass(frozen=True)
+class SpecOption:
+    """One option with the place of its field in the spec.
+
+    Attributes:
+        path: Names of the fields from the spec down, such as ``("resources", "nodes")``.
+        option: Its flag and form.
+        help: The field's description.
+        choices: The allowed words, or empty.
+        kind: Type of one value.
+        default: The field's default, or None.
+    """
+
+    path: tuple[str, ...]
+    option: Option
+    help: str
+    choices: tuple[str, ...]
+    kind: Literal["text", "int", "bool"]
+    default: Any
+
+
+def spec_options(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[SpecOption]:
+    """All options of a model and of the models in it, in the order of the fields."""
+    for name, field in model.model_fields.items():
+        mark = next((entry for entry in field.metadata if isinstance(entry, Option)), None)
+        if mark is not None:
+            yield _spec_option((*path, name), mark, field)
+            continue
+        for inner in _models_in(field.annotation):
+            yield from spec_options(inner, (*path, name))
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models_in(argument)
+
+
+def _spec_option(path: tuple[str, ...], mark: Option, field: FieldInfo) -> SpecOption:
+    choices = tuple(_choices(field.annotation))
+    return SpecOption(
+        path=path,
+        option=mark,
+        help=" ".join((field.description or "").split()),
+        choices=choices,
+        kind=_kind(field.annotation, bool(choices or mark.metavar)),
+        default=None if field.is_required() or field.default_factory else field.default,
+    )
+
+
+def _choices(annotation: Any) -> Iterator[str]:
+    for argument in get_args(annotation):
+        if isinstance(argument, str):
+            yield argument
+        else:
+            yield from _choices(argument)
+
+
+def _kind(annotation: Any, is_text: bool) -> Literal["text", "int", "bool"]:
+    kinds = {annotation, *get_args(annotation)}
+    if bool in kinds:
+        return "bool"
+    return "int" if int in kinds and not is_text else "text"

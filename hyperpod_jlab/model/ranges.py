@@ -1,0 +1,53 @@
+"""Lists of numbers as people write them: cells ``2-5,7`` and arrays ``0-9%4``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_PART = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_MAX_TASKS = 100_000
+
+
+def parse_ranges(text: str) -> tuple[int, ...]:
+    """The numbers in ``2-5,7``, in rising order and without repeats.
+
+    Raises:
+        ValueError: The text is no such list, or a range runs backwards.
+    """
+    numbers: set[int] = set()
+    for part in text.split(","):
+        match = _PART.fullmatch(part.strip())
+        if match is None:
+            raise ValueError(f"'{text[:60]}' is not a list such as 2-5,7")
+        first = int(match.group(1))
+        last = int(match.group(2) or first)
+        if last < first:
+            raise ValueError(f"the range {first}-{last} runs backwards; write {last}-{first}")
+        if last - first >= _MAX_TASKS:
+            raise ValueError(f"the range {first}-{last} is longer than {_MAX_TASKS}")
+        numbers.update(range(first, last + 1))
+    return tuple(sorted(numbers))
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """The indices of an array and how many of its children may run at once (None: no limit)."""
+
+    indices: tuple[int, ...]
+    throttle: int | None = None
+
+
+def parse_array(text: str) -> ArraySpec:
+    """Parse ``0-9``, ``1,3,5`` or ``0-9%4``.
+
+    Raises:
+        ValueError: The text is no such array, has too many indices, or a throttle of zero.
+    """
+    listed, percent, limit = text.partition("%")
+    if percent and not re.fullmatch(r"[1-9]\d{0,5}", limit):
+        raise ValueError(f"'{text[:60]}': after % comes how many may run at once, such as 0-9%4")
+    indices = parse_ranges(listed)
+    if len(indices) > _MAX_TASKS:
+        raise ValueError(f"an array has at most {_MAX_TASKS} children")
+    return ArraySpec(indices, int(limit) if percent else None)

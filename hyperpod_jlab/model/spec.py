@@ -1,0 +1,241 @@
+"""`JobSpec`: what to run and with which resources. It knows no orchestrator.
+
+From this one model come request validation, the OpenAPI document, the submit form, the options of the command line and of the magic,
+and the reference in the docs. A field's place in those faces stands in its JSON schema under ``x-option`` (see `hyperpod_jlab.model.options`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from hyperpod_jlab.model.options import option
+from hyperpod_jlab.model.quantities import Duration, Size
+from hyperpod_jlab.model.ranges import parse_array
+from hyperpod_jlab.model.run_id import RUN_ID
+from hyperpod_jlab.model.source import FilesSpec, Source
+
+SPEC_FORMAT = 1
+"""Format number of the specs that this version writes."""
+
+LauncherKind = Literal["torchrun", "python", "none"]
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._ -]{0,62}$"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+def _one_line(value: str) -> str:
+    if any(ord(character) < 32 or ord(character) == 127 for character in value):
+        raise ValueError("line breaks and control characters are not allowed here")
+    return value
+
+
+OneLine = Annotated[str, Field(min_length=1, max_length=4096), AfterValidator(_one_line)]
+
+
+class Accelerators(_Part):
+    """Accelerators on each node."""
+
+    kind: Literal["gpu", "neuron"] = "gpu"
+    """What they are: GPUs, or the NeuronCores of Trainium and Inferentia."""
+    type: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")] | None = None
+    """A model, such as h100, or a MIG profile, when the cluster has several."""
+    count: Annotated[int, Field(ge=0, le=1024)] = 1
+    """How many on each node."""
+
+
+class Resources(_Part):
+    """What the run needs on how many nodes."""
+
+    nodes: Annotated[int, Field(ge=1, le=10_000), option("--nodes", basic=True)] = 1
+    """Number of nodes."""
+    processes_per_node: Annotated[
+        int | None, Field(ge=1, le=1024), option("--processes-per-node", basic=True)
+    ] = None
+    """Processes (ranks) on each node; default: one for each accelerator, at least one."""
+    gpus_per_node: Annotated[int | None, Field(ge=0, le=1024), option("--gpus-per-node", basic=True)] = (
+        None
+    )
+    """GPUs on each node; the short form of accelerators."""
+    accelerators: Accelerators | None = None
+    """Accelerators on each node, with kind and type."""
+    cpus: Annotated[int | None, Field(ge=1, le=4096), option("--cpus")] = None
+    """CPUs on each node."""
+    memory: Annotated[Size | None, option("--memory", metavar="SIZE")] = None
+    """Memory on each node, such as 64G."""
+    instance_type: Annotated[OneLine | None, option("--instance-type")] = None
+    """Instance type to run on, such as ml.p5.48xlarge."""
+    instance_group: Annotated[OneLine | None, option("--instance-group")] = None
+    """HyperPod instance group to run on."""
+    efa: Annotated[int | None, Field(ge=0, le=64)] = None
+    """EFA interfaces for each node; default: what the instance type has when whole nodes are asked for."""
+
+    @model_validator(mode="after")
+    def _one_count(self) -> Resources:
+        if self.accelerators is not None and self.gpus_per_node is not None:
+            same = self.accelerators.kind == "gpu" and self.accelerators.count == self.gpus_per_node
+            if not same:
+                raise ValueError("gpus_per_node and accelerators say different things; give one")
+        return self
+
+    @property
+    def accelerator(self) -> Accelerators:
+        """The accelerators asked for on each node, whichever form was used; count 0 when none."""
+        if self.accelerators is not None:
+            return self.accelerators
+        return Accelerators(count=self.gpus_per_node or 0)
+
+    @property
+    def processes(self) -> int:
+        """Processes on each node, the default resolved."""
+        return self.processes_per_node or max(1, self.accelerator.count)
+
+
+def _check_variables(variables: dict[str, str]) -> dict[str, str]:
+    for name, value in variables.items():
+        if not _VARIABLE.fullmatch(name):
+            raise ValueError(f"'{name[:60]}' is not an environment variable's name")
+        if "\0" in value:
+            raise ValueError(f"the value of {name} holds a NUL byte")
+        if name.startswith("HYPERPOD_"):
+            raise ValueError(f"{name}: names that start with HYPERPOD_ are ours")
+    return variables
+
+
+def _check_secrets(references: dict[str, str]) -> dict[str, str]:
+    return _check_variables(references)
+
+
+class Environment(_Part):
+    """Where the code runs: an interpreter on the node, or an image, and its variables."""
+
+    python: Annotated[OneLine | None, option("--python", metavar="PATH", basic=True)] = None
+    """Path of the Python interpreter on the far side; default: the cluster's."""
+    image: Annotated[OneLine | None, option("--image", metavar="REF")] = None
+    """Container image, where the cluster runs containers."""
+    variables: Annotated[
+        dict[str, str], AfterValidator(_check_variables), option("--env", metavar="K=V", repeat="map")
+    ] = Field(default_factory=dict)
+    """Environment variables. Nothing of the submitter's own environment is inherited."""
+    secrets: Annotated[
+        dict[str, str],
+        AfterValidator(_check_secrets),
+        option("--secret", metavar="NAME[=REF]", repeat="secrets"),
+    ] = Field(default_factory=dict)
+    """Secrets by the variable's name; the value is a reference that is resolved on the far side, or empty: then the value travels
+    as a file that the launcher deletes once read."""
+    setup: Annotated[str | None, Field(max_length=65536), option("--setup", metavar="LINES")] = None
+    """Shell lines to run on each node before the ranks, such as module load."""
+
+
+class SlurmOptions(_Part):
+    """What only a Slurm cluster understands."""
+
+    flags: dict[str, str | int | bool] = Field(default_factory=dict)
+    """Further sbatch options by long name, such as {"exclusive": true}."""
+
+
+class KubernetesOptions(_Part):
+    """What only a Kubernetes cluster understands."""
+
+    kind: Literal["PyTorchJob", "HyperPodPyTorchJob", "TrainJob", "Job"] | None = None
+    """Kind of object; default: the best that the cluster offers."""
+    namespace: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")] | None = None
+    """Namespace; default: the cluster's configured one."""
+    patch: dict[str, Any] = Field(default_factory=dict)
+    """A JSON merge patch on the manifest (RFC 7396)."""
+
+
+def _check_run_ids(ids: list[str]) -> list[str]:
+    for run_id in ids:
+        if not RUN_ID.fullmatch(run_id):
+            raise ValueError(f"'{run_id[:60]}' is not a run id")
+    return ids
+
+
+def _check_array(text: str) -> str:
+    parse_array(text)
+    return text
+
+
+class JobSpec(_Part):
+    """One run: its code, resources, launcher and environment."""
+
+    format: Literal[1] = 1
+    """Format of this document."""
+    name: Annotated[str | None, Field(pattern=_NAME), option("--name", basic=True)] = None
+    """Name for people; default: taken from the source."""
+    source: Source
+    """What to run."""
+    args: Annotated[list[str], Field(max_length=10_000)] = Field(default_factory=list)
+    """Arguments of the script, notebook or command."""
+    files: FilesSpec = Field(default_factory=FilesSpec)
+    """Which project files go along."""
+    resources: Resources = Field(default_factory=Resources)
+    """Nodes, processes, accelerators, memory."""
+    launcher: Annotated[LauncherKind | None, option("--launcher", basic=True)] = None
+    """How the processes start. Default: none for a command, torchrun for more than one process, else python."""
+    environment: Environment = Field(default_factory=Environment)
+    """Interpreter or image, variables, secrets, setup lines."""
+    queue: Annotated[OneLine | None, option("--queue", basic=True)] = None
+    """Queue to wait in."""
+    account: Annotated[OneLine | None, option("--account")] = None
+    """Account to charge."""
+    qos: Annotated[OneLine | None, option("--qos")] = None
+    """Quality of service, where the cluster has it."""
+    priority: Annotated[OneLine | None, option("--priority")] = None
+    """Priority class, where the cluster has it."""
+    time_limit: Annotated[Duration | None, option("--time-limit", metavar="TIME", basic=True)] = None
+    """Longest run time, such as 2h; the run is ended after it."""
+    max_restarts: Annotated[int, Field(ge=0, le=100), option("--max-restarts")] = 0
+    """How many further attempts a failed run gets."""
+    auto_resume: Annotated[bool | None, option("--auto-resume/--no-auto-resume")] = None
+    """HyperPod's auto-resume on node failure, where the cluster has it."""
+    stop_grace: Annotated[Duration, option("--stop-grace", metavar="TIME")] = 10
+    """Seconds between SIGTERM and SIGKILL when a run is ended."""
+    forward_signals: Literal["caught", "always", "never"] = "caught"
+    """Whether a rank gets the warning signal before the time limit: only if it catches it, always, or never."""
+    after: Annotated[
+        list[str], AfterValidator(_check_run_ids), option("--after", metavar="RUN", repeat="list")
+    ] = Field(default_factory=list)
+    """Runs that must have succeeded before this one starts."""
+    array: Annotated[str | None, AfterValidator(_check_array), option("--array", metavar="0-9%4")] = None
+    """Indices of an array of child runs, with how many may run at once after %."""
+    slurm: SlurmOptions = Field(default_factory=SlurmOptions)
+    """Slurm's own options."""
+    kubernetes: KubernetesOptions = Field(default_factory=KubernetesOptions)
+    """Kubernetes' own options."""
+
+    @property
+    def resolved_launcher(self) -> LauncherKind:
+        """The launcher, the default resolved (design: none for a command, torchrun for several processes, else python)."""
+        if self.launcher is not None:
+            return self.launcher
+        if self.source.kind == "command":
+            return "none"
+        return "torchrun" if self.world_size > 1 else "python"
+
+    @property
+    def world_size(self) -> int:
+        """Processes of the whole run."""
+        return self.resources.nodes * self.resources.processes
+
+
+__all__ = [
+    "SPEC_FORMAT",
+    "Accelerators",
+    "Environment",
+    "FilesSpec",
+    "JobSpec",
+    "KubernetesOptions",
+    "LauncherKind",
+    "Resources",
+    "SlurmOptions",
+    "Source",
+]
