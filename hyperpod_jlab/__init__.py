@@ -1,0 +1,32 @@
+"""Write code in a notebook, run it on a SageMaker HyperPod cluster, read it back where you wrote it.
+
+This module stays light: it is imported by every kernel, by every ``hpj`` call and by the Jupyter
+server at start-up, so whatever costs time is imported inside the function that needs it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """Read the version from the installed metadata when somebody asks for it (PEP 562)."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("hyperpod_jlab")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _jupyter_labextension_paths() -> list[dict[str, str]]:
+    """Tell JupyterLab where the prebuilt front end lies (used by development installs)."""
+    return [{"src": "labextension", "dest": "hyperpod_jlab"}]
+
+
+def _jupyter_server_extension_points() -> list[dict[str, Any]]:
+    """Tell Jupyter Server which application to load."""
+    from hyperpod_jlab.server.app import HyperPodApp
+
+    return [{"module": "hyperpod_jlab.server.app", "app": HyperPodApp}]
