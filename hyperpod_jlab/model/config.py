@@ -1,0 +1,119 @@
+"""The configuration as data: the storage partition as this machine sees it, and the clusters."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+ClusterName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
+
+LOCAL = "local"
+"""Name of the cluster that always exists."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class StorageConfig(_Part):
+    """The storage partition as this machine sees it."""
+
+    path: str | None = None
+    """Its root; default: Studio's mount where there is one, else a folder in the user's data directory."""
+    shared: bool = False
+    """Whether other users of the partition may read runs and add their own."""
+
+
+class PodStorage(_Part):
+    """The storage partition as pods see it."""
+
+    claim: str
+    """Persistent volume claim."""
+    mount: str = "/data"
+    """Where it is mounted in a pod."""
+    sub_path: str = ""
+    """Folder in the volume that is mounted."""
+
+
+class LocalCluster(_Part):
+    """The embedded cluster: processes on this machine."""
+
+    orchestrator: Literal["local"] = "local"
+    slots: Annotated[int, Field(ge=1, le=1024)] | None = None
+    """Runs at a time; default: one for every two CPUs, at least one."""
+    python: str | None = None
+    """Interpreter of its runs; default: the one that hyperpod_jlab is installed for."""
+
+
+class SlurmCluster(_Part):
+    """A Slurm cluster."""
+
+    orchestrator: Literal["slurm"]
+    hyperpod: str | None = None
+    """The HyperPod cluster behind it."""
+    transport: Literal["here", "ssh"] = "here"
+    """Whether Slurm's commands run on this machine or on a login node."""
+    login_nodes: list[str] = []
+    """Login nodes for ssh, tried in this order."""
+    storage: str | None = None
+    """The partition as the nodes see it; default: the same path as here."""
+    python: str | None = None
+    """Interpreter on the nodes; default: the node's python3."""
+    user: str | None = None
+    """User whom runs run as there, when not this one."""
+
+
+class KubernetesCluster(_Part):
+    """A Kubernetes cluster."""
+
+    orchestrator: Literal["kubernetes"]
+    hyperpod: str | None = None
+    """The HyperPod cluster behind it."""
+    context: str | None = None
+    """Context of the kubeconfig; default: the current one."""
+    eks: str | None = None
+    """Name of an EKS cluster, instead of a context."""
+    namespace: str | None = None
+    """Namespace of the runs."""
+    image: str | None = None
+    """Container image of the runs."""
+    storage: PodStorage | None = None
+    """The partition as pods see it; default: none, then code travels in the job and logs come from the pods."""
+    python: str | None = None
+    """Interpreter in the image; default: python3."""
+
+    @model_validator(mode="after")
+    def _one_way_in(self) -> KubernetesCluster:
+        if self.context is not None and self.eks is not None:
+            raise ValueError("give a context or an EKS cluster's name, not both")
+        return self
+
+
+ClusterConfig = Annotated[
+    LocalCluster | SlurmCluster | KubernetesCluster, Field(discriminator="orchestrator")
+]
+
+
+class Settings(_Part):
+    """The whole configuration."""
+
+    default_cluster: ClusterName = LOCAL
+    """Cluster for runs that name none."""
+    storage: StorageConfig = StorageConfig()
+    """The storage partition."""
+    clusters: dict[ClusterName, ClusterConfig] = {}
+    """Clusters by name; ``local`` always exists."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _local_always(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        clusters = data.get("clusters", {})
+        if not isinstance(clusters, dict):
+            return data
+        local = clusters.get(LOCAL, {})
+        if isinstance(local, dict):
+            local = {"orchestrator": "local"} | local
+        return {**data, "clusters": {LOCAL: local, **{k: v for k, v in clusters.items() if k != LOCAL}}}

@@ -1,0 +1,155 @@
+"""A run as every face shows it (the contract of ``--json`` and of REST)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+State = Literal["submitting", "waiting", "running", "succeeded", "failed", "cancelled", "unknown"]
+
+STATES: tuple[State, ...] = (
+    "submitting",
+    "waiting",
+    "running",
+    "succeeded",
+    "failed",
+    "cancelled",
+    "unknown",
+)
+
+ENDED: frozenset[State] = frozenset({"succeeded", "failed", "cancelled"})
+"""The states after which nothing happens by itself."""
+
+
+def iso_time(moment: float | None) -> str | None:
+    """Unix seconds as ISO 8601 UTC with milliseconds, or None."""
+    if moment is None:
+        return None
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@dataclass(frozen=True)
+class FirstError:
+    """The error of the rank that failed first: where to look."""
+
+    rank: int
+    type: str
+    message: str
+    time: float
+    cell: int | None = None
+    line: int | None = None
+    traceback: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "rank": self.rank,
+            "type": self.type,
+            "message": self.message,
+            "time": iso_time(self.time),
+            "cell": self.cell,
+            "line": self.line,
+            "traceback": self.traceback,
+        }
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One execution of a run. Times are Unix seconds."""
+
+    number: int
+    state: State
+    reason: str | None = None
+    reason_code: str | None = None
+    exit_code: int | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+    nodes: tuple[str, ...] = ()
+    first_error: FirstError | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "number": self.number,
+            "state": self.state,
+            "reason": self.reason,
+            "exit_code": self.exit_code,
+            "started_at": iso_time(self.started_at),
+            "ended_at": iso_time(self.ended_at),
+            "nodes": list(self.nodes),
+            "first_error": self.first_error.to_dict() if self.first_error else None,
+        }
+
+
+@dataclass(frozen=True)
+class Status:
+    """What the records say of a run: the outcome of `hyperpod_jlab.model.state.derive`."""
+
+    state: State
+    reason: str | None = None
+    reason_code: str | None = None
+    exit_code: int | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+    attempts: tuple[Attempt, ...] = ()
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing happens by itself any more."""
+        return self.state in ENDED
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run, or one child of an array (`parent` is then the array's id). `bundle` is its folder on this machine."""
+
+    run_id: str
+    name: str
+    cluster: str
+    orchestrator: str
+    user: str
+    queue: str | None
+    status: Status
+    submitted_at: float
+    scheduler_id: str | None
+    parent: str | None
+    bundle: str
+    notebook: str | None = None
+    nodes: int = 1
+    children: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def state(self) -> State:
+        """The run's state."""
+        return self.status.state
+
+    def with_status(self, status: Status) -> Run:
+        """The same run with another status."""
+        return replace(self, status=status)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON, as docs/reference says."""
+        status = self.status
+        data: dict[str, Any] = {
+            "run_id": self.run_id,
+            "name": self.name,
+            "cluster": self.cluster,
+            "orchestrator": self.orchestrator,
+            "user": self.user,
+            "queue": self.queue,
+            "state": status.state,
+            "reason": status.reason,
+            "reason_code": status.reason_code,
+            "exit_code": status.exit_code,
+            "submitted_at": iso_time(self.submitted_at),
+            "started_at": iso_time(status.started_at),
+            "ended_at": iso_time(status.ended_at),
+            "scheduler_id": self.scheduler_id,
+            "parent": self.parent,
+            "bundle": self.bundle,
+            "attempts": [attempt.to_dict() for attempt in status.attempts],
+        }
+        if self.children:
+            data["children"] = dict(self.children)
+        return data

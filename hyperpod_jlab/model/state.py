@@ -1,0 +1,286 @@
+"""A run's state as a pure function of its records.
+
+The launcher's records, the newest word of the scheduler and the journal of user actions go in; the state comes out. Precedence for the end of an
+attempt: the user's cancel, the scheduler's verdict, the ranks' exit codes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from hyperpod_jlab.model.records import (
+    Action,
+    AttemptRecords,
+    NodeRecord,
+    Observation,
+    RunRecords,
+)
+from hyperpod_jlab.model.run import ENDED, Attempt, FirstError, State, Status
+
+Submitter = Literal["alive", "dead", "unknown"]
+
+SUBMIT_PATIENCE = 120.0
+"""Seconds after which a submit on another machine that left no trace counts as interrupted."""
+
+_VERDICTS: dict[str, tuple[State, str, str]] = {
+    "TIMEOUT": ("failed", "timeout", "it reached its time limit"),
+    "OOM": ("failed", "out_of_memory", "it ran out of memory"),
+    "NODE_FAIL": ("failed", "node_fail", "a node failed"),
+    "PREEMPTED": ("failed", "preempted", "it was preempted"),
+    "LOST": ("failed", "lost", "its processes are gone and left no word"),
+    "CANCELLED": ("cancelled", "cancelled", "it was cancelled"),
+    "REQUEUED": ("failed", "requeued", "it was requeued"),
+    "DEPENDENCY": ("failed", "dependency", "a run that it waits for did not succeed"),
+    "REFUSED": ("failed", "refused", "the scheduler refused it"),
+    "FAILED": ("failed", "failed", "the scheduler says that it failed"),
+}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What a state depends on beyond the records: the time (Unix seconds), and whether the process that submits still lives."""
+
+    now: float
+    submitter: Submitter = "unknown"
+
+
+def derive(records: RunRecords, moment: Moment) -> Status:
+    """The run's state at this moment."""
+    observation = max(records.observations, key=lambda seen: seen.time, default=None)
+    cancel = _last(records.actions, "cancel")
+    attempts = tuple(
+        _attempt(records, attempt, observation, cancel, last=attempt is records.attempts[-1])
+        for attempt in records.attempts
+    )
+    if attempts:
+        status = _after_attempts(records, attempts, observation, cancel)
+    else:
+        status = _before_attempts(records, observation, cancel, moment)
+    if records.damage and not status.ended:
+        listed = ", ".join(records.damage[:3])
+        return replace(
+            status, state="unknown", reason=f"records cannot be read: {listed}", reason_code="damaged"
+        )
+    return status
+
+
+def _last(actions: tuple[Action, ...], kind: str) -> Action | None:
+    return next((action for action in reversed(actions) if action.action == kind), None)
+
+
+def _before_attempts(
+    records: RunRecords, observation: Observation | None, cancel: Action | None, moment: Moment
+) -> Status:
+    if observation is not None and observation.state == "ended":
+        state, code, words = _VERDICTS.get(observation.verdict or "", _VERDICTS["LOST"])
+        if cancel is not None:
+            state, code, words = _VERDICTS["CANCELLED"]
+        # A word of the scheduler's own, such as why it refused the run, is better than ours.
+        reason = observation.reason or words
+        return Status(
+            state,
+            reason=None if state == "cancelled" else reason,
+            reason_code=None if state == "cancelled" else observation.reason_code or code,
+            exit_code=observation.exit_code,
+            ended_at=observation.time,
+        )
+    if observation is not None and observation.state == "running":
+        return Status("running", reason=observation.reason or "starting", reason_code="starting")
+    if observation is not None or records.submission is not None:
+        reason = observation.reason if observation else None
+        code = observation.reason_code if observation else None
+        if cancel is not None:
+            return Status("waiting", reason="being cancelled", reason_code="cancelling")
+        return Status("waiting", reason=reason, reason_code=code)
+    return _not_yet_taken(records, cancel, moment)
+
+
+def _not_yet_taken(records: RunRecords, cancel: Action | None, moment: Moment) -> Status:
+    asked = max((intent.time for intent in records.intents), default=records.head.created_at)
+    interrupted = moment.submitter == "dead" or (
+        moment.submitter == "unknown" and moment.now - asked > SUBMIT_PATIENCE
+    )
+    if not interrupted:
+        return Status("submitting")
+    if cancel is not None:
+        return Status("cancelled", ended_at=cancel.time)
+    return Status(
+        "failed",
+        reason="the submit was interrupted; submit it again with the same run id",
+        reason_code="submit_interrupted",
+        ended_at=asked,
+    )
+
+
+def _after_attempts(
+    records: RunRecords,
+    attempts: tuple[Attempt, ...],
+    observation: Observation | None,
+    cancel: Action | None,
+) -> Status:
+    last = attempts[-1]
+    started = attempts[0].started_at
+    if last.state not in ENDED:
+        return Status(
+            last.state,
+            reason=last.reason,
+            reason_code=last.reason_code,
+            started_at=started,
+            attempts=attempts,
+        )
+    ended = last.ended_at or 0.0
+    if observation is not None and observation.state == "waiting" and observation.time >= ended:
+        return Status(
+            "waiting",
+            reason="being cancelled" if cancel else observation.reason or "waits for its next attempt",
+            reason_code="cancelling" if cancel else observation.reason_code or "recovering",
+            started_at=started,
+            attempts=attempts,
+        )
+    state, reason, code = last.state, last.reason, last.reason_code
+    # Cancelled while it waited for its next attempt: the attempt failed, the run was cancelled.
+    if (
+        cancel is not None
+        and observation is not None
+        and observation.verdict == "CANCELLED"
+        and state != "succeeded"
+    ):
+        state, reason, code = "cancelled", None, None
+    return Status(
+        state,
+        reason=reason,
+        reason_code=code,
+        exit_code=last.exit_code,
+        started_at=started,
+        ended_at=last.ended_at,
+        attempts=attempts,
+    )
+
+
+def _attempt(
+    records: RunRecords,
+    attempt: AttemptRecords,
+    observation: Observation | None,
+    cancel: Action | None,
+    *,
+    last: bool,
+) -> Attempt:
+    started = min((node.started_at for node in attempt.nodes), default=None)
+    if started is None and attempt.claim is not None:
+        started = attempt.claim.time
+    base = Attempt(
+        number=attempt.number,
+        state="running",
+        started_at=started,
+        nodes=tuple(node.node for node in attempt.nodes),
+        first_error=_first_error(attempt),
+    )
+    word = _word_on(attempt.number, observation, last=last)
+    complete = len(attempt.nodes) >= records.nodes and all(
+        node.ended_at is not None for node in attempt.nodes
+    )
+    if complete or word is not None or not last:
+        return _ended(base, attempt, word, cancel, complete=complete)
+    if cancel is not None:
+        return replace(base, reason="being cancelled", reason_code="cancelling")
+    if any(node.exit_code for node in attempt.nodes if node.ended_at is not None):
+        return replace(base, reason="a node failed; the others are being ended", reason_code="ending")
+    return base
+
+
+def _word_on(number: int, observation: Observation | None, *, last: bool) -> Observation | None:
+    """The scheduler's word that this attempt ended, if that is what it said last."""
+    if observation is None:
+        return None
+    if observation.attempt is not None and observation.attempt != number:
+        return None
+    if observation.state == "ended" and (last or observation.attempt == number):
+        return observation
+    # Waiting again: whatever it says of this attempt is why the next one comes.
+    if observation.state == "waiting" and observation.attempt == number:
+        return observation
+    return None
+
+
+def _ended(
+    base: Attempt,
+    attempt: AttemptRecords,
+    word: Observation | None,
+    cancel: Action | None,
+    *,
+    complete: bool,
+) -> Attempt:
+    ends = [node.ended_at for node in attempt.nodes if node.ended_at is not None]
+    ended_at = max(ends) if ends else (word.time if word else base.started_at)
+    clean = complete and all(node.exit_code == 0 for node in attempt.nodes)
+    exit_code = 0 if clean else _exit_code(attempt.nodes)
+    if exit_code is None and word is not None:
+        exit_code = word.exit_code
+    base = replace(base, ended_at=ended_at, exit_code=exit_code)
+    if clean:
+        return replace(base, state="succeeded")
+    if cancel is not None and cancel.time <= (ended_at or cancel.time) and _stopped(attempt, complete):
+        return replace(base, state="cancelled")
+    if word is not None and word.verdict in _VERDICTS:
+        state, code, words = _VERDICTS[word.verdict]
+        # LOST only says that there is no better word; an exit code is one.
+        if word.verdict not in {"LOST", "FAILED"} or not complete:
+            reason = word.reason or words
+            return replace(base, state=state, reason=reason, reason_code=word.reason_code or code)
+    return replace(base, state="failed", **_why(base, attempt))
+
+
+def _stopped(attempt: AttemptRecords, complete: bool) -> bool:
+    return not complete or any(node.stopped_by not in {None, "peer"} for node in attempt.nodes)
+
+
+def _exit_code(nodes: tuple[NodeRecord, ...]) -> int | None:
+    """The exit code of the rank that failed first, else of the first node that failed on its own."""
+    ranks = [
+        (rank.ended_at or node.ended_at or 0.0, 128 + rank.signal if rank.signal else rank.exit_code)
+        for node in nodes
+        if node.stopped_by is None
+        for rank in node.ranks
+        if rank.exit_code or rank.signal
+    ]
+    if ranks:
+        return min(ranks)[1]
+    failed = [node for node in nodes if node.exit_code]
+    failed.sort(key=lambda node: (node.stopped_by is not None, node.ended_at or 0.0))
+    return failed[0].exit_code if failed else None
+
+
+def _first_error(attempt: AttemptRecords) -> FirstError | None:
+    if not attempt.errors:
+        return None
+    first = min(attempt.errors, key=lambda error: error.time)
+    return FirstError(
+        rank=first.rank,
+        type=first.type,
+        message=first.message,
+        time=first.time,
+        cell=first.cell,
+        line=first.line,
+        traceback=first.traceback,
+    )
+
+
+def _why(base: Attempt, attempt: AttemptRecords) -> dict[str, str]:
+    error = base.first_error
+    if error is not None:
+        place = f" in cell {error.cell}" if error.cell is not None else ""
+        place += f" line {error.line}" if error.cell is not None and error.line is not None else ""
+        text = f"rank {error.rank} raised {error.type}{place}: {error.message}"
+        return {"reason": text.strip().rstrip(":")[:500], "reason_code": "exception"}
+    for node in attempt.nodes:
+        if node.error:
+            return {
+                "reason": str(node.error.get("message", "the launcher failed")),
+                "reason_code": str(node.error.get("code", "launcher")),
+            }
+    if base.exit_code is not None and base.exit_code > 128:
+        return {"reason": f"ended by signal {base.exit_code - 128}", "reason_code": "signal"}
+    if base.exit_code is None:
+        return {"reason": "its processes are gone and left no word", "reason_code": "lost"}
+    return {"reason": f"exit code {base.exit_code}", "reason_code": "exit_code"}

@@ -1,0 +1,92 @@
+"""Writing small files so that no reader ever sees half of one.
+
+The partition may lack file locks (Lustre without flock, NFS), so only link and rename decide who wins.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.model.errors import StorageError
+
+_REASONS = {
+    errno.ENOSPC: ("storage_full", "the storage partition is full", "free some space: hpj clean"),
+    errno.EDQUOT: ("storage_full", "your quota on the storage partition is used up", "hpj clean"),
+    errno.EROFS: ("storage_read_only", "the storage partition is read-only", "hpj storage"),
+    errno.EACCES: ("storage_denied", "no right to write on the storage partition", "hpj storage"),
+    errno.EPERM: ("storage_denied", "no right to write on the storage partition", "hpj storage"),
+}
+
+
+@contextlib.contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turn the operating system's errors on the partition into ours.
+
+    Raises:
+        StorageError: For any `OSError`, with the path and the system's words in the detail.
+    """
+    try:
+        yield
+    except OSError as error:
+        code, message, hint = _REASONS.get(
+            error.errno or 0, ("storage", f"the storage partition failed: {error.strerror}", "hpj storage")
+        )
+        raise StorageError(
+            message,
+            code=code,
+            hint=f"try: {hint}" if hint.startswith("hpj") else hint,
+            detail={"path": str(error.filename or path), "os_error": error.strerror},
+        ) from error
+
+
+def _temporary_beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+
+
+def _write_temporary(path: Path, data: bytes, mode: int) -> Path:
+    temporary = _temporary_beside(path)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
+        raise
+    return temporary
+
+
+def replace(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Write `data` to `path`, over whatever is there."""
+    temporary = _write_temporary(path, data, mode)
+    try:
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
+        raise
+
+
+def create(path: Path, data: bytes, *, mode: int = 0o600) -> bool:
+    """Write `data` to `path` only if nothing is there; tells whether this call did it."""
+    temporary = _write_temporary(path, data, mode)
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            temporary.unlink()
+    return True
+
+
+def to_json(value: Any) -> bytes:
+    """JSON as this project writes it: one line, UTF-8, a line break at the end."""
+    return json.dumps(value, ensure_ascii=False, separators=(", ", ": ")).encode() + b"\n"

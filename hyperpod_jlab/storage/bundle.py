@@ -1,0 +1,128 @@
+"""Making a bundle: everything in a staging folder first, then one rename."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+
+from hyperpod_jlab.model.errors import InternalError
+from hyperpod_jlab.storage.atomic import storage_errors
+from hyperpod_jlab.storage.content import ContentStore
+from hyperpod_jlab.storage.partition import Partition
+
+STAGING = ".staging-"
+"""How the name of a staging folder starts; listings pass over names with a leading dot."""
+
+
+@dataclass
+class Tally:
+    """What making a bundle took: number of files, and bytes copied (files that the content store had cost none)."""
+
+    files: int = 0
+    copied: int = 0
+
+
+@dataclass
+class BundleWriter:
+    """A bundle in the making, used as a context manager: what was not committed is removed.
+
+    Raises (all methods):
+        StorageError: The partition is full, read-only or not to be trusted.
+    """
+
+    partition: Partition
+    run_id: str
+    tally: Tally = field(default_factory=Tally)
+
+    def __enter__(self) -> BundleWriter:
+        self.partition.prepare()
+        self.final = self.partition.bundle(self.run_id)
+        self.partition.make_folder(self.final.parent, common=True)
+        name = f"{STAGING}{self.run_id}-{secrets.token_hex(4)}"
+        self.folder = self.final.parent / name
+        self._store = ContentStore(self.partition)
+        self._made: set[Path] = set()
+        self._make(self.folder)
+        for part in ("code", "work", "logs", "status", "status/observations", "status/actions"):
+            self._make(self.folder / part)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # After a commit the folder is gone under this name, and nothing is left to do.
+        with contextlib.suppress(OSError):
+            shutil.rmtree(self.folder)
+
+    def add_bytes(self, path: str, data: bytes, *, executable: bool = False) -> None:
+        """Add a file of captured code, through the content store."""
+        target = self._target(path)
+        with storage_errors(target):
+            stored = self._store.put_bytes(data, target, executable=executable)
+        self._count(stored.copied)
+
+    def add_file(self, path: str, source: Path, *, executable: bool = False) -> None:
+        """Add a project file, through the content store."""
+        target = self._target(path)
+        with storage_errors(target):
+            stored = self._store.put_file(source, target, executable=executable)
+        self._count(stored.copied)
+
+    def write(self, path: str, data: bytes, *, mode: int | None = None) -> None:
+        """Write a file that is this run's own, such as its spec."""
+        target = self._target(path)
+        with storage_errors(target):
+            target.write_bytes(data)
+            target.chmod(self.partition.file_mode if mode is None else mode)
+        self._count(len(data))
+
+    def write_secrets(self, values: Mapping[str, str]) -> None:
+        """Write secrets as files that only this user may read."""
+        for name, value in values.items():
+            target = self._target(f"secrets/{name}")
+            with storage_errors(target):
+                target.parent.chmod(0o700)
+                target.touch(mode=0o600)
+                target.write_bytes(value.encode())
+
+    def commit(self) -> bool:
+        """Rename the bundle into place; tells whether this call did it (False: the run id is taken)."""
+        with storage_errors(self.final):
+            try:
+                os.rename(self.folder, self.final)  # noqa: PTH104 - Path.rename hides nothing here, but says "replace"
+            except OSError as error:
+                if error.errno in {errno.ENOTEMPTY, errno.EEXIST}:
+                    return False
+                raise
+        return True
+
+    def _target(self, path: str) -> Path:
+        parts = PurePosixPath(path)
+        if parts.is_absolute() or not parts.parts or ".." in parts.parts:
+            raise InternalError(f"a bundle has no file {path!r}")
+        target = self.folder.joinpath(*parts.parts)
+        for parent in reversed(target.relative_to(self.folder).parents[:-1]):
+            self._make(self.folder / parent)
+        return target
+
+    def _make(self, folder: Path) -> None:
+        if folder in self._made:
+            return
+        with storage_errors(folder):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            folder.chmod(self.partition.folder_mode)
+        self._made.add(folder)
+
+    def _count(self, copied: int) -> None:
+        self.tally.files += 1
+        self.tally.copied += copied

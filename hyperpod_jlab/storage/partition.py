@@ -1,0 +1,112 @@
+"""The storage partition as this machine sees it, and where everything of ours lies on it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from hyperpod_jlab.model.errors import StorageError
+from hyperpod_jlab.model.run_id import shard_of, split_run_id
+from hyperpod_jlab.storage.atomic import storage_errors
+
+FOLDER = ".hyperpod"
+"""Our folder on the partition."""
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A storage partition.
+
+    Attributes:
+        root: The partition's root on this machine.
+        shared: Whether other users of the partition may read bundles and add their own.
+    """
+
+    root: Path
+    shared: bool = False
+
+    @property
+    def folder(self) -> Path:
+        """Our folder on the partition."""
+        return self.root / FOLDER
+
+    @property
+    def runs(self) -> Path:
+        """The folder of all shards."""
+        return self.folder / "runs"
+
+    @property
+    def content(self) -> Path:
+        """The content store."""
+        return self.folder / "code"
+
+    @property
+    def folder_mode(self) -> int:
+        """Mode of a folder that belongs to one user."""
+        return 0o755 if self.shared else 0o700
+
+    @property
+    def file_mode(self) -> int:
+        """Mode of a file that belongs to one user."""
+        return 0o644 if self.shared else 0o600
+
+    def bundle(self, run_id: str) -> Path:
+        """The bundle of a run, or of the array that a child belongs to.
+
+        Raises:
+            InvalidInputError: It is no run id.
+        """
+        parent, _ = split_run_id(run_id)
+        return self.runs / shard_of(parent) / parent
+
+    def records(self, run_id: str) -> Path:
+        """The folder with a run's records: its bundle, or the child's folder in the array's bundle."""
+        _, index = split_run_id(run_id)
+        bundle = self.bundle(run_id)
+        return bundle if index is None else bundle / "tasks" / str(index)
+
+    def prepare(self) -> None:
+        """Make our folders, and refuse ones that somebody else could have laid.
+
+        Raises:
+            StorageError: The partition is missing or not writable, or ``.hyperpod`` is a symlink or has another owner.
+        """
+        with storage_errors(self.root):
+            if not self.root.is_dir():
+                self.root.mkdir(parents=True, mode=0o700)
+        for folder in (self.folder, self.runs, self.content):
+            self.make_folder(folder, common=True)
+
+    def make_folder(self, folder: Path, *, common: bool = False) -> None:
+        """Make a folder of ours if it is not there; `common` ones are open to all users of a shared partition."""
+        mode = 0o1777 if self.shared and common else self.folder_mode
+        with storage_errors(folder):
+            try:
+                folder.mkdir(mode=0o700)
+            except FileExistsError:
+                self.check_owner(folder)
+                return
+            folder.chmod(mode)
+
+    def check_owner(self, folder: Path) -> None:
+        """Refuse a folder that is a symlink, no folder, or somebody else's on a private partition.
+
+        Raises:
+            StorageError: With code ``untrusted_folder``.
+        """
+        with storage_errors(folder):
+            found = folder.lstat()
+        if stat.S_ISLNK(found.st_mode) or not stat.S_ISDIR(found.st_mode):
+            problem = "is a symbolic link" if stat.S_ISLNK(found.st_mode) else "is no folder"
+        elif not self.shared and found.st_uid != os.getuid():
+            problem = f"belongs to another user (uid {found.st_uid})"
+        else:
+            return
+        raise StorageError(
+            f"{folder} {problem}",
+            code="untrusted_folder",
+            hint="remove it, or set shared = true under [storage] when the partition is shared on purpose",
+            detail={"path": str(folder)},
+        )

@@ -1,0 +1,251 @@
+"""Reading a run's records, and adding the few that faces and engines write."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
+from hyperpod_jlab.model.records import (
+    Action,
+    ActionKind,
+    AttemptClaim,
+    AttemptRecords,
+    Claim,
+    Head,
+    NodeRecord,
+    Observation,
+    ProcessRecord,
+    RankError,
+    RunRecords,
+    Submission,
+)
+from hyperpod_jlab.model.run_id import split_run_id
+from hyperpod_jlab.model.spec import SPEC_FORMAT, JobSpec
+from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage.atomic import storage_errors
+from hyperpod_jlab.storage.partition import Partition
+
+Record = TypeVar("Record", bound=BaseModel)
+
+BUNDLE_FORMAT = 1
+
+
+class DamagedBundleError(HyperpodError):
+    """A bundle that cannot be read: a file is missing or broken, or a newer version wrote it."""
+
+    default_code = "damaged"
+    exit_code = 2
+    status = 422
+
+
+class BundleReader:
+    """The bundle of one run (or of the array that a child belongs to), for reading and for adding records."""
+
+    def __init__(self, partition: Partition, run_id: str) -> None:
+        self.partition = partition
+        self.run_id = run_id
+        self.folder = partition.bundle(run_id)
+        self.records = partition.records(run_id)
+        self.index = split_run_id(run_id)[1]
+
+    def head(self) -> Head:
+        """The bundle's head.
+
+        Raises:
+            NotFoundError: There is no such run.
+            DamagedBundleError: The head cannot be read, or is of a newer format.
+        """
+        data = self._load(self.folder / "bundle.json")
+        found = data.get("format")
+        if isinstance(found, int) and found > BUNDLE_FORMAT:
+            raise DamagedBundleError(
+                f"the bundle of {self.run_id} was made by a newer version (format {found})",
+                code="newer_format",
+                hint="update hyperpod_jlab: pip install --upgrade hyperpod_jlab",
+                detail={"format": found, "path": str(self.folder)},
+            )
+        return self._check(Head, data, self.folder / "bundle.json")
+
+    def spec(self) -> JobSpec:
+        """The run's spec.
+
+        Raises:
+            NotFoundError: There is no such run.
+            DamagedBundleError: The spec cannot be read, or is of a newer format.
+        """
+        path = self.folder / "spec.json"
+        data = self._load(path)
+        found = data.get("format")
+        if isinstance(found, int) and found > SPEC_FORMAT:
+            raise DamagedBundleError(
+                f"the spec of {self.run_id} was made by a newer version (format {found})",
+                code="newer_format",
+                hint="update hyperpod_jlab: pip install --upgrade hyperpod_jlab",
+                detail={"format": found, "path": str(path)},
+            )
+        return self._check(JobSpec, data, path)
+
+    def plan(self) -> dict[str, Any]:
+        """The launcher's plan (``launch.json``)."""
+        return self._load(self.folder / "launch.json")
+
+    def read(self) -> RunRecords:
+        """All records; ones that cannot be read are named in ``damage`` and left out."""
+        head = self.head()
+        damage: list[str] = []
+        nodes = self._plan_nodes(damage)
+        status = self.records / "status"
+        return RunRecords(
+            head=head,
+            nodes=nodes,
+            submission=self._optional(Submission, self.folder / "submission.json", damage),
+            claim=self._optional(Claim, status / "claim.json", damage),
+            attempts=tuple(self._attempts(status, damage)),
+            observations=tuple(self._all(Observation, status / "observations", damage)),
+            actions=tuple(sorted(self._actions(status, damage), key=lambda action: action.time)),
+            intents=tuple(self._intents(damage)),
+            owner=self._optional(ProcessRecord, status / "owner.json", damage),
+            damage=tuple(damage),
+        )
+
+    def add_action(self, action: ActionKind, user: str) -> Action:
+        """Write down what a user asked for."""
+        made = Action(time=time.time(), action=action, user=user)
+        folder = self.records / "status" / "actions"
+        path = folder / f"{time.time_ns():020d}-{secrets.token_hex(3)}.json"
+        self._put(path, made)
+        return made
+
+    def add_observation(self, observation: Observation) -> None:
+        """Write down what the scheduler said last, over this observer's earlier word."""
+        self._put(
+            self.records / "status" / "observations" / f"{observation.observer}.json", observation
+        )
+
+    def add_intent(self, process: ProcessRecord) -> None:
+        """Write down that this process is about to call the engine."""
+        self._put(self.folder / "status" / f"intent-{secrets.token_hex(4)}.json", process)
+
+    def write_owner(self, process: ProcessRecord) -> None:
+        """Write down which process looks after the run (local engine)."""
+        self._put(self.records / "status" / "owner.json", process)
+
+    def write_submission(self, submission: Submission) -> None:
+        """Write down that the engine has taken the run."""
+        self._put(self.folder / "submission.json", submission)
+
+    def _put(self, path: Path, record: BaseModel) -> None:
+        data = atomic.to_json(record.model_dump(exclude_none=True))
+        with storage_errors(path):
+            for folder in reversed([path.parent, *path.parent.parents]):
+                if folder.is_relative_to(self.folder) and not folder.exists():
+                    folder.mkdir(mode=self.partition.folder_mode, exist_ok=True)
+            atomic.replace(path, data, mode=self.partition.file_mode)
+
+    def _plan_nodes(self, damage: list[str]) -> int:
+        try:
+            return int(self.plan().get("nodes", 1))
+        except (HyperpodError, TypeError, ValueError):
+            damage.append("launch.json")
+            return 1
+
+    def _attempts(self, status: Path, damage: list[str]) -> Iterable[AttemptRecords]:
+        numbers = [
+            int(name.removeprefix("attempt-"))
+            for name in _names(status)
+            if name.startswith("attempt-") and name.removeprefix("attempt-").isdigit()
+        ]
+        for number in sorted(numbers):
+            folder = status / f"attempt-{number}"
+            names = _names(folder)
+            nodes = [name for name in names if name.startswith("node-") and name.endswith(".json")]
+            errors = [name for name in names if name.endswith(".error.json")]
+            yield AttemptRecords(
+                number=number,
+                claim=self._optional(AttemptClaim, folder / "claim.json", damage),
+                nodes=tuple(
+                    sorted(
+                        self._each(NodeRecord, folder, nodes, damage), key=lambda n: n.node_rank
+                    )
+                ),
+                errors=tuple(
+                    sorted(self._each(RankError, folder, errors, damage), key=lambda e: e.time)
+                ),
+            )
+
+    def _actions(self, status: Path, damage: list[str]) -> Iterable[Action]:
+        yield from self._all(Action, status / "actions", damage)
+        if self.index is not None:  # what is asked of the array is asked of its children
+            yield from self._all(Action, self.folder / "status" / "actions", damage)
+
+    def _intents(self, damage: list[str]) -> Iterable[ProcessRecord]:
+        folder = self.folder / "status"
+        names = [name for name in _names(folder) if name.startswith("intent-")]
+        yield from self._each(ProcessRecord, folder, names, damage)
+
+    def _all(self, kind: type[Record], folder: Path, damage: list[str]) -> Iterable[Record]:
+        names = [name for name in _names(folder) if name.endswith(".json")]
+        yield from self._each(kind, folder, names, damage)
+
+    def _each(
+        self, kind: type[Record], folder: Path, names: list[str], damage: list[str]
+    ) -> Iterable[Record]:
+        for name in names:
+            record = self._optional(kind, folder / name, damage)
+            if record is not None:
+                yield record
+
+    def _optional(self, kind: type[Record], path: Path, damage: list[str]) -> Record | None:
+        try:
+            return kind.model_validate_json(path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (ValidationError, ValueError):
+            damage.append(str(path.relative_to(self.folder)))
+            return None
+
+    def _load(self, path: Path) -> dict[str, Any]:
+        try:
+            data = json.loads(path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            if not self.folder.is_dir():
+                raise NotFoundError(
+                    f"there is no run {self.run_id}", code="no_such_run", hint="see: hpj runs"
+                ) from None
+            raise self._damaged(path, "is missing") from None
+        except ValueError as error:
+            raise self._damaged(path, f"is broken: {error}") from error
+        except OSError as error:
+            raise self._damaged(path, f"cannot be read: {error.strerror}") from error
+        if not isinstance(data, dict):
+            raise self._damaged(path, "is broken: no JSON object")
+        return data
+
+    def _check(self, kind: type[Record], data: dict[str, Any], path: Path) -> Record:
+        try:
+            return kind.model_validate(data)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = ".".join(str(part) for part in first["loc"])
+            raise self._damaged(path, f"is broken at {place}: {first['msg']}") from error
+
+    def _damaged(self, path: Path, problem: str) -> DamagedBundleError:
+        return DamagedBundleError(
+            f"the bundle of {self.run_id} is damaged: {path.name} {problem}",
+            hint="its logs may still be read as files; remove the folder to be rid of it",
+            detail={"path": str(path)},
+        )
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
