@@ -1,0 +1,95 @@
+"""What all our HTTP handlers share: the resource that an authorizer sees, and one shape of errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, Final, Literal, ParamSpec, TypeVar, cast
+
+import tornado.web
+from jupyter_server.auth.decorator import authorized
+from jupyter_server.base.handlers import APIHandler
+from jupyter_server.extension.handler import ExtensionHandlerMixin
+from tornado.web import HTTPError
+
+from hyperpod_jlab.model.errors import HyperpodError
+
+API_VERSION: Final = 1
+API_PREFIX: Final = f"/hyperpod/api/v{API_VERSION}"
+
+_CODES: Final = {
+    400: "invalid_input",
+    401: "denied",
+    403: "denied",
+    404: "not_found",
+    409: "conflict",
+}
+
+AUTH_RESOURCE: Final = "hyperpod"
+"""What a Jupyter authorizer is asked about, with the action ``read``, ``write`` or ``execute``."""
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def guarded(
+    action: Literal["read", "write", "execute"],
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Decorate a verb: a user first, then the authorizer's yes to this action on our resource.
+
+    Jupyter's bare ``@authorized`` keeps the action and resource of its first call for ever, so a
+    method that serves two verbs, or two handlers, would authorise the second as the first. Here both
+    are always given, and the order of the two checks can't be got wrong.
+    """
+
+    def decorate(method: Callable[_P, _R]) -> Callable[_P, _R]:
+        checked: Any = authorized(action=action, resource=AUTH_RESOURCE)(method)
+        # Outermost, for Jupyter recognises a guarded handler by tornado's own wrapper.
+        return cast("Callable[_P, _R]", tornado.web.authenticated(checked))
+
+    return decorate
+
+
+class HyperPodHandler(ExtensionHandlerMixin, APIHandler):
+    """Base of the REST handlers. Every verb of every subclass carries `guarded`."""
+
+    auth_resource = AUTH_RESOURCE
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Answer an exception as ``{code, message, hint, detail}``."""
+        exc_info = kwargs.get("exc_info")
+        error = exc_info[1] if exc_info else None
+        if isinstance(error, HyperpodError):
+            self.set_status(error.status)
+            body = error.to_dict()
+        else:
+            body = _error_body(status_code, error)
+        self.log.warning("%s %s: %s", self.request.method, self.request.path, body["message"])
+        self.set_header("Content-Type", "application/json")
+        self.finish(json.dumps(body))
+
+
+def _error_body(status_code: int, error: BaseException | None) -> dict[str, Any]:
+    """The error shape for what tornado or Jupyter raised, or for a fault of ours."""
+    try:
+        status = HTTPStatus(status_code)
+        phrase, name = status.phrase, status.name.lower()
+    except ValueError:
+        phrase, name = f"HTTP {status_code}", f"http_{status_code}"
+    if isinstance(error, HTTPError):
+        message = error.reason or error.log_message or phrase
+        return {
+            "code": _CODES.get(status_code, name),
+            "message": message,
+            "hint": None,
+            "detail": {},
+        }
+    # The cause stands in the server's log: it may hold paths and names that this user may not see.
+    return {
+        "code": HyperpodError.default_code,
+        "message": phrase,
+        "hint": "the server's log has the details",
+        "detail": {},
+    }

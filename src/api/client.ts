@@ -1,0 +1,139 @@
+import { URLExt } from '@jupyterlab/coreutils';
+import { ServerConnection } from '@jupyterlab/services';
+
+import {
+  ApiError,
+  BAD_ANSWER_ERROR,
+  NETWORK_ERROR,
+  TIMEOUT_ERROR
+} from './errors';
+
+/** Where the server extension's REST API lives under the server's base URL. */
+const API_PATH = 'hyperpod/api/v1';
+
+const DEFAULT_TIMEOUT_SECONDS = 30;
+
+/**
+ * Turns the parsed JSON of an answer into a typed value; throws when it is something else.
+ */
+export type Decoder<T> = (value: unknown) => T;
+
+/**
+ * Parts of a request beside its path.
+ */
+export interface IRequestOptions {
+  /** Query parameters; those that are undefined are left out. */
+  query?: Readonly<Record<string, string | undefined>>;
+  /** Ends the request early. */
+  signal?: AbortSignal;
+}
+
+/**
+ * A typed client of the server extension.
+ *
+ * It holds the application's own connection settings, never the page's globals, so that it works
+ * wherever the application talks to, and is easy to test.
+ */
+export class HyperPodClient {
+  constructor(serverSettings: ServerConnection.ISettings) {
+    this._serverSettings = serverSettings;
+  }
+
+  /**
+   * Seconds to wait for an answer.
+   */
+  timeout = DEFAULT_TIMEOUT_SECONDS;
+
+  /**
+   * Read something.
+   */
+  get<T>(
+    path: string,
+    decode: Decoder<T>,
+    options: IRequestOptions = {}
+  ): Promise<T> {
+    return this._request('GET', path, undefined, decode, options);
+  }
+
+  /**
+   * Send something, as JSON.
+   */
+  post<T>(
+    path: string,
+    body: unknown,
+    decode: Decoder<T>,
+    options: IRequestOptions = {}
+  ): Promise<T> {
+    return this._request('POST', path, body, decode, options);
+  }
+
+  private async _request<T>(
+    method: string,
+    path: string,
+    body: unknown,
+    decode: Decoder<T>,
+    options: IRequestOptions
+  ): Promise<T> {
+    const controller = new AbortController();
+    const abort = () => controller.abort();
+    options.signal?.addEventListener('abort', abort);
+    let timedOut = false;
+    const timer = setTimeout(() => {
+      timedOut = true;
+      controller.abort();
+    }, this.timeout * 1000);
+    if (options.signal?.aborted) {
+      abort();
+    }
+    try {
+      const response = await ServerConnection.makeRequest(
+        this._url(path, options.query),
+        {
+          method,
+          signal: controller.signal,
+          ...(body === undefined ? {} : { body: JSON.stringify(body) })
+        },
+        this._serverSettings
+      );
+      const text = await response.text();
+      if (!response.ok) {
+        throw ApiError.fromAnswer(response.status, response.statusText, text);
+      }
+      return decodeText(text, response.status, decode);
+    } catch (reason) {
+      if (timedOut) {
+        throw ApiError.local(
+          TIMEOUT_ERROR,
+          `No answer within ${this.timeout} s`
+        );
+      }
+      if (reason instanceof ApiError || options.signal?.aborted) {
+        throw reason;
+      }
+      throw ApiError.local(NETWORK_ERROR, String(reason));
+    } finally {
+      clearTimeout(timer);
+      options.signal?.removeEventListener('abort', abort);
+    }
+  }
+
+  private _url(path: string, query: IRequestOptions['query'] = {}): string {
+    const url = URLExt.join(this._serverSettings.baseUrl, API_PATH, path);
+    const given = Object.entries(query).filter(
+      (entry): entry is [string, string] => entry[1] !== undefined
+    );
+    return given.length === 0
+      ? url
+      : url + URLExt.objectToQueryString(Object.fromEntries(given));
+  }
+
+  private readonly _serverSettings: ServerConnection.ISettings;
+}
+
+function decodeText<T>(text: string, status: number, decode: Decoder<T>): T {
+  try {
+    return decode(JSON.parse(text));
+  } catch (reason) {
+    throw ApiError.local(BAD_ANSWER_ERROR, String(reason), status);
+  }
+}
