@@ -77,22 +77,24 @@ def _before_attempts(
         if cancel is not None:
             state, code, words = _VERDICTS["CANCELLED"]
         # A word of the scheduler's own, such as why it refused the run, is better than ours.
-        reason = observation.reason or words
+        cancelled = state == "cancelled"
         return Status(
             state,
-            reason=None if state == "cancelled" else reason,
-            reason_code=None if state == "cancelled" else observation.reason_code or code,
+            reason=None if cancelled else observation.reason or words,
+            reason_code=None if cancelled else observation.reason_code or code,
             exit_code=observation.exit_code,
             ended_at=observation.time,
         )
     if observation is not None and observation.state == "running":
         return Status("running", reason=observation.reason or "starting", reason_code="starting")
     if observation is not None or records.submission is not None:
-        reason = observation.reason if observation else None
-        code = observation.reason_code if observation else None
         if cancel is not None:
             return Status("waiting", reason="being cancelled", reason_code="cancelling")
-        return Status("waiting", reason=reason, reason_code=code)
+        return Status(
+            "waiting",
+            reason=observation.reason if observation else None,
+            reason_code=observation.reason_code if observation else None,
+        )
     return _not_yet_taken(records, cancel, moment)
 
 
@@ -138,19 +140,17 @@ def _after_attempts(
             started_at=started,
             attempts=attempts,
         )
-    state, reason, code = last.state, last.reason, last.reason_code
     # Cancelled while it waited for its next attempt: the attempt failed, the run was cancelled.
-    if (
+    cancelled = (
         cancel is not None
         and observation is not None
         and observation.verdict == "CANCELLED"
-        and state != "succeeded"
-    ):
-        state, reason, code = "cancelled", None, None
+        and last.state != "succeeded"
+    )
     return Status(
-        state,
-        reason=reason,
-        reason_code=code,
+        "cancelled" if cancelled else last.state,
+        reason=None if cancelled else last.reason,
+        reason_code=None if cancelled else last.reason_code,
         exit_code=last.exit_code,
         started_at=started,
         ended_at=last.ended_at,
@@ -228,7 +228,8 @@ def _ended(
         if word.verdict not in {"LOST", "FAILED"} or not complete:
             reason = word.reason or words
             return replace(base, state=state, reason=reason, reason_code=word.reason_code or code)
-    return replace(base, state="failed", **_why(base, attempt))
+    reason, code = _why(base, attempt)
+    return replace(base, state="failed", reason=reason, reason_code=code)
 
 
 def _stopped(attempt: AttemptRecords, complete: bool) -> bool:
@@ -266,21 +267,20 @@ def _first_error(attempt: AttemptRecords) -> FirstError | None:
     )
 
 
-def _why(base: Attempt, attempt: AttemptRecords) -> dict[str, str]:
+def _why(base: Attempt, attempt: AttemptRecords) -> tuple[str, str]:
+    """The reason of a failure and its code."""
     error = base.first_error
     if error is not None:
         place = f" in cell {error.cell}" if error.cell is not None else ""
         place += f" line {error.line}" if error.cell is not None and error.line is not None else ""
         text = f"rank {error.rank} raised {error.type}{place}: {error.message}"
-        return {"reason": text.strip().rstrip(":")[:500], "reason_code": "exception"}
+        return text.strip().rstrip(":")[:500], "exception"
     for node in attempt.nodes:
         if node.error:
-            return {
-                "reason": str(node.error.get("message", "the launcher failed")),
-                "reason_code": str(node.error.get("code", "launcher")),
-            }
-    if base.exit_code is not None and base.exit_code > 128:
-        return {"reason": f"ended by signal {base.exit_code - 128}", "reason_code": "signal"}
+            message = str(node.error.get("message", "the launcher failed"))
+            return message, str(node.error.get("code", "launcher"))
     if base.exit_code is None:
-        return {"reason": "its processes are gone and left no word", "reason_code": "lost"}
-    return {"reason": f"exit code {base.exit_code}", "reason_code": "exit_code"}
+        return "its processes are gone and left no word", "lost"
+    if base.exit_code > 128:
+        return f"ended by signal {base.exit_code - 128}", "signal"
+    return f"exit code {base.exit_code}", "exit_code"

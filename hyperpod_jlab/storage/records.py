@@ -109,11 +109,15 @@ class BundleReader:
             claim=self._optional(Claim, status / "claim.json", damage),
             attempts=tuple(self._attempts(status, damage)),
             observations=tuple(self._all(Observation, status / "observations", damage)),
-            actions=tuple(sorted(self._actions(status, damage), key=lambda action: action.time)),
+            actions=self._sorted_actions(damage),
             intents=tuple(self._intents(damage)),
             owner=self._optional(ProcessRecord, status / "owner.json", damage),
             damage=tuple(damage),
         )
+
+    def actions(self) -> tuple[Action, ...]:
+        """The journal of user actions, oldest first (for a child: with those on its array)."""
+        return self._sorted_actions([])
 
     def add_action(self, action: ActionKind, user: str) -> Action:
         """Write down what a user asked for."""
@@ -179,6 +183,10 @@ class BundleReader:
                     sorted(self._each(RankError, folder, errors, damage), key=lambda e: e.time)
                 ),
             )
+
+    def _sorted_actions(self, damage: list[str]) -> tuple[Action, ...]:
+        found = self._actions(self.records / "status", damage)
+        return tuple(sorted(found, key=lambda action: action.time))
 
     def _actions(self, status: Path, damage: list[str]) -> Iterable[Action]:
         yield from self._all(Action, status / "actions", damage)

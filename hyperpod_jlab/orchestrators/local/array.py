@@ -1,0 +1,67 @@
+"""The children of an array on the embedded cluster: each is a run with a supervisor of its own, some at a time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+from hyperpod_jlab.model.ranges import parse_array
+from hyperpod_jlab.model.records import Observation
+from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.orchestrators.local.board import Board
+from hyperpod_jlab.orchestrators.local.identity import scheduler_id
+from hyperpod_jlab.orchestrators.local.journal import sum_up
+from hyperpod_jlab.storage.records import BundleReader
+
+_AHEAD = 2  # children that may already wait while all slots are taken
+
+
+class ArrayRunner:
+    """Starts an array's children in order and waits for them."""
+
+    def __init__(self, bundle: BundleReader, board: Board, spec: JobSpec) -> None:
+        self._bundle = bundle
+        self._board = board
+        array = parse_array(spec.array or "0")
+        self._todo = list(array.indices)
+        self._limit = min(array.throttle or len(array.indices), board.slots + _AHEAD)
+        self._alive: list[subprocess.Popen[bytes]] = []
+
+    def run(self, tick: Callable[[], bool]) -> None:
+        """See all children through; `tick` pauses and tells whether to go on."""
+        self._observe("running")
+        while self._todo or self._alive:
+            wishes = sum_up(self._bundle.actions())
+            if wishes.cancelled:
+                self._todo.clear()
+            self._alive = [child for child in self._alive if child.poll() is None]
+            while self._todo and not wishes.held and len(self._alive) < self._limit:
+                self._alive.append(self._start(self._todo.pop(0)))
+            if not tick():
+                return
+        self._observe("ended")
+
+    def _start(self, index: int) -> subprocess.Popen[bytes]:
+        partition = self._bundle.partition
+        command = [sys.executable, "-P", "-m", "hyperpod_jlab.orchestrators.local.supervisor"]
+        command += [str(partition.root), f"{self._bundle.run_id}.{index}"]
+        command += [f"--folder={self._board.folder}", f"--slots={self._board.slots}"]
+        command += ["--shared"] if partition.shared else []
+        return subprocess.Popen(  # noqa: S603 - an argument list, no shell
+            command, stdin=subprocess.DEVNULL, start_new_session=True
+        )
+
+    def _observe(self, state: str) -> None:
+        self._bundle.add_observation(
+            Observation.model_validate(
+                {
+                    "time": time.time(),
+                    "observer": "local",
+                    "scheduler_id": scheduler_id(self._bundle.run_id),
+                    "state": state,
+                    "verdict": "COMPLETED" if state == "ended" else None,
+                }
+            )
+        )

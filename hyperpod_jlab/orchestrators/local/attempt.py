@@ -1,0 +1,143 @@
+"""One attempt of a run on the embedded cluster: N launchers as N process groups, from start to the last process's end."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.orchestrators.local.environment import clean_environment
+from hyperpod_jlab.orchestrators.local.sweep import end_processes
+
+_PR_SET_PDEATHSIG = 1
+_PORTS = (20000, 32000)  # below Linux's ephemeral range, so no outgoing connection takes the port first
+_LAUNCHER_SLACK = 1.2
+
+FENCED = 85
+"""Exit code of a launcher that found another job's claim."""
+
+
+def free_port() -> int:
+    """A TCP port on loopback that nobody listens on now."""
+    for _ in range(200):
+        port = random.randrange(*_PORTS)  # noqa: S311 - no secret
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise OSError("no free port on loopback")
+
+
+def _die_with_parent() -> None:
+    """Have the kernel end this process when the supervisor dies (prctl(2)), so nobody runs on unwatched."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
+@dataclass
+class RunningAttempt:
+    """The launchers of one attempt.
+
+    Attributes:
+        bundle: The bundle's folder.
+        records: The records' folder (the bundle's, or a child's).
+        plan: ``launch.json``.
+        scheduler_id: The run's id in this engine.
+        gpus: Indices of the GPUs that the run holds, shared out evenly over its nodes.
+        task: Index of the child in its array, or None.
+    """
+
+    bundle: Path
+    records: Path
+    plan: dict[str, Any]
+    scheduler_id: str
+    gpus: tuple[int, ...] = ()
+    task: int | None = None
+    incarnation: str = field(default_factory=lambda: uuid.uuid4().hex)
+    started: float = field(default_factory=time.monotonic)
+    launchers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def start(self) -> None:
+        """Start a launcher for each node."""
+        nodes = int(self.plan["nodes"])
+        port = free_port()
+        with (self.records / "logs" / "supervisor.log").open("ab") as log:
+            for node in range(nodes):
+                self.launchers.append(
+                    subprocess.Popen(  # noqa: S603 - an argument list, no shell
+                        self._arguments(node, nodes, port),
+                        cwd="/",
+                        env=self._environment(node, nodes),
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL,
+                        stderr=log,
+                        start_new_session=True,
+                        preexec_fn=_die_with_parent,  # noqa: PLW1509 - the supervisor has one thread
+                    )
+                )
+
+    def running(self) -> bool:
+        """Whether a launcher still runs."""
+        return any(launcher.poll() is None for launcher in self.launchers)
+
+    def exit_codes(self) -> list[int]:
+        """The launchers' exit codes; negative for a signal. Only after their end."""
+        return [launcher.wait() for launcher in self.launchers]
+
+    def warn(self) -> None:
+        """Tell the ranks that the time limit is near (SIGUSR2; NCCL may take SIGUSR1 for itself)."""
+        self._signal(signal.SIGUSR2)
+
+    def end(self) -> None:
+        """End all processes of the attempt: the launchers do it within their grace, else it is done for them."""
+        grace = float(self.plan["stop_grace"])
+        self._signal(signal.SIGTERM)
+        deadline = time.monotonic() + grace + _LAUNCHER_SLACK
+        while self.running() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        for launcher in self.launchers:
+            if launcher.poll() is None:
+                launcher.kill()
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Kill what the launchers left behind, if anything."""
+        end_processes(self.records, 0)
+
+    def _signal(self, number: signal.Signals) -> None:
+        for launcher in self.launchers:
+            launcher.send_signal(number)
+
+    def _arguments(self, node: int, nodes: int, port: int) -> list[str]:
+        arguments = [
+            str(self.plan["python"]),
+            str(self.bundle / "launcher.py"),
+            "node",
+            f"--node-rank={node}",
+            f"--nodes={nodes}",
+            "--master-addr=127.0.0.1",
+            f"--master-port={port}",
+            f"--scheduler-id={self.scheduler_id}",
+            f"--incarnation={self.incarnation}",
+            f"--node-name=local-{node}",
+            "--quiet",
+        ]
+        if self.task is not None:
+            arguments.append(f"--task={self.task}")
+        return arguments
+
+    def _environment(self, node: int, nodes: int) -> dict[str, str]:
+        share = len(self.gpus) // nodes
+        gpus = self.gpus[node * share : (node + 1) * share]
+        environment = clean_environment(str(self.plan["python"]), gpus)
+        environment["HYPERPOD_RECORDS"] = os.fspath(self.records)
+        return environment

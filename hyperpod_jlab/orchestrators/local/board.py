@@ -1,0 +1,166 @@
+"""The board: which runs wait and which run on this machine, shared by the supervisors of all of them.
+
+Every supervisor keeps one file under ``jobs/`` locked (flock) for as long as it lives, so a killed one is noticed at once and its slot is free.
+Every look at the board and every change happens under one short mutex. The board lies on the machine's own disk, never on the partition.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from hyperpod_jlab.model.errors import StorageError
+
+EntryState = Literal["waiting", "held", "running", "array"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One run on the board. `order` is when it was submitted (Unix seconds); `gpus` are the indices that it holds."""
+
+    run_id: str
+    bundle: str
+    name: str
+    user: str
+    order: float
+    state: EntryState = "waiting"
+    nodes: int = 1
+    gpus_wanted: int = 0
+    gpus: tuple[int, ...] = ()
+    pid: int = 0
+
+
+def default_folder() -> Path:
+    """The board's folder for this user on this machine.
+
+    Raises:
+        StorageError: Neither the user's state directory nor a temporary one can be used.
+    """
+    base = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
+    wanted = Path(base) / "hyperpod-jlab" / "local"
+    fallback = Path(tempfile.gettempdir()) / f"hyperpod-jlab-{os.getuid()}" / "local"
+    for folder in (wanted, fallback):
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if folder.stat().st_uid == os.getuid() and os.access(folder, os.W_OK):
+                return folder
+    raise StorageError(
+        f"{wanted} cannot be written",
+        code="no_state_folder",
+        hint="set XDG_STATE_HOME to a folder on this machine's own disk",
+        detail={"path": str(wanted)},
+    )
+
+
+class Board:
+    """The board in one folder."""
+
+    def __init__(self, folder: Path, *, slots: int, gpus: int) -> None:
+        self.folder = folder
+        self._jobs = folder / "jobs"
+        self._jobs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._mutex_path = folder / "mutex"
+        self.slots = slots
+        self.gpus = gpus
+
+    def entries(self) -> list[Entry]:
+        """All live entries, oldest first; files of dead supervisors are removed."""
+        with self._mutex():
+            return self._read()
+
+    def join(self, entry: Entry) -> Seat | None:
+        """Take the run's place on the board for as long as this process lives; None when another process has it."""
+        path = self._jobs / f"{hashlib.sha256(entry.bundle.encode()).hexdigest()[:20]}.json"
+        with self._mutex():
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(descriptor)
+                return None
+            seat = Seat(self, path, descriptor, entry)
+            seat.write()
+            return seat
+
+    def try_start(self, seat: Seat) -> bool:
+        """Give the run a slot and its GPUs, if it is next and both are free."""
+        with self._mutex():
+            entries = self._read()
+            running = [entry for entry in entries if entry.state == "running"]
+            waiting = [entry for entry in entries if entry.state == "waiting"]
+            if len(running) >= self.slots or not waiting or waiting[0].bundle != seat.entry.bundle:
+                return False
+            taken = {gpu for entry in running for gpu in entry.gpus}
+            free = [gpu for gpu in range(self.gpus) if gpu not in taken]
+            if len(free) < seat.entry.gpus_wanted:
+                return False
+            gpus = tuple(free[: seat.entry.gpus_wanted])
+            seat.entry = replace(seat.entry, state="running", gpus=gpus)
+            seat.write()
+            return True
+
+    def change(self, seat: Seat, state: EntryState) -> None:
+        """Say that the run waits again, or is held."""
+        if seat.entry.state != state:
+            with self._mutex():
+                seat.entry = replace(seat.entry, state=state, gpus=())
+                seat.write()
+
+    def leave(self, seat: Seat) -> None:
+        """Take the run off the board."""
+        with self._mutex():
+            seat.path.unlink(missing_ok=True)
+            os.close(seat.descriptor)
+
+    def _read(self) -> list[Entry]:
+        entries = []
+        for path in self._jobs.glob("*.json"):
+            entry = self._read_one(path)
+            if entry is not None:
+                entries.append(entry)
+        return sorted(entries, key=lambda entry: (entry.order, entry.run_id))
+
+    def _read_one(self, path: Path) -> Entry | None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                path.unlink(missing_ok=True)  # nobody holds it: its supervisor is dead
+                return None
+            data = json.loads(os.pread(descriptor, 1 << 20, 0))
+            return Entry(**{**data, "gpus": tuple(data["gpus"])})
+        finally:
+            os.close(descriptor)
+
+    @contextlib.contextmanager
+    def _mutex(self) -> Iterator[None]:
+        descriptor = os.open(self._mutex_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+class Seat:
+    """A run's place on the board; the lock on its file goes with this process."""
+
+    def __init__(self, board: Board, path: Path, descriptor: int, entry: Entry) -> None:
+        self.board = board
+        self.path = path
+        self.descriptor = descriptor
+        self.entry = entry
+
+    def write(self) -> None:
+        """Write the entry; the caller holds the board's mutex."""
+        data = json.dumps(asdict(self.entry)).encode()
+        os.ftruncate(self.descriptor, 0)
+        os.pwrite(self.descriptor, data, 0)

@@ -1,0 +1,203 @@
+"""The embedded cluster as an `Orchestrator`."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.model.cluster import Cluster, Job, Node, Queue, WaitReason
+from hyperpod_jlab.model.config import LocalCluster
+from hyperpod_jlab.model.finding import Finding
+from hyperpod_jlab.model.records import Observation
+from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.orchestrators.local import machine, preflight
+from hyperpod_jlab.orchestrators.local.board import Board, default_folder
+from hyperpod_jlab.orchestrators.local.identity import scheduler_id
+from hyperpod_jlab.orchestrators.local.render import render
+from hyperpod_jlab.orchestrators.local.spawn import spawn_supervisor
+from hyperpod_jlab.orchestrators.local.sweep import end_processes
+from hyperpod_jlab.orchestrators.local.waiting import ahead_of
+from hyperpod_jlab.orchestrators.local.watch import observe
+from hyperpod_jlab.orchestrators.protocol import Capabilities, Rendered, RenderInput, Taken
+from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.processes import life
+from hyperpod_jlab.storage.records import BundleReader
+from hyperpod_jlab.storage.translation import PathMap
+
+
+class LocalOrchestrator:
+    """Runs as process groups on this machine, some at a time, each looked after by a detached supervisor."""
+
+    kind = "local"
+    capabilities = Capabilities(
+        hold=True, requeue=True, arrays=True, dependencies=True, queues=False
+    )
+
+    def __init__(
+        self, name: str, config: LocalCluster, partition: Partition, *, folder: Path | None = None
+    ) -> None:
+        self.name = name
+        self.paths = PathMap.of(str(partition.root))
+        self._partition = partition
+        self._config = config
+        self._folder = folder
+        self._slots = config.slots or machine.default_slots()
+
+    def python(self, spec: JobSpec) -> str | None:
+        """The spec's interpreter, the cluster's, or the one that hyperpod_jlab is installed for."""
+        return spec.environment.python or self._config.python or sys.executable
+
+    def render(self, given: RenderInput) -> Rendered:
+        """The run's document."""
+        return render(given)
+
+    async def preflight(self, spec: JobSpec) -> list[Finding]:
+        """What this machine has to say about a spec."""
+        return await asyncio.to_thread(preflight.findings, spec, self.python(spec) or "python3")
+
+    async def python_version(self, spec: JobSpec) -> tuple[int, int] | None:
+        """Version of the run's interpreter."""
+        python = self.python(spec) or "python3"
+        return (await asyncio.to_thread(preflight.interpreter, python)).version
+
+    async def submit(self, bundle: BundleReader) -> Taken:
+        """Start the run's supervisor; a second one for the same run ends by itself."""
+        await asyncio.to_thread(self._spawn, bundle)
+        return Taken(scheduler_id(bundle.run_id))
+
+    async def find(self, bundle: BundleReader) -> Taken | None:
+        """Whether this machine has taken the run: it is on the board, or its supervisor has left a word."""
+        entries = await asyncio.to_thread(self._board().entries)
+        known = any(entry.bundle == str(bundle.records) for entry in entries)
+        records = await asyncio.to_thread(bundle.read)
+        if known or records.owner is not None:
+            return Taken(scheduler_id(bundle.run_id))
+        return None
+
+    async def cancel(self, bundle: BundleReader) -> None:
+        """The supervisor sees the journal by itself; when it is dead, its processes are ended here."""
+        records = await asyncio.to_thread(bundle.read)
+        if records.owner is not None and life(records.owner) == "dead":
+            grace = bundle.spec().stop_grace
+            await asyncio.to_thread(end_processes, bundle.records, grace)
+
+    async def hold(self, bundle: BundleReader) -> None:
+        """The supervisor sees the journal by itself."""
+
+    async def release(self, bundle: BundleReader) -> None:
+        """The supervisor sees the journal by itself."""
+
+    async def requeue(self, bundle: BundleReader) -> None:
+        """The supervisor sees the journal by itself."""
+
+    async def runs(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
+        """What can be seen of these runs' supervisors: gone ones are said to be lost."""
+        return await asyncio.to_thread(observe, bundles, time.time())
+
+    async def cluster(self) -> Cluster:
+        """This machine in one line."""
+        entries = await asyncio.to_thread(self._board().entries)
+        gpus = machine.gpus()
+        return Cluster(
+            name=self.name,
+            orchestrator=self.kind,
+            default=False,
+            state="up",
+            nodes=1,
+            running=sum(entry.state == "running" for entry in entries),
+            waiting=sum(entry.state in {"waiting", "held"} for entry in entries),
+            detail={"host": platform.node(), "slots": self._slots, "gpus": len(gpus)},
+        )
+
+    async def nodes(self) -> list[Node]:
+        """This machine as a node."""
+        entries = await asyncio.to_thread(self._board().entries)
+        running = [entry for entry in entries if entry.state == "running"]
+        names = machine.gpus()
+        return [
+            Node(
+                name=platform.node(),
+                state="up",
+                cpus=machine.cpus(),
+                memory=machine.memory(),
+                accelerators=len(names),
+                accelerators_free=len(names) - sum(len(entry.gpus) for entry in running),
+                accelerator_type=names[0] if names else None,
+                jobs=tuple(entry.run_id for entry in running),
+            )
+        ]
+
+    async def queues(self) -> list[Queue]:
+        """The one line in which runs wait for a slot."""
+        entries = await asyncio.to_thread(self._board().entries)
+        running = sum(entry.state == "running" for entry in entries)
+        return [
+            Queue(
+                name=self.name,
+                state="up",
+                default=True,
+                nodes=1,
+                slots=self._slots,
+                slots_free=max(0, self._slots - running),
+                running=running,
+                waiting=sum(entry.state in {"waiting", "held"} for entry in entries),
+            )
+        ]
+
+    async def jobs(self) -> list[Job]:
+        """All runs on this machine's board."""
+        entries = await asyncio.to_thread(self._board().entries)
+        return [
+            Job(
+                scheduler_id=scheduler_id(entry.run_id),
+                name=entry.name,
+                user=entry.user,
+                state="running" if entry.state in {"running", "array"} else "waiting",
+                reason="held" if entry.state == "held" else None,
+                nodes=tuple(f"local-{rank}" for rank in range(entry.nodes)),
+                run_id=entry.run_id,
+                submitted_at=entry.order,
+            )
+            for entry in entries
+        ]
+
+    async def explain_wait(self, bundle: BundleReader) -> WaitReason:
+        """The supervisor's own word, and the run's place in the line."""
+        entries = await asyncio.to_thread(self._board().entries)
+        records = await asyncio.to_thread(bundle.read)
+        word = max(records.observations, key=lambda seen: seen.time, default=None)
+        ahead = ahead_of(entries, bundle.run_id)
+        return WaitReason(
+            run_id=bundle.run_id,
+            reason=word.reason if word else None,
+            reason_code=word.reason_code if word else None,
+            position=len(ahead) + 1,
+            ahead=tuple(entry.run_id for entry in ahead),
+        )
+
+    def log_sources(self, bundle: BundleReader) -> Sequence[Any] | None:
+        """None: the bundle's own files are the record."""
+        return None
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+    def _board(self) -> Board:
+        return Board(
+            self._folder or default_folder(), slots=self._slots, gpus=len(machine.gpus())
+        )
+
+    def _spawn(self, bundle: BundleReader) -> None:
+        spawn_supervisor(
+            self._partition.root,
+            bundle.run_id,
+            folder=self._folder or default_folder(),
+            slots=self._slots,
+            shared=self._partition.shared,
+            log=bundle.folder / "logs" / "supervisor.log",
+        )

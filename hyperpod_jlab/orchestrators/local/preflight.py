@@ -1,0 +1,189 @@
+"""What the embedded cluster has to say about a spec before it is sent."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+from dataclasses import dataclass
+
+from hyperpod_jlab.model.errors import RefusedError
+from hyperpod_jlab.model.finding import Finding
+from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.orchestrators.local import machine
+
+MAX_NODES = 64
+"""Nodes that one machine is asked to play at the most."""
+MAX_PROCESSES = 512
+
+_PROBE = (
+    "import sys, importlib.util as u; "
+    "print(*sys.version_info[:2], int(u.find_spec('torch') is not None))"
+)
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python: its major and minor version, and whether it has torch."""
+
+    version: tuple[int, int]
+    torch: bool
+
+
+def interpreter(python: str) -> Interpreter:
+    """Look at a Python by running it.
+
+    Raises:
+        RefusedError: There is none at that path, or it does not run.
+    """
+    try:
+        stamp = os.stat(python).st_mtime_ns
+    except OSError:
+        raise _no_python(python, "there is no such file") from None
+    return _probe(python, stamp)
+
+
+@functools.lru_cache(maxsize=32)
+def _probe(python: str, stamp: int) -> Interpreter:  # noqa: ARG001 - the stamp is part of the key
+    try:
+        done = subprocess.run(  # noqa: S603 - an argument list, no shell
+            [python, "-I", "-c", _PROBE], capture_output=True, text=True, timeout=60, check=True
+        )
+        major, minor, torch = (int(word) for word in done.stdout.split())
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise _no_python(python, f"it does not run as a Python: {error}") from error
+    return Interpreter((major, minor), bool(torch))
+
+
+def _no_python(python: str, problem: str) -> RefusedError:
+    return RefusedError(
+        f"the python {python} cannot be used: {problem}",
+        code="no_python",
+        hint="give the path of an interpreter with --python",
+        detail={"field": "environment.python", "python": python},
+    )
+
+
+def findings(spec: JobSpec, python: str) -> list[Finding]:
+    """All that is wrong with a spec for this machine, and what will be ignored.
+
+    Raises:
+        RefusedError: The interpreter cannot be used.
+    """
+    found = interpreter(python)
+    return [*_sizes(spec), *_gpus(spec), *_torch(spec, python, found), *_ignored(spec)]
+
+
+def _sizes(spec: JobSpec) -> list[Finding]:
+    result = []
+    if spec.resources.nodes > MAX_NODES:
+        result.append(
+            Finding(
+                level="error",
+                code="too_many_nodes",
+                message=f"the local cluster plays at most {MAX_NODES} nodes, not {spec.resources.nodes}",
+                hint="use fewer nodes, or another cluster",
+                field="resources.nodes",
+            )
+        )
+    elif spec.world_size > MAX_PROCESSES:
+        result.append(
+            Finding(
+                level="error",
+                code="too_many_processes",
+                message=f"{spec.world_size} processes are more than this machine runs ({MAX_PROCESSES})",
+                hint="use fewer nodes or processes, or another cluster",
+                field="resources.processes_per_node",
+            )
+        )
+    elif spec.world_size > 4 * machine.cpus():
+        result.append(
+            Finding(
+                level="warning",
+                code="oversubscribed",
+                message=f"{spec.world_size} processes share {machine.cpus()} CPUs",
+                hint="good for a smoke run, slow for more",
+                field="resources.processes_per_node",
+            )
+        )
+    return result
+
+
+def _gpus(spec: JobSpec) -> list[Finding]:
+    accelerator = spec.resources.accelerator
+    wanted = accelerator.count * spec.resources.nodes
+    if wanted == 0:
+        return []
+    names = machine.gpus() if accelerator.kind == "gpu" else ()
+    if wanted <= len(names):
+        return []
+    have = f"{len(names)}" if names else "none"
+    return [
+        Finding(
+            level="error",
+            code="not_enough_gpus",
+            message=f"{wanted} {accelerator.kind} devices are asked for and this machine has {have}",
+            hint="ask for fewer with --gpus-per-node, or use another cluster",
+            field="resources.gpus_per_node",
+        )
+    ]
+
+
+def _torch(spec: JobSpec, python: str, found: Interpreter) -> list[Finding]:
+    if spec.resolved_launcher != "torchrun" or found.torch:
+        return []
+    return [
+        Finding(
+            level="error",
+            code="torch_missing",
+            message=f"torchrun is asked for, and {python} has no torch",
+            hint="install torch there, name another --python, or use --launcher python",
+            field="launcher",
+        )
+    ]
+
+
+def _ignored(spec: JobSpec) -> list[Finding]:
+    given = {
+        "queue": spec.queue,
+        "account": spec.account,
+        "qos": spec.qos,
+        "priority": spec.priority,
+        "resources.memory": spec.resources.memory,
+        "resources.instance_type": spec.resources.instance_type,
+        "resources.instance_group": spec.resources.instance_group,
+        "auto_resume": spec.auto_resume,
+        "slurm": spec.slurm.flags or None,
+        "kubernetes": spec.kubernetes.patch or None,
+    }
+    result = [
+        Finding(
+            level="info",
+            code="ignored",
+            message=f"the local cluster has no use for {field}",
+            field=field,
+        )
+        for field, value in given.items()
+        if value is not None
+    ]
+    if spec.environment.image is not None:
+        result.append(
+            Finding(
+                level="error",
+                code="unsupported",
+                message="the local cluster runs no containers",
+                hint="leave out --image, or use another cluster",
+                field="environment.image",
+            )
+        )
+    if spec.source.kind == "native":
+        result.append(
+            Finding(
+                level="error",
+                code="unsupported",
+                message="the local cluster runs no sbatch scripts or manifests",
+                hint="choose a Slurm or Kubernetes cluster with --cluster",
+                field="source",
+            )
+        )
+    return result

@@ -1,0 +1,256 @@
+"""The supervisor of one run on the embedded cluster: waits for a slot, runs its attempts, leaves no process behind.
+
+Started detached, as ``python -P -m hyperpod_jlab.orchestrators.local.supervisor ROOT RUN_ID --folder BOARD --slots N``. A second one for the same
+run ends at once, so starting one again is harmless.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from hyperpod_jlab.model.records import Observation, ObservedState, Submission
+from hyperpod_jlab.model.run_id import split_run_id
+from hyperpod_jlab.orchestrators.local import machine
+from hyperpod_jlab.orchestrators.local.array import ArrayRunner
+from hyperpod_jlab.orchestrators.local.attempt import FENCED, RunningAttempt
+from hyperpod_jlab.orchestrators.local.board import Board, Entry
+from hyperpod_jlab.orchestrators.local.dependencies import dependency_word
+from hyperpod_jlab.orchestrators.local.identity import scheduler_id
+from hyperpod_jlab.orchestrators.local.journal import Wishes, sum_up
+from hyperpod_jlab.orchestrators.local.waiting import why_waiting
+from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.processes import this_process
+from hyperpod_jlab.storage.records import BundleReader
+
+_HEARTBEAT = 5.0
+_POLL = 0.1
+_WARN_BEFORE = 60.0
+
+
+class Supervisor:
+    """Looks after one run until it has ended."""
+
+    def __init__(self, bundle: BundleReader, board: Board) -> None:
+        self._bundle = bundle
+        self._board = board
+        self._spec = bundle.spec()
+        self._head = bundle.head()
+        self._scheduler_id = scheduler_id(bundle.run_id)
+        self._stop = False
+        self._beat = 0.0
+        self._said: tuple[str, str | None] | None = None
+
+    def run(self) -> None:
+        """Take the run's place on the board and see it through, unless another supervisor has it or it has ended."""
+        seat = self._board.join(self._entry())
+        if seat is None or self._ended_before():
+            return
+        self._seat = seat
+        self._bundle.records.joinpath("logs").mkdir(parents=True, exist_ok=True)
+        self._heartbeat()
+        if self._bundle.index is None:
+            self._submitted()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._on_stop)
+        try:
+            if self._spec.array is not None and self._bundle.index is None:
+                self._board.change(seat, "array")
+                ArrayRunner(self._bundle, self._board, self._spec).run(self._tick)
+            else:
+                self._see_through()
+        finally:
+            self._board.leave(seat)
+
+    def _see_through(self) -> None:
+        restarts, requeues = 0, self._wishes().requeues
+        while True:
+            if not self._wait_for_start():
+                return
+            verdict, number = self._one_attempt(requeues)
+            if verdict == "REQUEUED":
+                requeues = self._wishes().requeues
+                self._board.change(self._seat, "waiting")
+                self._observe("waiting", "was requeued", "requeued", verdict=verdict, attempt=number)
+            elif verdict in {"FAILED", "LOST"} and restarts < self._spec.max_restarts:
+                restarts += 1
+                words = f"restart {restarts} of {self._spec.max_restarts} after a failure"
+                self._observe("waiting", words, "recovering", verdict=verdict, attempt=number)
+            elif verdict != "FENCED":
+                self._observe("ended", verdict=verdict, attempt=number)
+                return
+            else:
+                return
+
+    def _wait_for_start(self) -> bool:
+        """Wait for the runs before this one, for a release and for a slot; False when the run ended while it waited."""
+        while not self._stop:
+            wishes = self._wishes()
+            if wishes.cancelled:
+                self._observe("ended", verdict="CANCELLED")
+                return False
+            word = dependency_word(self._bundle.partition, self._spec.after)
+            if word is not None and word.never:
+                self._observe("ended", word.reason, "dependency", verdict="DEPENDENCY")
+                return False
+            if wishes.held or word is not None:
+                self._board.change(self._seat, "held")
+                reason = "held by its user" if wishes.held else word.reason if word else None
+                self._observe("waiting", reason, "held" if wishes.held else "dependency")
+            else:
+                if self._seat.entry.state == "running":
+                    return True  # a restart keeps its slot
+                self._board.change(self._seat, "waiting")
+                if self._board.try_start(self._seat):
+                    return True
+                reason, code = why_waiting(self._board, self._bundle.run_id)
+                self._observe("waiting", reason, code)
+            self._tick()
+        return False
+
+    def _one_attempt(self, requeues: int) -> tuple[str, int | None]:
+        """Run one attempt; returns the verdict on it and its number."""
+        attempt = RunningAttempt(
+            bundle=self._bundle.folder,
+            records=self._bundle.records,
+            plan=self._bundle.plan(),
+            scheduler_id=self._scheduler_id,
+            gpus=self._seat.entry.gpus,
+            task=self._bundle.index,
+        )
+        self._observe("running")
+        attempt.start()
+        verdict = self._watch(attempt, requeues)
+        codes = attempt.exit_codes()
+        attempt.sweep()
+        if verdict is None:
+            if FENCED in codes:
+                verdict = "FENCED"
+            elif any(codes):
+                verdict = "LOST" if all(code < 0 for code in codes) else "FAILED"
+            else:
+                verdict = "COMPLETED"
+        return verdict, self._number_of(attempt.incarnation)
+
+    def _watch(self, attempt: RunningAttempt, requeues: int) -> str | None:
+        """Wait for the attempt's end, ending it early for the user or the time limit; returns the verdict if there is one."""
+        limit = self._spec.time_limit
+        warned = limit is None or limit <= 2 * _WARN_BEFORE
+        while attempt.running():
+            elapsed = time.monotonic() - attempt.started
+            wishes = self._wishes()
+            verdict = None
+            if wishes.cancelled:
+                verdict = "CANCELLED"
+            elif wishes.requeues > requeues:
+                verdict = "REQUEUED"
+            elif limit is not None and elapsed > limit:
+                verdict = "TIMEOUT"
+            elif self._stop:
+                verdict = "LOST"
+            if verdict is not None:
+                attempt.end()
+                return verdict
+            if limit is not None and not warned and elapsed > limit - _WARN_BEFORE:
+                attempt.warn()
+                warned = True
+            self._tick()
+        return None
+
+    def _wishes(self) -> Wishes:
+        return sum_up(self._bundle.actions())
+
+    def _number_of(self, incarnation: str) -> int | None:
+        for attempt in self._bundle.read().attempts:
+            if attempt.claim is not None and attempt.claim.incarnation == incarnation:
+                return attempt.number
+        return None
+
+    def _ended_before(self) -> bool:
+        observations = self._bundle.read().observations
+        return any(word.observer == "local" and word.state == "ended" for word in observations)
+
+    def _entry(self) -> Entry:
+        array = self._spec.array is not None and self._bundle.index is None
+        wanted = self._spec.resources.accelerator.count * self._spec.resources.nodes
+        return Entry(
+            run_id=self._bundle.run_id,
+            bundle=str(self._bundle.records),
+            name=self._head.name,
+            user=self._head.user,
+            order=self._head.created_at,
+            state="array" if array else "waiting",
+            nodes=self._spec.resources.nodes,
+            gpus_wanted=wanted,
+            pid=os.getpid(),
+        )
+
+    def _submitted(self) -> None:
+        if not (self._bundle.folder / "submission.json").exists():
+            self._bundle.write_submission(
+                Submission(scheduler_id=self._scheduler_id, submitted_at=time.time())
+            )
+
+    def _observe(
+        self,
+        state: ObservedState,
+        reason: str | None = None,
+        code: str | None = None,
+        *,
+        verdict: str | None = None,
+        attempt: int | None = None,
+    ) -> None:
+        """Write down what goes on, if it is something new."""
+        if self._said == (state, reason) and verdict is None:
+            return
+        self._said = (state, reason)
+        self._bundle.add_observation(
+            Observation(
+                time=time.time(),
+                observer="local",
+                scheduler_id=self._scheduler_id,
+                attempt=attempt,
+                state=state,
+                reason=reason,
+                reason_code=code,
+                verdict=verdict,
+            )
+        )
+
+    def _tick(self) -> bool:
+        """Pause for a moment and keep the heartbeat; False when the supervisor is told to stop."""
+        time.sleep(_POLL)
+        if time.monotonic() - self._beat > _HEARTBEAT:
+            self._heartbeat()
+        return not self._stop
+
+    def _heartbeat(self) -> None:
+        self._beat = time.monotonic()
+        self._bundle.write_owner(this_process(heartbeat=time.time()))
+
+    def _on_stop(self, *_: object) -> None:
+        self._stop = True
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point of the supervisor's process."""
+    parser = argparse.ArgumentParser(description="Look after one run on the embedded cluster.")
+    parser.add_argument("root", type=Path)
+    parser.add_argument("run_id")
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--slots", type=int, required=True)
+    parser.add_argument("--shared", action="store_true")
+    given = parser.parse_args(arguments)
+    split_run_id(given.run_id)
+    partition = Partition(given.root, shared=given.shared)
+    board = Board(given.folder, slots=given.slots, gpus=len(machine.gpus()))
+    Supervisor(BundleReader(partition, given.run_id), board).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
