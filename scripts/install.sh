@@ -10,6 +10,9 @@ source scripts/progress.sh
 unset PYTHONDONTWRITEBYTECODE
 readonly VENV=$PWD/.venv
 export PATH=$VENV/bin:$PATH
+LOG=$(mktemp)
+readonly LOG
+trap 'rm -f "$LOG"' EXIT
 
 # The first Python that is new enough.
 find_python() {
@@ -67,16 +70,16 @@ install_node() {
 }
 
 install_node_packages() {
-  jlpm install --immutable | grep -v -E 'YN0000: [┌└]|YN0013|YN0002|YN0004|YN0032' || [[ ${PIPESTATUS[0]} == 0 ]]
+  # Its many warnings are about packages that are not ours.
+  jlpm install --immutable >"$LOG" 2>&1 || { cat "$LOG" >&2; exit 1; }
 }
 
-# The stamp is kept inside the environment it describes.
 install_package() {
   local link=$VENV/share/jupyter/labextensions/hyperpod_jlab
   # A link into the working tree must go first, or the uninstall of the old version deletes files through it.
   [[ ! -L $link ]] || rm "$link"
   SKIP_JUPYTER_BUILDER=1 pip_install --no-build-isolation --no-deps --editable .
-  jupyter-builder develop . --overwrite >/dev/null
+  jupyter-builder develop . --overwrite >"$LOG" 2>&1 || { cat "$LOG" >&2; exit 1; }
 }
 
 main() {
