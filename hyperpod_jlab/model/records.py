@@ -35,7 +35,10 @@ class Head(_Record):
     spec_digest: str
     parent: str | None = None
     notebook: str | None = None
-    findings: list[dict[str, Any]] = []
+    queue: str | None = None
+    nodes: int = 1
+    processes_per_node: int = 1
+    array: str | None = None
 
 
 class Submission(_Record):
@@ -155,7 +158,6 @@ class RunRecords:
     """All records of a run (or of an array's child) at one moment."""
 
     head: Head
-    nodes: int
     submission: Submission | None = None
     claim: Claim | None = None
     attempts: tuple[AttemptRecords, ...] = ()

@@ -22,6 +22,11 @@ ENDED: frozenset[State] = frozenset({"succeeded", "failed", "cancelled"})
 """The states after which nothing happens by itself."""
 
 
+def unix_time(text: str | None) -> float | None:
+    """ISO 8601 as Unix seconds, or None."""
+    return None if text is None else datetime.fromisoformat(text).timestamp()
+
+
 def iso_time(moment: float | None) -> str | None:
     """Unix seconds as ISO 8601 UTC with milliseconds, or None."""
     if moment is None:
@@ -54,6 +59,12 @@ class FirstError:
         }
 
 
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> FirstError:
+        """What `to_dict` made."""
+        return cls(**{**data, "time": unix_time(data["time"]) or 0.0})
+
+
 @dataclass(frozen=True)
 class Attempt:
     """One execution of a run. Times are Unix seconds."""
@@ -74,12 +85,29 @@ class Attempt:
             "number": self.number,
             "state": self.state,
             "reason": self.reason,
+            "reason_code": self.reason_code,
             "exit_code": self.exit_code,
             "started_at": iso_time(self.started_at),
             "ended_at": iso_time(self.ended_at),
             "nodes": list(self.nodes),
             "first_error": self.first_error.to_dict() if self.first_error else None,
         }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Attempt:
+        """What `to_dict` made."""
+        error = data["first_error"]
+        return cls(
+            number=data["number"],
+            state=data["state"],
+            reason=data["reason"],
+            reason_code=data["reason_code"],
+            exit_code=data["exit_code"],
+            started_at=unix_time(data["started_at"]),
+            ended_at=unix_time(data["ended_at"]),
+            nodes=tuple(data["nodes"]),
+            first_error=FirstError.from_dict(error) if error else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -102,7 +130,10 @@ class Status:
 
 @dataclass(frozen=True)
 class Run:
-    """One run, or one child of an array (`parent` is then the array's id). `bundle` is its folder on this machine."""
+    """One run, or one child of an array (`parent` is then the array's id).
+
+    `bundle` is its folder on this machine; `children` counts an array's children by state; `created_at` is in Unix seconds.
+    """
 
     run_id: str
     name: str
@@ -111,12 +142,14 @@ class Run:
     user: str
     queue: str | None
     status: Status
-    submitted_at: float
+    created_at: float
+    submitted_at: float | None
     scheduler_id: str | None
     parent: str | None
     bundle: str
     notebook: str | None = None
     nodes: int = 1
+    processes_per_node: int = 1
     children: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -124,14 +157,10 @@ class Run:
         """The run's state."""
         return self.status.state
 
-    def with_status(self, status: Status) -> Run:
-        """The same run with another status."""
-        return replace(self, status=status)
-
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, as docs/reference says."""
+        """Plain data for JSON (the contract of ``--json`` and REST)."""
         status = self.status
-        data: dict[str, Any] = {
+        return {
             "run_id": self.run_id,
             "name": self.name,
             "cluster": self.cluster,
@@ -142,14 +171,38 @@ class Run:
             "reason": status.reason,
             "reason_code": status.reason_code,
             "exit_code": status.exit_code,
+            "created_at": iso_time(self.created_at),
             "submitted_at": iso_time(self.submitted_at),
             "started_at": iso_time(status.started_at),
             "ended_at": iso_time(status.ended_at),
             "scheduler_id": self.scheduler_id,
             "parent": self.parent,
             "bundle": self.bundle,
+            "notebook": self.notebook,
+            "nodes": self.nodes,
+            "processes_per_node": self.processes_per_node,
+            "children": dict(self.children) or None,
             "attempts": [attempt.to_dict() for attempt in status.attempts],
         }
-        if self.children:
-            data["children"] = dict(self.children)
-        return data
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Run:
+        """What `to_dict` made."""
+        status = Status(
+            state=data["state"],
+            reason=data["reason"],
+            reason_code=data["reason_code"],
+            exit_code=data["exit_code"],
+            started_at=unix_time(data["started_at"]),
+            ended_at=unix_time(data["ended_at"]),
+            attempts=tuple(Attempt.from_dict(attempt) for attempt in data["attempts"]),
+        )
+        plain = ("run_id", "name", "cluster", "orchestrator", "user", "queue", "scheduler_id")
+        rest = ("parent", "bundle", "notebook", "nodes", "processes_per_node")
+        return cls(
+            **{name: data[name] for name in (*plain, *rest)},
+            status=status,
+            created_at=unix_time(data["created_at"]) or 0.0,
+            submitted_at=unix_time(data["submitted_at"]),
+            children=data["children"] or {},
+        )

@@ -177,7 +177,7 @@ def _attempt(
         first_error=_first_error(attempt),
     )
     word = _word_on(attempt.number, observation, last=last)
-    complete = len(attempt.nodes) >= records.nodes and all(
+    complete = len(attempt.nodes) >= records.head.nodes and all(
         node.ended_at is not None for node in attempt.nodes
     )
     if complete or word is not None or not last:

@@ -126,3 +126,15 @@ class BundleWriter:
     def _count(self, copied: int) -> None:
         self.tally.files += 1
         self.tally.copied += copied
+
+
+def withdraw(bundle: Path) -> None:
+    """Take a committed bundle back: out of sight with one rename, then removed.
+
+    Raises:
+        StorageError: It cannot be renamed.
+    """
+    hidden = bundle.with_name(f"{STAGING}{bundle.name}-{secrets.token_hex(4)}")
+    with storage_errors(bundle):
+        bundle.rename(hidden)
+    shutil.rmtree(hidden, ignore_errors=True)

@@ -100,11 +100,9 @@ class BundleReader:
         """All records; ones that cannot be read are named in ``damage`` and left out."""
         head = self.head()
         damage: list[str] = []
-        nodes = self._plan_nodes(damage)
         status = self.records / "status"
         return RunRecords(
             head=head,
-            nodes=nodes,
             submission=self._optional(Submission, self.folder / "submission.json", damage),
             claim=self._optional(Claim, status / "claim.json", damage),
             attempts=tuple(self._attempts(status, damage)),
@@ -152,13 +150,6 @@ class BundleReader:
                 if folder.is_relative_to(self.folder) and not folder.exists():
                     folder.mkdir(mode=self.partition.folder_mode, exist_ok=True)
             atomic.replace(path, data, mode=self.partition.file_mode)
-
-    def _plan_nodes(self, damage: list[str]) -> int:
-        try:
-            return int(self.plan().get("nodes", 1))
-        except (HyperpodError, TypeError, ValueError):
-            damage.append("launch.json")
-            return 1
 
     def _attempts(self, status: Path, damage: list[str]) -> Iterable[AttemptRecords]:
         numbers = [

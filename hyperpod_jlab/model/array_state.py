@@ -1,0 +1,40 @@
+"""The state of an array as the sum of its children's: counts and the worst state."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from hyperpod_jlab.model.run import State, Status
+
+_WORST_FIRST: tuple[State, ...] = ("failed", "unknown", "cancelled", "succeeded")
+
+
+def sum_up_children(parent: Status, children: Sequence[Status]) -> Status:
+    """The array's status.
+
+    While a child may still change the array runs (or waits, when none has started); after that it has the worst of their states.
+
+    Args:
+        parent: What the array's own records say, such as being held.
+        children: The status of every child.
+    """
+    counts = Counter(child.state for child in children)
+    words = ", ".join(f"{count} {state}" for state, count in counts.most_common())
+    started = min((child.started_at for child in children if child.started_at), default=None)
+    if all(child.ended or child.state == "unknown" for child in children):
+        worst = next(state for state in _WORST_FIRST if counts[state])
+        codes = [child.exit_code for child in children if child.state == "failed" and child.exit_code]
+        ends = [child.ended_at for child in children if child.ended_at]
+        return Status(
+            worst,
+            reason=None if worst == "succeeded" else words,
+            reason_code=None if worst == "succeeded" else "children",
+            exit_code=0 if worst == "succeeded" else next(iter(codes), None),
+            started_at=started,
+            ended_at=max(ends, default=None),
+        )
+    if parent.ended:
+        return Status("failed", reason=f"its supervisor is gone; {words}", reason_code="lost")
+    busy = len(counts) > 1 or counts["running"] > 0
+    return Status("running" if busy else "waiting", reason=words, reason_code=None, started_at=started)

@@ -1,0 +1,1 @@
+"""What the faces call: configuration, runs, clusters, logs. The only layer with state."""

@@ -1,0 +1,121 @@
+"""Reading the configuration: TOML files, later over earlier."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.model.config import Settings
+from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.model.validation import parse
+from hyperpod_jlab.storage.partition import Partition
+
+STUDIO_MOUNT = Path("/mnt/custom-file-systems/fsx_lustre")
+"""Where Studio mounts FSx for Lustre file systems, each in a folder of its own."""
+
+_LINE = re.compile(r"\(at line (\d+), column (\d+)\)")
+
+
+def config_files() -> list[Path]:
+    """The configuration files in the order in which they count; ``$HYPERPOD_CONFIG`` stands alone."""
+    alone = os.environ.get("HYPERPOD_CONFIG")
+    if alone:
+        return [Path(alone)]
+    home = os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()
+    return [Path("/etc/hyperpod-jlab/config.toml"), Path(home) / "hyperpod-jlab" / "config.toml"]
+
+
+def load_settings(files: list[Path] | None = None) -> Settings:
+    """Read and merge the configuration.
+
+    Raises:
+        InvalidInputError: A file is no TOML (with line and column), or has an unknown or wrong key; ``$HYPERPOD_CONFIG`` does not exist.
+    """
+    merged: dict[str, Any] = {}
+    for path in config_files() if files is None else files:
+        merged = _merge(merged, _read(path))
+    settings = parse(Settings, merged, code="invalid_config")
+    if settings.default_cluster not in settings.clusters:
+        raise InvalidInputError(
+            f"default_cluster: there is no cluster '{settings.default_cluster}'",
+            code="invalid_config",
+            hint="add it under [clusters], or name another: " + ", ".join(settings.clusters),
+            detail={"field": "default_cluster"},
+        )
+    return settings
+
+
+def find_partition(settings: Settings) -> Partition:
+    """The storage partition: the configured one, else Studio's mount, else a folder in the user's data directory."""
+    if settings.storage.path is not None:
+        root = Path(settings.storage.path).expanduser()
+        if not root.is_absolute():
+            raise InvalidInputError(
+                f"storage.path: {settings.storage.path} is no absolute path",
+                code="invalid_config",
+                hint="write the whole path",
+                detail={"field": "storage.path"},
+            )
+    else:
+        root = _studio_mount() or _data_folder()
+    return Partition(Path(os.path.normpath(root)), shared=settings.storage.shared)
+
+
+def _studio_mount() -> Path | None:
+    if not STUDIO_MOUNT.is_dir():
+        return None
+    mounts = sorted(path for path in STUDIO_MOUNT.iterdir() if path.is_mount())
+    return mounts[0] if mounts else None
+
+
+def _data_folder() -> Path:
+    home = os.environ.get("XDG_DATA_HOME") or Path("~/.local/share").expanduser()
+    return Path(home) / "hyperpod-jlab" / "partition"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        if os.environ.get("HYPERPOD_CONFIG") == str(path):
+            raise _broken(path, "there is no such file ($HYPERPOD_CONFIG names it)") from None
+        return {}
+    except OSError as error:
+        raise _broken(path, f"cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise _broken(path, "is not UTF-8 text") from error
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = _LINE.search(str(error))
+        line, column = (int(found.group(1)), int(found.group(2))) if found else _end_of(text)
+        words = _LINE.sub("", str(error)).removesuffix("(at end of document)").strip()
+        raise InvalidInputError(
+            f"{path}, line {line}, column {column}: {words}",
+            code="invalid_config",
+            hint="mend the file; it is TOML",
+            detail={"path": str(path), "line": line, "column": column},
+        ) from error
+
+
+def _end_of(text: str) -> tuple[int, int]:
+    lines = text.split("\n")
+    return len(lines), len(lines[-1]) + 1
+
+
+def _broken(path: Path, problem: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{path}: {problem}", code="invalid_config", detail={"path": str(path)}
+    )
+
+
+def _merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(under)
+    for key, value in over.items():
+        before = merged.get(key)
+        both = isinstance(before, dict) and isinstance(value, dict)
+        merged[key] = _merge(before, value) if both else value  # type: ignore[arg-type]
+    return merged

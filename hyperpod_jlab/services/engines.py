@@ -1,0 +1,43 @@
+"""The engines of the configured clusters: one each, made when first needed."""
+
+from __future__ import annotations
+
+from hyperpod_jlab.model.config import Settings
+from hyperpod_jlab.model.errors import InvalidInputError, nearest_hint
+from hyperpod_jlab.orchestrators.protocol import Orchestrator
+from hyperpod_jlab.orchestrators.registry import make_orchestrator
+from hyperpod_jlab.storage.partition import Partition
+
+
+class Engines:
+    """Engines by cluster name."""
+
+    def __init__(self, settings: Settings, partition: Partition) -> None:
+        self.settings = settings
+        self.partition = partition
+        self._made: dict[str, Orchestrator] = {}
+
+    def get(self, cluster: str | None = None) -> Orchestrator:
+        """The engine of a cluster; of the default one when none is named.
+
+        Raises:
+            InvalidInputError: There is no such cluster.
+            UnsupportedError: This version has no engine for it.
+        """
+        name = cluster if cluster is not None else self.settings.default_cluster
+        config = self.settings.clusters.get(name)
+        if config is None:
+            raise InvalidInputError(
+                f"there is no cluster '{name[:60]}'",
+                code="unknown_cluster",
+                hint=nearest_hint(name, self.settings.clusters),
+                detail={"field": "cluster"},
+            )
+        if name not in self._made:
+            self._made[name] = make_orchestrator(name, config, self.partition)
+        return self._made[name]
+
+    async def close(self) -> None:
+        """Close all engines."""
+        for engine in self._made.values():
+            await engine.close()

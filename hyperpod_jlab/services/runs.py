@@ -1,0 +1,283 @@
+"""Runs: looking them up, listing them, and acting on them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hyperpod_jlab.model.cluster import WaitReason
+from hyperpod_jlab.model.errors import (
+    ConflictError,
+    HyperpodError,
+    InvalidInputError,
+    NotFoundError,
+    UnsupportedError,
+    nearest_hint,
+)
+from hyperpod_jlab.model.ranges import parse_array
+from hyperpod_jlab.model.records import ActionKind, Observation, RunRecords
+from hyperpod_jlab.model.run import STATES, Run, State
+from hyperpod_jlab.model.run_id import split_run_id
+from hyperpod_jlab.orchestrators.protocol import Orchestrator
+from hyperpod_jlab.services.engines import Engines
+from hyperpod_jlab.services.user import current_user
+from hyperpod_jlab.services.view import damaged_view, view_of
+from hyperpod_jlab.storage.index import RunIndex, Session, status_stamp
+from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
+
+_WAIT_FIRST, _WAIT_LONGEST, _WAIT_GROWTH = 0.05, 1.0, 1.3
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A page of runs, and the cursor of the next one (None at the end)."""
+
+    runs: tuple[Run, ...]
+    next: str | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which runs to list; `user` None for everybody's."""
+
+    cluster: str | None = None
+    states: tuple[State, ...] = ()
+    user: str | None = None
+    limit: int | None = None
+    cursor: str | None = None
+
+
+class Runs:
+    """The runs on the storage partition."""
+
+    def __init__(self, engines: Engines, index: RunIndex | None = None) -> None:
+        self._engines = engines
+        self._partition = engines.partition
+        self._index = index or RunIndex(self._partition)
+
+    def bundle(self, run_id: str) -> BundleReader:
+        """The bundle of a run or of an array's child.
+
+        Raises:
+            NotFoundError: There is no such run.
+        """
+        bundle = BundleReader(self._partition, run_id)
+        if not bundle.folder.is_dir():
+            raise NotFoundError(f"there is no run {run_id}", code="no_such_run", hint="see: hpj runs")
+        if bundle.index is not None and bundle.index not in self._indices(bundle):
+            raise NotFoundError(
+                f"the array {split_run_id(run_id)[0]} has no child {bundle.index}",
+                code="no_such_run",
+                hint=f"see: hpj show {split_run_id(run_id)[0]}",
+            )
+        return bundle
+
+    async def get(self, run_id: str) -> Run:
+        """One run as it is now.
+
+        Raises:
+            NotFoundError: There is no such run.
+            DamagedBundleError: Its bundle cannot be read.
+        """
+        bundle = await asyncio.to_thread(self.bundle, run_id)
+        records = await asyncio.to_thread(bundle.read)
+        word = await self._word(bundle, records)
+        return await asyncio.to_thread(view_of, bundle, records, word)
+
+    async def list(self, wanted: Wanted | None = None) -> Listing:
+        """Runs, newest first. Damaged ones are listed as such."""
+        return await asyncio.to_thread(self._list, wanted or Wanted())
+
+    async def children(self, run_id: str) -> tuple[Run, ...]:
+        """The children of an array, in the order of their indices; none for other runs."""
+        bundle = await asyncio.to_thread(self.bundle, run_id)
+        if bundle.index is not None:
+            return ()
+        indices = await asyncio.to_thread(self._indices, bundle)
+        return tuple([await self.get(f"{run_id}.{index}") for index in indices])
+
+    async def act(self, run_id: str, action: ActionKind) -> Run:
+        """Cancel, hold, release or requeue a run; returns it as it is then.
+
+        Raises:
+            NotFoundError: There is no such run.
+            ConflictError: The action does not fit the run's state.
+            UnsupportedError: The engine cannot do it.
+        """
+        run = await self.get(run_id)
+        bundle = self.bundle(run_id)
+        engine = self._engines.get(run.cluster)
+        if action == "cancel" and run.status.ended:
+            return run
+        _check_action(run, action, engine)
+        await asyncio.to_thread(bundle.add_action, action, current_user())
+        await getattr(engine, action)(bundle)
+        return await self.get(run_id)
+
+    async def watch(self, run_id: str) -> AsyncIterator[Run]:
+        """The run each time that it changed, until it has ended."""
+        pause, last = _WAIT_FIRST, None
+        while True:
+            run = await self.get(run_id)
+            if last is None or run.status != last.status:
+                yield run
+                pause = _WAIT_FIRST
+            if run.status.ended:
+                return
+            last = run
+            await asyncio.sleep(pause)
+            pause = min(pause * _WAIT_GROWTH, _WAIT_LONGEST)
+
+    async def wait(self, run_id: str) -> Run:
+        """Wait until a run has ended."""
+        async for run in self.watch(run_id):
+            last = run
+        return last
+
+    async def explain_wait(self, run_id: str) -> WaitReason:
+        """Why a run waits; the reason is None when it does not."""
+        run = await self.get(run_id)
+        if run.state != "waiting":
+            return WaitReason(run_id, f"it does not wait, it is {run.state}", run.state)
+        return await self._engines.get(run.cluster).explain_wait(self.bundle(run_id))
+
+    def records_folder(self, run_id: str) -> Path:
+        """Where a run's records and logs lie.
+
+        Raises:
+            NotFoundError: There is no such run.
+        """
+        return self.bundle(run_id).records
+
+    def _indices(self, bundle: BundleReader) -> tuple[int, ...]:
+        array = bundle.head().array
+        return parse_array(array).indices if array is not None else ()
+
+    async def _word(self, bundle: BundleReader, records: RunRecords) -> Observation | None:
+        try:
+            engine = self._engines.get(records.head.cluster)
+        except HyperpodError:  # a cluster that this machine's configuration does not know
+            return None
+        return (await engine.runs([bundle])).get(bundle.run_id)
+
+    def _list(self, wanted: Wanted) -> Listing:
+        before = _decode(wanted.cursor)
+        with self._index.session() as session:
+            session.refresh()
+            self._look_at(session, [*session.unknown(), *session.open()])
+            while True:
+                rows = session.newest(
+                    limit=None if wanted.limit is None else wanted.limit + 1,
+                    before=before,
+                    user=wanted.user,
+                    cluster=wanted.cluster,
+                    states=wanted.states,
+                )
+                page = rows if wanted.limit is None else rows[: wanted.limit]
+                stale = [
+                    row.run_id
+                    for row in page
+                    if row.ended and row.stamp != status_stamp(self._partition.bundle(row.run_id))
+                ]
+                if not stale:
+                    break
+                self._look_at(session, stale)
+        runs = tuple(Run.from_dict(row.view) for row in page if row.view is not None)
+        more = len(rows) > len(page) and page
+        return Listing(runs, _encode(page[-1].created, page[-1].run_id) if more else None)
+
+    def _look_at(self, session: Session, run_ids: Sequence[str]) -> None:
+        """Derive runs anew and remember them."""
+        readable: dict[str, list[tuple[BundleReader, RunRecords, int]]] = {}
+        for run_id in run_ids:
+            try:
+                bundle = BundleReader(self._partition, run_id)
+                stamp = status_stamp(bundle.records)
+                records = bundle.read()
+            except DamagedBundleError as error:
+                run = damaged_view(self._partition, run_id, error.message, error.code)
+                session.put(run_id, run.to_dict(), created=run.created_at, ended=False, stamp=0)
+                continue
+            except (NotFoundError, InvalidInputError):
+                continue  # removed meanwhile, or no bundle of ours
+            readable.setdefault(records.head.cluster, []).append((bundle, records, stamp))
+        for cluster, found in readable.items():
+            words = self._words(cluster, [bundle for bundle, _, _ in found])
+            for bundle, records, stamp in found:
+                run = view_of(bundle, records, words.get(bundle.run_id))
+                session.put(
+                    bundle.run_id,
+                    run.to_dict(),
+                    created=run.created_at,
+                    ended=run.status.ended and run.status.reason_code != "submit_interrupted",
+                    stamp=stamp,
+                )
+
+    def _words(self, cluster: str, bundles: list[BundleReader]) -> dict[str, Observation]:
+        try:
+            engine = self._engines.get(cluster)
+        except HyperpodError:
+            return {}
+        return asyncio.run(engine.runs(bundles))
+
+
+def check_states(words: Sequence[str]) -> tuple[State, ...]:
+    """States given as words.
+
+    Raises:
+        InvalidInputError: One of them is none.
+    """
+    for word in words:
+        if word not in STATES:
+            raise InvalidInputError(
+                f"'{word[:60]}' is no state",
+                code="invalid_state",
+                hint=nearest_hint(word, STATES),
+                detail={"field": "state"},
+            )
+    return tuple(state for state in STATES if state in words)
+
+
+def _check_action(run: Run, action: ActionKind, engine: Orchestrator) -> None:
+    able = {"hold": engine.capabilities.hold, "release": engine.capabilities.hold}
+    able["requeue"] = engine.capabilities.requeue
+    if not able.get(action, True):
+        raise UnsupportedError(f"{engine.kind} clusters cannot {action} a run")
+    fits = {
+        "hold": run.state == "waiting",
+        "release": run.state == "waiting",
+        "requeue": run.state == "running",
+    }
+    if not fits.get(action, True):
+        raise ConflictError(
+            f"{run.run_id} is {run.state}; {action} needs a run that is "
+            + ("running" if action == "requeue" else "waiting"),
+            code="wrong_state",
+            hint="submit it again with: hpj clone" if run.status.ended else None,
+            detail={"state": run.state},
+        )
+
+
+def _encode(created: float, run_id: str) -> str:
+    text = json.dumps([created, run_id]).encode()
+    return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
+
+
+def _decode(cursor: str | None) -> tuple[float, str] | None:
+    if cursor is None:
+        return None
+    try:
+        created, run_id = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        return float(created), str(run_id)
+    except (ValueError, TypeError, binascii.Error):
+        raise InvalidInputError(
+            "this is no cursor of a list of runs",
+            code="invalid_cursor",
+            hint="take it from 'next' of the page before",
+            detail={"field": "cursor"},
+        ) from None

@@ -1,0 +1,291 @@
+"""Submitting a run: capture, check, bundle, hand over. Safe to be broken off and sent again at any step.
+
+The run id is the key: the bundle is renamed into place once, and whoever comes second gets the same run, or takes up what the first left undone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import platform
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from hyperpod_jlab.model.errors import (
+    ConflictError,
+    DeniedError,
+    HyperpodError,
+    InvalidInputError,
+    RefusedError,
+    UnsupportedError,
+)
+from hyperpod_jlab.model.finding import Finding, refuse_on_error
+from hyperpod_jlab.model.records import Head, Observation, Submission
+from hyperpod_jlab.model.run_id import check_run_id, new_run_id
+from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.orchestrators.plan import launch_plan
+from hyperpod_jlab.orchestrators.protocol import Orchestrator, Rendered, RenderInput
+from hyperpod_jlab.services.engines import Engines
+from hyperpod_jlab.services.user import current_user
+from hyperpod_jlab.services.view import submitter_of
+from hyperpod_jlab.storage.atomic import to_json
+from hyperpod_jlab.storage.bundle import BundleWriter, withdraw
+from hyperpod_jlab.storage.processes import this_process
+from hyperpod_jlab.storage.records import BUNDLE_FORMAT, BundleReader
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.capture.captured import Captured
+    from hyperpod_jlab.capture.function import FunctionCall
+
+Step = Literal["captured", "checked", "staged", "committed", "sent", "recorded"]
+"""The steps of a submit, each named once it is done."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a face asks to run.
+
+    Attributes:
+        spec: The spec.
+        cluster: The cluster's name, or None for the default one.
+        run_id: The client's run id, or None to make one.
+        base: Folder that relative source paths are relative to.
+        notebook: The notebook as the caller has it, unsaved edits included; None to read it from disk.
+        call: The function and its arguments, for a function source.
+        secrets: Values of the spec's secrets that have no reference, by name.
+    """
+
+    spec: JobSpec
+    cluster: str | None = None
+    run_id: str | None = None
+    base: Path = field(default_factory=Path.cwd)
+    notebook: Mapping[str, Any] | None = None
+    call: FunctionCall | None = None
+    secrets: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Exactly what will run, and all that was found."""
+
+    run_id: str
+    spec: JobSpec
+    captured: Captured
+    plan: dict[str, Any]
+    rendered: Rendered
+    findings: tuple[Finding, ...]
+
+
+def _ignore(_: Step) -> None:
+    pass
+
+
+class Submitter:
+    """Submits runs."""
+
+    def __init__(self, engines: Engines) -> None:
+        self._engines = engines
+        self._partition = engines.partition
+
+    async def preview(self, request: Request) -> Preview:
+        """Capture the code and ask the cluster about it, without sending or writing anything.
+
+        Raises:
+            InvalidInputError: The source, the selection or the cluster's name is wrong.
+            RefusedError: The interpreter cannot be used.
+        """
+        engine = self._engines.get(request.cluster)
+        run_id = check_run_id(request.run_id) if request.run_id is not None else new_run_id()
+        captured = await asyncio.to_thread(_capture, request)
+        findings = [*captured.findings, *await engine.preflight(request.spec)]
+        findings += _secret_findings(request)
+        findings += await _version_findings(engine, request)
+        python = engine.python(request.spec)
+        plan = launch_plan(request.spec, run_id, captured.command, python)
+        bundle = str(self._partition.bundle(run_id).relative_to(self._partition.root))
+        rendered = engine.render(
+            RenderInput(run_id, captured.name, request.spec, bundle, engine.paths, python)
+        )
+        return Preview(run_id, request.spec, captured, plan, rendered, tuple(findings))
+
+    async def submit(self, request: Request, on_step: Callable[[Step], None] = _ignore) -> str:
+        """Submit a run; returns its id. The same id with the same spec again is the same run.
+
+        Args:
+            request: What to run.
+            on_step: Called after each step, for progress.
+
+        Raises:
+            InvalidInputError: The source, the selection or the cluster's name is wrong.
+            RefusedError: A finding of level error, or the scheduler's own refusal; nothing is left of the run.
+            ConflictError: The run id is taken by another spec.
+            StorageError: The partition is full, read-only or not to be trusted; nothing is left of the run.
+        """
+        preview = await self.preview(request)
+        on_step("captured")
+        engine = self._engines.get(request.cluster)
+        bundle = BundleReader(self._partition, preview.run_id)
+        digest = _digest(preview, engine.name)
+        if bundle.folder.exists():
+            return await self._again(engine, bundle, digest, on_step)
+        refuse_on_error(list(preview.findings))
+        on_step("checked")
+        first = await asyncio.to_thread(self._make_bundle, request, preview, engine, digest, on_step)
+        if not first:
+            return await self._again(engine, bundle, digest, on_step)
+        on_step("committed")
+        await self._send(engine, bundle, on_step)
+        return preview.run_id
+
+    def _make_bundle(
+        self,
+        request: Request,
+        preview: Preview,
+        engine: Orchestrator,
+        digest: str,
+        on_step: Callable[[Step], None],
+    ) -> bool:
+        from hyperpod_jlab.launcher import launcher_source
+
+        with BundleWriter(self._partition, preview.run_id) as writer:
+            for code in preview.captured.files:
+                writer.add_bytes(code.path, code.data, executable=code.executable)
+            for project in preview.captured.project:
+                writer.add_file(f"work/{project.path}", project.source, executable=project.executable)
+            writer.add_bytes("launcher.py", launcher_source())
+            writer.write("spec.json", preview.spec.model_dump_json(exclude_defaults=False).encode())
+            writer.write("launch.json", to_json(preview.plan))
+            writer.write(preview.rendered.filename, preview.rendered.text.encode())
+            writer.write_secrets(request.secrets)
+            head = _head(request, preview, engine, digest)
+            intent = this_process()
+            writer.write("status/intent-0.json", to_json(intent.model_dump(exclude_none=True)))
+            writer.write("bundle.json", to_json(head.model_dump(exclude_none=True)))
+            on_step("staged")
+            return writer.commit()
+
+    async def _again(
+        self,
+        engine: Orchestrator,
+        bundle: BundleReader,
+        digest: str,
+        on_step: Callable[[Step], None],
+    ) -> str:
+        """The run id is taken: the same run is returned, and handed over if its first submit did not get there."""
+        head = await asyncio.to_thread(bundle.head)
+        if head.spec_digest != digest:
+            raise ConflictError(
+                f"the run id {bundle.run_id} is taken by another spec",
+                code="run_id_taken",
+                hint="use another run id, or leave it out",
+                detail={"field": "run_id", "run_id": bundle.run_id},
+            )
+        records = await asyncio.to_thread(bundle.read)
+        undone = records.submission is None and records.claim is None and not records.attempts
+        if undone and submitter_of(records) != "alive":
+            if await engine.find(bundle) is None:
+                await asyncio.to_thread(bundle.add_intent, this_process())
+                await self._send(engine, bundle, on_step)
+        return bundle.run_id
+
+    async def _send(
+        self, engine: Orchestrator, bundle: BundleReader, on_step: Callable[[Step], None]
+    ) -> None:
+        try:
+            taken = await engine.submit(bundle)
+        except (RefusedError, UnsupportedError, DeniedError, InvalidInputError):
+            await asyncio.to_thread(withdraw, bundle.folder)
+            raise
+        except HyperpodError as error:
+            # Whether the scheduler has it cannot be known: the run stays, with what happened, and may be sent again.
+            await asyncio.to_thread(bundle.add_observation, _failed_to_send(error))
+            raise
+        on_step("sent")
+        submission = Submission(scheduler_id=taken.scheduler_id, submitted_at=time.time())
+        await asyncio.to_thread(bundle.write_submission, submission)
+        on_step("recorded")
+
+
+def _capture(request: Request) -> Captured:
+    from hyperpod_jlab.capture import capture
+
+    notebook = dict(request.notebook) if request.notebook is not None else None
+    return capture(request.spec, base=request.base, notebook=notebook, call=request.call)
+
+
+async def _version_findings(engine: Orchestrator, request: Request) -> list[Finding]:
+    """A pickled function needs the same minor version of Python on both sides."""
+    if request.spec.source.kind != "function":
+        return []
+    import sys
+
+    from hyperpod_jlab.capture.function import python_version_finding
+
+    far = await engine.python_version(request.spec)
+    finding = python_version_finding(sys.version_info[:2], far) if far else None
+    return [finding] if finding else []
+
+
+def _secret_findings(request: Request) -> list[Finding]:
+    missing = [
+        name
+        for name, reference in request.spec.environment.secrets.items()
+        if not reference and name not in request.secrets
+    ]
+    return [
+        Finding(
+            level="error",
+            code="secret_missing",
+            message=f"the secret {name} has no value here and no reference",
+            hint=f"set the variable {name} before you submit, or give --secret {name}=REFERENCE",
+            field="environment.secrets",
+        )
+        for name in missing
+    ]
+
+
+def _digest(preview: Preview, cluster: str) -> str:
+    """What makes two submits of one run id the same: spec, cluster and code. A pickle is left out: its bytes may differ for equal values."""
+    digest = hashlib.sha256(preview.spec.model_dump_json().encode())
+    digest.update(b"\0" + cluster.encode())
+    for code in sorted(preview.captured.files, key=lambda file: file.path):
+        if not code.path.endswith(".pkl"):
+            digest.update(b"\0" + code.path.encode() + b"\0" + hashlib.sha256(code.data).digest())
+    return digest.hexdigest()
+
+
+def _head(request: Request, preview: Preview, engine: Orchestrator, digest: str) -> Head:
+    spec = preview.spec
+    notebook = None
+    if spec.source.kind == "notebook":
+        notebook = str((request.base / spec.source.path).absolute())
+    return Head(
+        format=BUNDLE_FORMAT,
+        run_id=preview.run_id,
+        name=spec.name or preview.captured.name,
+        user=current_user(),
+        host=platform.node(),
+        created_at=time.time(),
+        cluster=engine.name,
+        orchestrator=engine.kind,
+        spec_digest=digest,
+        notebook=notebook,
+        queue=spec.queue,
+        nodes=spec.resources.nodes,
+        processes_per_node=int(preview.plan["processes_per_node"]),
+        array=spec.array,
+    )
+
+
+def _failed_to_send(error: HyperpodError) -> Observation:
+    return Observation(
+        time=time.time(),
+        observer="submit",
+        state="ended",
+        verdict="REFUSED",
+        reason=error.message,
+        reason_code="submit_interrupted",
+    )

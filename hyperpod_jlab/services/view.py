@@ -1,0 +1,96 @@
+"""Making the view of a run from its records."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import replace
+
+from hyperpod_jlab.model.array_state import sum_up_children
+from hyperpod_jlab.model.ranges import parse_array
+from hyperpod_jlab.model.records import Observation, RunRecords
+from hyperpod_jlab.model.run import Run, Status
+from hyperpod_jlab.model.state import Moment, Submitter, derive
+from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.processes import life
+from hyperpod_jlab.storage.records import BundleReader
+
+
+def view_of(
+    bundle: BundleReader, records: RunRecords, word: Observation | None = None
+) -> Run:
+    """The view of a run; `word` is what the engine sees of it now, beyond its records.
+
+    An array shows the sum of its children.
+    """
+    head = records.head
+    if word is not None:
+        records = replace(records, observations=(*records.observations, word))
+    status = derive(records, Moment(time.time(), submitter_of(records)))
+    children: Counter[str] = Counter()
+    if head.array is not None and bundle.index is None and not _failed_early(status):
+        statuses = [_child_status(bundle, index, word) for index in parse_array(head.array).indices]
+        children.update(child.state for child in statuses)
+        status = sum_up_children(status, statuses)
+    submission = records.submission
+    return Run(
+        run_id=bundle.run_id,
+        name=head.name if bundle.index is None else f"{head.name}.{bundle.index}",
+        cluster=head.cluster,
+        orchestrator=head.orchestrator,
+        user=head.user,
+        queue=head.queue,
+        status=status,
+        created_at=head.created_at,
+        submitted_at=submission.submitted_at if submission else None,
+        scheduler_id=submission.scheduler_id if submission else None,
+        parent=head.parent if bundle.index is None else head.run_id,
+        bundle=str(bundle.folder),
+        notebook=head.notebook,
+        nodes=head.nodes,
+        processes_per_node=head.processes_per_node,
+        children=dict(children),
+    )
+
+
+def damaged_view(partition: Partition, run_id: str, reason: str, code: str) -> Run:
+    """The view of a run whose bundle cannot be read."""
+    folder = partition.bundle(run_id)
+    try:
+        created = folder.stat().st_mtime
+    except OSError:
+        created = 0.0
+    return Run(
+        run_id=run_id,
+        name=run_id,
+        cluster="",
+        orchestrator="",
+        user="",
+        queue=None,
+        status=Status("unknown", reason=reason, reason_code=code),
+        created_at=created,
+        submitted_at=None,
+        scheduler_id=None,
+        parent=None,
+        bundle=str(folder),
+    )
+
+
+def submitter_of(records: RunRecords) -> Submitter:
+    """Whether a process that submits the run still lives, as far as this machine can say."""
+    lives = {life(intent) for intent in records.intents}
+    if "alive" in lives:
+        return "alive"
+    return "dead" if lives == {"dead"} else "unknown"
+
+
+def _failed_early(status: Status) -> bool:
+    return status.state in {"submitting", "unknown"} or status.reason_code == "submit_interrupted"
+
+
+def _child_status(parent: BundleReader, index: int, word: Observation | None) -> Status:
+    child = BundleReader(parent.partition, f"{parent.run_id}.{index}")
+    records = child.read()
+    if word is not None and word.state == "ended" and not records.observations:
+        records = replace(records, observations=(word,))
+    return derive(records, Moment(time.time(), "alive"))

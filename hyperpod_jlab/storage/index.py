@@ -1,0 +1,195 @@
+"""The index of runs: a cache on this machine's own disk, one for each partition. Deleting it costs a rescan, nothing else.
+
+New and removed bundles are seen by the shards' modification times, so runs made by other machines appear too. What the index says of a run that has
+ended stays true as long as its ``status`` folder is unchanged; everything else is derived anew by the caller.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sqlite3
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.storage.partition import Partition
+
+_SCHEMA = 3
+_FRESH_NS = 3_000_000_000  # a folder changed this recently may change again within the clock's grain
+
+_TABLES = """
+CREATE TABLE shards (name TEXT PRIMARY KEY, changed INTEGER NOT NULL);
+CREATE TABLE runs (
+  run_id TEXT PRIMARY KEY, shard TEXT NOT NULL, created REAL NOT NULL DEFAULT 0, user TEXT, cluster TEXT,
+  state TEXT, ended INTEGER NOT NULL DEFAULT 0, stamp INTEGER NOT NULL DEFAULT 0, view TEXT
+);
+CREATE INDEX runs_by_time ON runs (created DESC, run_id DESC);
+CREATE INDEX runs_open ON runs (ended);
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run of the index; `view` is what was last known, `stamp` the status folder's time at that moment."""
+
+    run_id: str
+    created: float
+    ended: bool
+    stamp: int
+    view: dict[str, Any] | None
+
+
+def default_path(partition: Partition) -> Path:
+    """Where the index of a partition lies: the user's cache directory, else a temporary one."""
+    name = hashlib.sha256(os.fsencode(partition.root)).hexdigest()[:16]
+    base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    folder = Path(base) / "hyperpod-jlab"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError:
+        folder = Path(tempfile.gettempdir()) / f"hyperpod-jlab-{os.getuid()}"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder / f"index-{name}.sqlite"
+
+
+class RunIndex:
+    """The index of one partition."""
+
+    def __init__(self, partition: Partition, path: Path | None = None) -> None:
+        self._partition = partition
+        self._path = path or default_path(partition)
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[Session]:
+        """Open the index; one that is missing, broken or of another version is made anew."""
+        try:
+            connection = self._open()
+        except sqlite3.DatabaseError:
+            self._path.unlink(missing_ok=True)
+            connection = self._open()
+        try:
+            yield Session(self._partition, connection)
+            connection.commit()
+        finally:
+            connection.close()
+
+    def _open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, timeout=10)
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=OFF")
+            if connection.execute("PRAGMA user_version").fetchone()[0] != _SCHEMA:
+                connection.execute("BEGIN IMMEDIATE")
+                if connection.execute("PRAGMA user_version").fetchone()[0] != _SCHEMA:
+                    for table in ("shards", "runs"):
+                        connection.execute(f"DROP TABLE IF EXISTS {table}")  # noqa: S608
+                    for statement in filter(str.strip, _TABLES.split(";")):
+                        connection.execute(statement)
+                    connection.execute(f"PRAGMA user_version={_SCHEMA}")
+                connection.commit()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+class Session:
+    """One use of the index."""
+
+    def __init__(self, partition: Partition, connection: sqlite3.Connection) -> None:
+        self._partition = partition
+        self._db = connection
+
+    def refresh(self) -> None:
+        """Take in bundles that came and forget those that went."""
+        known = dict(self._db.execute("SELECT name, changed FROM shards"))
+        for name, changed in self._shards():
+            if known.get(name) != changed:
+                self._refresh_shard(name, changed)
+
+    def unknown(self) -> list[str]:
+        """Runs that were never looked at."""
+        return [row[0] for row in self._db.execute("SELECT run_id FROM runs WHERE view IS NULL")]
+
+    def open(self) -> list[str]:
+        """Runs that had not ended when last looked at."""
+        return [row[0] for row in self._db.execute("SELECT run_id FROM runs WHERE ended = 0")]
+
+    def put(self, run_id: str, view: dict[str, Any], *, created: float, ended: bool, stamp: int) -> None:
+        """Remember what a run looks like."""
+        self._db.execute(
+            "UPDATE runs SET view=?, created=?, user=?, cluster=?, state=?, ended=?, stamp=? WHERE run_id=?",
+            (
+                json.dumps(view, ensure_ascii=False),
+                created,
+                view["user"],
+                view["cluster"],
+                view["state"],
+                int(ended),
+                stamp,
+                run_id,
+            ),
+        )
+
+    def newest(
+        self,
+        *,
+        limit: int | None,
+        before: tuple[float, str] | None = None,
+        user: str | None = None,
+        cluster: str | None = None,
+        states: tuple[str, ...] = (),
+    ) -> list[Row]:
+        """Runs newest first, before a given (created, run_id)."""
+        where, values = ["view IS NOT NULL"], list[Any]()
+        for column, value in (("user", user), ("cluster", cluster)):
+            if value is not None:
+                where.append(f"{column} = ?")
+                values.append(value)
+        if states:
+            where.append(f"state IN ({', '.join('?' * len(states))})")
+            values.extend(states)
+        if before is not None:
+            where.append("(created, run_id) < (?, ?)")
+            values.extend(before)
+        query = (
+            "SELECT run_id, created, ended, stamp, view FROM runs WHERE "  # noqa: S608 - only fixed words
+            + " AND ".join(where)
+            + " ORDER BY created DESC, run_id DESC LIMIT ?"
+        )
+        rows = self._db.execute(query, (*values, -1 if limit is None else limit))
+        return [Row(run_id, created, bool(ended), stamp, json.loads(view)) for run_id, created, ended, stamp, view in rows]
+
+    def _shards(self) -> Iterator[tuple[str, int]]:
+        now = time.time_ns()
+        with contextlib.suppress(FileNotFoundError), os.scandir(self._partition.runs) as entries:
+            for entry in entries:
+                changed = entry.stat().st_mtime_ns
+                # A change within the clock's grain would go unseen: such a shard is read again next time.
+                yield entry.name, changed if now - changed > _FRESH_NS else -1
+
+    def _refresh_shard(self, name: str, changed: int) -> None:
+        with os.scandir(self._partition.runs / name) as entries:
+            there = {entry.name for entry in entries if not entry.name.startswith(".")}
+        known = {row[0] for row in self._db.execute("SELECT run_id FROM runs WHERE shard = ?", (name,))}
+        self._db.executemany("DELETE FROM runs WHERE run_id = ?", [(gone,) for gone in known - there])
+        self._db.executemany(
+            "INSERT OR IGNORE INTO runs (run_id, shard) VALUES (?, ?)", [(new, name) for new in there - known]
+        )
+        self._db.execute("INSERT OR REPLACE INTO shards VALUES (?, ?)", (name, changed))
+
+
+def status_stamp(records: Path) -> int:
+    """The newest modification time (ns) of a run's status folder and those in it that tell of changes; 0 when there is none."""
+    status = records / "status"
+    newest = 0
+    for folder in (status, status / "observations", status / "actions"):
+        with contextlib.suppress(OSError):
+            newest = max(newest, folder.stat().st_mtime_ns)
+    return newest
