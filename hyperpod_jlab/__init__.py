@@ -6,18 +6,29 @@ server at start-up, so whatever costs time is imported inside the function that 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from hyperpod_jlab.api import Run, get, runs, submit
+
+__all__ = ["Run", "__version__", "get", "runs", "submit"]
 
 
 def __getattr__(name: str) -> Any:
-    """Read the version from the installed metadata when somebody asks for it (PEP 562)."""
+    """The public API and the version, imported when somebody asks for them (PEP 562)."""
     if name == "__version__":
         from importlib.metadata import version
 
         return version("hyperpod_jlab")
+    if name in __all__:
+        from hyperpod_jlab import api
+
+        return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def _jupyter_labextension_paths() -> list[dict[str, str]]:

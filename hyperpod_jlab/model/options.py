@@ -107,3 +107,25 @@ def _kind(annotation: Any, is_text: bool) -> Literal["text", "int", "bool"]:
     if bool in kinds:
         return "bool"
     return "int" if int in kinds and not is_text else "text"
+
+
+def option_name(flag: str) -> str:
+    """The option's name in Python and in the magic: ``--time-limit`` is ``time_limit``, ``--yes/--no`` is ``yes``."""
+    return flag.split("/", maxsplit=1)[0].removeprefix("--").replace("-", "_")
+
+
+def to_spec_data(model: type[BaseModel], values: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Put option values, by their names, where their fields lie in the spec's data; also returns the names that no option has."""
+    places = {option_name(entry.option.flag): entry.path for entry in spec_options(model)}
+    data: dict[str, Any] = {}
+    unknown = []
+    for name, value in values.items():
+        path = places.get(name)
+        if path is None:
+            unknown.append(name)
+            continue
+        inner = data
+        for part in path[:-1]:
+            inner = inner.setdefault(part, {})
+        inner[path[-1]] = value
+    return data, unknown

@@ -1,0 +1,172 @@
+"""The public Python API: submit code from a notebook or a script, and hold the run in hand.
+
+    run = hyperpod_jlab.submit(train, args=(0.1,), nodes=2, processes_per_node=2)
+    for line in run.logs(follow=True):
+        print(line)
+    run.result()
+
+Nothing here blocks the kernel unless it is asked to (`Run.wait`, `Run.result`, following a log).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.api.background import background
+from hyperpod_jlab.api.run import Run
+from hyperpod_jlab.model.errors import InvalidInputError, nearest_hint
+from hyperpod_jlab.model.options import option_name, spec_options, to_spec_data
+from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.model.validation import parse
+from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.services.runs import Wanted, check_states
+from hyperpod_jlab.services.submission import Request
+from hyperpod_jlab.services.user import current_user
+
+__all__ = ["Run", "get", "runs", "submit"]
+
+
+def submit(
+    what: Callable[..., Any] | str | os.PathLike[str] | None = None,
+    *,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    command: str | None = None,
+    cluster: str | None = None,
+    run_id: str | None = None,
+    spec: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Run:
+    """Submit a function, a notebook, a Python file or a command; returns at once.
+
+    Args:
+        what: A function, or the path of a ``.ipynb`` or ``.py`` file.
+        args: The function's arguments, or the words in ``sys.argv[1:]``.
+        kwargs: The function's keyword arguments.
+        command: A shell command, instead of `what`.
+        cluster: The cluster's name; default: the configured one.
+        run_id: A run id of your own: the same one again is the same run.
+        spec: Further fields of the spec, as nested data; options go over them.
+        options: The spec's options by name, as on the command line: ``nodes=2``, ``time_limit="2h"``, ``env={"K": "V"}``.
+
+    Raises:
+        InvalidInputError: Something in the arguments is wrong.
+        RefusedError: The cluster refuses the run.
+    """
+    call, source = _source(what, args, kwargs, command)
+    data = _merge(dict(spec or {}), _options(options))
+    data["source"] = {**source, **data.get("source", {})}
+    if call is None:
+        data["args"] = [str(word) for word in args]
+    secrets = {
+        name: os.environ[name]
+        for name, reference in data.get("environment", {}).get("secrets", {}).items()
+        if not reference and name in os.environ
+    }
+    checked = parse(JobSpec, data)
+    hyperpod = _hyperpod()
+    request = Request(
+        checked, cluster=cluster, run_id=run_id, base=Path.cwd(), call=call, secrets=secrets
+    )
+    return Run(hyperpod, background.call(hyperpod.submitter.submit(request)))
+
+
+def get(run_id: str) -> Run:
+    """The run with this id.
+
+    Raises:
+        NotFoundError: There is none.
+    """
+    run = Run(_hyperpod(), run_id)
+    background.call(_hyperpod().runs.get(run_id))
+    return run
+
+
+def runs(
+    *,
+    limit: int | None = 20,
+    cluster: str | None = None,
+    state: str | Sequence[str] = (),
+    all_users: bool = False,
+) -> list[Run]:
+    """Runs, newest first.
+
+    Args:
+        limit: How many at the most; None for all.
+        cluster: Only those of this cluster.
+        state: Only those in this state, or in one of these.
+        all_users: Those of other users of a shared partition too.
+    """
+    states = check_states([state] if isinstance(state, str) else list(state))
+    user = None if all_users else current_user()
+    wanted = Wanted(cluster=cluster, states=states, user=user, limit=limit)
+    hyperpod = _hyperpod()
+    listing = background.call(hyperpod.runs.list(wanted))
+    return [Run(hyperpod, run.run_id) for run in listing.runs]
+
+
+@functools.cache
+def _hyperpod() -> Hyperpod:
+    return Hyperpod()
+
+
+def _source(
+    what: Callable[..., Any] | str | os.PathLike[str] | None,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None,
+    command: str | None,
+) -> tuple[Any, dict[str, Any]]:
+    """The call (for a function) and the source's data."""
+    if (what is None) == (command is None):
+        raise InvalidInputError(
+            "give one thing to run",
+            code="no_source",
+            hint="a function, the path of a .ipynb or .py file, or command='...'",
+        )
+    if callable(what):
+        from hyperpod_jlab.capture.function import FunctionCall, source_of
+
+        return FunctionCall(what, tuple(args), dict(kwargs or {})), source_of(what)
+    if kwargs:
+        raise InvalidInputError("kwargs are for functions", hint="give words in args")
+    if command is not None:
+        return None, {"kind": "command", "command": command}
+    path = os.fspath(what) if what is not None else ""
+    kinds = {".ipynb": "notebook", ".py": "script"}
+    kind = kinds.get(Path(path).suffix, "native")
+    return None, {"kind": kind, "path": path}
+
+
+def _options(options: dict[str, Any]) -> dict[str, Any]:
+    if "env" in options and not isinstance(options["env"], Mapping):
+        raise InvalidInputError("env is a dict of names and values", detail={"field": "env"})
+    given = dict(options)
+    if isinstance(given.get("secret"), (str, list, tuple)):
+        names = [given["secret"]] if isinstance(given["secret"], str) else given["secret"]
+        given["secret"] = {name: "" for name in names}
+    if "after" in given:
+        after = given["after"] if isinstance(given["after"], (list, tuple)) else [given["after"]]
+        given["after"] = [run.run_id if isinstance(run, Run) else run for run in after]
+    data, unknown = to_spec_data(JobSpec, given)
+    if unknown:
+        names = [option_name(entry.option.flag) for entry in spec_options(JobSpec)]
+        raise InvalidInputError(
+            f"there is no option '{unknown[0]}'",
+            code="unknown_option",
+            hint=nearest_hint(unknown[0], names),
+            detail={"field": unknown[0]},
+        )
+    return data
+
+
+def _merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(under)
+    for key, value in over.items():
+        before = merged.get(key)
+        both = isinstance(before, dict) and isinstance(value, dict)
+        merged[key] = _merge(before, value) if both else value  # type: ignore[arg-type]
+    return merged

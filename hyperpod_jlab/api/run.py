@@ -1,0 +1,170 @@
+"""`Run`: a run in the user's hands."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hyperpod_jlab.api.background import background
+from hyperpod_jlab.model.errors import ConflictError
+from hyperpod_jlab.model.records import ActionKind
+from hyperpod_jlab.model.run import Run as RunView
+from hyperpod_jlab.model.run import State
+from hyperpod_jlab.services.hyperpod import Hyperpod
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.api.logs import Logs
+
+
+class Run:
+    """One run. What it says of its state is asked anew each time.
+
+    Waiting for a run and leaving it (an interrupt, the end of the kernel) never ends it; `cancel` does.
+    """
+
+    def __init__(self, hyperpod: Hyperpod, run_id: str) -> None:
+        self._hyperpod = hyperpod
+        self.run_id = run_id
+
+    @property
+    def view(self) -> RunView:
+        """All that is known of the run now."""
+        return background.call(self._hyperpod.runs.get(self.run_id))
+
+    @property
+    def state(self) -> State:
+        """The run's state now."""
+        return self.view.state
+
+    @property
+    def bundle(self) -> Path:
+        """The run's folder on this machine."""
+        return self._hyperpod.runs.bundle(self.run_id).folder
+
+    @property
+    def children(self) -> list[Run]:
+        """The children of an array; empty for other runs."""
+        found = background.call(self._hyperpod.runs.children(self.run_id))
+        return [Run(self._hyperpod, child.run_id) for child in found]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The run as plain data, as ``hpj show --json`` prints it."""
+        return self.view.to_dict()
+
+    def logs(
+        self,
+        *,
+        rank: int | Sequence[int] | None = None,
+        node: int | None = None,
+        attempt: int | None = None,
+        follow: bool = False,
+        tail: int | None = None,
+        since: float | str | None = None,
+        grep: str | None = None,
+        cursor: str | None = None,
+    ) -> Logs:
+        """The run's log: lines of all ranks merged by time, to be iterated over (with ``for`` or ``async for``) or printed.
+
+        Args:
+            rank: One global rank or several; default: all.
+            node: Only the ranks of this node.
+            attempt: Only this attempt.
+            follow: Go on until the run has ended.
+            tail: Only this many last lines.
+            since: Only what came since: seconds ago, or text such as "5m".
+            grep: Only lines that match this regular expression.
+            cursor: Go on where a line's cursor points.
+        """
+        from hyperpod_jlab.api.logs import Logs, make_request
+
+        request = make_request(
+            self.run_id, rank, node, attempt, follow=follow, tail=tail, since=since, grep=grep, cursor=cursor
+        )
+        return Logs(self._hyperpod, request)
+
+    def wait(self, timeout: float | None = None) -> Run:
+        """Wait until the run has ended, at most `timeout` seconds; returns the run.
+
+        Raises:
+            TimeoutError: It has not ended by then; it goes on.
+        """
+        background.call(self._hyperpod.runs.wait(self.run_id), timeout)
+        return self
+
+    def __await__(self) -> Generator[Any, None, Run]:
+        """``await run`` waits as `wait` does, without holding up the event loop."""
+        return self._wait_async().__await__()
+
+    async def _wait_async(self) -> Run:
+        future = background.start(self._hyperpod.runs.wait(self.run_id))
+        await asyncio.wrap_future(future)
+        return self
+
+    def result(self, timeout: float | None = None, *, trust: bool = False) -> Any:
+        """Wait for a function's run and return what it returned on rank 0, or raise what it raised there, with its traceback.
+
+        Args:
+            timeout: Seconds to wait at the most.
+            trust: Load a pickle although others could have written it.
+
+        Raises:
+            TimeoutError: The run has not ended by then.
+            ConflictError: The run ended without a result: it was cancelled, lost, or was no function.
+        """
+        from hyperpod_jlab.capture.results import has_result, load_result
+
+        view = background.call(self._hyperpod.runs.wait(self.run_id), timeout)
+        records = self._hyperpod.runs.records_folder(self.run_id)
+        if not has_result(records):
+            reason = f": {view.status.reason}" if view.status.reason else ""
+            raise ConflictError(
+                f"{self.run_id} has no result; it {view.state}{reason}"
+                if view.state != "succeeded"
+                else f"{self.run_id} has no result; only a function's run has one",
+                code="no_result",
+                hint=f"see its log: hpj logs {self.run_id}",
+                detail={"run_id": self.run_id, "state": view.state},
+            )
+        return load_result(records, trust=trust)
+
+    def cancel(self) -> Run:
+        """End the run, or take it out of the queue."""
+        return self._act("cancel")
+
+    def hold(self) -> Run:
+        """Keep a waiting run from starting."""
+        return self._act("hold")
+
+    def release(self) -> Run:
+        """Let a held run start."""
+        return self._act("release")
+
+    def requeue(self) -> Run:
+        """End the running attempt and open the next."""
+        return self._act("requeue")
+
+    def _act(self, action: ActionKind) -> Run:
+        background.call(self._hyperpod.runs.act(self.run_id, action))
+        return self
+
+    def __repr__(self) -> str:
+        view = self.view
+        reason = f", {view.status.reason}" if view.status.reason else ""
+        return f"<Run {self.run_id} '{view.name}' on {view.cluster}: {view.state}{reason}>"
+
+    def _repr_html_(self) -> str:
+        view = self.view
+        reason = f" ({html.escape(view.status.reason)})" if view.status.reason else ""
+        return (
+            f"<b>{html.escape(view.name)}</b> <code>{self.run_id}</code> on "
+            f"{html.escape(view.cluster)}: {view.state}{reason}<br><code>hpj logs -f {self.run_id}</code>"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Run) and other.run_id == self.run_id
+
+    def __hash__(self) -> int:
+        return hash(self.run_id)
