@@ -1,0 +1,320 @@
+"""Blocks and batches of lines, which become objects only when somebody asks for objects.
+
+A block is a stretch of one stream; a batch is some blocks in the order in which they are to be shown, together with the cursor
+before them. Whoever only passes text on takes `LineBlock.texts`; iterating a batch makes one `LogLine` a piece.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import overload
+
+from hyperpod_jlab.logs.cursor import Cursor, CursorWriter
+from hyperpod_jlab.logs.lines import piece_ends, texts
+from hyperpod_jlab.logs.place import Place
+from hyperpod_jlab.logs.source import Chunk, Mark, MarkKind, Origin
+
+_NEWLINE = 0x0A
+
+
+class LineBlock:
+    """Consecutive pieces of one stream.
+
+    Attributes:
+        origin: Who wrote them.
+        chunk: The bytes they lie in.
+        begin: Where they begin in the chunk.
+        end: Where they end, and reading goes on.
+        mark: What happened before them, if anything.
+        collapse: Whether text shows of a progress bar only its last state.
+        only: Indices of the pieces that passed a filter; None for all.
+    """
+
+    def __init__(
+        self,
+        origin: Origin,
+        chunk: Chunk,
+        begin: int,
+        end: int,
+        *,
+        mark: Mark | None = None,
+        collapse: bool = True,
+        only: Sequence[int] | None = None,
+    ) -> None:
+        self.origin = origin
+        self.chunk = chunk
+        self.begin = begin
+        self.end = end
+        self.mark = mark
+        self.collapse = collapse
+        self.only = only
+
+    @property
+    def size(self) -> int:
+        """Bytes in the block."""
+        return self.end - self.begin
+
+    @property
+    def after(self) -> Place:
+        """Where the stream goes on after the block."""
+        return self.chunk.place(self.end)
+
+    @property
+    def time(self) -> float | None:
+        """When the block's first byte was first seen, in Unix seconds, or None when nobody noted it."""
+        return self.chunk.time_at(self.begin)
+
+    @cached_property
+    def first(self) -> int:
+        """Where the first piece's bytes begin: behind a newline that only ends what was shown before."""
+        data, begin = self.chunk.data, self.begin
+        if begin >= self.end or self._opens_line:
+            return begin
+        if data[begin] == _NEWLINE:
+            return begin + 1
+        return begin + 2 if data[begin : min(begin + 2, self.end)] == b"\r\n" else begin
+
+    @cached_property
+    def ends(self) -> list[int]:
+        """Where each piece ends in the chunk, its newline included."""
+        return piece_ends(self.chunk.data, self.first, self.end)
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        return texts(self.chunk.data, self.first, self.end, collapse=self.collapse)
+
+    @property
+    def _opens_line(self) -> bool:
+        if self.begin == 0:
+            return self.chunk.opens_line
+        return self.chunk.data[self.begin - 1] == _NEWLINE
+
+    def keep(self, only: Sequence[int]) -> LineBlock:
+        """The same block with only these pieces shown."""
+        kept = LineBlock(self.origin, self.chunk, self.begin, self.end, mark=self.mark, collapse=self.collapse, only=only)
+        kept.__dict__["_texts"] = self._texts
+        return kept
+
+    def marked(self, mark: Mark) -> LineBlock:
+        """The same block with a mark before it."""
+        return LineBlock(
+            self.origin, self.chunk, self.begin, self.end, mark=mark, collapse=self.collapse, only=self.only
+        )
+
+    def texts(self) -> list[str]:
+        """The pieces' text, without newlines."""
+        return self._texts if self.only is None else [self._texts[index] for index in self.only]
+
+    def times(self) -> list[float | None]:
+        """When each piece's first byte was first seen, in Unix seconds."""
+        stamps = self.chunk.stamps
+        if len(stamps) <= 1:
+            return [self.time] * len(self.texts())
+        begins = [begin for begin, _ in stamps]
+        return [
+            stamps[at - 1][1] if (at := bisect_right(begins, self._begin_of(index))) else None
+            for index in self.indices()
+        ]
+
+    def continued(self, index: int) -> bool:
+        """Whether the piece goes on with a line of which a part was shown before."""
+        begin = self._begin_of(index)
+        if index == 0 and self.first == self.begin:
+            return not self._opens_line
+        return self.chunk.data[begin - 1] != _NEWLINE
+
+    def partial(self, index: int) -> bool:
+        """Whether the piece does not end its line."""
+        return self.chunk.data[self.ends[index] - 1] != _NEWLINE
+
+    def redraws(self, index: int) -> bool:
+        """Whether the piece goes back to the line's beginning and replaces what was shown there."""
+        if not self.continued(index):
+            return False
+        return b"\r" in self.chunk.data[self._begin_of(index) : self.ends[index]].rstrip(b"\r\n")
+
+    def indices(self) -> Sequence[int]:
+        """The pieces that are shown."""
+        return range(len(self.ends)) if self.only is None else self.only
+
+    def _begin_of(self, index: int) -> int:
+        return self.first if index == 0 else self.ends[index - 1]
+
+
+class LogLine:
+    """One piece of a log, or a mark.
+
+    Attributes:
+        origin: Who wrote it.
+        time: When its first byte was first seen, in Unix seconds, or None when nobody noted it.
+        line: The text, without its newline; the mark's words for a mark.
+        continued: It goes on with a line of which a part came before.
+        partial: Its line goes on in a later piece (or is not finished yet).
+        redraws: It replaces what was shown of its line (a progress bar).
+        mark: Which mark it is, or None for text.
+    """
+
+    __slots__ = ("_batch", "_index", "continued", "line", "mark", "origin", "partial", "redraws", "time")
+
+    def __init__(
+        self,
+        batch: LogBatch,
+        index: int,
+        origin: Origin,
+        time: float | None,
+        line: str,
+        *,
+        continued: bool = False,
+        partial: bool = False,
+        redraws: bool = False,
+        mark: MarkKind | None = None,
+    ) -> None:
+        self._batch = batch
+        self._index = index
+        self.origin = origin
+        self.time = time
+        self.line = line
+        self.continued = continued
+        self.partial = partial
+        self.redraws = redraws
+        self.mark = mark
+
+    @property
+    def attempt(self) -> int:
+        """The attempt's number, from 1."""
+        return self.origin.stream.attempt
+
+    @property
+    def node_rank(self) -> int:
+        """The node's rank."""
+        return self.origin.stream.node_rank
+
+    @property
+    def node(self) -> str:
+        """The node's name, or ``node-R`` while it is unknown."""
+        return self.origin.node or f"node-{self.origin.stream.node_rank}"
+
+    @property
+    def rank(self) -> int | None:
+        """The global rank; None for a node's own log."""
+        return self.origin.rank
+
+    @property
+    def cursor(self) -> str:
+        """Where to go on after this line, in all streams asked for."""
+        return self._batch.cursor_after(self._index)
+
+    def __repr__(self) -> str:
+        return f"LogLine(attempt={self.attempt}, node={self.node!r}, rank={self.rank}, line={self.line[:60]!r}, mark={self.mark})"
+
+
+class LogBatch(Sequence[LogLine]):
+    """Lines in the order in which they are to be shown.
+
+    A batch may show no line and yet move the cursor: what a filter dropped is done with.
+    """
+
+    def __init__(self, start: Cursor, blocks: Sequence[LineBlock]) -> None:
+        self.start = start
+        self.blocks = blocks
+
+    @cached_property
+    def after(self) -> Cursor:
+        """Where to go on after the whole batch."""
+        places = dict(self.start.places)
+        for block in self.blocks:
+            places[block.origin.stream] = block.after
+        return Cursor(places, self.start.first_attempt)
+
+    @cached_property
+    def _lines(self) -> list[tuple[LineBlock, int | None]]:
+        """For each line its block and the piece in it, which is None for the block's mark."""
+        lines: list[tuple[LineBlock, int | None]] = []
+        for block in self.blocks:
+            if block.mark is not None:
+                lines.append((block, None))
+            lines.extend((block, index) for index in block.indices())
+        return lines
+
+    @cached_property
+    def _walk(self) -> _Walk:
+        return _Walk(self)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    @overload
+    def __getitem__(self, index: int) -> LogLine: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[LogLine]: ...
+    def __getitem__(self, index: int | slice) -> LogLine | list[LogLine]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        at = index if index >= 0 else len(self) + index
+        block, piece = self._lines[at]
+        if piece is None:
+            return self._mark(at, block)
+        shown = piece if block.only is None else block.only.index(piece)
+        return self._line(at, block, piece, block.texts()[shown], block.times()[shown])
+
+    def __iter__(self) -> Iterator[LogLine]:
+        at = 0
+        for block in self.blocks:
+            if block.mark is not None:
+                yield self._mark(at, block)
+                at += 1
+            for piece, text, time in zip(block.indices(), block.texts(), block.times(), strict=True):
+                yield self._line(at, block, piece, text, time)
+                at += 1
+
+    def cursor_after(self, index: int) -> str:
+        """The text of the cursor after a line."""
+        return self._walk.cursor_after(index)
+
+    def _mark(self, at: int, block: LineBlock) -> LogLine:
+        mark = block.mark
+        assert mark is not None
+        return LogLine(self, at, block.origin, block.time, mark.text, mark=mark.kind)
+
+    def _line(self, at: int, block: LineBlock, piece: int, text: str, time: float | None) -> LogLine:
+        continued = block.continued(piece)
+        return LogLine(
+            self,
+            at,
+            block.origin,
+            time,
+            text,
+            continued=continued,
+            partial=block.partial(piece),
+            redraws=continued and block.redraws(piece),
+        )
+
+
+class _Walk:
+    """Goes through a batch's lines and keeps the cursor's text: cheap for lines taken in order."""
+
+    def __init__(self, batch: LogBatch) -> None:
+        self._batch = batch
+        self._lines = batch._lines  # noqa: SLF001 - the walk is a part of the batch
+        self._reset()
+
+    def _reset(self) -> None:
+        self._writer = CursorWriter(self._batch.start)
+        self._done = 0
+        self._text = self._writer.text()
+
+    def cursor_after(self, index: int) -> str:
+        if index < self._done - 1:
+            self._reset()
+        lines = self._lines
+        while self._done <= index:
+            block, piece = lines[self._done]
+            # Only a block's last line that is passed matters; the ones before it are overtaken.
+            last = self._done == index or self._done + 1 == len(lines) or lines[self._done + 1][0] is not block
+            if last and piece is not None:
+                self._writer.set(block.origin.stream, block.chunk.place(block.ends[piece]))
+            self._done += 1
+        self._text = self._writer.text()
+        return self._text

@@ -1,0 +1,171 @@
+"""A log file in a bundle: read at an offset, whatever becomes of the file meanwhile.
+
+Lustre and NFS give no notice of another machine's writes, and NFS shows them for sure only to who opens the file anew. So a
+read that finds nothing opens the file again: that one step finds late files, new bytes, truncation and replacement alike, and
+costs nothing while bytes arrive.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hyperpod_jlab.logs.place import START, TAIL, Place, check_of
+from hyperpod_jlab.logs.source import Chunk, Mark
+from hyperpod_jlab.logs.stream import Stream
+from hyperpod_jlab.logs.time_index import TimeIndex
+
+TRUNCATED = Mark("truncated", "the log was cut and starts anew")
+REPLACED = Mark("replaced", "the log was replaced by a new one")
+
+
+class BundleFile:
+    """One log file as a `LogSource`. Attribute `reads` counts the reads, for budgets and tests."""
+
+    def __init__(self, stream: Stream, path: Path) -> None:
+        self._stream = stream
+        self.path = path
+        self.index = TimeIndex(path.with_suffix(".idx"))
+        self.reads = 0
+        self._fd: int | None = None
+        self._inode = 0
+
+    @property
+    def stream(self) -> Stream:
+        """Which stream this is."""
+        return self._stream
+
+    def read(self, place: Place, limit: int) -> Chunk:
+        """Up to `limit` bytes from a place on; none when there are none yet."""
+        try:
+            if self._fd is not None:
+                chunk = self._read_open(place, limit)
+                if chunk.data:
+                    return chunk
+            return self._read_anew(place, limit)
+        except FileNotFoundError:
+            return Chunk(b"", place.offset, start=place)
+        except OSError as error:
+            self.close()
+            return Chunk(b"", place.offset, mark=_unreadable(error), start=place)
+
+    def read_back(self, place: Place, limit: int) -> Chunk:
+        """Up to `limit` bytes that end at a place; none at the source's start."""
+        begin = max(0, place.offset - limit)
+        try:
+            if self._fd is None:
+                self._open()
+            data, before = self._pread(begin, place.offset - begin)
+            return Chunk(data, begin, before, self._inode)
+        except FileNotFoundError:
+            return Chunk(b"", 0)
+        except OSError as error:
+            self.close()
+            return Chunk(b"", 0, mark=_unreadable(error))
+
+    def size(self) -> int:
+        """How many bytes the file has now; none when it does not exist or cannot be looked at."""
+        try:
+            return self.path.stat().st_size
+        except OSError:
+            return 0
+
+    def end(self) -> Place:
+        """Where the file ends now; its start when it does not exist or cannot be read."""
+        try:
+            size = os.fstat(self._open()).st_size
+            _, before = self._pread(size, 0)
+        except OSError:
+            # The same trouble comes as a mark when the file is read.
+            return START
+        return Place(size, check_of(self._inode, before)) if size else START
+
+    def stamps(self, begin: int, end: int) -> list[tuple[int, float]]:
+        """Rising pairs (offset, Unix time) for the bytes from `begin` to `end`; none without an index."""
+        try:
+            return self.index.stamps(begin, end)
+        except OSError:
+            # An index that cannot be read is as good as none.
+            return []
+
+    def offset_at(self, time: float) -> int | None:
+        """The offset of the first byte seen at `time` (Unix seconds) or later; None without an index."""
+        try:
+            return self.index.offset_at(time)
+        except OSError:
+            return None
+
+    def changed(self) -> float | None:
+        """When the file was last written, in Unix seconds."""
+        try:
+            return self.path.stat().st_mtime
+        except OSError:
+            return None
+
+    def close(self) -> None:
+        """Close the file; the next read opens it again."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def _open(self) -> int:
+        # O_NONBLOCK: whoever put a FIFO in the log's place must not hang us.
+        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        self.close()
+        self._fd, self._inode = fd, os.fstat(fd).st_ino
+        return fd
+
+    def _read_anew(self, place: Place, limit: int) -> Chunk:
+        old, old_inode = self._fd, self._inode
+        self._fd = None
+        try:
+            new = self._open()
+        except OSError:
+            self._fd = old
+            raise
+        if old is None:
+            return self._read_checked(place, limit, REPLACED)
+        if old_inode == self._inode:
+            os.close(old)
+            return self._read_checked(place, limit, TRUNCATED)
+        # Between the last look and the replacement the old file may have grown: what it has comes first.
+        new_inode = self._inode
+        self._fd, self._inode = old, old_inode
+        rest = self._read_open(place, limit)
+        self._fd, self._inode = (old, old_inode) if rest.data else (new, new_inode)
+        os.close(new if rest.data else old)
+        if rest.data:
+            return rest
+        return self._read_from_start(limit, REPLACED if place.offset else None)
+
+    def _read_open(self, place: Place, limit: int) -> Chunk:
+        """Read from the open file; nothing when the place is not in it."""
+        data, before = self._pread(place.offset, limit)
+        if data and place.check and check_of(self._inode, before) != place.check:
+            data = b""
+        return Chunk(data, place.offset, before, self._inode)
+
+    def _read_checked(self, place: Place, limit: int, otherwise: Mark) -> Chunk:
+        """Read from a file just opened, or from its start, with a mark, when other bytes lie before the place."""
+        data, before = self._pread(place.offset, limit)
+        if len(before) < min(place.offset, TAIL):
+            return self._read_from_start(limit, TRUNCATED)
+        if place.check and check_of(self._inode, before) != place.check:
+            return self._read_from_start(limit, otherwise)
+        return Chunk(data, place.offset, before, self._inode)
+
+    def _read_from_start(self, limit: int, mark: Mark | None) -> Chunk:
+        data, _ = self._pread(0, limit)
+        return Chunk(data, 0, b"", self._inode, mark=mark, restarted=True)
+
+    def _pread(self, offset: int, limit: int) -> tuple[bytes, bytes]:
+        """The bytes from `offset` on, and the up to `TAIL` bytes before it, in one read."""
+        assert self._fd is not None
+        lead = min(offset, TAIL)
+        self.reads += 1
+        both = os.pread(self._fd, lead + limit, offset - lead)
+        return both[lead:], both[:lead]
+
+
+def _unreadable(error: OSError) -> Mark:
+    return Mark("unreadable", f"the log cannot be read: {error.strerror or error}")

@@ -1,0 +1,122 @@
+"""Cursors: one place in each of the streams that somebody reads, as a value and as compact text.
+
+The text is ``1~<first attempt>~<group>~<group>...``; a group is ``<attempt>.<node>`` and, for each of the node's streams that was
+read from, ``_<local rank, or n>-<offset>-<check>``. Numbers are hexadecimal. A stream that does not appear is read from its start.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NoReturn
+
+from hyperpod_jlab.logs.place import START, Place
+from hyperpod_jlab.logs.stream import Stream
+from hyperpod_jlab.model.errors import InvalidInputError
+
+_VERSION = "1"
+_GROUP = re.compile(r"([0-9a-f]{1,6})\.([0-9a-f]{1,6})((?:_(?:n|[0-9a-f]{1,6})-[0-9a-f]{1,15}-[0-9a-z]{0,40})+)")
+_PLACE = re.compile(r"_(n|[0-9a-f]{1,6})-([0-9a-f]{1,15})-([0-9a-z]{0,40})")
+_ATTEMPT = re.compile(r"[0-9a-f]{1,6}")
+_MAX_TEXT = 1 << 20
+
+
+class Cursor:
+    """A place in each of many streams. A plain value: nothing changes it.
+
+    Attributes:
+        first_attempt: Attempts before this one are done with and not read any more.
+        places: Where each stream was left; a stream that is not there is read from its start.
+    """
+
+    __slots__ = ("first_attempt", "places")
+
+    def __init__(self, places: Mapping[Stream, Place] | None = None, first_attempt: int = 1) -> None:
+        self.first_attempt = first_attempt
+        self.places: Mapping[Stream, Place] = places or {}
+
+    def place(self, stream: Stream) -> Place:
+        """Where to go on in a stream."""
+        return self.places.get(stream, START)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Cursor):
+            return NotImplemented
+        return self.first_attempt == other.first_attempt and dict(self.places) == dict(other.places)
+
+    def __hash__(self) -> int:
+        return hash((self.first_attempt, frozenset(self.places.items())))
+
+    def __repr__(self) -> str:
+        return f"Cursor({self.text()!r})"
+
+    def text(self) -> str:
+        """The cursor as URL-safe text."""
+        return CursorWriter(self).text()
+
+    @classmethod
+    def parse(cls, text: str) -> Cursor:
+        """Read a cursor's text.
+
+        Raises:
+            InvalidInputError: It is none that this version knows.
+        """
+        if len(text) > _MAX_TEXT:
+            _bad(text)
+        version, *parts = text.split("~")
+        if version != _VERSION or not parts or not _ATTEMPT.fullmatch(parts[0]):
+            _bad(text)
+        first_attempt = int(parts[0], 16)
+        places: dict[Stream, Place] = {}
+        for part in parts[1:]:
+            group = _GROUP.fullmatch(part)
+            if group is None:
+                _bad(text)
+            attempt, node = int(group[1], 16), int(group[2], 16)
+            for local, offset, check in _PLACE.findall(group[3]):
+                stream = Stream(attempt, node, None if local == "n" else int(local, 16))
+                places[stream] = Place(int(offset, 16), check)
+        return cls(places, first_attempt)
+
+
+class CursorWriter:
+    """Writes the texts of cursors that follow each other: what did not change is not written anew."""
+
+    def __init__(self, start: Cursor) -> None:
+        self._first_attempt = start.first_attempt
+        self._groups: dict[tuple[int, int], dict[int, str]] = {}
+        self._texts: dict[tuple[int, int], str] = {}
+        for stream in sorted(start.places, key=lambda stream: stream.order):
+            self.set(stream, start.places[stream])
+
+    def set(self, stream: Stream, place: Place) -> None:
+        """Move one stream's place."""
+        attempt, node, local = stream.order
+        if attempt < self._first_attempt:
+            return
+        group = self._groups.setdefault((attempt, node), {})
+        name = "n" if local < 0 else f"{local:x}"
+        group[local] = f"_{name}-{place.offset:x}-{place.check}" if place.offset else ""
+        self._texts.pop((attempt, node), None)
+
+    def text(self) -> str:
+        """The text as of now."""
+        texts = self._texts
+        if len(texts) != len(self._groups):
+            for key in self._groups.keys() - texts.keys():
+                places = "".join(self._groups[key].values())
+                texts[key] = f"~{key[0]:x}.{key[1]:x}{places}" if places else ""
+        return f"{_VERSION}~{self._first_attempt:x}{''.join(_in_order(texts))}"
+
+
+def _in_order(texts: Mapping[tuple[int, int], str]) -> Iterable[str]:
+    return (texts[key] for key in sorted(texts))
+
+
+def _bad(text: str) -> NoReturn:
+    raise InvalidInputError(
+        f"'{text[:40]}' is not a log cursor",
+        code="invalid_cursor",
+        hint="take the cursor from a log line or a page, whole and unchanged",
+        detail={"field": "cursor"},
+    )

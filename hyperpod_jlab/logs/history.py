@@ -1,0 +1,135 @@
+"""What streams have by now, from a cursor on, in the order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hyperpod_jlab.logs.activity import Activity, StreamActivity
+from hyperpod_jlab.logs.backward import BackLane, back_by_lines, place_since
+from hyperpod_jlab.logs.block import LineBlock, LogBatch
+from hyperpod_jlab.logs.cursor import Cursor
+from hyperpod_jlab.logs.merge import Lane, buffer_size, merge_forward
+from hyperpod_jlab.logs.place import Place
+from hyperpod_jlab.logs.source import Mark, SourceSet
+from hyperpod_jlab.logs.stream import Stream
+
+_BATCH_BYTES = 1 << 20
+_BATCH_BLOCKS = 1000
+
+LAUNCHER_LINE = b"##hyperpod "
+"""How the launcher's own machine-readable lines begin, which are not shown."""
+
+
+def read_on(
+    sources: SourceSet,
+    streams: Iterable[Stream],
+    cursor: Cursor,
+    *,
+    flush: bool,
+    until: Cursor | None = None,
+    collapse: bool = True,
+) -> Iterator[LogBatch]:
+    """Batches of all that lies between a cursor and the streams' present ends. Blocking.
+
+    Args:
+        sources: Where the streams lie.
+        streams: The streams to read.
+        cursor: Where to begin.
+        flush: Give a last line that has no newline (yet) as well.
+        until: Where to stop in each stream, instead of at its end.
+        collapse: Show of progress bars only the last state.
+    """
+    lanes: list[Lane] = []
+    wanted = [stream for stream in streams if stream.attempt >= cursor.first_attempt]
+    buffer = buffer_size(len(wanted))
+    for stream in wanted:
+        place = cursor.place(stream)
+        source = sources.open(stream)
+        end = source.size() if until is None else until.place(stream).offset
+        if end == place.offset or (until is not None and end < place.offset):
+            continue
+        origin = sources.origin(stream)
+        # An end before the place means that the file was cut: the lane must look, to tell.
+        lane = Lane(source, origin, place, max(end, place.offset + 1), buffer=buffer, flush=flush, collapse=collapse)
+        lanes.append(lane)
+    yield from _batches(merge_forward(lanes), cursor, AttemptMarks(cursor, wanted))
+
+
+class AttemptMarks:
+    """Puts a mark before the first block of every attempt but the first."""
+
+    def __init__(self, cursor: Cursor, streams: Iterable[Stream]) -> None:
+        self._seen = {stream.attempt for stream, place in cursor.places.items() if place.offset}
+        self._first = min((stream.attempt for stream in streams), default=1)
+        if not self._seen:
+            self._seen.add(self._first)
+
+    def put(self, block: LineBlock) -> LineBlock:
+        """The block, with a mark when it opens an attempt."""
+        attempt = block.origin.stream.attempt
+        if attempt in self._seen:
+            return block
+        self._seen.add(attempt)
+        return block.marked(Mark("attempt", f"attempt {attempt} started"))
+
+
+def _batches(blocks: Iterator[LineBlock], cursor: Cursor, marks: AttemptMarks) -> Iterator[LogBatch]:
+    held: list[LineBlock] = []
+    size = 0
+    for block in blocks:
+        held.append(marks.put(block))
+        size += block.size
+        if size >= _BATCH_BYTES or len(held) >= _BATCH_BLOCKS:
+            batch = LogBatch(cursor, held)
+            yield batch
+            cursor, held, size = batch.after, [], 0
+    if held:
+        yield LogBatch(cursor, held)
+
+
+def start_of_tail(sources: SourceSet, streams: Iterable[Stream], end: Cursor, count: int) -> tuple[Cursor, int]:
+    """The cursor before the last `count` lines that lie before `end`, and how many lines there are. Blocking."""
+    known = ActivityCache(sources)
+    lanes = [
+        BackLane(sources.open(stream), end.place(stream), known.of(stream))
+        for stream in streams
+        if stream.attempt >= end.first_attempt and end.place(stream).offset
+    ]
+    found = back_by_lines(lanes, count)
+    return Cursor({**end.places, **{lane.source.stream: lane.place for lane in lanes}}, end.first_attempt), found
+
+
+def start_since(sources: SourceSet, streams: Iterable[Stream], time: float) -> Cursor:
+    """The cursor before the first lines that were seen at `time` (Unix seconds) or later. Blocking."""
+    places: dict[Stream, Place] = {}
+    known = ActivityCache(sources)
+    for stream in streams:
+        activity = known.of(stream)
+        if activity is not None and activity.changed < time - 1.0:
+            places[stream] = Place(activity.size)
+        else:
+            source = sources.open(stream)
+            places[stream] = place_since(source, time)
+            source.close()
+    return Cursor(places)
+
+
+def ends_of(sources: SourceSet, streams: Iterable[Stream]) -> Cursor:
+    """The cursor behind all that is there now. Blocking; opens nothing."""
+    return Cursor({stream: Place(sources.open(stream).size()) for stream in streams})
+
+
+class ActivityCache:
+    """Activity records, each node's read once."""
+
+    def __init__(self, sources: SourceSet) -> None:
+        self._sources = sources
+        self._nodes: dict[tuple[int, int], Activity | None] = {}
+
+    def of(self, stream: Stream) -> StreamActivity | None:
+        """What its node's record says of a stream, or None. Blocking."""
+        node = (stream.attempt, stream.node_rank)
+        if node not in self._nodes:
+            self._nodes[node] = self._sources.activity(*node)
+        activity = self._nodes[node]
+        return None if activity is None else activity.streams.get(stream)

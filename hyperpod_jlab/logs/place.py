@@ -1,0 +1,36 @@
+"""Places: where one stands in one source, recognisable again later and elsewhere."""
+
+from __future__ import annotations
+
+from binascii import crc32
+from typing import NamedTuple
+
+TAIL = 16
+"""How many bytes before a place are used to recognise it."""
+
+_CHECK_BITS = 0xFFFFF
+
+
+class Place(NamedTuple):
+    """A place in a source: `offset` bytes were read, and `check` tells whether they are still there.
+
+    The check is the source's own affair; an empty one is not checked. For a file it stands for the file's identity and the
+    last bytes before the place, so that a file which was replaced, or cut and written anew, is noticed whenever one comes back.
+    """
+
+    offset: int = 0
+    check: str = ""
+
+
+START = Place()
+"""Where every source begins."""
+
+
+def check_of(identity: int, before: bytes) -> str:
+    """The check of a place.
+
+    Args:
+        identity: Number that tells one file (or container) from the next under the same name.
+        before: The last `TAIL` bytes before the place, or all when there are fewer.
+    """
+    return f"{crc32(before, crc32(identity.to_bytes(8, 'little'))) & _CHECK_BITS:05x}"

@@ -1,0 +1,83 @@
+"""The streams in a run's records folder: discovery, names, activity."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from hyperpod_jlab.logs.activity import Activity, read_activity
+from hyperpod_jlab.logs.bundle_file import BundleFile
+from hyperpod_jlab.logs.source import Origin
+from hyperpod_jlab.logs.stream import Stream, activity_name, attempt_folder, attempt_of, stream_of
+
+
+class RecordStreams:
+    """All logs of one run as files, see docs/bundle-format.md. A `SourceSet`.
+
+    Args:
+        records: The run's ``<records>`` folder; it need not exist yet.
+        processes_per_node: Ranks on each node, from which global ranks follow.
+    """
+
+    def __init__(self, records: Path, processes_per_node: int) -> None:
+        self.records = records
+        self.processes_per_node = processes_per_node
+        self._names: dict[tuple[int, int], str] = {}
+
+    def attempts(self) -> list[int]:
+        """The attempts that have a log folder, in rising order. Blocking."""
+        found = (attempt_of(name) for name in _names(self.records / "logs"))
+        return sorted(attempt for attempt in found if attempt is not None)
+
+    def streams(self, attempt: int | None = None) -> list[Stream]:
+        """The streams that exist now, of one attempt or of all, in order. Blocking."""
+        found: list[Stream] = []
+        for number in self.attempts() if attempt is None else [attempt]:
+            for name in _names(self.folder(number)):
+                stream = stream_of(number, name)
+                if stream is not None:
+                    found.append(stream)
+        return sorted(found, key=lambda stream: stream.order)
+
+    def folder(self, attempt: int) -> Path:
+        """The folder of an attempt's logs."""
+        return self.records / "logs" / attempt_folder(attempt)
+
+    def open(self, stream: Stream) -> BundleFile:
+        """A source object of its own for a stream. Opens nothing until it is read."""
+        return BundleFile(stream, self.folder(stream.attempt) / stream.file_name)
+
+    def origin(self, stream: Stream) -> Origin:
+        """Who writes a stream. Blocking, until the node's name is known."""
+        return Origin(stream, self._node_name(stream), stream.rank(self.processes_per_node))
+
+    def activity(self, attempt: int, node_rank: int) -> Activity | None:
+        """A node's newest activity record. Blocking."""
+        return read_activity(self.folder(attempt) / activity_name(node_rank), attempt, node_rank)
+
+    def _node_name(self, stream: Stream) -> str | None:
+        key = (stream.attempt, stream.node_rank)
+        if key not in self._names:
+            name = self._read_node_name(*key)
+            if name is None:
+                return None
+            self._names[key] = name
+        return self._names[key]
+
+    def _read_node_name(self, attempt: int, node_rank: int) -> str | None:
+        path = self.records / "status" / attempt_folder(attempt) / f"node-{node_rank}.json"
+        try:
+            name = json.loads(path.read_bytes())["node"]
+        except (OSError, ValueError, KeyError, TypeError):
+            # The node has not reported yet, or its record is damaged, which the run's state tells.
+            return None
+        return name if isinstance(name, str) and name else None
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        # Not there yet, or not readable: no streams; the files' own trouble shows when they are read.
+        return []

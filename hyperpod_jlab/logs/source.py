@@ -1,0 +1,156 @@
+"""What every kind of log source can do.
+
+Three kinds are foreseen: a file in a bundle (`bundle_file`), a pod's stream (followed into a spool on this machine, from
+which it is read as here), and a shell on another machine (one framed ``tail -c +OFFSET`` a read). All methods may block:
+they are called in worker threads, by one thread at a time for each source object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from hyperpod_jlab.logs.activity import Activity
+from hyperpod_jlab.logs.place import TAIL, Place, check_of
+from hyperpod_jlab.logs.stream import Stream
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who wrote a stream.
+
+    Attributes:
+        stream: The stream.
+        node: The node's name, or None while it is unknown.
+        rank: The global rank, or None for a node's own log.
+    """
+
+    stream: Stream
+    node: str | None
+    rank: int | None
+
+
+MarkKind = Literal["attempt", "truncated", "replaced", "gap", "unreadable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something about a stream that its reader must see, in words."""
+
+    kind: MarkKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Consecutive bytes of one source.
+
+    Attributes:
+        data: The bytes.
+        offset: How many bytes of the source lie before them.
+        before: Up to `TAIL` bytes that lie just before them.
+        identity: What tells this file from another under the same name.
+        stamps: Rising pairs (index in `data`, Unix time): the bytes from there on were first seen at that time.
+        mark: What happened just before these bytes, if anything.
+        restarted: The source began anew: these bytes follow its start, not the place that was asked for.
+        start: The place before the first byte, where the source knows it and it does not follow from the bytes.
+    """
+
+    data: bytes
+    offset: int
+    before: bytes = b""
+    identity: int = 0
+    stamps: Sequence[tuple[int, float]] = field(default=())
+    mark: Mark | None = None
+    restarted: bool = False
+    start: Place | None = None
+
+    def place(self, index: int) -> Place:
+        """The place before ``data[index]``."""
+        if index == 0 and self.start is not None:
+            return self.start
+        if self.offset + index == 0:
+            return Place(0)
+        tail = self.data[max(0, index - TAIL) : index]
+        if index < TAIL:
+            tail = (self.before + tail)[-TAIL:]
+        return Place(self.offset + index, check_of(self.identity, tail))
+
+    @property
+    def opens_line(self) -> bool:
+        """Whether the first byte begins a line."""
+        return not self.before or self.before.endswith(b"\n")
+
+    def time_at(self, index: int) -> float | None:
+        """When ``data[index]`` was first seen, in Unix seconds, or None when nobody noted it."""
+        found: float | None = None
+        for begin, time in self.stamps:
+            if begin > index:
+                break
+            found = time
+        return found
+
+
+class LogSource(Protocol):
+    """One stream's bytes, wherever they lie. Reading never raises: what is wrong comes as a mark."""
+
+    @property
+    def stream(self) -> Stream:
+        """Which stream this is."""
+        ...
+
+    def read(self, place: Place, limit: int) -> Chunk:
+        """Up to `limit` bytes from a place on; none when there are none yet."""
+        ...
+
+    def read_back(self, place: Place, limit: int) -> Chunk:
+        """Up to `limit` bytes that end at a place; none at the source's start."""
+        ...
+
+    def size(self) -> int:
+        """How many bytes the source has now, without opening it where that can be had."""
+        ...
+
+    def end(self) -> Place:
+        """Where the source ends now."""
+        ...
+
+    def stamps(self, begin: int, end: int) -> list[tuple[int, float]]:
+        """Rising pairs (offset, Unix time) for the bytes from `begin` to `end`; the first is for `begin` itself."""
+        ...
+
+    def offset_at(self, time: float) -> int | None:
+        """The offset of the first byte seen at `time` (Unix seconds) or later, or None when nobody noted times."""
+        ...
+
+    def changed(self) -> float | None:
+        """When the source last grew, in Unix seconds, as far as known."""
+        ...
+
+    def close(self) -> None:
+        """Give back what reading holds open."""
+        ...
+
+
+class SourceSet(Protocol):
+    """All sources of one run."""
+
+    def streams(self, attempt: int | None = None) -> list[Stream]:
+        """The streams that exist now, of one attempt or of all, in order. Blocking."""
+        ...
+
+    def attempts(self) -> list[int]:
+        """The attempts that have logs, in rising order. Blocking."""
+        ...
+
+    def open(self, stream: Stream) -> LogSource:
+        """A source object of its own for a stream, which need not exist yet. Opens nothing until it is read."""
+        ...
+
+    def origin(self, stream: Stream) -> Origin:
+        """Who writes a stream. Blocking."""
+        ...
+
+    def activity(self, attempt: int, node_rank: int) -> Activity | None:
+        """What is known of all streams of a node without opening them, or None. Blocking."""
+        ...
