@@ -54,8 +54,8 @@ clean() {
 expect() {
   local pattern=$1 output
   shift
-  output=$(clean "$@" 2>&1) || { echo "$output" >&2; exit 1; }
-  output=$(sed 's/\x1b\[[0-9;]*m//g' <<<"$output") # Jupyter colours its lists even when nobody looks
+  # Jupyter colours its lists even when nobody looks.
+  output=$(clean "$@" 2>&1 | sed 's/\x1b\[[0-9;]*m//g') || { echo "$output" >&2; exit 1; }
   if ! grep -E -q "$pattern" <<<"$output"; then
     printf '%s\nexpected to read: %s\n' "$output" "$pattern" >&2
     exit 1

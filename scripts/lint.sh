@@ -19,7 +19,8 @@ check() {
 }
 
 shell_scripts() {
-  git ls-files --cached --others --exclude-standard -- '*.sh' .ci/run
+  echo .ci/run
+  find . \( -name node_modules -o -name .venv -o -name .ci-work -o -name .git \) -prune -o -name '*.sh' -print | LC_ALL=C sort
 }
 
 echo "==> Linters"
