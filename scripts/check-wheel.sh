@@ -19,11 +19,11 @@ build_wheel() {
 
 # install WHAT...: into the clean environment, with uv where .venv has it.
 install() {
-  if [[ -x .venv/bin/uv ]]; then
-    .venv/bin/uv pip install --quiet --python "$VENV/bin/python" --constraint requirements/constraints.txt "$@"
-  else
-    "$VENV/bin/python" -m pip install --quiet --constraint requirements/constraints.txt "$@"
+  local options=(--quiet --constraint requirements/constraints.txt)
+  if [[ -x .venv/bin/uv ]] && .venv/bin/uv pip install --python "$VENV/bin/python" "${options[@]}" "$@"; then
+    return
   fi
+  "$VENV/bin/python" -m pip install "${options[@]}" "$@"
 }
 
 make_clean_environment() {
