@@ -46,7 +46,11 @@ def jp_server_config(authorizer):
     return Config(
         {
             "ServerApp": {
-                "jpserver_extensions": {"hyperpod_jlab": True},
+                # The terminals would come by default, and warn about handlers that are not ours.
+                "jpserver_extensions": {
+                    "hyperpod_jlab": True,
+                    "jupyter_server_terminals": False,
+                },
                 "allow_unauthenticated_access": False,
                 "authorizer_class": authorizer,
                 "reraise_server_extension_failures": True,
