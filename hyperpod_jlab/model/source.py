@@ -22,13 +22,16 @@ def _check_cells(text: str) -> str:
     return text
 
 
+CellList = Annotated[str, AfterValidator(_check_cells)]
+
+
 class NotebookSource(_Part):
     """A notebook, or some of its code cells."""
 
     kind: Literal["notebook"] = "notebook"
     path: Path
     """The .ipynb file."""
-    cells: Annotated[str | None, AfterValidator(_check_cells), option("--cells", metavar="2-5,7")] = None
+    cells: Annotated[CellList | None, option("--cells", metavar="2-5,7")] = None
     """Code cells to run, counted from 1; default: all."""
     tag: Annotated[
         str | None, Field(min_length=1, max_length=256), option("--tag", metavar="TAG")

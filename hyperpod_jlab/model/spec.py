@@ -164,6 +164,9 @@ def _check_array(text: str) -> str:
     return text
 
 
+ArrayText = Annotated[str, AfterValidator(_check_array)]
+
+
 class JobSpec(_Part):
     """One run: its code, resources, launcher and environment."""
 
@@ -205,7 +208,7 @@ class JobSpec(_Part):
         list[str], AfterValidator(_check_run_ids), option("--after", metavar="RUN", repeat="list")
     ] = Field(default_factory=list)
     """Runs that must have succeeded before this one starts."""
-    array: Annotated[str | None, AfterValidator(_check_array), option("--array", metavar="0-9%4")] = None
+    array: Annotated[ArrayText | None, option("--array", metavar="0-9%4")] = None
     """Indices of an array of child runs, with how many may run at once after %."""
     slurm: SlurmOptions = Field(default_factory=SlurmOptions)
     """Slurm's own options."""

@@ -218,7 +218,7 @@ class Runs:
                     stamp=stamp,
                 )
 
-    def _words(self, cluster: str, bundles: list[BundleReader]) -> dict[str, Observation]:
+    def _words(self, cluster: str, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
         try:
             engine = self._engines.get(cluster)
         except HyperpodError:

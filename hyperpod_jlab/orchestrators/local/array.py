@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from hyperpod_jlab.model.ranges import parse_array
-from hyperpod_jlab.model.records import Observation
+from hyperpod_jlab.model.records import Observation, ObservedState
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.orchestrators.local.board import Board
 from hyperpod_jlab.orchestrators.local.identity import scheduler_id
@@ -27,21 +27,30 @@ class ArrayRunner:
         array = parse_array(spec.array or "0")
         self._todo = list(array.indices)
         self._limit = min(array.throttle or len(array.indices), board.slots + _AHEAD)
-        self._alive: list[subprocess.Popen[bytes]] = []
+        self._alive: list[tuple[int, subprocess.Popen[bytes]]] = []
 
     def run(self, tick: Callable[[], bool]) -> None:
         """See all children through; `tick` pauses and tells whether to go on."""
-        self._observe("running")
+        self._observe(self._bundle, "running")
         while self._todo or self._alive:
             wishes = sum_up(self._bundle.actions())
             if wishes.cancelled:
                 self._todo.clear()
-            self._alive = [child for child in self._alive if child.poll() is None]
+            self._alive = [child for child in self._alive if self._lives(*child)]
             while self._todo and not wishes.held and len(self._alive) < self._limit:
-                self._alive.append(self._start(self._todo.pop(0)))
+                index = self._todo.pop(0)
+                self._alive.append((index, self._start(index)))
             if not tick():
                 return
-        self._observe("ended")
+        self._observe(self._bundle, "ended", "COMPLETED")
+
+    def _lives(self, index: int, process: subprocess.Popen[bytes]) -> bool:
+        code = process.poll()
+        if code is not None and code != 0:  # it could not say itself how it ended
+            child = BundleReader(self._bundle.partition, f"{self._bundle.run_id}.{index}")
+            if not any(word.state == "ended" for word in child.read().observations):
+                self._observe(child, "ended", "LOST")
+        return code is None
 
     def _start(self, index: int) -> subprocess.Popen[bytes]:
         partition = self._bundle.partition
@@ -53,15 +62,14 @@ class ArrayRunner:
             command, stdin=subprocess.DEVNULL, start_new_session=True
         )
 
-    def _observe(self, state: str) -> None:
-        self._bundle.add_observation(
-            Observation.model_validate(
-                {
-                    "time": time.time(),
-                    "observer": "local",
-                    "scheduler_id": scheduler_id(self._bundle.run_id),
-                    "state": state,
-                    "verdict": "COMPLETED" if state == "ended" else None,
-                }
+    @staticmethod
+    def _observe(bundle: BundleReader, state: ObservedState, verdict: str | None = None) -> None:
+        bundle.add_observation(
+            Observation(
+                time=time.time(),
+                observer="local",
+                scheduler_id=scheduler_id(bundle.run_id),
+                state=state,
+                verdict=verdict,
             )
         )

@@ -193,11 +193,4 @@ class LocalOrchestrator:
         )
 
     def _spawn(self, bundle: BundleReader) -> None:
-        spawn_supervisor(
-            self._partition.root,
-            bundle.run_id,
-            folder=self._folder or default_folder(),
-            slots=self._slots,
-            shared=self._partition.shared,
-            log=bundle.folder / "logs" / "supervisor.log",
-        )
+        spawn_supervisor(bundle, folder=self._folder or default_folder(), slots=self._slots)

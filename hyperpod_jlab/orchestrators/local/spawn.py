@@ -6,25 +6,43 @@ forks and ends, and its child (now a child of init) becomes the supervisor. No d
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from hyperpod_jlab.model.errors import InternalError
+from hyperpod_jlab.storage.processes import this_process
+from hyperpod_jlab.storage.records import BundleReader
 
+# The child says who it is before the long start-up of the supervisor, so that one which dies there is seen to be dead. Its number and
+# start time stay the same through exec. An owner that is there already is left alone: this child will then find the place taken.
 _DETACH = """
 import os, sys
 os.setsid()
 if os.fork() == 0:
     os.chdir("/")
-    os.execv(sys.argv[1], sys.argv[1:])
+    owner, record, command = sys.argv[1], sys.argv[2], sys.argv[3:]
+    with open("/proc/self/stat", errors="replace") as stat:
+        start = stat.read().rpartition(")")[2].split()[19]
+    mine = owner + "." + str(os.getpid()) + ".tmp"
+    try:
+        with open(mine, "x") as file:
+            file.write(record % (os.getpid(), int(start)))
+        os.link(mine, owner)
+    except FileExistsError:
+        pass
+    finally:
+        os.unlink(mine)
+    os.execv(command[0], command)
 os._exit(0)
 """
 
 
 def spawn_supervisor(
-    root: Path, run_id: str, *, folder: Path, slots: int, shared: bool, log: Path
+    bundle: BundleReader, *, folder: Path, slots: int
 ) -> None:
     """Start the supervisor of a run; one that is there already makes this one end by itself.
 
@@ -33,13 +51,15 @@ def spawn_supervisor(
     """
     python = sys.executable
     command = [python, "-P", "-m", "hyperpod_jlab.orchestrators.local.supervisor"]
-    command += [str(root), run_id, f"--folder={folder}", f"--slots={slots}"]
-    command += ["--shared"] if shared else []
-    log.parent.mkdir(parents=True, exist_ok=True)
+    partition = bundle.partition
+    command += [str(partition.root), bundle.run_id, f"--folder={folder}", f"--slots={slots}"]
+    command += ["--shared"] if partition.shared else []
+    log = bundle.folder / "logs" / "supervisor.log"
+    owner = bundle.records / "status" / "owner.json"
     try:
         with log.open("ab") as errors:
             subprocess.run(  # noqa: S603 - an argument list, no shell
-                [python, "-I", "-S", "-c", _DETACH, *command],
+                [python, "-I", "-S", "-c", _DETACH, str(owner), _owner_template(), *command],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
@@ -54,6 +74,14 @@ def spawn_supervisor(
             hint=f"see {log}",
             detail={"error": str(error)},
         ) from error
+
+
+def _owner_template() -> str:
+    """The owner's record as JSON, with the process number and start time left open."""
+    record = this_process(heartbeat=time.time()).model_dump()
+    del record["pid"], record["start_time"]
+    text = json.dumps(record).replace("%", "%%")
+    return text[:-1] + ', "pid": %d, "start_time": %d}'
 
 
 def _environment() -> dict[str, str]:

@@ -247,9 +247,27 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     split_run_id(given.run_id)
     partition = Partition(given.root, shared=given.shared)
-    board = Board(given.folder, slots=given.slots, gpus=len(machine.gpus()))
-    Supervisor(BundleReader(partition, given.run_id), board).run()
+    bundle = BundleReader(partition, given.run_id)
+    try:
+        board = Board(given.folder, slots=given.slots, gpus=len(machine.gpus()))
+        Supervisor(bundle, board).run()
+    except BaseException as error:
+        # The traceback goes to supervisor.log; the user is told at once instead of after a wait for a dead process.
+        bundle.add_observation(_crashed(given.run_id, error))
+        raise
     return 0
+
+
+def _crashed(run_id: str, error: BaseException) -> Observation:
+    return Observation(
+        time=time.time(),
+        observer="local",
+        scheduler_id=scheduler_id(run_id),
+        state="ended",
+        verdict="LOST",
+        reason=f"its supervisor failed: {type(error).__name__}: {error}"[:500],
+        reason_code="lost",
+    )
 
 
 if __name__ == "__main__":
