@@ -147,7 +147,7 @@ def _options(options: dict[str, Any]) -> dict[str, Any]:
     given = dict(options)
     if isinstance(given.get("secret"), (str, list, tuple)):
         names = [given["secret"]] if isinstance(given["secret"], str) else given["secret"]
-        given["secret"] = {name: "" for name in names}
+        given["secret"] = dict.fromkeys(names, "")
     if "after" in given:
         after = given["after"] if isinstance(given["after"], (list, tuple)) else [given["after"]]
         given["after"] = [run.run_id if isinstance(run, Run) else run for run in after]

@@ -78,10 +78,20 @@ class Run:
             grep: Only lines that match this regular expression.
             cursor: Go on where a line's cursor points.
         """
-        from hyperpod_jlab.api.logs import Logs, make_request
+        from hyperpod_jlab.api.logs import Logs, start_of
+        from hyperpod_jlab.services.logs import LogRequest
 
-        request = make_request(
-            self.run_id, rank, node, attempt, follow=follow, tail=tail, since=since, grep=grep, cursor=cursor
+        ranks = (rank,) if isinstance(rank, int) else tuple(rank) if rank is not None else None
+        request = LogRequest(
+            run_id=self.run_id,
+            attempt=attempt,
+            node=node,
+            ranks=ranks,
+            tail=tail,
+            since=start_of(since),
+            grep=grep,
+            cursor=cursor,
+            follow=follow,
         )
         return Logs(self._hyperpod, request)
 

@@ -24,7 +24,9 @@ def sum_up_children(parent: Status, children: Sequence[Status]) -> Status:
     started = min((child.started_at for child in children if child.started_at), default=None)
     if all(child.ended or child.state == "unknown" for child in children):
         worst = next(state for state in _WORST_FIRST if counts[state])
-        codes = [child.exit_code for child in children if child.state == "failed" and child.exit_code]
+        codes = [
+            child.exit_code for child in children if child.state == "failed" and child.exit_code
+        ]
         ends = [child.ended_at for child in children if child.ended_at]
         return Status(
             worst,
@@ -37,4 +39,6 @@ def sum_up_children(parent: Status, children: Sequence[Status]) -> Status:
     if parent.ended:
         return Status("failed", reason=f"its supervisor is gone; {words}", reason_code="lost")
     busy = len(counts) > 1 or counts["running"] > 0
-    return Status("running" if busy else "waiting", reason=words, reason_code=None, started_at=started)
+    return Status(
+        "running" if busy else "waiting", reason=words, reason_code=None, started_at=started
+    )

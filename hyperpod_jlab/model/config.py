@@ -116,4 +116,7 @@ class Settings(_Part):
         local = clusters.get(LOCAL, {})
         if isinstance(local, dict):
             local = {"orchestrator": "local"} | local
-        return {**data, "clusters": {LOCAL: local, **{k: v for k, v in clusters.items() if k != LOCAL}}}
+        return {
+            **data,
+            "clusters": {LOCAL: local, **{k: v for k, v in clusters.items() if k != LOCAL}},
+        }

@@ -114,7 +114,9 @@ def option_name(flag: str) -> str:
     return flag.split("/", maxsplit=1)[0].removeprefix("--").replace("-", "_")
 
 
-def to_spec_data(model: type[BaseModel], values: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def to_spec_data(
+    model: type[BaseModel], values: dict[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
     """Put option values, by their names, where their fields lie in the spec's data; also returns the names that no option has."""
     places = {option_name(entry.option.flag): entry.path for entry in spec_options(model)}
     data: dict[str, Any] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -31,7 +31,11 @@ def iso_time(moment: float | None) -> str | None:
     """Unix seconds as ISO 8601 UTC with milliseconds, or None."""
     if moment is None:
         return None
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return (
+        datetime.fromtimestamp(moment, UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,6 @@ class FirstError:
             "line": self.line,
             "traceback": self.traceback,
         }
-
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> FirstError:

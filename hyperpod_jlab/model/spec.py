@@ -59,9 +59,9 @@ class Resources(_Part):
         int | None, Field(ge=1, le=1024), option("--processes-per-node", basic=True)
     ] = None
     """Processes (ranks) on each node; default: one for each accelerator, at least one."""
-    gpus_per_node: Annotated[int | None, Field(ge=0, le=1024), option("--gpus-per-node", basic=True)] = (
-        None
-    )
+    gpus_per_node: Annotated[
+        int | None, Field(ge=0, le=1024), option("--gpus-per-node", basic=True)
+    ] = None
     """GPUs on each node; the short form of accelerators."""
     accelerators: Accelerators | None = None
     """Accelerators on each node, with kind and type."""
@@ -120,7 +120,9 @@ class Environment(_Part):
     image: Annotated[OneLine | None, option("--image", metavar="REF")] = None
     """Container image, where the cluster runs containers."""
     variables: Annotated[
-        dict[str, str], AfterValidator(_check_variables), option("--env", metavar="K=V", repeat="map")
+        dict[str, str],
+        AfterValidator(_check_variables),
+        option("--env", metavar="K=V", repeat="map"),
     ] = Field(default_factory=dict)
     """Environment variables. Nothing of the submitter's own environment is inherited."""
     secrets: Annotated[
@@ -194,7 +196,9 @@ class JobSpec(_Part):
     """Quality of service, where the cluster has it."""
     priority: Annotated[OneLine | None, option("--priority")] = None
     """Priority class, where the cluster has it."""
-    time_limit: Annotated[Duration | None, option("--time-limit", metavar="TIME", basic=True)] = None
+    time_limit: Annotated[Duration | None, option("--time-limit", metavar="TIME", basic=True)] = (
+        None
+    )
     """Longest run time, such as 2h; the run is ended after it."""
     max_restarts: Annotated[int, Field(ge=0, le=100), option("--max-restarts")] = 0
     """How many further attempts a failed run gets."""

@@ -54,13 +54,16 @@ def derive(records: RunRecords, moment: Moment) -> Status:
         for attempt in records.attempts
     )
     if attempts:
-        status = _after_attempts(records, attempts, observation, cancel)
+        status = _after_attempts(attempts, observation, cancel)
     else:
         status = _before_attempts(records, observation, cancel, moment)
     if records.damage and not status.ended:
         listed = ", ".join(records.damage[:3])
         return replace(
-            status, state="unknown", reason=f"records cannot be read: {listed}", reason_code="damaged"
+            status,
+            state="unknown",
+            reason=f"records cannot be read: {listed}",
+            reason_code="damaged",
         )
     return status
 
@@ -116,7 +119,6 @@ def _not_yet_taken(records: RunRecords, cancel: Action | None, moment: Moment) -
 
 
 def _after_attempts(
-    records: RunRecords,
     attempts: tuple[Attempt, ...],
     observation: Observation | None,
     cancel: Action | None,
@@ -135,7 +137,9 @@ def _after_attempts(
     if observation is not None and observation.state == "waiting" and observation.time >= ended:
         return Status(
             "waiting",
-            reason="being cancelled" if cancel else observation.reason or "waits for its next attempt",
+            reason="being cancelled"
+            if cancel
+            else observation.reason or "waits for its next attempt",
             reason_code="cancelling" if cancel else observation.reason_code or "recovering",
             started_at=started,
             attempts=attempts,
@@ -185,7 +189,9 @@ def _attempt(
     if cancel is not None:
         return replace(base, reason="being cancelled", reason_code="cancelling")
     if any(node.exit_code for node in attempt.nodes if node.ended_at is not None):
-        return replace(base, reason="a node failed; the others are being ended", reason_code="ending")
+        return replace(
+            base, reason="a node failed; the others are being ended", reason_code="ending"
+        )
     return base
 
 
@@ -220,7 +226,11 @@ def _ended(
     base = replace(base, ended_at=ended_at, exit_code=exit_code)
     if clean:
         return replace(base, state="succeeded")
-    if cancel is not None and cancel.time <= (ended_at or cancel.time) and _stopped(attempt, complete):
+    if (
+        cancel is not None
+        and cancel.time <= (ended_at or cancel.time)
+        and _stopped(attempt, complete)
+    ):
         return replace(base, state="cancelled")
     if word is not None and word.verdict in _VERDICTS:
         state, code, words = _VERDICTS[word.verdict]
@@ -239,7 +249,10 @@ def _stopped(attempt: AttemptRecords, complete: bool) -> bool:
 def _exit_code(nodes: tuple[NodeRecord, ...]) -> int | None:
     """The exit code of the rank that failed first, else of the first node that failed on its own."""
     ranks = [
-        (rank.ended_at or node.ended_at or 0.0, 128 + rank.signal if rank.signal else rank.exit_code)
+        (
+            rank.ended_at or node.ended_at or 0.0,
+            128 + rank.signal if rank.signal else rank.exit_code,
+        )
         for node in nodes
         if node.stopped_by is None
         for rank in node.ranks

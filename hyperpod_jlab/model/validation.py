@@ -46,7 +46,11 @@ def _place(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
     for step in loc:
         name = str(step)
         if any(name in known.model_fields for known in models):
-            annotations = [known.model_fields[name].annotation for known in models if name in known.model_fields]
+            annotations = [
+                known.model_fields[name].annotation
+                for known in models
+                if name in known.model_fields
+            ]
             models = [inner for annotation in annotations for inner in _models_in(annotation)]
             place.append(name)
             continue
@@ -78,14 +82,24 @@ def _words(model: type[BaseModel], place: list[str], entry: Any) -> dict[str, st
     kind, message = entry["type"], str(entry["msg"])
     if kind == "extra_forbidden":
         names = _names_at(model, place[:-1])
-        return {"message": f"there is no field '{place[-1]}'", "hint": nearest_hint(place[-1], names)}
+        return {
+            "message": f"there is no field '{place[-1]}'",
+            "hint": nearest_hint(place[-1], names),
+        }
     if kind in {"literal_error", "union_tag_invalid"}:
-        expected = str(entry.get("ctx", {}).get("expected") or entry["ctx"].get("expected_tags", ""))
-        words = [word.strip(" '") for word in expected.replace(" or ", ",").split(",") if word.strip()]
+        expected = str(
+            entry.get("ctx", {}).get("expected") or entry["ctx"].get("expected_tags", "")
+        )
+        words = [
+            word.strip(" '") for word in expected.replace(" or ", ",").split(",") if word.strip()
+        ]
         given = entry["input"]
         if isinstance(given, dict):
             given = entry["ctx"].get("tag", "")
-        return {"message": f"'{str(given)[:60]}' is not valid here", "hint": nearest_hint(str(given), words)}
+        return {
+            "message": f"'{str(given)[:60]}' is not valid here",
+            "hint": nearest_hint(str(given), words),
+        }
     if kind == "missing":
         return {"message": "is missing", "hint": None}
     if kind == "string_pattern_mismatch":
@@ -99,6 +113,8 @@ def _words(model: type[BaseModel], place: list[str], entry: Any) -> dict[str, st
 def _names_at(model: type[BaseModel], place: list[str]) -> list[str]:
     models = [model]
     for name in place:
-        annotations = [known.model_fields[name].annotation for known in models if name in known.model_fields]
+        annotations = [
+            known.model_fields[name].annotation for known in models if name in known.model_fields
+        ]
         models = [inner for annotation in annotations for inner in _models_in(annotation)] or models
     return sorted({name for known in models for name in known.model_fields})

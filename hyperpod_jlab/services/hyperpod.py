@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-
 from hyperpod_jlab.model.cluster import Cluster, Job, Node, Queue
 from hyperpod_jlab.model.config import Settings
 from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.services.configuration import find_partition, load_settings
 from hyperpod_jlab.services.engines import Engines
+from hyperpod_jlab.services.logs import LogService
+from hyperpod_jlab.services.run_logs import RunLogsOf
 from hyperpod_jlab.services.runs import Runs
 from hyperpod_jlab.services.submission import Submitter
-
 
 
 class Hyperpod:
@@ -24,6 +24,7 @@ class Hyperpod:
         self.partition = find_partition(self.settings)
         self.engines = Engines(self.settings, self.partition)
         self.runs = Runs(self.engines)
+        self.logs = LogService(RunLogsOf(self.runs))
         self.submitter = Submitter(self.engines)
 
     async def clusters(self) -> list[Cluster]:
@@ -44,6 +45,7 @@ class Hyperpod:
 
     async def close(self) -> None:
         """Give back what is held open."""
+        await self.logs.close()
         await self.engines.close()
 
     async def _cluster(self, name: str) -> Cluster:

@@ -68,7 +68,9 @@ class Runs:
         """
         bundle = BundleReader(self._partition, run_id)
         if not bundle.folder.is_dir():
-            raise NotFoundError(f"there is no run {run_id}", code="no_such_run", hint="see: hpj runs")
+            raise NotFoundError(
+                f"there is no run {run_id}", code="no_such_run", hint="see: hpj runs"
+            )
         if bundle.index is not None and bundle.index not in self._indices(bundle):
             raise NotFoundError(
                 f"the array {split_run_id(run_id)[0]} has no child {bundle.index}",
@@ -135,9 +137,10 @@ class Runs:
 
     async def wait(self, run_id: str) -> Run:
         """Wait until a run has ended."""
+        last = None
         async for run in self.watch(run_id):
             last = run
-        return last
+        return last if last is not None else await self.get(run_id)
 
     async def explain_wait(self, run_id: str) -> WaitReason:
         """Why a run waits; the reason is None when it does not."""

@@ -133,7 +133,9 @@ class Submitter:
             return await self._again(engine, bundle, digest, on_step)
         refuse_on_error(list(preview.findings))
         on_step("checked")
-        first = await asyncio.to_thread(self._make_bundle, request, preview, engine, digest, on_step)
+        first = await asyncio.to_thread(
+            self._make_bundle, request, preview, engine, digest, on_step
+        )
         if not first:
             return await self._again(engine, bundle, digest, on_step)
         on_step("committed")
@@ -154,7 +156,9 @@ class Submitter:
             for code in preview.captured.files:
                 writer.add_bytes(code.path, code.data, executable=code.executable)
             for project in preview.captured.project:
-                writer.add_file(f"work/{project.path}", project.source, executable=project.executable)
+                writer.add_file(
+                    f"work/{project.path}", project.source, executable=project.executable
+                )
             writer.add_bytes("launcher.py", launcher_source())
             writer.write("spec.json", preview.spec.model_dump_json(exclude_defaults=False).encode())
             writer.write("launch.json", to_json(preview.plan))
@@ -185,10 +189,10 @@ class Submitter:
             )
         records = await asyncio.to_thread(bundle.read)
         undone = records.submission is None and records.claim is None and not records.attempts
-        if undone and submitter_of(records) != "alive":
-            if await engine.find(bundle) is None:
-                await asyncio.to_thread(bundle.add_intent, this_process())
-                await self._send(engine, bundle, on_step)
+        if not undone or submitter_of(records) == "alive" or await engine.find(bundle) is not None:
+            return bundle.run_id
+        await asyncio.to_thread(bundle.add_intent, this_process())
+        await self._send(engine, bundle, on_step)
         return bundle.run_id
 
     async def _send(

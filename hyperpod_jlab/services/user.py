@@ -11,5 +11,4 @@ def current_user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's uid without an entry
-
         return f"uid-{os.getuid()}"

@@ -16,9 +16,7 @@ from hyperpod_jlab.storage.processes import life
 from hyperpod_jlab.storage.records import BundleReader
 
 
-def view_of(
-    bundle: BundleReader, records: RunRecords, word: Observation | None = None
-) -> Run:
+def view_of(bundle: BundleReader, records: RunRecords, word: Observation | None = None) -> Run:
     """The view of a run; `word` is what the engine sees of it now, beyond its records.
 
     An array shows the sum of its children.

@@ -36,7 +36,8 @@ def storage_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         code, message, hint = _REASONS.get(
-            error.errno or 0, ("storage", f"the storage partition failed: {error.strerror}", "hpj storage")
+            error.errno or 0,
+            ("storage", f"the storage partition failed: {error.strerror}", "hpj storage"),
         )
         raise StorageError(
             message,

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from types import TracebackType
+from typing import Self
 
 from hyperpod_jlab.model.errors import InternalError
 from hyperpod_jlab.storage.atomic import storage_errors
@@ -41,7 +42,7 @@ class BundleWriter:
     run_id: str
     tally: Tally = field(default_factory=Tally)
 
-    def __enter__(self) -> BundleWriter:
+    def __enter__(self) -> Self:
         self.partition.prepare()
         self.final = self.partition.bundle(self.run_id)
         self.partition.make_folder(self.final.parent, common=True)

@@ -85,7 +85,9 @@ class ContentStore:
             else:
                 shutil.copyfile(content, temporary)
                 if _digest(temporary) != digest:
-                    raise OSError(errno.EAGAIN, "the file changed while it was copied", str(content))
+                    raise OSError(
+                        errno.EAGAIN, "the file changed while it was copied", str(content)
+                    )
             temporary.chmod(self._mode(executable))
             os.utime(temporary, ns=(_STAMP_NS, _STAMP_NS))
             temporary.replace(path)

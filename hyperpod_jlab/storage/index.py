@@ -21,7 +21,9 @@ from typing import Any
 from hyperpod_jlab.storage.partition import Partition
 
 _SCHEMA = 3
-_FRESH_NS = 3_000_000_000  # a folder changed this recently may change again within the clock's grain
+_FRESH_NS = (
+    3_000_000_000  # a folder changed this recently may change again within the clock's grain
+)
 
 _TABLES = """
 CREATE TABLE shards (name TEXT PRIMARY KEY, changed INTEGER NOT NULL);
@@ -88,7 +90,7 @@ class RunIndex:
                 connection.execute("BEGIN IMMEDIATE")
                 if connection.execute("PRAGMA user_version").fetchone()[0] != _SCHEMA:
                     for table in ("shards", "runs"):
-                        connection.execute(f"DROP TABLE IF EXISTS {table}")  # noqa: S608
+                        connection.execute(f"DROP TABLE IF EXISTS {table}")
                     for statement in filter(str.strip, _TABLES.split(";")):
                         connection.execute(statement)
                     connection.execute(f"PRAGMA user_version={_SCHEMA}")
@@ -121,7 +123,9 @@ class Session:
         """Runs that had not ended when last looked at."""
         return [row[0] for row in self._db.execute("SELECT run_id FROM runs WHERE ended = 0")]
 
-    def put(self, run_id: str, view: dict[str, Any], *, created: float, ended: bool, stamp: int) -> None:
+    def put(
+        self, run_id: str, view: dict[str, Any], *, created: float, ended: bool, stamp: int
+    ) -> None:
         """Remember what a run looks like."""
         self._db.execute(
             "UPDATE runs SET view=?, created=?, user=?, cluster=?, state=?, ended=?, stamp=? WHERE run_id=?",
@@ -164,7 +168,10 @@ class Session:
             + " ORDER BY created DESC, run_id DESC LIMIT ?"
         )
         rows = self._db.execute(query, (*values, -1 if limit is None else limit))
-        return [Row(run_id, created, bool(ended), stamp, json.loads(view)) for run_id, created, ended, stamp, view in rows]
+        return [
+            Row(run_id, created, bool(ended), stamp, json.loads(view))
+            for run_id, created, ended, stamp, view in rows
+        ]
 
     def _shards(self) -> Iterator[tuple[str, int]]:
         now = time.time_ns()
@@ -177,10 +184,15 @@ class Session:
     def _refresh_shard(self, name: str, changed: int) -> None:
         with os.scandir(self._partition.runs / name) as entries:
             there = {entry.name for entry in entries if not entry.name.startswith(".")}
-        known = {row[0] for row in self._db.execute("SELECT run_id FROM runs WHERE shard = ?", (name,))}
-        self._db.executemany("DELETE FROM runs WHERE run_id = ?", [(gone,) for gone in known - there])
+        known = {
+            row[0] for row in self._db.execute("SELECT run_id FROM runs WHERE shard = ?", (name,))
+        }
         self._db.executemany(
-            "INSERT OR IGNORE INTO runs (run_id, shard) VALUES (?, ?)", [(new, name) for new in there - known]
+            "DELETE FROM runs WHERE run_id = ?", [(gone,) for gone in known - there]
+        )
+        self._db.executemany(
+            "INSERT OR IGNORE INTO runs (run_id, shard) VALUES (?, ?)",
+            [(new, name) for new in there - known],
         )
         self._db.execute("INSERT OR REPLACE INTO shards VALUES (?, ?)", (name, changed))
 

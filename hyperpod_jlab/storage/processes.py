@@ -44,7 +44,7 @@ def boot() -> str:
 @functools.cache
 def pid_namespace() -> str:
     """The pid namespace that this process lives in."""
-    return os.readlink(_PROC / "self/ns/pid")
+    return str((_PROC / "self/ns/pid").readlink())
 
 
 def start_time(pid: int) -> int | None:

@@ -166,9 +166,7 @@ class BundleReader:
                 number=number,
                 claim=self._optional(AttemptClaim, folder / "claim.json", damage),
                 nodes=tuple(
-                    sorted(
-                        self._each(NodeRecord, folder, nodes, damage), key=lambda n: n.node_rank
-                    )
+                    sorted(self._each(NodeRecord, folder, nodes, damage), key=lambda n: n.node_rank)
                 ),
                 errors=tuple(
                     sorted(self._each(RankError, folder, errors, damage), key=lambda e: e.time)

@@ -58,9 +58,7 @@ class ArrayRunner:
         command += [str(partition.root), f"{self._bundle.run_id}.{index}"]
         command += [f"--folder={self._board.folder}", f"--slots={self._board.slots}"]
         command += ["--shared"] if partition.shared else []
-        return subprocess.Popen(  # noqa: S603 - an argument list, no shell
-            command, stdin=subprocess.DEVNULL, start_new_session=True
-        )
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 
     @staticmethod
     def _observe(bundle: BundleReader, state: ObservedState, verdict: str | None = None) -> None:

@@ -18,7 +18,10 @@ from hyperpod_jlab.orchestrators.local.environment import clean_environment
 from hyperpod_jlab.orchestrators.local.sweep import end_processes
 
 _PR_SET_PDEATHSIG = 1
-_PORTS = (20000, 32000)  # below Linux's ephemeral range, so no outgoing connection takes the port first
+_PORTS = (
+    20000,
+    32000,
+)  # below Linux's ephemeral range, so no outgoing connection takes the port first
 _LAUNCHER_SLACK = 1.2
 
 FENCED = 85
@@ -73,7 +76,7 @@ class RunningAttempt:
         with (self.records / "logs" / "supervisor.log").open("ab") as log:
             for node in range(nodes):
                 self.launchers.append(
-                    subprocess.Popen(  # noqa: S603 - an argument list, no shell
+                    subprocess.Popen(
                         self._arguments(node, nodes, port),
                         cwd="/",
                         env=self._environment(node, nodes),

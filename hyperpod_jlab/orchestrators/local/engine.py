@@ -182,15 +182,13 @@ class LocalOrchestrator:
 
     def log_sources(self, bundle: BundleReader) -> Sequence[Any] | None:
         """None: the bundle's own files are the record."""
-        return None
+        del bundle
 
     async def close(self) -> None:
         """Nothing is held open."""
 
     def _board(self) -> Board:
-        return Board(
-            self._folder or default_folder(), slots=self._slots, gpus=len(machine.gpus())
-        )
+        return Board(self._folder or default_folder(), slots=self._slots, gpus=len(machine.gpus()))
 
     def _spawn(self, bundle: BundleReader) -> None:
         spawn_supervisor(bundle, folder=self._folder or default_folder(), slots=self._slots)

@@ -22,7 +22,7 @@ def clean_environment(python: str, gpus: tuple[int, ...]) -> dict[str, str]:
     except KeyError:  # a container's uid without an entry
         user, home = str(os.getuid()), os.environ.get("HOME", "/")
     path = _SYSTEM_PATH
-    if os.path.isabs(python):
+    if Path(python).is_absolute():
         path = f"{Path(python).parent}:{path}"
     variables = {
         "PATH": path,

@@ -30,7 +30,7 @@ def gpus() -> tuple[str, ...]:
     if program is None:
         return ()
     try:
-        done = subprocess.run(  # noqa: S603 - a fixed argument list
+        done = subprocess.run(
             [program, "--query-gpu=name", "--format=csv,noheader"],
             capture_output=True,
             text=True,

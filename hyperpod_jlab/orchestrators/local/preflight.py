@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-import os
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 from hyperpod_jlab.model.errors import RefusedError
 from hyperpod_jlab.model.finding import Finding
@@ -37,7 +37,7 @@ def interpreter(python: str) -> Interpreter:
         RefusedError: There is none at that path, or it does not run.
     """
     try:
-        stamp = os.stat(python).st_mtime_ns
+        stamp = Path(python).stat().st_mtime_ns
     except OSError:
         raise _no_python(python, "there is no such file") from None
     return _probe(python, stamp)
@@ -46,7 +46,7 @@ def interpreter(python: str) -> Interpreter:
 @functools.lru_cache(maxsize=32)
 def _probe(python: str, stamp: int) -> Interpreter:  # noqa: ARG001 - the stamp is part of the key
     try:
-        done = subprocess.run(  # noqa: S603 - an argument list, no shell
+        done = subprocess.run(
             [python, "-I", "-c", _PROBE], capture_output=True, text=True, timeout=60, check=True
         )
         major, minor, torch = (int(word) for word in done.stdout.split())

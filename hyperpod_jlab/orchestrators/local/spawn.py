@@ -41,9 +41,7 @@ os._exit(0)
 """
 
 
-def spawn_supervisor(
-    bundle: BundleReader, *, folder: Path, slots: int
-) -> None:
+def spawn_supervisor(bundle: BundleReader, *, folder: Path, slots: int) -> None:
     """Start the supervisor of a run; one that is there already makes this one end by itself.
 
     Raises:
@@ -58,7 +56,7 @@ def spawn_supervisor(
     owner = bundle.records / "status" / "owner.json"
     try:
         with log.open("ab") as errors:
-            subprocess.run(  # noqa: S603 - an argument list, no shell
+            subprocess.run(
                 [python, "-I", "-S", "-c", _DETACH, str(owner), _owner_template(), *command],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

@@ -75,7 +75,9 @@ class Supervisor:
             if verdict == "REQUEUED":
                 requeues = self._wishes().requeues
                 self._board.change(self._seat, "waiting")
-                self._observe("waiting", "was requeued", "requeued", verdict=verdict, attempt=number)
+                self._observe(
+                    "waiting", "was requeued", "requeued", verdict=verdict, attempt=number
+                )
             elif verdict in {"FAILED", "LOST"} and restarts < self._spec.max_restarts:
                 restarts += 1
                 words = f"restart {restarts} of {self._spec.max_restarts} after a failure"

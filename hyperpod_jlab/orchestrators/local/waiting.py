@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from hyperpod_jlab.orchestrators.local.board import Board, Entry
 
 

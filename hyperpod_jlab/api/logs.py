@@ -1,0 +1,68 @@
+"""A run's log in the user's hands."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING
+
+from hyperpod_jlab.api.background import background
+from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.model.quantities import parse_duration
+from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.services.logs import LogLine, LogRequest
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.services.logs import LogBatch
+
+
+class Logs:
+    """Lines of a log, read when they are gone through; printing it prints them, and each time they are read anew."""
+
+    def __init__(self, hyperpod: Hyperpod, request: LogRequest) -> None:
+        self._hyperpod = hyperpod
+        self._request = request
+
+    def __iter__(self) -> Iterator[LogLine]:
+        for batch in background.iterate(self._hyperpod.logs.lines(self._request)):
+            yield from batch
+
+    async def __aiter__(self) -> AsyncIterator[LogLine]:
+        """Go through the lines without holding up the caller's event loop."""
+        import asyncio
+
+        source = self._hyperpod.logs.lines(self._request)
+
+        async def following() -> LogBatch | None:
+            return await anext(source, None)
+
+        while (batch := await asyncio.wrap_future(background.start(following()))) is not None:
+            for line in batch:
+                yield line
+
+    def print(self) -> None:
+        """Print the lines as they come, each behind its rank."""
+        for _line in self:
+            pass
+
+    def __str__(self) -> str:
+        from hyperpod_jlab.logs.format import text_line
+
+        return "\n".join(text_line(line) for line in self)
+
+    def __repr__(self) -> str:
+        return f"<Logs of {self._request.run_id}; go through it, or print it>"
+
+
+def start_of(since: float | str | None) -> float | None:
+    """The Unix time at which "since" begins: seconds ago, or text such as "5m".
+
+    Raises:
+        InvalidInputError: It is no duration.
+    """
+    if isinstance(since, str):
+        try:
+            since = float(parse_duration(since))
+        except ValueError as error:
+            raise InvalidInputError(str(error), detail={"field": "since"}) from None
+    return None if since is None else time.time() - since

@@ -1,0 +1,34 @@
+"""What the log service must know of runs, told by the runs service."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from hyperpod_jlab.services.runs import Runs
+
+_FRESH = 0.25  # seconds for which "has it ended" is not asked again, however many follow the run
+
+
+class RunLogsOf:
+    """The runs service as the log service sees it (`hyperpod_jlab.services.logs.RunLogs`)."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+        self._asked: dict[str, tuple[float, bool]] = {}
+
+    def records_dir(self, run_id: str) -> Path:
+        """The run's records folder."""
+        return self._runs.records_folder(run_id)
+
+    def processes_per_node(self, run_id: str) -> int:
+        """Ranks on each node."""
+        return self._runs.bundle(run_id).head().processes_per_node
+
+    async def is_ended(self, run_id: str) -> bool:
+        """Whether no further attempt of the run can start."""
+        asked, ended = self._asked.get(run_id, (0.0, False))
+        if not ended and time.monotonic() - asked > _FRESH:
+            ended = (await self._runs.get(run_id)).status.ended
+            self._asked[run_id] = (time.monotonic(), ended)
+        return ended
