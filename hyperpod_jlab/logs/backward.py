@@ -28,7 +28,9 @@ class BackLane:
         activity: What is known of the stream without opening it: it stays closed while others have later lines.
     """
 
-    def __init__(self, source: LogSource, place: Place, activity: StreamActivity | None = None) -> None:
+    def __init__(
+        self, source: LogSource, place: Place, activity: StreamActivity | None = None
+    ) -> None:
         self.source = source
         self.place = place
         self._activity = activity

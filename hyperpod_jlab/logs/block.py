@@ -91,16 +91,55 @@ class LineBlock:
             return self.chunk.opens_line
         return self.chunk.data[self.begin - 1] == _NEWLINE
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing of the block is shown."""
+        return self.mark is None and (
+            not self.only if self.only is not None else self.first >= self.end
+        )
+
     def keep(self, only: Sequence[int]) -> LineBlock:
         """The same block with only these pieces shown."""
-        kept = LineBlock(self.origin, self.chunk, self.begin, self.end, mark=self.mark, collapse=self.collapse, only=only)
+        kept = LineBlock(
+            self.origin,
+            self.chunk,
+            self.begin,
+            self.end,
+            mark=self.mark,
+            collapse=self.collapse,
+            only=only,
+        )
         kept.__dict__["_texts"] = self._texts
         return kept
+
+    def cut_after(self, piece: int | None) -> LineBlock:
+        """The block up to a piece and no further; only its mark, when that is None."""
+        end = self.begin if piece is None else self.ends[piece]
+        only = (
+            None
+            if self.only is None or piece is None
+            else [index for index in self.only if index <= piece]
+        )
+        return LineBlock(
+            self.origin,
+            self.chunk,
+            self.begin,
+            end,
+            mark=self.mark,
+            collapse=self.collapse,
+            only=only,
+        )
 
     def marked(self, mark: Mark) -> LineBlock:
         """The same block with a mark before it."""
         return LineBlock(
-            self.origin, self.chunk, self.begin, self.end, mark=mark, collapse=self.collapse, only=self.only
+            self.origin,
+            self.chunk,
+            self.begin,
+            self.end,
+            mark=mark,
+            collapse=self.collapse,
+            only=self.only,
         )
 
     def texts(self) -> list[str]:
@@ -133,7 +172,9 @@ class LineBlock:
         """Whether the piece goes back to the line's beginning and replaces what was shown there."""
         if not self.continued(index):
             return False
-        return b"\r" in self.chunk.data[self._begin_of(index) : self.ends[index]].rstrip(b"\r\n")
+        begin = self._begin_of(index)
+        before = self.chunk.data[begin - 1 : begin] if begin else self.chunk.before[-1:]
+        return before == b"\r" or b"\r" in self.chunk.data[begin : self.ends[index]].rstrip(b"\r\n")
 
     def indices(self) -> Sequence[int]:
         """The pieces that are shown."""
@@ -147,59 +188,68 @@ class LogLine:
     """One piece of a log, or a mark.
 
     Attributes:
-        origin: Who wrote it.
-        time: When its first byte was first seen, in Unix seconds, or None when nobody noted it.
         line: The text, without its newline; the mark's words for a mark.
-        continued: It goes on with a line of which a part came before.
-        partial: Its line goes on in a later piece (or is not finished yet).
-        redraws: It replaces what was shown of its line (a progress bar).
-        mark: Which mark it is, or None for text.
+        time: When its first byte was first seen, in Unix seconds, or None when nobody noted it.
     """
 
-    __slots__ = ("_batch", "_index", "continued", "line", "mark", "origin", "partial", "redraws", "time")
+    __slots__ = ("_batch", "_block", "_index", "_piece", "line", "time")
 
     def __init__(
         self,
         batch: LogBatch,
         index: int,
-        origin: Origin,
+        block: LineBlock,
+        piece: int | None,
         time: float | None,
         line: str,
-        *,
-        continued: bool = False,
-        partial: bool = False,
-        redraws: bool = False,
-        mark: MarkKind | None = None,
     ) -> None:
         self._batch = batch
         self._index = index
-        self.origin = origin
+        self._block = block
+        self._piece = piece
         self.time = time
         self.line = line
-        self.continued = continued
-        self.partial = partial
-        self.redraws = redraws
-        self.mark = mark
 
     @property
     def attempt(self) -> int:
         """The attempt's number, from 1."""
-        return self.origin.stream.attempt
+        return self._block.origin.stream.attempt
 
     @property
     def node_rank(self) -> int:
         """The node's rank."""
-        return self.origin.stream.node_rank
+        return self._block.origin.stream.node_rank
 
     @property
     def node(self) -> str:
         """The node's name, or ``node-R`` while it is unknown."""
-        return self.origin.node or f"node-{self.origin.stream.node_rank}"
+        return self._block.origin.node or f"node-{self.node_rank}"
 
     @property
     def rank(self) -> int | None:
         """The global rank; None for a node's own log."""
-        return self.origin.rank
+        return self._block.origin.rank
+
+    @property
+    def mark(self) -> MarkKind | None:
+        """Which mark it is, or None for text."""
+        mark = self._block.mark
+        return mark.kind if mark is not None and self._piece is None else None
+
+    @property
+    def continued(self) -> bool:
+        """It goes on with a line of which a part came before."""
+        return self._piece is not None and self._block.continued(self._piece)
+
+    @property
+    def partial(self) -> bool:
+        """Its line goes on in a later piece, or is not finished yet."""
+        return self._piece is not None and self._block.partial(self._piece)
+
+    @property
+    def redraws(self) -> bool:
+        """It replaces what was shown of its line (a progress bar)."""
+        return self._piece is not None and self._block.redraws(self._piece)
 
     @property
     def cursor(self) -> str:
@@ -227,6 +277,25 @@ class LogBatch(Sequence[LogLine]):
         for block in self.blocks:
             places[block.origin.stream] = block.after
         return Cursor(places, self.start.first_attempt)
+
+    @property
+    def empty(self) -> bool:
+        """Whether the batch shows nothing and only moves the cursor. Cheap."""
+        return all(block.empty for block in self.blocks)
+
+    def head(self, count: int) -> LogBatch:
+        """The first `count` lines; ends right behind the last of them."""
+        if count >= len(self):
+            return self
+        blocks: list[LineBlock] = []
+        last: int | None = None
+        for block, piece in self._lines[:count]:
+            if not blocks or blocks[-1] is not block:
+                blocks.append(block)
+            last = piece
+        if blocks:
+            blocks[-1] = blocks[-1].cut_after(last)
+        return LogBatch(self.start, blocks)
 
     @cached_property
     def _lines(self) -> list[tuple[LineBlock, int | None]]:
@@ -257,7 +326,7 @@ class LogBatch(Sequence[LogLine]):
         if piece is None:
             return self._mark(at, block)
         shown = piece if block.only is None else block.only.index(piece)
-        return self._line(at, block, piece, block.texts()[shown], block.times()[shown])
+        return LogLine(self, at, block, piece, block.times()[shown], block.texts()[shown])
 
     def __iter__(self) -> Iterator[LogLine]:
         at = 0
@@ -265,8 +334,10 @@ class LogBatch(Sequence[LogLine]):
             if block.mark is not None:
                 yield self._mark(at, block)
                 at += 1
-            for piece, text, time in zip(block.indices(), block.texts(), block.times(), strict=True):
-                yield self._line(at, block, piece, text, time)
+            for piece, text, time in zip(
+                block.indices(), block.texts(), block.times(), strict=True
+            ):
+                yield LogLine(self, at, block, piece, time, text)
                 at += 1
 
     def cursor_after(self, index: int) -> str:
@@ -274,22 +345,7 @@ class LogBatch(Sequence[LogLine]):
         return self._walk.cursor_after(index)
 
     def _mark(self, at: int, block: LineBlock) -> LogLine:
-        mark = block.mark
-        assert mark is not None
-        return LogLine(self, at, block.origin, block.time, mark.text, mark=mark.kind)
-
-    def _line(self, at: int, block: LineBlock, piece: int, text: str, time: float | None) -> LogLine:
-        continued = block.continued(piece)
-        return LogLine(
-            self,
-            at,
-            block.origin,
-            time,
-            text,
-            continued=continued,
-            partial=block.partial(piece),
-            redraws=continued and block.redraws(piece),
-        )
+        return LogLine(self, at, block, None, block.time, block.mark.text if block.mark else "")
 
 
 class _Walk:
@@ -312,7 +368,11 @@ class _Walk:
         while self._done <= index:
             block, piece = lines[self._done]
             # Only a block's last line that is passed matters; the ones before it are overtaken.
-            last = self._done == index or self._done + 1 == len(lines) or lines[self._done + 1][0] is not block
+            last = (
+                self._done == index
+                or self._done + 1 == len(lines)
+                or lines[self._done + 1][0] is not block
+            )
             if last and piece is not None:
                 self._writer.set(block.origin.stream, block.chunk.place(block.ends[piece]))
             self._done += 1

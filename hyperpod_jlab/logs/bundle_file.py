@@ -108,6 +108,10 @@ class BundleFile:
             os.close(self._fd)
             self._fd = None
 
+    def __del__(self) -> None:
+        # A follow may be dropped while a thread still reads: the file is closed once nobody holds this object.
+        self.close()
+
     def _open(self) -> int:
         # O_NONBLOCK: whoever put a FIFO in the log's place must not hang us.
         fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

@@ -15,7 +15,9 @@ from hyperpod_jlab.logs.stream import Stream
 from hyperpod_jlab.model.errors import InvalidInputError
 
 _VERSION = "1"
-_GROUP = re.compile(r"([0-9a-f]{1,6})\.([0-9a-f]{1,6})((?:_(?:n|[0-9a-f]{1,6})-[0-9a-f]{1,15}-[0-9a-z]{0,40})+)")
+_GROUP = re.compile(
+    r"([0-9a-f]{1,6})\.([0-9a-f]{1,6})((?:_(?:n|[0-9a-f]{1,6})-[0-9a-f]{1,15}-[0-9a-z]{0,40})+)"
+)
 _PLACE = re.compile(r"_(n|[0-9a-f]{1,6})-([0-9a-f]{1,15})-([0-9a-z]{0,40})")
 _ATTEMPT = re.compile(r"[0-9a-f]{1,6}")
 _MAX_TEXT = 1 << 20
@@ -31,7 +33,9 @@ class Cursor:
 
     __slots__ = ("first_attempt", "places")
 
-    def __init__(self, places: Mapping[Stream, Place] | None = None, first_attempt: int = 1) -> None:
+    def __init__(
+        self, places: Mapping[Stream, Place] | None = None, first_attempt: int = 1
+    ) -> None:
         self.first_attempt = first_attempt
         self.places: Mapping[Stream, Place] = places or {}
 

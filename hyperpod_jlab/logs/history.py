@@ -50,7 +50,15 @@ def read_on(
             continue
         origin = sources.origin(stream)
         # An end before the place means that the file was cut: the lane must look, to tell.
-        lane = Lane(source, origin, place, max(end, place.offset + 1), buffer=buffer, flush=flush, collapse=collapse)
+        lane = Lane(
+            source,
+            origin,
+            place,
+            max(end, place.offset + 1),
+            buffer=buffer,
+            flush=flush,
+            collapse=collapse,
+        )
         lanes.append(lane)
     yield from _batches(merge_forward(lanes), cursor, AttemptMarks(cursor, wanted))
 
@@ -73,7 +81,9 @@ class AttemptMarks:
         return block.marked(Mark("attempt", f"attempt {attempt} started"))
 
 
-def _batches(blocks: Iterator[LineBlock], cursor: Cursor, marks: AttemptMarks) -> Iterator[LogBatch]:
+def _batches(
+    blocks: Iterator[LineBlock], cursor: Cursor, marks: AttemptMarks
+) -> Iterator[LogBatch]:
     held: list[LineBlock] = []
     size = 0
     for block in blocks:
@@ -87,7 +97,9 @@ def _batches(blocks: Iterator[LineBlock], cursor: Cursor, marks: AttemptMarks) -
         yield LogBatch(cursor, held)
 
 
-def start_of_tail(sources: SourceSet, streams: Iterable[Stream], end: Cursor, count: int) -> tuple[Cursor, int]:
+def start_of_tail(
+    sources: SourceSet, streams: Iterable[Stream], end: Cursor, count: int
+) -> tuple[Cursor, int]:
     """The cursor before the last `count` lines that lie before `end`, and how many lines there are. Blocking."""
     known = ActivityCache(sources)
     lanes = [
@@ -96,7 +108,9 @@ def start_of_tail(sources: SourceSet, streams: Iterable[Stream], end: Cursor, co
         if stream.attempt >= end.first_attempt and end.place(stream).offset
     ]
     found = back_by_lines(lanes, count)
-    return Cursor({**end.places, **{lane.source.stream: lane.place for lane in lanes}}, end.first_attempt), found
+    return Cursor(
+        {**end.places, **{lane.source.stream: lane.place for lane in lanes}}, end.first_attempt
+    ), found
 
 
 def start_since(sources: SourceSet, streams: Iterable[Stream], time: float) -> Cursor:
@@ -110,6 +124,38 @@ def start_since(sources: SourceSet, streams: Iterable[Stream], time: float) -> C
         else:
             source = sources.open(stream)
             places[stream] = place_since(source, time)
+            source.close()
+    return Cursor(places)
+
+
+def cursor_at(
+    sources: SourceSet, streams: Iterable[Stream], stream: Stream, place: Place, time: float
+) -> Cursor:
+    """The cursor before one line: all that comes before it in the order of time is before the cursor. Blocking.
+
+    Args:
+        sources: Where the streams lie.
+        streams: The streams that the cursor is for.
+        stream: The line's stream.
+        place: Where the line begins.
+        time: When it was first seen, in Unix seconds.
+    """
+    places: dict[Stream, Place] = {}
+    known = ActivityCache(sources)
+    for other in streams:
+        if other.attempt > stream.attempt:
+            continue
+        activity = known.of(other)
+        if other == stream:
+            places[other] = place
+        elif other.attempt < stream.attempt:
+            places[other] = Place(sources.open(other).size())
+        elif activity is not None and activity.changed < time - 1.0:
+            places[other] = Place(activity.size)
+        else:
+            # Of lines seen at the same time those of the lower ranks come first.
+            source = sources.open(other)
+            places[other] = place_since(source, time + 1e-6 if other.order < stream.order else time)
             source.close()
     return Cursor(places)
 

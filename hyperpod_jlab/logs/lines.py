@@ -38,7 +38,7 @@ def piece_ends(data: bytes, begin: int, end: int) -> list[int]:
 
 def cut(data: bytes, begin: int, end: int) -> int:
     """The last index up to `end` that does not tear a UTF-8 character (or `end`, when these bytes are no UTF-8)."""
-    for back in range(1, min(4, end - begin)):
+    for back in range(1, min(4, end - begin + 1)):
         byte = data[end - back]
         if byte < 0x80:
             return end

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 from hyperpod_jlab.logs.activity import Activity, read_activity
@@ -27,7 +26,7 @@ class RecordStreams:
 
     def attempts(self) -> list[int]:
         """The attempts that have a log folder, in rising order. Blocking."""
-        found = (attempt_of(name) for name in _names(self.records / "logs"))
+        found = (attempt_of(name) for name in _names(self.folder(None)))
         return sorted(attempt for attempt in found if attempt is not None)
 
     def streams(self, attempt: int | None = None) -> list[Stream]:
@@ -40,9 +39,10 @@ class RecordStreams:
                     found.append(stream)
         return sorted(found, key=lambda stream: stream.order)
 
-    def folder(self, attempt: int) -> Path:
-        """The folder of an attempt's logs."""
-        return self.records / "logs" / attempt_folder(attempt)
+    def folder(self, attempt: int | None) -> Path:
+        """The folder of an attempt's logs, or the one in which the attempts' folders lie."""
+        logs = self.records / "logs"
+        return logs if attempt is None else logs / attempt_folder(attempt)
 
     def open(self, stream: Stream) -> BundleFile:
         """A source object of its own for a stream. Opens nothing until it is read."""
@@ -77,7 +77,7 @@ class RecordStreams:
 
 def _names(folder: Path) -> list[str]:
     try:
-        return os.listdir(folder)
+        return [entry.name for entry in folder.iterdir()]
     except OSError:
         # Not there yet, or not readable: no streams; the files' own trouble shows when they are read.
         return []

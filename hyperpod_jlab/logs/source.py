@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, Protocol
 
 from hyperpod_jlab.logs.activity import Activity
 from hyperpod_jlab.logs.place import TAIL, Place, check_of
 from hyperpod_jlab.logs.stream import Stream
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -145,6 +147,13 @@ class SourceSet(Protocol):
 
     def open(self, stream: Stream) -> LogSource:
         """A source object of its own for a stream, which need not exist yet. Opens nothing until it is read."""
+        ...
+
+    def folder(self, attempt: int | None) -> Path | None:
+        """The folder on this machine in which an attempt's files appear and grow, None when there is none.
+
+        Without an attempt: the folder in which the attempts' folders appear.
+        """
         ...
 
     def origin(self, stream: Stream) -> Origin:

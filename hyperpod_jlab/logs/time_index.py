@@ -15,6 +15,8 @@ from pathlib import Path
 _RECORD = struct.Struct("<qq")
 _WINDOW = 4096
 _NS = 1e9
+_FLOAT_ERROR = 256
+"""Nanoseconds by which a Unix time may be off when it has been a float of seconds."""
 
 
 class TimeIndex:
@@ -55,7 +57,7 @@ class TimeIndex:
             count = self._count(fd)
             if count == 0:
                 return None
-            at = self._search(fd, count, 0, int(time * _NS))
+            at = self._search(fd, count, 0, int(time * _NS) - _FLOAT_ERROR)
             if at == count:
                 return 1 << 62
             return next(self._records(fd, at, at + 1))[1]
@@ -108,6 +110,5 @@ class TimeIndex:
             whole = len(data) - len(data) % size
             if whole == 0:
                 return
-            for time, offset in _RECORD.iter_unpack(data[:whole]):
-                yield time, offset
+            yield from _RECORD.iter_unpack(data[:whole])
             at += whole

@@ -3,129 +3,86 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal, Protocol, TypeVar
+import logging
+import time
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from typing import TypeVar
 
-from hyperpod_jlab.logs.block import LogBatch, LogLine
+from hyperpod_jlab.logs.block import LineBlock, LogBatch, LogLine
 from hyperpod_jlab.logs.cursor import Cursor
-from hyperpod_jlab.logs.history import ends_of, read_on, start_of_tail, start_since
-from hyperpod_jlab.logs.place import Place
+from hyperpod_jlab.logs.feed import Feed
+from hyperpod_jlab.logs.follow import Follower, Manner
+from hyperpod_jlab.logs.history import ends_of, read_on, start_of_tail
+from hyperpod_jlab.logs.hub import Hub
 from hyperpod_jlab.logs.records import RecordStreams
 from hyperpod_jlab.logs.stream import Stream
-from hyperpod_jlab.model.errors import NotFoundError
+from hyperpod_jlab.model.errors import NotFoundError, UnreachableError
+from hyperpod_jlab.services.log_request import (
+    Direction,
+    LogRequest,
+    Page,
+    RunLogs,
+    SearchHit,
+    SearchResult,
+)
+from hyperpod_jlab.services.log_search import search
+from hyperpod_jlab.services.log_view import View
 
-__all__ = ["LogBatch", "LogLine", "LogRequest", "LogService", "Page", "RunLogs"]
+__all__ = [
+    "LogBatch",
+    "LogLine",
+    "LogRequest",
+    "LogService",
+    "Page",
+    "RunLogs",
+    "SearchHit",
+    "SearchResult",
+]
 
 T = TypeVar("T")
 
+_LOG = logging.getLogger(__name__)
 _RAW_BYTES = 1 << 20
-_FASTEST, _SLOWEST, _SLOWER = 0.05, 1.0, 1.5
-
-
-class RunLogs(Protocol):
-    """What the log service must know of runs; the runs service tells it."""
-
-    def records_dir(self, run_id: str) -> Path:
-        """The run's ``<records>`` folder (docs/bundle-format.md). Raises NotFoundError for a run that is not there."""
-        ...
-
-    def processes_per_node(self, run_id: str) -> int:
-        """Ranks on each node (1 with the launcher ``none``)."""
-        ...
-
-    async def is_ended(self, run_id: str) -> bool:
-        """Whether the run is in a terminal state, in which no further attempt can start."""
-        ...
-
-
-@dataclass(frozen=True)
-class LogRequest:
-    """Which lines of a run somebody wants.
-
-    Attributes:
-        run_id: The run, or a child of an array.
-        attempt: Only this attempt; None for all.
-        node: Only the node of this rank; None for all.
-        ranks: Only these global ranks; None for all.
-        node_logs: Whether the nodes' own logs (launcher, setup lines) come too; None: when no rank is asked for.
-        tail: Begin with the last so many lines.
-        since: Begin with the first lines seen at this Unix time (seconds) or later.
-        grep: Only lines in which this regular expression is found.
-        cursor: Go on from here; `tail` and `since` are then not looked at.
-        follow: Go on until the run (or the attempt asked for) has ended.
-        collapse: Show of progress bars, which go back with a carriage return, only what they showed last.
-    """
-
-    run_id: str
-    attempt: int | None = None
-    node: int | None = None
-    ranks: tuple[int, ...] | None = None
-    node_logs: bool | None = None
-    tail: int | None = None
-    since: float | None = None
-    grep: str | None = None
-    cursor: str | None = None
-    follow: bool = False
-    collapse: bool = True
-
-
-@dataclass(frozen=True)
-class Page:
-    """Some lines of history and the cursors on both sides of them.
-
-    Attributes:
-        lines: The lines, in the order in which they are shown.
-        before: Page backward from here.
-        after: Page forward, or follow, from here.
-        at_start: There is nothing before the page.
-        at_end: There was nothing after the page when it was read.
-    """
-
-    lines: LogBatch
-    before: str
-    after: str
-    at_start: bool
-    at_end: bool
+_ASK_ENDED = 1.0
+_LAST_LOOK = 0.25
+_SAY_CURSOR = 1.0
 
 
 class LogService:
-    """Reads logs for all faces of one process.
+    """Reads logs for all faces of one process; belongs to one event loop.
 
     Args:
         runs: Tells where a run's records lie and whether it has ended.
+        hub: Reads what is being followed; one of its own when left out.
     """
 
-    def __init__(self, runs: RunLogs) -> None:
+    def __init__(self, runs: RunLogs, hub: Hub | None = None) -> None:
         self._runs = runs
-        self._threads = ThreadPoolExecutor(4, thread_name_prefix="hyperpod-logs")
+        self.hub = hub or Hub()
 
-    async def lines(self, request: LogRequest) -> AsyncIterator[LogBatch]:
-        """The lines asked for, in batches; ends when they are all there, or with `follow` when the run has ended."""
-        sources = self._sources(request.run_id)
-        cursor = await self._thread(self._start, sources, request)
-        pause = _FASTEST
-        while True:
-            ended = not request.follow or await self._runs.is_ended(request.run_id)
-            streams = await self._thread(self._select, sources, request)
-            batches = read_on(sources, streams, cursor, flush=ended, collapse=request.collapse)
-            moved = False
-            while (batch := await self._thread(next, batches, None)) is not None:
-                cursor, moved = batch.after, True
-                yield batch
-            if ended:
-                return
-            pause = _FASTEST if moved else min(_SLOWEST, pause * _SLOWER)
-            await asyncio.sleep(pause)
+    async def close(self) -> None:
+        """End all follows and give back the threads."""
+        await self.hub.close()
 
-    async def page(
-        self, request: LogRequest, direction: Literal["forward", "backward"] = "backward", limit: int = 200
-    ) -> Page:
-        """Some lines before or after a cursor (None: from the end, or from the start)."""
-        sources = self._sources(request.run_id)
-        return await self._thread(self._page, sources, request, direction, limit)
+    async def lines(self, request: LogRequest) -> AsyncGenerator[LogBatch, None]:
+        """The lines asked for, in batches; ends when all are there, or with `follow` once the run has ended.
+
+        A batch may be empty and yet move the cursor (`LogBatch.after`). Close the iterator to stop early.
+
+        Raises:
+            InvalidInputError: The request's numbers, cursor or pattern make no sense, or the pattern takes too long.
+            NotFoundError: There is no such run.
+        """
+        async with await self._view(request) as view:
+            said = 0.0
+            async with aclosing(self._all(view)) as batches:
+                async for batch in batches:
+                    shown = await view.shown(batch)
+                    now = time.monotonic()
+                    if not shown.empty or now - said > _SAY_CURSOR:
+                        said = now
+                        yield shown
 
     async def raw(
         self,
@@ -135,79 +92,210 @@ class LogService:
         node: int | None = None,
         attempt: int | None = None,
         follow: bool = False,
-    ) -> AsyncIterator[bytes]:
-        """One stream's exact bytes: a rank's, or a node's own log; of the newest attempt unless one is named."""
-        sources = self._sources(run_id)
-        stream = await self._thread(self._raw_stream, sources, rank, node, attempt)
-        source = sources.open(stream)
-        place = Place()
-        pause = _FASTEST
-        try:
-            while True:
-                ended = not follow or await self._runs.is_ended(run_id)
-                moved = False
-                while (chunk := await self._thread(source.read, place, _RAW_BYTES)).data:
-                    place, moved = chunk.place(len(chunk.data)), True
-                    yield chunk.data
-                if ended:
-                    return
-                pause = _FASTEST if moved else min(_SLOWEST, pause * _SLOWER)
-                await asyncio.sleep(pause)
-        finally:
-            source.close()
+    ) -> AsyncGenerator[bytes, None]:
+        """One stream's exact bytes: a rank's, or (without a rank) a node's own log.
 
-    async def close(self) -> None:
-        """Give back the threads."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        Without an attempt it is the newest one that has the stream; following waits for it to appear.
+
+        Raises:
+            NotFoundError: There is no such stream, or no such run.
+        """
+        ranks = None if rank is None else (rank,)
+        request = LogRequest(
+            run_id, attempt, node if rank is not None else node or 0, ranks, follow=follow
+        )
+        async with await self._view(request) as view:
+            stream = await self._raw_stream(view)
+            cursor = Cursor()
+            if follow:
+                follower = Follower(
+                    self.hub, self._feed(view), cursor, stream.__eq__, Manner(exact=True)
+                )
+                async with aclosing(self._until_end(view, follower)) as batches:
+                    async for batch in batches:
+                        cursor = batch.after
+                        for block in batch.blocks:
+                            yield block.chunk.data[block.begin : block.end]
+            source = view.sources.open(stream)
+            place = cursor.place(stream)
+            while (chunk := await self.hub.thread(source.read, place, _RAW_BYTES)).data:
+                place = chunk.place(len(chunk.data))
+                yield chunk.data
+
+    async def page(
+        self, request: LogRequest, direction: Direction = "backward", limit: int = 200
+    ) -> Page:
+        """Some lines before or after the request's cursor (None: from the end, or from the start).
+
+        Raises:
+            InvalidInputError: As with `lines`.
+            NotFoundError: There is no such run.
+        """
+        async with await self._view(request) as view:
+            if direction == "forward":
+                return await self._forward_page(view, limit)
+            return await self._backward_page(view, limit)
+
+    async def search(
+        self,
+        request: LogRequest,
+        direction: Direction = "forward",
+        limit: int = 200,
+        seconds: float = 10.0,
+    ) -> SearchResult:
+        """Lines that match the request's `grep`, from its cursor on (None: from the start, or from the end).
+
+        Args:
+            request: What to search; `tail`, `since` and `follow` are not looked at.
+            direction: Which way to search.
+            limit: Most hits.
+            seconds: About how long to search; `SearchResult.next` tells where to go on.
+
+        Raises:
+            InvalidInputError: As with `lines`, or there is no pattern.
+            NotFoundError: There is no such run.
+        """
+        async with await self._view(request) as view:
+            return await search(view, self.hub.thread, direction, limit, seconds)
+
+    async def _view(self, request: LogRequest) -> View:
+        return View(request, await self.hub.thread(self._sources, request.run_id))
 
     def _sources(self, run_id: str) -> RecordStreams:
         return RecordStreams(self._runs.records_dir(run_id), self._runs.processes_per_node(run_id))
 
-    async def _thread(self, work: Callable[..., T], *args: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
+    async def _all(self, view: View) -> AsyncGenerator[LogBatch, None]:
+        """All batches of a request, unfiltered."""
+        follow = view.request.follow
+        cursor = await self._start(view)
+        async with aclosing(self._history(view, cursor, flush=not follow)) as batches:
+            async for batch in batches:
+                cursor = batch.after
+                yield batch
+        if not follow:
+            return
+        manner = Manner(collapse=view.request.collapse, partial=view.matcher is None)
+        follower = Follower(self.hub, self._feed(view), cursor, view.wanted, manner)
+        async with aclosing(self._until_end(view, follower)) as batches:
+            async for batch in batches:
+                cursor = batch.after
+                yield batch
+        # The run has ended; what it wrote last may show only now, on a file system with caches a moment later.
+        for wait in (0.0, _LAST_LOOK):
+            await asyncio.sleep(wait)
+            async with aclosing(self._history(view, cursor, flush=True)) as batches:
+                async for batch in batches:
+                    cursor = batch.after
+                    yield batch
 
-    def _select(self, sources: RecordStreams, request: LogRequest) -> list[Stream]:
-        return [stream for stream in sources.streams(request.attempt) if _wanted(stream, sources, request)]
+    async def _start(self, view: View) -> Cursor:
+        request = view.request
+        if view.given is None and request.tail is not None and view.matcher is not None:
+            found = await search(
+                view, self.hub.thread, "backward", max(1, request.tail), float("inf")
+            )
+            if found.hits and request.tail:
+                return Cursor.parse(found.hits[-1].cursor)
+            return await self.hub.thread(lambda: ends_of(view.sources, view.streams()))
+        return await self.hub.thread(view.start)
 
-    def _start(self, sources: RecordStreams, request: LogRequest) -> Cursor:
-        if request.cursor is not None:
-            return Cursor.parse(request.cursor)
-        streams = self._select(sources, request)
-        if request.tail is not None:
-            return start_of_tail(sources, streams, ends_of(sources, streams), request.tail)[0]
-        if request.since is not None:
-            return start_since(sources, streams, request.since)
-        return Cursor()
+    async def _history(
+        self, view: View, cursor: Cursor, *, flush: bool
+    ) -> AsyncGenerator[LogBatch, None]:
+        streams = await self.hub.thread(view.streams)
+        batches = read_on(
+            view.sources, streams, cursor, flush=flush, collapse=view.request.collapse
+        )
+        async for batch in self._steps(batches):
+            yield batch
 
-    def _page(self, sources: RecordStreams, request: LogRequest, direction: str, limit: int) -> Page:
-        streams = self._select(sources, request)
-        given = None if request.cursor is None else Cursor.parse(request.cursor)
-        if direction == "backward":
-            end = given or ends_of(sources, streams)
-            start, found = start_of_tail(sources, streams, end, limit)
-            held = list(read_on(sources, streams, start, flush=True, until=end, collapse=request.collapse))
-            blocks = [block for batch in held for block in batch.blocks]
-            lines = LogBatch(start, blocks)
-            return Page(lines, start.text(), end.text(), at_start=found < limit, at_end=given is None)
-        raise NotImplementedError(direction)
+    async def _steps(self, batches: Iterator[LogBatch]) -> AsyncGenerator[LogBatch, None]:
+        """Take a blocking iterator's items in threads."""
+        while (batch := await self.hub.thread(next, batches, None)) is not None:
+            yield batch
 
-    def _raw_stream(
-        self, sources: RecordStreams, rank: int | None, node: int | None, attempt: int | None
-    ) -> Stream:
-        attempts = sources.attempts()
-        number = attempt or (attempts[-1] if attempts else 1)
-        for stream in sources.streams(number):
-            if rank is None and stream.local_rank is None and stream.node_rank == (node or 0):
-                return stream
-            if rank is not None and stream.rank(sources.processes_per_node) == rank:
-                return stream
-        raise NotFoundError(f"attempt {number} has no log of {f'node {node or 0}' if rank is None else f'rank {rank}'}")
+    def _feed(self, view: View) -> Feed:
+        return self.hub.feed(view.sources.records, view.sources)
 
+    async def _until_end(self, view: View, follower: Follower) -> AsyncGenerator[LogBatch, None]:
+        ended = asyncio.create_task(self._wait_ended(view), name="hyperpod-log-end")
+        ended.add_done_callback(lambda _: follower.stop())
+        try:
+            async with follower:
+                while not ended.done():
+                    batch = await follower.next()
+                    if batch is not None:
+                        yield batch
+            ended.result()
+        finally:
+            ended.cancel()
 
-def _wanted(stream: Stream, sources: RecordStreams, request: LogRequest) -> bool:
-    if request.node is not None and stream.node_rank != request.node:
-        return False
-    rank = stream.rank(sources.processes_per_node)
-    if rank is None:
-        return request.ranks is None if request.node_logs is None else request.node_logs
-    return request.ranks is None or rank in request.ranks
+    async def _wait_ended(self, view: View) -> None:
+        """Return when nothing can be added to what the request asks for."""
+        attempt = view.request.attempt
+        while True:
+            try:
+                if await self._runs.is_ended(view.request.run_id):
+                    return
+            except UnreachableError as error:
+                # Files can be read while the scheduler is away; it will tell the end when it is back.
+                _LOG.debug("whether %s has ended is not known: %s", view.request.run_id, error)
+            if attempt is not None:
+                attempts = await self.hub.thread(view.sources.attempts)
+                if attempts and attempts[-1] > attempt:
+                    return
+            await asyncio.sleep(_ASK_ENDED)
+
+    async def _raw_stream(self, view: View) -> Stream:
+        while True:
+            streams = await self.hub.thread(view.streams)
+            if streams:
+                return streams[-1]
+            if not view.request.follow or await self._runs.is_ended(view.request.run_id):
+                raise NotFoundError(
+                    f"run {view.request.run_id} has no such log", hint="see: hpj show RUN"
+                )
+            await asyncio.sleep(_ASK_ENDED)
+
+    async def _forward_page(self, view: View, limit: int) -> Page:
+        start = cursor = view.given or Cursor()
+        blocks: list[LineBlock] = []
+        count = 0
+        async with aclosing(self._history(view, cursor, flush=True)) as batches:
+            async for batch in batches:
+                shown = await view.shown(batch)
+                part = shown.head(limit - count)
+                blocks += part.blocks
+                count += len(part)
+                cursor = batch.after if part is shown else part.after
+                if part is not shown:
+                    break
+        lines = LogBatch(start, blocks)
+        whole = count < limit
+        return Page(lines, start.text(), cursor.text(), at_start=not start.places, at_end=whole)
+
+    async def _backward_page(self, view: View, limit: int) -> Page:
+        streams = await self.hub.thread(view.streams)
+        end = view.given
+        if end is None:
+            end = await self.hub.thread(ends_of, view.sources, streams)
+        if view.matcher is not None:
+            found = await search(view, self.hub.thread, "backward", limit, float("inf"))
+            start = Cursor.parse(found.hits[-1].cursor) if found.hits else end
+            at_start = len(found.hits) < limit
+        else:
+            start, count = await self.hub.thread(start_of_tail, view.sources, streams, end, limit)
+            at_start = count < limit
+        blocks: list[LineBlock] = []
+        batches = read_on(
+            view.sources, streams, start, flush=True, until=end, collapse=view.request.collapse
+        )
+        async for batch in self._steps(batches):
+            blocks += (await view.shown(batch)).blocks
+        return Page(
+            LogBatch(start, blocks),
+            start.text(),
+            end.text(),
+            at_start=at_start,
+            at_end=view.given is None,
+        )

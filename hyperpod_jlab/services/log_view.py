@@ -1,0 +1,95 @@
+"""A request made concrete: which streams of a run it means, where to begin, and which lines to show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+from hyperpod_jlab.logs.block import LineBlock, LogBatch
+from hyperpod_jlab.logs.cursor import Cursor
+from hyperpod_jlab.logs.history import LAUNCHER_LINE, ends_of, start_of_tail, start_since
+from hyperpod_jlab.logs.matcher import Matcher
+from hyperpod_jlab.logs.pattern import parse_pattern
+from hyperpod_jlab.logs.records import RecordStreams
+from hyperpod_jlab.logs.stream import Stream
+from hyperpod_jlab.services.log_request import LogRequest
+
+
+class View:
+    """One request and the sources behind it. Methods without ``async`` may block. Use it in an ``async with``.
+
+    Raises:
+        InvalidInputError: The request's numbers, cursor or pattern make no sense.
+    """
+
+    def __init__(self, request: LogRequest, sources: RecordStreams) -> None:
+        request.check()
+        self.request = request
+        self.sources = sources
+        self._ranks = None if request.ranks is None else frozenset(request.ranks)
+        self.given = None if request.cursor is None else Cursor.parse(request.cursor)
+        self.matcher: Matcher | None = None
+        if request.grep is not None:
+            self.matcher = Matcher(parse_pattern(request.grep, ignore_case=request.ignore_case))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self.matcher is not None:
+            await self.matcher.close()
+
+    def wanted(self, stream: Stream) -> bool:
+        """Whether the request means a stream."""
+        request = self.request
+        if request.attempt is not None and stream.attempt != request.attempt:
+            return False
+        if request.node is not None and stream.node_rank != request.node:
+            return False
+        rank = stream.rank(self.sources.processes_per_node)
+        if rank is None:
+            return self._ranks is None if request.node_logs is None else request.node_logs
+        return self._ranks is None or rank in self._ranks
+
+    def streams(self) -> list[Stream]:
+        """The streams meant that exist now."""
+        return [
+            stream for stream in self.sources.streams(self.request.attempt) if self.wanted(stream)
+        ]
+
+    def start(self) -> Cursor:
+        """Where to begin; with a pattern and `tail` the caller must search instead."""
+        if self.given is not None:
+            return self.given
+        if self.request.tail is not None:
+            streams = self.streams()
+            return start_of_tail(
+                self.sources, streams, ends_of(self.sources, streams), self.request.tail
+            )[0]
+        if self.request.since is not None:
+            return start_since(self.sources, self.streams(), self.request.since)
+        return Cursor()
+
+    async def shown(self, batch: LogBatch) -> LogBatch:
+        """The batch with only those lines shown that the request asks for."""
+        if self.matcher is None and all(block.origin.rank is not None for block in batch.blocks):
+            return batch
+        return LogBatch(batch.start, [await self._shown(block) for block in batch.blocks])
+
+    async def _shown(self, block: LineBlock) -> LineBlock:
+        only: Sequence[int] | None = None
+        data = block.chunk.data
+        if block.origin.rank is None and data.find(LAUNCHER_LINE, block.begin, block.end) >= 0:
+            prefix = LAUNCHER_LINE.decode()
+            only = [
+                index for index, text in enumerate(block.texts()) if not text.startswith(prefix)
+            ]
+        if self.matcher is None or only == []:
+            return block if only is None else block.keep(only)
+        if self.matcher.excludes(data, block.begin, block.end):
+            return block.keep([])
+        texts = block.texts()
+        if only is not None:
+            hits = await self.matcher.filter([texts[index] for index in only])
+            return block.keep([only[hit] for hit in hits])
+        return block.keep(await self.matcher.filter(texts))
