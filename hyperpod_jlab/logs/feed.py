@@ -80,7 +80,7 @@ class Feed:
         failure: What ended the feed, if it was not its last member's leaving.
     """
 
-    def __init__(self, means: Means, sources: SourceSet, ended: Callable[[], object]) -> None:
+    def __init__(self, means: Means, sources: SourceSet, ended: Callable[[Feed], None]) -> None:
         self.sources = sources
         self.readers: dict[Stream, Reader] = {}
         self.origins: dict[Stream, Origin] | None = None
@@ -112,7 +112,7 @@ class Feed:
                 del self.readers[stream]
         if not self._members and self._task is not None:
             self._task.cancel()
-            self._ended()
+            self._ended(self)
 
     async def close(self) -> None:
         """End the feed, whoever follows."""
@@ -146,7 +146,7 @@ class Feed:
         self._wakeups.stop()
         if not task.cancelled():
             self.failure = task.exception()
-            self._ended()
+            self._ended(self)
         for member in tuple(self._members):
             member.found()
 

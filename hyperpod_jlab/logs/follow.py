@@ -87,6 +87,8 @@ class Follower:
         self._fresh: set[Stream] = set()
         self._changed = asyncio.Event()
         self._stopped = False
+        self._newest = 0
+        self._hurry: set[Stream] = set()
         self._adopted = 0
         self._marks: AttemptMarks | None = None
         self._alarms: dict[Stream, float] = {}
@@ -153,6 +155,12 @@ class Follower:
         self._adopted = len(origins)
         if self._marks is None:
             self._marks = AttemptMarks(self.cursor, origins)
+        newest = max(stream.attempt for stream in origins)
+        if newest > self._newest:
+            self._newest = newest
+            # What earlier attempts left unfinished comes before what the new one writes.
+            self._hurry = {stream for stream in self._alarms if stream.attempt < newest}
+            self._fresh |= self._hurry
         for stream, origin in origins.items():
             if (
                 stream in self._lanes
@@ -227,8 +235,10 @@ class Follower:
         self._means.reads += len(lanes)
         for lane, chunk in zip(lanes, chunks, strict=True):
             lane.life = None
-            self._take(lane, chunk, blocks, now, last=len(chunk.data) < _BATCH, closing=False)
-            if chunk.data or chunk.restarted:
+            taken = self._take(
+                lane, chunk, blocks, now, last=len(chunk.data) < _BATCH, closing=False
+            )
+            if taken or chunk.restarted:
                 self._fresh.add(lane.origin.stream)
             else:
                 self._feed.want(lane.reader)
@@ -272,9 +282,11 @@ class Follower:
         due = min(lane.reader.grown + QUIET, lane.waiting_since + PATIENCE)
         if b"\r" in chunk.data[begin:]:
             due = max(due, lane.shown + PATIENCE)
-        if now < due:
-            self._alarms[lane.origin.stream] = due
+        stream = lane.origin.stream
+        if now < due and stream not in self._hurry:
+            self._alarms[stream] = due
             return begin
+        self._hurry.discard(stream)
         lane.shown, lane.waiting_since = now, None
         return cut(chunk.data, begin, len(chunk.data))
 

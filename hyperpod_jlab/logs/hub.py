@@ -46,10 +46,13 @@ class Hub:
 
     def feed(self, key: Hashable, sources: SourceSet) -> Feed:
         """The feed of a run; the first who asks brings its sources. Call `Feed.join` before anything is awaited."""
-        feed = self._feeds.get(key)
-        if feed is None:
-            feed = self._feeds[key] = Feed(self, sources, lambda: self._feeds.pop(key, None))
-        return feed
+        if key not in self._feeds:
+            self._feeds[key] = Feed(self, sources, lambda feed: self._forget(key, feed))
+        return self._feeds[key]
+
+    def _forget(self, key: Hashable, feed: Feed) -> None:
+        if self._feeds.get(key) is feed:
+            del self._feeds[key]
 
     @property
     def ring_limit(self) -> int:
