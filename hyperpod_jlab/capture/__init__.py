@@ -1,0 +1,78 @@
+"""Capture: from a spec's source to the files and the command that a bundle holds.
+
+What runs on the far side is fixed here, at the moment of the submit: cells keep their exact bytes, functions travel by value, and each
+magic or shell line is decided on and shown before anything is sent.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.capture.captured import (
+    Captured,
+    CodeFile,
+    CommandItem,
+    FunctionCall,
+    Part,
+    ProjectFile,
+)
+from hyperpod_jlab.capture.secret_names import secret_name_findings
+from hyperpod_jlab.model.source import CommandSource, FunctionSource, NotebookSource, ScriptSource
+from hyperpod_jlab.model.spec import JobSpec
+
+__all__ = [
+    "Captured",
+    "CodeFile",
+    "CommandItem",
+    "FunctionCall",
+    "Part",
+    "ProjectFile",
+    "capture",
+]
+
+
+def capture(
+    spec: JobSpec,
+    *,
+    base: Path,
+    notebook: Mapping[str, Any] | None = None,
+    call: FunctionCall | None = None,
+) -> Captured:
+    """Make a spec's source ready for a bundle. Nothing is written, and the project's files are only listed.
+
+    Args:
+        spec: The spec.
+        base: Folder that relative paths in it are relative to.
+        notebook: The notebook's JSON as the caller has it on the screen; None to read its file.
+        call: The function with its arguments, for a function source.
+
+    Raises:
+        InvalidInputError: The source, the selection or the project's root is wrong; ``detail.field`` says which.
+    """
+    captured = _capture_source(spec, base, notebook, call)
+    warnings = secret_name_findings(spec.environment.variables)
+    return dataclasses.replace(captured, findings=(*captured.findings, *warnings))
+
+
+def _capture_source(
+    spec: JobSpec, base: Path, notebook: Mapping[str, Any] | None, call: FunctionCall | None
+) -> Captured:
+    source = spec.source
+    if isinstance(source, NotebookSource):
+        from hyperpod_jlab.capture.cells import capture_notebook
+
+        return capture_notebook(spec, source, base, notebook)
+    if isinstance(source, FunctionSource):
+        from hyperpod_jlab.capture.function import capture_function
+
+        return capture_function(spec, source, base, call)
+    from hyperpod_jlab.capture.files import capture_command, capture_native, capture_script
+
+    if isinstance(source, ScriptSource):
+        return capture_script(spec, source, base)
+    if isinstance(source, CommandSource):
+        return capture_command(spec, source, base)
+    return capture_native(spec, source, base)

@@ -1,0 +1,92 @@
+"""What capture hands on: the bundle's code, the project's files, the ranks' command, and what there is to say about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.model.finding import Finding
+
+CommandItem = str | dict[str, Any]
+"""One item of the command in ``launch.json``: text taken as it is, ``{"bundle": PATH}`` or ``{"python": true}``."""
+
+
+@dataclass(frozen=True)
+class CodeFile:
+    """One file that capture made or read.
+
+    Attributes:
+        path: Place in the bundle: ``code/...`` or ``work/...``.
+        data: The file's bytes.
+        executable: Whether the file gets the mode bit.
+    """
+
+    path: str
+    data: bytes
+    executable: bool = False
+
+
+@dataclass(frozen=True)
+class ProjectFile:
+    """One file of the project that goes along, still unread.
+
+    Attributes:
+        path: Place relative to ``work/``.
+        source: The file on this machine; a link's target when the path is a link.
+        size: Bytes when it was listed.
+        executable: Whether the owner may execute it.
+    """
+
+    path: str
+    source: Path
+    size: int
+    executable: bool = False
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of the preview.
+
+    Attributes:
+        title: Such as ``Cell 3``.
+        language: For syntax colours: ``python``, ``bash``, ``yaml`` or ``text``.
+        text: The code as it will run.
+        notes: What becomes of each magic or shell line in it.
+    """
+
+    title: str
+    language: str
+    text: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A source made ready for a bundle.
+
+    Attributes:
+        name: Name for people: the spec's, else taken from the source.
+        files: Files that capture made or read.
+        project: The project's files to take along.
+        command: What a rank executes; empty for a native source.
+        findings: What to say before the run is sent; one of level ``error`` refuses it.
+        parts: The preview.
+    """
+
+    name: str
+    files: tuple[CodeFile, ...]
+    project: tuple[ProjectFile, ...] = ()
+    command: tuple[CommandItem, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True)
+class FunctionCall:
+    """A function and its arguments, for a function source."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,104 @@
+"""Sources that are taken as they are: a script, a command, a file in the scheduler's own form."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path, PurePosixPath
+
+from hyperpod_jlab.capture.captured import Captured, CodeFile, CommandItem, Part
+from hyperpod_jlab.capture.name import run_name
+from hyperpod_jlab.capture.notebook import read_file
+from hyperpod_jlab.capture.project import collect_project
+from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.model.finding import Finding
+from hyperpod_jlab.model.source import CommandSource, NativeSource, ScriptSource
+from hyperpod_jlab.model.spec import JobSpec
+
+COMMAND_ZERO = "hpj"
+"""What a command sees as ``$0``."""
+
+_LANGUAGES = {".sbatch": "bash", ".sh": "bash", ".slurm": "bash", ".yaml": "yaml", ".yml": "yaml"}
+
+
+def capture_script(spec: JobSpec, source: ScriptSource, base: Path) -> Captured:
+    """Capture a Python file: its exact bytes, in its place in the project.
+
+    Raises:
+        InvalidInputError: There is no such file, or it is none that Python runs.
+    """
+    path = base / Path(source.path).expanduser()
+    data = read_file(path, "script")
+    if path.suffix == ".ipynb":
+        raise InvalidInputError(
+            f"{path.name} is a notebook, not a script",
+            code="not_a_script",
+            detail={"field": "source.path"},
+        )
+    project = collect_project(spec.files, path.parent, base)
+    place = project.place_of(path)
+    findings = list(project.findings)
+    if place is None:
+        place = PurePosixPath(path.name)
+        message = f"{path.name} lies outside of the project root {project.root}; it goes to its top"
+        findings.append(
+            Finding(level="warning", code="outside_root", message=message, field="files.root")
+        )
+    script = f"work/{place}"
+    command: tuple[CommandItem, ...] = ({"python": True}, "-u", {"bundle": script}, *spec.args)
+    return Captured(
+        name=run_name(spec.name, path.stem),
+        files=(CodeFile(script, data),),
+        project=project.without([str(place)]),
+        command=command,
+        findings=tuple(findings),
+        parts=(Part(str(place), "python", data.decode("utf-8", "replace")),),
+    )
+
+
+def capture_command(spec: JobSpec, source: CommandSource, base: Path) -> Captured:
+    """Capture a shell command: its text stays one argument, and the arguments are the shell's ``$1``, ``$2`` ..."""
+    project = collect_project(spec.files, base, base)
+    try:
+        source.command.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(
+            "the command holds half a character (a lone surrogate)",
+            code="lone_surrogate",
+            detail={"field": "source.command"},
+        ) from error
+    command = ("/bin/bash", "-c", source.command, COMMAND_ZERO, *spec.args)
+    return Captured(
+        name=run_name(spec.name, _first_word(source.command)),
+        files=(),
+        project=project.files,
+        command=command,
+        findings=project.findings,
+        parts=(Part("Command", "bash", source.command),),
+    )
+
+
+def capture_native(spec: JobSpec, source: NativeSource, base: Path) -> Captured:
+    """Capture a file that goes to the scheduler as it was written.
+
+    Raises:
+        InvalidInputError: There is no such file.
+    """
+    path = base / Path(source.path).expanduser()
+    data = read_file(path, "file")
+    return Captured(
+        name=run_name(spec.name, path.stem),
+        files=(CodeFile(f"code/{path.name}", data),),
+        parts=(
+            Part(path.name, _LANGUAGES.get(path.suffix, "text"), data.decode("utf-8", "replace")),
+        ),
+    )
+
+
+def _first_word(command: str) -> str:
+    """The program's name, for the run's name."""
+    try:
+        words = shlex.split(command, comments=True)
+    except ValueError:
+        words = command.split()
+    program = next((word for word in words if "=" not in word), "command")
+    return PurePosixPath(program).name

@@ -1,0 +1,221 @@
+"""A function made ready for a bundle: pickled by value together with the project's own modules, so that later edits change nothing."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import linecache
+import sys
+import sysconfig
+import threading
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.capture.captured import Captured, CodeFile, CommandItem, FunctionCall, Part
+from hyperpod_jlab.capture.name import run_name
+from hyperpod_jlab.capture.project import Project, collect_project
+from hyperpod_jlab.capture.runtime_files import MAIN, runtime_files
+from hyperpod_jlab.capture.unpicklable import explain
+from hyperpod_jlab.capture.versions import python_version_finding
+from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.model.source import FunctionSource
+from hyperpod_jlab.model.spec import JobSpec
+
+__all__ = ["FunctionCall", "capture_function", "python_version_finding"]
+
+PICKLE = "code/function.pkl"
+PLAN = "code/function.json"
+
+_registry_lock = threading.Lock()
+
+
+def capture_function(
+    spec: JobSpec, source: FunctionSource, base: Path, call: FunctionCall | None
+) -> Captured:
+    """Capture a function with its arguments.
+
+    Raises:
+        InvalidInputError: The function itself is not given, or something in it can't be pickled.
+    """
+    if call is None:
+        raise InvalidInputError(
+            "a function can only be sent by the process that has it",
+            code="no_function",
+            hint="submit it from Python: hyperpod_jlab.submit(function, ...)",
+            detail={"field": "source"},
+        )
+    if not callable(call.function):
+        raise InvalidInputError(
+            f"{type(call.function).__name__} objects can't be called",
+            code="not_callable",
+            detail={"field": "source"},
+        )
+    folder = _folder_of(call, base)
+    project = collect_project(spec.files, folder, base)
+    own = _own_modules({project.root.resolve(), base.resolve(), folder.resolve()})
+    pickled = _pickle(call, own)
+    plan = {
+        "format": 1,
+        "module": source.module,
+        "qualname": source.qualname,
+        "python": list(sys.version_info[:3]),
+        "by_value": sorted(module.__name__ for module in own),
+        "sources": _sources(own),
+    }
+    command: tuple[CommandItem, ...] = ({"python": True}, "-u", {"bundle": MAIN}, *spec.args)
+    return Captured(
+        name=run_name(spec.name, source.qualname.rpartition(".")[2].strip("<>")),
+        files=(
+            *runtime_files("function"),
+            *_cloudpickle_files(),
+            CodeFile(PLAN, json.dumps(plan, indent=1, sort_keys=True).encode()),
+            CodeFile(PICKLE, pickled),
+        ),
+        project=project.files,
+        command=command,
+        findings=project.findings,
+        parts=(_part(call, source, own, project),),
+    )
+
+
+def _folder_of(call: FunctionCall, base: Path) -> Path:
+    """The folder of the function's file; `base` for what has none, such as a function in a notebook."""
+    code = getattr(_plain(call.function), "__code__", None)
+    path = Path(code.co_filename) if code is not None else None
+    if (
+        path is not None
+        and path.is_absolute()
+        and path.is_file()
+        and _is_own(path, {base.resolve()})
+    ):
+        return base
+    module = sys.modules.get(getattr(call.function, "__module__", None) or "")
+    if path is None or not path.is_file() or getattr(module, "__name__", "") == "__main__":
+        return base
+    return path.parent if not _is_installed(path) else base
+
+
+def _plain(function: Any) -> Any:
+    """The function under bound methods and partials."""
+    while True:
+        inner = getattr(function, "__func__", None) or getattr(function, "func", None)
+        if inner is None:
+            return function
+        function = inner
+
+
+def _own_modules(roots: set[Path]) -> list[types.ModuleType]:
+    """Modules of the project: loaded from its folders, and installed nowhere."""
+    found = []
+    modules: list[Any] = list(sys.modules.values())  # anything may lie there
+    for module in modules:
+        file = getattr(module, "__file__", None)
+        if (
+            isinstance(module, types.ModuleType)
+            and isinstance(file, str)
+            and module.__name__ != "__main__"
+            and sys.modules.get(module.__name__) is module
+            and _is_own(Path(file), roots)
+        ):
+            found.append(module)
+    return found
+
+
+def _is_own(path: Path, roots: set[Path]) -> bool:
+    resolved = path.resolve()
+    return any(resolved.is_relative_to(root) for root in roots) and not _is_installed(resolved)
+
+
+def _is_installed(path: Path) -> bool:
+    """Whether a file belongs to Python, to an installed package or to this one."""
+    if {"site-packages", "dist-packages"}.intersection(path.parts):
+        return True
+    places: set[str | None] = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
+    if sys.prefix != sys.base_prefix:
+        places.add(sys.prefix)
+    places.add(str(Path(__file__).parents[1]))
+    return any(path.is_relative_to(Path(place).resolve()) for place in places if place)
+
+
+@contextmanager
+def _by_value(modules: list[types.ModuleType]) -> Iterator[None]:
+    """Have cloudpickle take these modules by value, and restore what was registered before."""
+    import cloudpickle
+
+    with _registry_lock:
+        before = cloudpickle.list_registry_pickle_by_value()
+        added = [module for module in modules if module.__name__ not in before]
+        for module in added:
+            cloudpickle.register_pickle_by_value(module)
+        try:
+            yield
+        finally:
+            for module in added:
+                cloudpickle.unregister_pickle_by_value(module)
+
+
+def _pickle(call: FunctionCall, own: list[types.ModuleType]) -> bytes:
+    import cloudpickle
+
+    with _by_value(own):
+        try:
+            # Functions compiled by another minor version of Python can't be loaded anyway, so the newest protocol is safe.
+            return bytes(cloudpickle.dumps((call.function, call.args, dict(call.kwargs))))
+        except Exception as error:
+            raise explain(call, error) from error
+
+
+def _cloudpickle_files() -> list[CodeFile]:
+    """Cloudpickle itself: the far side may have none, or an older one that can't read what this one wrote."""
+    spec = importlib.util.find_spec("cloudpickle")
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    return [
+        CodeFile(f"code/lib/cloudpickle/{path.name}", path.read_bytes())
+        for folder in folders
+        for path in sorted(Path(folder).glob("*.py"))
+    ]
+
+
+def _sources(own: list[types.ModuleType]) -> dict[str, str]:
+    """Texts of the files that functions by value were compiled from: the far side has no such files for its tracebacks."""
+    found: dict[str, str] = {}
+    for module in own:
+        lines = linecache.getlines(str(module.__file__), module.__dict__)
+        if lines:
+            found[str(module.__file__)] = "".join(lines)
+    main = sys.modules.get("__main__")
+    for value in list(vars(main).values()) if main is not None else []:
+        code = getattr(_plain(value), "__code__", None) if callable(value) else None
+        if isinstance(code, types.CodeType) and getattr(value, "__module__", None) == "__main__":
+            lines = linecache.getlines(code.co_filename)
+            if lines:
+                found[code.co_filename] = "".join(lines)
+    return found
+
+
+def _part(
+    call: FunctionCall, source: FunctionSource, own: list[types.ModuleType], project: Project
+) -> Part:
+    code = getattr(_plain(call.function), "__code__", None)
+    text = f"{source.module}.{source.qualname}"
+    if isinstance(code, types.CodeType):
+        lines = linecache.getlines(code.co_filename)
+        text = "".join(_block(lines[code.co_firstlineno - 1 :])) or text
+    used = ", ".join(sorted(module.__name__ for module in own)[:10])
+    notes = ["pickled by value, with its arguments, as it is in this process now"]
+    if used:
+        notes.append(f"so are the project's own modules that it uses, out of: {used}")
+    notes.append(f"other modules are imported on the cluster by name; project root: {project.root}")
+    return Part(f"Function {source.qualname}", "python", text, tuple(notes))
+
+
+def _block(lines: list[str]) -> list[str]:
+    import inspect
+
+    try:
+        return inspect.getblock(lines) if lines else []
+    except (OSError, SyntaxError, IndentationError):
+        return []

@@ -1,0 +1,186 @@
+"""Reading a notebook: its code cells, with their numbers, tags and ids, or a refusal in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.model.errors import InvalidInputError
+
+_PATH_FIELD = "source.path"
+_NBFORMAT = 4
+_SAVE_HINT = "open it in JupyterLab and save it: that writes the format that is read here"
+
+
+@dataclass(frozen=True)
+class CodeCell:
+    """One code cell.
+
+    Attributes:
+        number: Place among the notebook's code cells, from 1.
+        text: The cell's source, exactly.
+        tags: Its tags.
+        id: Its id, or None before nbformat 4.5.
+    """
+
+    number: int
+    text: str
+    tags: frozenset[str]
+    id: str | None
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """The code cells of a notebook, and the ids of its other cells."""
+
+    path: Path
+    cells: tuple[CodeCell, ...]
+    other_ids: frozenset[str]
+
+
+def read_notebook(path: Path, content: Mapping[str, Any] | None = None) -> Notebook:
+    """Read a notebook.
+
+    Args:
+        path: Its file.
+        content: The notebook's JSON as the caller has it; None to read the file.
+
+    Raises:
+        InvalidInputError: There is no such file, or it is no notebook with Python code.
+    """
+    document = _load(path) if content is None else content
+    _check_format(document, path)
+    _check_language(document, path)
+    code: list[CodeCell] = []
+    others: set[str] = set()
+    for position, cell in enumerate(document["cells"], 1):
+        if not isinstance(cell, Mapping) or "cell_type" not in cell:
+            raise _no_notebook(path, f"its cell at position {position} is none")
+        identity = cell.get("id") if isinstance(cell.get("id"), str) else None
+        if cell["cell_type"] != "code":
+            others |= {identity} if identity is not None else set()
+            continue
+        code.append(_code_cell(cell, len(code) + 1, identity, path))
+    if not code:
+        raise InvalidInputError(
+            f"{path.name} has no code cells", code="no_cells", detail={"field": _PATH_FIELD}
+        )
+    return Notebook(path, tuple(code), frozenset(others))
+
+
+def read_file(path: Path, what: str) -> bytes:
+    """The bytes of a source file.
+
+    Raises:
+        InvalidInputError: There is no such file, or it can't be read.
+    """
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        reason, code = f"there is no {what} {path}", "no_such_file"
+    except IsADirectoryError:
+        reason, code = f"{path} is a folder, not a {what}", "not_a_file"
+    except OSError as error:
+        reason, code = f"{path} can't be read: {error.strerror}", "unreadable_file"
+    except ValueError:  # such as a NUL in the path
+        reason, code = f"{str(path)[:200]!r} is no file name", "no_such_file"
+    raise InvalidInputError(reason, code=code, detail={"field": _PATH_FIELD})
+
+
+def _load(path: Path) -> Mapping[str, Any]:
+    data = read_file(path, "notebook")
+    try:
+        document = json.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise _no_notebook(path, f"it is not UTF-8 (byte {error.start})") from error
+    except (ValueError, RecursionError) as error:
+        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
+        raise _no_notebook(path, f"it is not JSON{where}") from error
+    if not isinstance(document, Mapping):
+        raise _no_notebook(path, "its JSON is no object")
+    return document
+
+
+def _check_format(document: Mapping[str, Any], path: Path) -> None:
+    major = document.get("nbformat")
+    if major is None and "cells" not in document and "worksheets" not in document:
+        raise _no_notebook(path, "it has no cells")
+    if not isinstance(major, int) or isinstance(major, bool):
+        raise _no_notebook(path, "it does not say its nbformat")
+    if major < _NBFORMAT:
+        raise InvalidInputError(
+            f"{path.name} is in the old notebook format {major}",
+            code="notebook_format",
+            hint=_SAVE_HINT,
+            detail={"field": _PATH_FIELD, "nbformat": major},
+        )
+    if major > _NBFORMAT:
+        raise InvalidInputError(
+            f"{path.name} is in notebook format {major}, which is newer than {_NBFORMAT}",
+            code="notebook_format",
+            hint="save it in nbformat 4, or update hyperpod_jlab",
+            detail={"field": _PATH_FIELD, "nbformat": major},
+        )
+    if not isinstance(document.get("cells"), list):
+        raise _no_notebook(path, "it has no cells")
+
+
+def _check_language(document: Mapping[str, Any], path: Path) -> None:
+    metadata = document.get("metadata")
+    if not isinstance(metadata, Mapping):
+        return
+    for part, key in (("kernelspec", "language"), ("language_info", "name")):
+        found = metadata.get(part)
+        language = found.get(key) if isinstance(found, Mapping) else None
+        if (
+            isinstance(language, str)
+            and language
+            and not language.lower().startswith(("python", "ipython"))
+        ):
+            raise InvalidInputError(
+                f"{path.name} is a notebook for {language}, and jobs run Python",
+                code="not_python",
+                hint="run it with a command: -c '...'",
+                detail={"field": _PATH_FIELD, "language": language},
+            )
+
+
+def _code_cell(cell: Mapping[str, Any], number: int, identity: str | None, path: Path) -> CodeCell:
+    source = cell.get("source", "")
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        source = "".join(source)
+    if not isinstance(source, str):
+        raise _no_notebook(path, f"code cell {number} has no text")
+    _check_characters(source, number, path)
+    metadata = cell.get("metadata")
+    tags = metadata.get("tags") if isinstance(metadata, Mapping) else None
+    words = tags if isinstance(tags, list) else []
+    return CodeCell(
+        number, source, frozenset(tag for tag in words if isinstance(tag, str)), identity
+    )
+
+
+def _check_characters(source: str, number: int, path: Path) -> None:
+    """Refuse what no file can hold: half of a surrogate pair, which JSON lets through."""
+    try:
+        source.encode("utf-8")
+    except UnicodeEncodeError as error:
+        line = source.count("\n", 0, error.start) + 1
+        found = f"U+{ord(source[error.start]):04X}"
+        raise InvalidInputError(
+            f"cell {number} of {path.name} holds half a character ({found}, a lone surrogate) in line {line}",
+            code="lone_surrogate",
+            hint="delete that character and type it again, or write it as an escape in a string",
+            detail={"field": _PATH_FIELD, "cell": number, "line": line},
+        ) from error
+
+
+def _no_notebook(path: Path, reason: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{path.name} is no notebook: {reason}",
+        code="not_a_notebook",
+        detail={"field": _PATH_FIELD},
+    )

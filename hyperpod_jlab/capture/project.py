@@ -1,0 +1,288 @@
+"""Which of the project's files go along with the code."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from hyperpod_jlab.capture.captured import ProjectFile
+from hyperpod_jlab.capture.listing import MAX_FILES, Lister, TooManyFilesError
+from hyperpod_jlab.capture.secret_files import is_secret_file
+from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.model.finding import Finding, Level
+from hyperpod_jlab.model.source import FilesSpec
+
+_SMALLER = "name what is not needed in .hyperpodignore, or use --no-project-files or --project-root"
+_SHOWN = 5
+_NOT_A_PROJECT = {
+    "/",
+    "/data",
+    "/fsx",
+    "/home",
+    "/media",
+    "/mnt",
+    "/opt",
+    "/root",
+    "/srv",
+    "/tmp",  # noqa: S108 - nothing is written there
+    "/usr",
+    "/var",
+}
+
+_PROJECT_MARKS = (".git", ".hyperpodignore", "pyproject.toml", "setup.py")
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project's root, the files of it that go along, and what there is to say."""
+
+    root: Path
+    files: tuple[ProjectFile, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    def place_of(self, path: Path) -> PurePosixPath | None:
+        """Where a file or folder lies relative to the root, and so to ``work/``; None when it lies outside."""
+        try:
+            return PurePosixPath(path.absolute().relative_to(self.root.absolute()))
+        except ValueError:
+            return None
+
+    def without(self, paths: Iterable[str]) -> tuple[ProjectFile, ...]:
+        """The files less some that go along otherwise."""
+        others = set(paths)
+        return tuple(file for file in self.files if file.path not in others)
+
+
+@dataclass
+class _Sorting:
+    """The listed files sorted into those that go along and those that do not."""
+
+    taken: dict[str, ProjectFile] = field(default_factory=dict)
+    secret: list[str] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+    unnamed: list[str] = field(default_factory=list)
+    folder_links: list[tuple[str, str]] = field(default_factory=list)
+
+
+def collect_project(files: FilesSpec, folder: Path, base: Path | None = None) -> Project:
+    """List the project's files.
+
+    Args:
+        files: What the spec says.
+        folder: The source's folder, the root unless the spec names another.
+        base: Folder that a relative root is relative to.
+
+    Raises:
+        InvalidInputError: The root that the spec names is no folder, or a pattern can't be used.
+    """
+    root = _root(files, folder, base or folder)
+    if not files.project:
+        return Project(root)
+    if not root.is_dir():
+        return Project(
+            root,
+            (),
+            (
+                _finding(
+                    "warning", "no_project", f"there is no folder {root}; no project files go along"
+                ),
+            ),
+        )
+    if files.root is None and _is_broad(root):
+        paths, findings = _beside(root)
+    else:
+        try:
+            listing = Lister(root).run()
+        except TooManyFilesError as error:
+            return Project(root, (), (_too_many(root, str(error)),))
+        paths, findings = listing.paths, []
+        if listing.unreadable:
+            findings.append(_left_out("unreadable", "can't be read", listing.unreadable))
+    included = _included(root, files.include)
+    sorting = _sort(root, [*paths, *included], set(files.include))
+    found = tuple(sorting.taken[path] for path in sorted(sorting.taken))
+    findings += _findings(root, files, sorting, found)
+    return Project(root, found, tuple(findings))
+
+
+def _root(files: FilesSpec, folder: Path, base: Path) -> Path:
+    if files.root is None:
+        return folder
+    root = base / Path(files.root).expanduser()
+    if root.is_dir():
+        return root
+    raise InvalidInputError(
+        f"the project root {root} is no folder",
+        code="no_such_folder",
+        detail={"field": "files.root"},
+    )
+
+
+def _is_broad(root: Path) -> bool:
+    """Whether a folder holds all sorts of things: a home folder, a file system's root, a storage partition."""
+    resolved = root.resolve()
+    if str(resolved) in _NOT_A_PROJECT or resolved == Path.home().resolve():
+        return True
+    if any((resolved / mark).exists() for mark in _PROJECT_MARKS):
+        return False
+    return (resolved / ".hyperpod" / "runs").is_dir() or resolved.is_mount()
+
+
+def _beside(root: Path) -> tuple[list[str], list[Finding]]:
+    """Of a folder that is no project: the modules that lie directly in it."""
+    names = sorted(
+        entry.name for entry in root.iterdir() if entry.suffix == ".py" and entry.is_file()
+    )
+    message = (
+        f"{root} is no project folder, so only the .py files directly in it go along ({len(names)})"
+    )
+    hint = "move the code into a folder of its own, or use --project-root or --include"
+    return names[:MAX_FILES], [_finding("info", "broad_root", message, hint)]
+
+
+def _included(root: Path, patterns: Iterable[str]) -> Iterator[str]:
+    for pattern in patterns:
+        parts = PurePosixPath(pattern)
+        try:
+            if parts.is_absolute() or ".." in parts.parts or not parts.parts:
+                raise ValueError("it leaves the project")
+            matches = sorted(root.glob(pattern))
+        except (ValueError, NotImplementedError) as error:
+            raise InvalidInputError(
+                f"the pattern '{pattern}' can't be used: {error}",
+                code="bad_pattern",
+                hint="patterns are relative to the project root, such as data/*.csv",
+                detail={"field": "files.include"},
+            ) from error
+        for match in matches:
+            path = match.relative_to(root).as_posix()
+            if match.is_dir() and not match.is_symlink():
+                yield from Lister(root).below(f"{path}/")
+            else:
+                yield path
+
+
+def _sort(root: Path, paths: Iterable[str], asked_for: set[str]) -> _Sorting:
+    sorting = _Sorting()
+    resolved_root = root.resolve()
+    for path in paths:
+        if path in sorting.taken:
+            continue
+        if is_secret_file(path) and path not in asked_for:
+            sorting.secret.append(path)
+        elif not _has_plain_name(path):
+            sorting.unnamed.append(path.encode("utf-8", "backslashreplace").decode())
+        else:
+            _sort_one(root, resolved_root, path, sorting)
+    for link, target in sorting.folder_links:
+        # A link to a folder of the project: its files once more, under the link's name.
+        for file in list(sorting.taken.values()):
+            if file.path.startswith(f"{target}/"):
+                place = f"{link}/{file.path[len(target) + 1 :]}"
+                sorting.taken.setdefault(
+                    place, ProjectFile(place, file.source, file.size, file.executable)
+                )
+    return sorting
+
+
+def _sort_one(root: Path, resolved_root: Path, path: str, sorting: _Sorting) -> None:
+    source = root / path
+    try:
+        is_link = source.is_symlink()
+        if is_link:
+            source = source.resolve(strict=True)
+            if not source.is_relative_to(resolved_root):
+                sorting.outside.append(path)
+                return
+            inner = source.relative_to(resolved_root).as_posix()
+            if is_secret_file(inner):
+                sorting.secret.append(path)
+                return
+            if source.is_dir():
+                sorting.folder_links.append((path, inner))
+                return
+        found = source.stat()
+    except FileNotFoundError:
+        return  # tracked and deleted, a link to nothing, or gone since it was listed
+    except (OSError, RuntimeError):
+        sorting.unreadable.append(path)
+        return
+    if not stat.S_ISREG(found.st_mode):
+        return  # sockets and pipes are no files of a project
+    if not os.access(source, os.R_OK):
+        sorting.unreadable.append(path)
+        return
+    executable = bool(found.st_mode & stat.S_IXUSR)
+    sorting.taken[path] = ProjectFile(path, source, found.st_size, executable)
+
+
+def _has_plain_name(path: str) -> bool:
+    """Whether a name is UTF-8: others can't be told to the far side."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _findings(
+    root: Path, files: FilesSpec, sorting: _Sorting, found: tuple[ProjectFile, ...]
+) -> Iterator[Finding]:
+    if sorting.secret:
+        yield _left_out(
+            "secret_files",
+            "look like secrets and stay here",
+            sorting.secret,
+            "use --secret for secrets, or --include NAME for a file that is none",
+        )
+    if sorting.outside:
+        yield _left_out(
+            "outside_links",
+            "are links to outside of the project and stay here",
+            sorting.outside,
+            "copy what they point to into the project",
+        )
+    if sorting.unreadable:
+        yield _left_out("unreadable", "can't be read and stay here", sorting.unreadable)
+    if sorting.unnamed:
+        yield _left_out("odd_names", "have names that are not UTF-8 and stay here", sorting.unnamed)
+    size = sum(file.size for file in found)
+    if len(found) > MAX_FILES:
+        yield _too_many(root, f"it holds more than {MAX_FILES} files")
+    elif size > files.max_bytes:
+        largest = sorted(found, key=lambda file: -file.size)[:_SHOWN]
+        names = ", ".join(f"{file.path} ({_size(file.size)})" for file in largest)
+        message = f"the project's files are {_size(size)}, more than {_size(files.max_bytes)}; the largest: {names}"
+        yield _finding("error", "project_too_large", message, _SMALLER)
+    elif found:
+        yield _finding(
+            "info", "project_files", f"{len(found)} files ({_size(size)}) of {root} go along"
+        )
+
+
+def _left_out(code: str, reason: str, paths: list[str], hint: str | None = None) -> Finding:
+    shown = ", ".join(paths[:_SHOWN])
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    return _finding("warning", code, f"these files {reason}: {shown}{more}", hint)
+
+
+def _too_many(root: Path, words: str) -> Finding:
+    return _finding(
+        "error", "project_too_many_files", f"{root} is too much for a project: {words}", _SMALLER
+    )
+
+
+def _finding(level: Level, code: str, message: str, hint: str | None = None) -> Finding:
+    return Finding(level=level, code=code, message=message, hint=hint, field="files")
+
+
+def _size(size: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"

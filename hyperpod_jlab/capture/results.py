@@ -1,0 +1,173 @@
+"""Reading what a function's run left: its value, or its exception, raised here with the traceback from there."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import stat
+from pathlib import Path
+from typing import Any, ClassVar
+
+from hyperpod_jlab.model.errors import DeniedError, HyperpodError, NotFoundError
+from hyperpod_jlab.storage.partition import FOLDER
+
+_TRUST_HINT = (
+    "a pickle can run code when it is loaded; if you trust whoever can write there, say trust=True"
+)
+
+
+class RemoteError(HyperpodError):
+    """The function failed on the cluster. ``detail`` holds ``type`` and ``traceback``."""
+
+    default_code: ClassVar[str] = "remote_error"
+    exit_code: ClassVar[int] = 1
+    status: ClassVar[int] = 409
+
+
+class RemoteTraceback(Exception):  # noqa: N818 - it is no error of its own, but the cause that carries a text
+    """Carries the traceback from the cluster, as the cause of the exception that is raised here."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}" if self.args else ""
+
+
+def load_result(records: Path, *, trust: bool = False) -> Any:
+    """The value that a function's run returned.
+
+    JSON and numpy files are always loaded. A pickle is loaded only when nobody but this user (or root) could have written it: the
+    file and all folders up to the partition's root; else only on `trust`.
+
+    Args:
+        records: The folder of the run's records.
+        trust: Load a pickle whoever could have written it.
+
+    Raises:
+        RemoteError: The function failed, and its exception is not loaded; else that exception itself is raised.
+        NotFoundError: The run left no result.
+        DeniedError: The result is a pickle that is not to be trusted.
+    """
+    for name, load in (("result.json", _load_json), ("result.npy", _load_npy)):
+        data = _read(records / name)
+        if data is not None:
+            return load(data)
+    data = _read_pickle(records / "result.pkl", trust=trust)
+    if data is not None:
+        return _load_pickle(data)
+    _raise_remote(records, trust=trust)
+    raise NotFoundError(
+        "the run left no result",
+        code="no_result",
+        hint="only functions have results, once they have ended; read the run's log",
+        detail={"path": str(records)},
+    )
+
+
+def _load_json(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError as error:
+        raise RemoteError("result.json is damaged", code="damaged_result") from error
+
+
+def _load_npy(data: bytes) -> Any:
+    try:
+        import numpy as np
+    except ImportError as error:
+        raise HyperpodError(
+            "the result is a numpy array, and numpy is not installed here",
+            code="no_numpy",
+            hint="pip install numpy",
+        ) from error
+    try:
+        return np.load(io.BytesIO(data), allow_pickle=False)
+    except ValueError as error:
+        raise RemoteError("result.npy is damaged", code="damaged_result") from error
+
+
+def _load_pickle(data: bytes) -> Any:
+    try:
+        return pickle.loads(data)  # noqa: S301 - only after `_read_pickle` said that it is to be trusted
+    except Exception as error:
+        raise RemoteError(
+            f"the result can't be loaded here: {type(error).__name__}: {error}",
+            code="result_not_loadable",
+            hint="return plain data or numpy arrays, or .cpu() tensors; or install here what its types need",
+        ) from error
+
+
+def _raise_remote(records: Path, *, trust: bool) -> None:
+    """Raise the exception that the function ended with, if there is one."""
+    text = _read(records / "exception.json")
+    if text is None:
+        return
+    known = _load_json(text)
+    traceback = str(known.get("traceback", ""))
+    try:
+        data = _read_pickle(records / "exception.pkl", trust=trust)
+        error = pickle.loads(data) if data is not None else None  # noqa: S301 - as above
+    except Exception:  # noqa: BLE001 - not to be trusted, or not loadable here: the text form says all
+        error = None
+    if isinstance(error, BaseException):
+        raise error from RemoteTraceback(traceback)
+    raise RemoteError(
+        f"{known.get('type')}: {known.get('message')}",
+        detail={"type": known.get("type"), "traceback": traceback},
+    ) from RemoteTraceback(traceback)
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _read_pickle(path: Path, *, trust: bool) -> bytes | None:
+    """A pickle's bytes; the very file that was checked is the one that is read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if trust else os.O_NOFOLLOW))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _untrusted(path, "is a link or can't be opened") from error
+    with os.fdopen(descriptor, "rb") as file:
+        if not trust:
+            _check(path, os.fstat(descriptor))
+            for folder in _folders(path):
+                _check(folder, folder.lstat())
+        return file.read()
+
+
+def _folders(path: Path) -> list[Path]:
+    """The folders above a file, up to the partition's root."""
+    above = list(path.absolute().parents)
+    ours = next((at for at, folder in enumerate(above) if folder.name == FOLDER), None)
+    return above if ours is None else above[: ours + 2]
+
+
+def _check(path: Path, found: os.stat_result) -> None:
+    """Refuse what somebody else owns, or may replace.
+
+    Raises:
+        DeniedError: With code ``untrusted_result``.
+    """
+    folder = stat.S_ISDIR(found.st_mode)
+    if not folder and not stat.S_ISREG(found.st_mode):
+        raise _untrusted(path, "is a link or no plain file")
+    if found.st_uid not in {os.getuid(), 0}:
+        raise _untrusted(path, f"belongs to another user (uid {found.st_uid})")
+    writable = bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+    # In a folder with the sticky bit others may add, but not replace what is not theirs.
+    if writable and not (folder and found.st_mode & stat.S_ISVTX):
+        raise _untrusted(path, "can be written by others")
+
+
+def _untrusted(path: Path, reason: str) -> DeniedError:
+    return DeniedError(
+        f"the result is a pickle that is not loaded: {path} {reason}",
+        code="untrusted_result",
+        hint=_TRUST_HINT,
+        detail={"path": str(path)},
+    )

@@ -1,0 +1,79 @@
+"""Loads the function, calls it on every rank, and keeps what rank 0 got."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import pickle
+import sys
+from typing import Any
+
+from . import ending, failure, outcome, records, sources
+from .definitions import adopt
+
+
+def start(names: dict[str, Any]) -> None:
+    """Call the function, or give a worker its definitions."""
+    for name in ("importlib", "os", "sys", "runner"):
+        names.pop(name, None)
+    with open(os.path.join(records.CODE, "function.json"), encoding="utf-8") as file:
+        plan = json.load(file)
+    for path, text in plan["sources"].items():
+        sources.remember(path, text)
+    if names["__name__"] == "__main__":
+        _run(names, plan)
+    else:
+        _load(names, plan)
+
+
+def _run(names: dict[str, Any], plan: dict[str, Any]) -> None:
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != records.CODE]
+    sys.path.insert(0, os.getcwd())
+    places = failure.Places()
+    first = records.rank() == 0
+    if first:
+        outcome.forget()
+    try:
+        function, args, kwargs = _load(names, plan)
+        value = function(*args, **kwargs)
+        if inspect.isawaitable(value):
+            value = asyncio.run(_await(value))
+        if first:
+            outcome.keep(value)
+    except BaseException as error:
+        failure.let_go(error, places)
+        if first:
+            outcome.keep_error(error)
+        raise
+    finally:
+        ending.settle()
+
+
+async def _await(value: Any) -> Any:
+    return await value
+
+
+def _load(names: dict[str, Any], plan: dict[str, Any]) -> Any:
+    """Unpickle the call, with the cloudpickle that wrote it."""
+    _check_version(plan["python"])
+    library = os.path.join(records.CODE, "lib")
+    sys.path.insert(0, library)
+    try:
+        with open(os.path.join(records.CODE, "function.pkl"), "rb") as file:
+            call = pickle.load(file)  # noqa: S301 - the submitter's own function, in the submitter's own job
+    finally:
+        sys.path.remove(library)
+        sys.path.append(library)  # for processes that are started from here
+    adopt(call, names, set(plan["by_value"]))
+    return call
+
+
+def _check_version(wanted: list[int]) -> None:
+    """Say plainly what would otherwise be a crash in byte code."""
+    if list(sys.version_info[:2]) != wanted[:2]:
+        raise RuntimeError(
+            f"the function was pickled by Python {wanted[0]}.{wanted[1]}, and this is Python "
+            f"{sys.version_info[0]}.{sys.version_info[1]}: choose the same on both sides"
+        )

@@ -1,0 +1,62 @@
+"""Work that several ranks ask for and one of them does: the others wait until it is done."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import sys
+import time
+from typing import Callable
+
+from . import records
+
+POLL = 0.2
+REMIND = 60.0
+
+
+def once(key: str, target: str, work: Callable[[], int]) -> int:
+    """Do `work` in the first rank that comes, and give its exit code to all that come with the same key.
+
+    Args:
+        key: What is done, such as the place in the notebook; the same in every rank.
+        target: A path that the work changes. Ranks that share it, by the partition or by the machine, share the work.
+        work: Does it; returns an exit code.
+    """
+    root = records.records()
+    if root is None:
+        return work()
+    where = "partition" if records.is_shared(target) else platform.node()
+    mark = hashlib.sha256(f"{key}\0{where}\0{target}".encode()).hexdigest()[:16]
+    attempt = "attempt-{}".format(records.number("HYPERPOD_ATTEMPT", 1))
+    folder = os.path.join(root, "once", attempt)
+    os.makedirs(folder, exist_ok=True)
+    done = os.path.join(folder, mark + ".done.json")
+    try:
+        os.close(os.open(os.path.join(folder, mark + ".claim"), os.O_CREAT | os.O_EXCL, 0o644))
+    except FileExistsError:
+        return _wait(done, key)
+    status = 1
+    try:
+        status = work()
+    finally:
+        records.write_json(done, {"key": key, "exit_code": status})
+    return status
+
+
+def _wait(done: str, key: str) -> int:
+    started = reminded = time.monotonic()
+    while True:
+        # Opened anew each time: on NFS only that asks the server whether the file is there by now.
+        try:
+            with open(done, encoding="utf-8") as file:
+                return int(json.load(file)["exit_code"])
+        except FileNotFoundError:
+            pass
+        now = time.monotonic()
+        if now - reminded > REMIND:
+            reminded = now
+            waited = int(now - started)
+            print(f"hyperpod: waiting for another rank, {waited} s: {key}", file=sys.stderr)
+        time.sleep(POLL)

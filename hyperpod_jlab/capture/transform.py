@@ -1,0 +1,161 @@
+"""From a cell's text to the Python that runs: every magic and shell line replaced, every line number kept."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from hyperpod_jlab.capture.cell_magics import cell_magic
+from hyperpod_jlab.capture.lexing import Special, count_breaks, dedent, scan, strip_prompts
+from hyperpod_jlab.capture.line_magics import assigned_magic, is_automagic, line_magic
+from hyperpod_jlab.capture.notebook import CodeCell
+from hyperpod_jlab.capture.secret_names import secret_finding
+from hyperpod_jlab.capture.shell_lines import assigned_shell, shell_line
+from hyperpod_jlab.capture.verdict import Verdict, unknown, without_effect
+from hyperpod_jlab.model.finding import Finding
+
+_BLANK_LINES = re.compile(r"(?:[ \t\f]*(?:\r\n|\r|\n))*")
+_CELL_MAGIC = re.compile(r"%%(?P<name>[^\s?]+)(?P<rest>[^\r\n?]*)(?P<more>[^\r\n]*)")
+_BREAK = re.compile(r"\r\n|\r|\n")
+_AUTOMAGIC = re.compile(r"(?P<name>[^\W\d]\w*)[ \t]+(?P<rest>[^\r\n]+)")
+_SHOWN_LENGTH = 60
+
+
+@dataclass
+class Transformed:
+    """A cell made ready to run without IPython.
+
+    Attributes:
+        text: The Python that is compiled; the cell's own text when there was nothing to replace.
+        rewritten: Numbers of the lines that are not the cell's own any more.
+        around: What the runner does around the cell, outermost first.
+        bodies: Files for the code to use, by ending: what stands below magics such as ``%%bash``.
+        notes: What becomes of each magic, for the preview.
+        findings: The same for faces that show no preview, and what is wrong.
+        quiet: Whether a semicolon keeps the last value from being shown.
+    """
+
+    text: str
+    rewritten: list[int] = field(default_factory=list)
+    around: list[dict[str, Any]] = field(default_factory=list)
+    bodies: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    quiet: bool = False
+
+
+def transform_cell(cell: CodeCell, file: str) -> Transformed:
+    """Replace what is IPython's own in a cell.
+
+    Args:
+        cell: The cell.
+        file: Path, under ``code/`` and without ending, of the cell's files.
+    """
+    text = strip_prompts(dedent(cell.text))
+    result = Transformed(text)
+    if text != cell.text:
+        result.rewritten = list(range(1, count_breaks(text) + 2))
+    start = _cell_magics(cell, file, result)
+    if start is None:
+        return result
+    automagic = _AUTOMAGIC.fullmatch(text.strip())
+    if automagic and is_automagic(automagic["name"], automagic["rest"]):
+        at = text.index(automagic["name"])
+        line = count_breaks(text[:at]) + 1
+        specials: tuple[Special, ...] = (
+            Special("line", at, len(text.rstrip()), f"%{automagic[0]}", line),
+        )
+    else:
+        scanned = scan(result.text, start)
+        specials, result.quiet = scanned.specials, scanned.quiet
+    for special in reversed(specials):
+        verdict = _verdict(special)
+        between = result.text[special.start : special.end]
+        # The line breaks of a continued line stay, so that what follows keeps its numbers.
+        kept = "".join(_BREAK.findall(between))
+        refused = "None" if special.kind == "assign" else "pass"
+        code = refused if verdict.code is None else verdict.code
+        result.text = result.text[: special.start] + code + kept + result.text[special.end :]
+    for special in specials:
+        _tell(cell, result, _verdict(special), special.line, special.text)
+    return result
+
+
+def _cell_magics(cell: CodeCell, file: str, result: Transformed) -> int | None:
+    """Deal with the ``%%`` lines at the top; returns where the Python below them begins, or None when there is none."""
+    start = 0
+    while True:
+        blank = _BLANK_LINES.match(result.text, start)
+        at = blank.end() if blank else start
+        match = _CELL_MAGIC.match(result.text, at)
+        if match is None or match["more"].startswith("?"):
+            return start
+        rest = (match["rest"] + match["more"]).strip()
+        found = cell_magic(match["name"], rest, file)
+        line = count_breaks(result.text[:at]) + 1
+        _tell(cell, result, found.verdict, line, match.group().rstrip())
+        if found.around is not None:
+            result.around.append(found.around)
+        if not found.body:
+            _replace_cell(result, at, match.end(), found.verdict.code, found.suffix)
+            return None
+        result.text = result.text[:at] + result.text[match.end() :]
+        following = _BREAK.match(result.text, at)
+        start = following.end() if following else at
+
+
+def _replace_cell(
+    result: Transformed, at: int, line_end: int, code: str | None, suffix: str | None
+) -> None:
+    text = result.text
+    following = _BREAK.match(text, line_end)
+    body_at = following.end() if following else len(text)
+    if suffix is not None:
+        # A program's own messages about its lines then give the cell's line numbers; a file to write is its text alone.
+        blank = "\n" * count_breaks(text[:body_at]) if suffix == ".sh" else ""
+        result.bodies[suffix] = blank + text[body_at:]
+    result.text = text[:at] + (code if code is not None else "pass") + "\n"
+
+
+def _verdict(special: Special) -> Verdict:
+    text = special.text
+    if (
+        special.kind == "help"
+        or text.startswith("?")
+        or (text.startswith("%") and text.endswith("?"))
+    ):
+        return without_effect("is help, which nobody reads in a job")
+    if special.kind == "assign":
+        return assigned_shell(text[1:]) if text.startswith("!") else assigned_magic(text[1:])
+    if text.startswith("!!"):
+        return assigned_shell(text[2:])
+    if text.startswith("!"):
+        return shell_line(text[1:])
+    if text.startswith("%"):
+        return line_magic(text[1:])
+    return unknown(
+        f"a line that starts with {text[0]} is IPython's short form of a call",
+        "write the call with its brackets",
+    )
+
+
+def _tell(cell: CodeCell, result: Transformed, verdict: Verdict, line: int, text: str) -> None:
+    first = _BREAK.split(text)[0].strip()
+    shown = first if len(first) <= _SHOWN_LENGTH else first[: _SHOWN_LENGTH - 1] + "\u2026"
+    if verdict.secret is not None:
+        # Its value stands in the line.
+        shown = f"{shown.split()[0]} {verdict.secret}=\u2026"
+        result.findings.append(secret_finding(verdict.secret, f"cell {cell.number}, line {line}: "))
+    if line not in result.rewritten:
+        result.rewritten.append(line)
+    result.notes.append(f"line {line}: {shown}: {verdict.note}")
+    result.findings.append(
+        Finding(
+            level=verdict.level,
+            code=verdict.kind,
+            message=f"cell {cell.number}, line {line}: {shown}: {verdict.note}",
+            hint=verdict.hint,
+            field="source",
+        )
+    )
