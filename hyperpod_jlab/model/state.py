@@ -20,6 +20,9 @@ from hyperpod_jlab.model.run import ENDED, Attempt, FirstError, State, Status
 
 Submitter = Literal["alive", "dead", "unknown"]
 
+VERDICT_PATIENCE = 60.0
+"""Seconds for which the scheduler's word on a failed attempt is waited for: it may be a time limit, or a restart may follow."""
+
 SUBMIT_PATIENCE = 120.0
 """Seconds after which a submit on another machine that left no trace counts as interrupted."""
 
@@ -54,7 +57,7 @@ def derive(records: RunRecords, moment: Moment) -> Status:
         for attempt in records.attempts
     )
     if attempts:
-        status = _after_attempts(attempts, observation, cancel)
+        status = _after_attempts(attempts, observation, cancel, moment)
     else:
         status = _before_attempts(records, observation, cancel, moment)
     if records.damage and not status.ended:
@@ -122,9 +125,13 @@ def _after_attempts(
     attempts: tuple[Attempt, ...],
     observation: Observation | None,
     cancel: Action | None,
+    moment: Moment,
 ) -> Status:
     last = attempts[-1]
     started = attempts[0].started_at
+    if last.state in ENDED and _verdict_is_out(last, observation, moment):
+        last = replace(last, state="running", reason="ending", reason_code="ending")
+        attempts = (*attempts[:-1], last)
     if last.state not in ENDED:
         return Status(
             last.state,
@@ -160,6 +167,17 @@ def _after_attempts(
         ended_at=last.ended_at,
         attempts=attempts,
     )
+
+
+def _verdict_is_out(last: Attempt, observation: Observation | None, moment: Moment) -> bool:
+    """Whether an attempt failed and the scheduler, which saw it running (or starts the next), has yet to say what becomes of it."""
+    if last.state == "succeeded" or observation is None or last.ended_at is None:
+        return False
+    if observation.state == "ended" or (
+        observation.state == "waiting" and observation.time >= last.ended_at
+    ):
+        return False
+    return moment.now - max(last.ended_at, observation.time) < VERDICT_PATIENCE
 
 
 def _attempt(

@@ -38,7 +38,7 @@ from hyperpod_jlab.storage.records import BUNDLE_FORMAT, BundleReader
 
 if TYPE_CHECKING:
     from hyperpod_jlab.capture.captured import Captured
-    from hyperpod_jlab.capture.function import FunctionCall
+    from hyperpod_jlab.capture.captured import FunctionCall
 
 Step = Literal["captured", "checked", "staged", "committed", "sent", "recorded"]
 """The steps of a submit, each named once it is done."""

@@ -35,7 +35,7 @@ class ArrayRunner:
         while self._todo or self._alive:
             wishes = sum_up(self._bundle.actions())
             if wishes.cancelled:
-                self._todo.clear()
+                self._give_up_rest()
             self._alive = [child for child in self._alive if self._lives(*child)]
             while self._todo and not wishes.held and len(self._alive) < self._limit:
                 index = self._todo.pop(0)
@@ -47,7 +47,7 @@ class ArrayRunner:
     def _lives(self, index: int, process: subprocess.Popen[bytes]) -> bool:
         code = process.poll()
         if code is not None and code != 0:  # it could not say itself how it ended
-            child = BundleReader(self._bundle.partition, f"{self._bundle.run_id}.{index}")
+            child = self._child(index)
             if not any(word.state == "ended" for word in child.read().observations):
                 self._observe(child, "ended", "LOST")
         return code is None
@@ -59,6 +59,15 @@ class ArrayRunner:
         command += [f"--folder={self._board.folder}", f"--slots={self._board.slots}"]
         command += ["--shared"] if partition.shared else []
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+
+    def _give_up_rest(self) -> None:
+        """The array was cancelled: say so for the children that never started."""
+        for index in self._todo:
+            self._observe(self._child(index), "ended", "CANCELLED")
+        self._todo.clear()
+
+    def _child(self, index: int) -> BundleReader:
+        return BundleReader(self._bundle.partition, f"{self._bundle.run_id}.{index}")
 
     @staticmethod
     def _observe(bundle: BundleReader, state: ObservedState, verdict: str | None = None) -> None:
