@@ -1,0 +1,134 @@
+"""Every error as the user sees it: a line and a hint, or one line of JSON, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import ClassVar
+
+import click
+
+from hyperpod_jlab.cli.invocation import InterruptionError
+from hyperpod_jlab.model.errors import HyperpodError, InvalidInputError, nearest, nearest_hint
+
+_DEBUG = "HYPERPOD_DEBUG"
+
+
+class CommandLineError(InvalidInputError):
+    """The command line itself cannot be understood."""
+
+    default_code = "usage"
+
+
+class RunEndedError(HyperpodError):
+    """The run that was waited for ended otherwise than ``succeeded``: no error of this program, but an exit code."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class ChecksFailedError(HyperpodError):
+    """A check of ``hpj doctor`` failed."""
+
+    default_code = "doctor"
+    exit_code = 2
+
+
+def report(error: BaseException, *, as_json: bool) -> int:
+    """Tell the user what went wrong on stderr; returns the exit code."""
+    if isinstance(error, BrokenPipeError):
+        return close_output(0)
+    if isinstance(error, SystemExit):
+        return close_output(error.code if isinstance(error.code, int) else 0)
+    if os.environ.get(_DEBUG):
+        import traceback
+
+        traceback.print_exception(error)
+    told = translate(error)
+    code = close_output(told.exit_code)
+    try:
+        print(_as_json(told) if as_json else _as_text(told), file=sys.stderr, flush=True)
+    except OSError:
+        return code  # nobody listens on stderr either
+    return code
+
+
+def close_output(code: int) -> int:
+    """Flush what was printed; a reader that has gone away is no error."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()
+    except OSError as error:
+        _discard_output()
+        if code == 0:
+            return report(error, as_json=False)
+    return code
+
+
+def translate(error: BaseException) -> HyperpodError:
+    """The error of ours for any exception."""
+    if isinstance(error, HyperpodError):
+        return error
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        return InterruptionError("interrupted")
+    if isinstance(error, click.ClickException):
+        return _usage(error)
+    return HyperpodError(
+        f"internal error: {type(error).__name__}: {error}",
+        hint=f"this is a fault of hyperpod_jlab; {_DEBUG}=1 shows where it happened",
+    )
+
+
+def _usage(error: click.ClickException) -> CommandLineError:
+    """What click has to say, with the option or command that was probably meant."""
+    context = getattr(error, "ctx", None)
+    if isinstance(error, click.NoSuchOption):
+        given = error.option_name
+        return CommandLineError(
+            f"there is no option {given[:60]}",
+            hint=_option_hint(given, context),
+            detail={"option": given[:60]},
+        )
+    hint = f"see: {context.command_path} --help" if context is not None else None
+    detail = {}
+    parameter = getattr(error, "param", None)
+    if isinstance(parameter, click.Option):
+        detail["option"] = max(parameter.opts, key=len)
+    return CommandLineError(error.format_message().rstrip("."), hint=hint, detail=detail)
+
+
+def _option_hint(given: str, context: click.Context | None) -> str | None:
+    if context is None:
+        return None
+    names = [
+        name
+        for parameter in context.command.get_params(context)
+        if isinstance(parameter, click.Option) and not parameter.hidden
+        for name in (*parameter.opts, *parameter.secondary_opts)
+        if name.startswith("--")
+    ]
+    if nearest(given, names) is not None:
+        return nearest_hint(given, names)
+    return f"see: {context.command_path} --help"
+
+
+def _as_json(error: HyperpodError) -> str:
+    return json.dumps(error.to_dict(), default=str)
+
+
+def _as_text(error: HyperpodError) -> str:
+    from hyperpod_jlab.cli.terminal import printable
+
+    plain = isinstance(error, (InterruptionError, RunEndedError))
+    lines = [printable(error.message) if plain else f"error: {printable(error.message)}"]
+    others = error.detail.get("findings", [])[1:]
+    lines += [f"error: {printable(finding['message'])}" for finding in others]
+    if error.hint:
+        lines.append(f"hint: {printable(error.hint)}")
+    return "\n".join(lines)
+
+
+def _discard_output() -> None:
+    """Point stdout at nothing, so that the interpreter's own flush at exit stays quiet."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -1,0 +1,137 @@
+"""The group of all commands: a command's module is imported when the command is called, not before."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from hyperpod_jlab.cli.failure import CommandLineError
+from hyperpod_jlab.cli.invocation import json_option
+from hyperpod_jlab.model.errors import nearest_hint
+
+CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One command: its name, its module in ``cli.commands``, and one line of help."""
+
+    name: str
+    module: str
+    help: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """Commands that belong together in the help."""
+
+    title: str
+    entries: tuple[Entry, ...]
+
+
+class HpjCommand(click.Command):
+    """A command that takes ``--json`` and shows examples.
+
+    Args:
+        examples: Lines for the end of the help.
+    """
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+        kwargs.setdefault("context_settings", CONTEXT)
+        super().__init__(*args, **kwargs)
+        self.examples = examples
+        json_option(self)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples as they are."""
+        write_examples(self.examples, formatter)
+        super().format_epilog(ctx, formatter)
+
+
+def write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:
+    """Write examples so that they can be copied whole."""
+    if examples:
+        with formatter.section("Examples"):
+            for line in examples:
+                formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when called.
+
+    Args:
+        sections: The commands, as the help shows them.
+        examples: Lines for the end of the help.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        sections: Sequence[Section] = (),
+        examples: Sequence[str] = (),
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("context_settings", CONTEXT)
+        super().__init__(*args, **kwargs)
+        self.sections = sections
+        self.examples = examples
+        self._entries = {entry.name: entry for section in sections for entry in section.entries}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands."""
+        del ctx
+        return list(self._entries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        del ctx
+        entry = self._entries.get(cmd_name)
+        if entry is None:
+            return None
+        module = importlib.import_module(f"hyperpod_jlab.cli.commands.{entry.module}")
+        command: click.Command = getattr(module, cmd_name)
+        command.short_help = entry.help
+        return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """The commands that begin so, without importing them."""
+        from click.shell_completion import CompletionItem
+
+        found = [
+            CompletionItem(entry.name, help=entry.help)
+            for entry in self._entries.values()
+            if entry.name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say which one was meant."""
+        name = args[0]
+        if name not in self._entries and not ctx.resilient_parsing:
+            raise CommandLineError(
+                f"there is no command '{name[:60]}'",
+                hint=nearest_hint(name, self._entries),
+                detail={"command": name[:60]},
+            )
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by sections, with their kept lines of help."""
+        del ctx
+        width = max(map(len, self._entries))
+        for section in self.sections:
+            with formatter.section(section.title):
+                formatter.write_dl(
+                    [(f"{entry.name:<{width}}", entry.help) for entry in section.entries]
+                )
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        write_examples(self.examples, formatter)
+        super().format_epilog(ctx, formatter)

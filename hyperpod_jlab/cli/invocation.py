@@ -1,0 +1,93 @@
+"""What is known of one call of ``hpj`` beyond its command's own options."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from hyperpod_jlab.model.errors import HyperpodError
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.services.hyperpod import Hyperpod
+
+T = TypeVar("T")
+Command = TypeVar("Command", bound=Callable[..., object] | click.Command)
+
+JSON_FLAG = "--json"
+
+
+class InterruptionError(HyperpodError):
+    """The user pressed Ctrl-C; whatever runs on a cluster goes on."""
+
+    default_code = "interrupted"
+    exit_code = 130
+
+
+@dataclass
+class Invocation:
+    """One call of ``hpj``.
+
+    Attributes:
+        as_json: Whether output and errors are JSON.
+        on_interrupt: Makes the words for the user when Ctrl-C ends this call; None when there is nothing to say.
+    """
+
+    as_json: bool = False
+    on_interrupt: Callable[[], InterruptionError] | None = None
+
+
+def invocation() -> Invocation:
+    """The call that is under way."""
+    return click.get_current_context().ensure_object(Invocation)
+
+
+def wants_json(words: Sequence[str]) -> bool:
+    """Whether ``--json`` stands anywhere in the line, less what is passed on to the user's program."""
+    own = words[: words.index("--")] if "--" in words else words
+    return JSON_FLAG in own
+
+
+def json_option(command: Command) -> Command:
+    """Add ``--json`` to a command."""
+    return click.option(
+        JSON_FLAG,
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_set_json,
+        help="Print JSON, and errors as one line of JSON.",
+    )(command)
+
+
+def _set_json(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        context.ensure_object(Invocation).as_json = True
+
+
+def with_services(work: Callable[[Hyperpod], Awaitable[T]]) -> T:
+    """Run `work` on the services of the user's configuration.
+
+    Raises:
+        InterruptionError: Ctrl-C was pressed and the command has something to say about it.
+    """
+    import asyncio
+
+    from hyperpod_jlab.services.hyperpod import Hyperpod
+
+    async def run() -> T:
+        hyperpod = Hyperpod()
+        try:
+            return await work(hyperpod)
+        finally:
+            await hyperpod.close()
+
+    call = invocation()
+    try:
+        return asyncio.run(run())
+    except KeyboardInterrupt:
+        if call.on_interrupt is None:
+            raise
+        raise call.on_interrupt() from None

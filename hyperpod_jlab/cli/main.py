@@ -1,0 +1,137 @@
+"""The entry point of ``hpj``: parse, run, and turn whatever goes wrong into a message and an exit code.
+
+Imported at every start, so nothing heavier than click stands here.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+import click
+
+from hyperpod_jlab.cli.failure import close_output, report
+from hyperpod_jlab.cli.group import Entry, LazyGroup, Section
+from hyperpod_jlab.cli.invocation import Invocation, json_option, wants_json
+
+PROGRAM = "hpj"
+
+_HELP = """\
+Run notebooks, scripts and commands on HyperPod clusters, and read them back where you are.
+
+A cluster named 'local' is always there: it runs things on this machine, so all of this can be tried at once.
+"""
+
+_EXAMPLES = (
+    "hpj submit train.ipynb --cells 2-5 --nodes 2 --follow",
+    "hpj submit train.py --cluster ml-slurm --nodes 4 --gpus-per-node 8 -- --lr 0.1",
+    "hpj logs -f last",
+    "hpj runs --state running",
+)
+
+COMMANDS = (
+    Section(
+        "Run code",
+        (
+            Entry("submit", "submit", "Send a notebook, script or command to a cluster."),
+            Entry("clone", "clone", "Send a run again: same code, options can be changed."),
+            Entry("cancel", "actions", "End runs, or take them out of the queue."),
+            Entry("hold", "actions", "Keep waiting runs from starting."),
+            Entry("release", "actions", "Let held runs start."),
+            Entry("requeue", "actions", "End the running attempt and start the next one."),
+            Entry("adopt", "adopt", "Take a job that was sent elsewhere into the list of runs."),
+        ),
+    ),
+    Section(
+        "Look at runs",
+        (
+            Entry("runs", "runs", "List runs, newest first."),
+            Entry("show", "show", "Show all about one run."),
+            Entry("logs", "logs", "Print or follow the logs of a run's ranks."),
+            Entry("why", "why", "Tell why a run waits."),
+        ),
+    ),
+    Section(
+        "Look at clusters",
+        (
+            Entry("clusters", "clusters", "List the configured clusters."),
+            Entry("nodes", "clusters", "List the nodes of a cluster."),
+            Entry("queues", "clusters", "List the queues of a cluster."),
+            Entry("jobs", "clusters", "List the jobs of all users of a cluster."),
+        ),
+    ),
+    Section(
+        "Keep house",
+        (
+            Entry("doctor", "doctor", "Check the installation and say how to mend it."),
+            Entry("storage", "storage", "Show the storage partition, here and on each cluster."),
+            Entry("clean", "clean", "Remove old runs, and code that no run needs."),
+            Entry("demo", "demo", "Run a small example on this machine."),
+            Entry("admin", "admin", "Wire up FSx for Lustre and Studio (for administrators)."),
+            Entry("completion", "completion", "Print the completion script for your shell."),
+        ),
+    ),
+)
+
+
+def _show_version(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if not value or context.resilient_parsing:
+        return
+    from hyperpod_jlab import __version__
+
+    if context.ensure_object(Invocation).as_json:
+        click.echo(f'{{"version": "{__version__}"}}')
+    else:
+        click.echo(f"{PROGRAM} {__version__}")
+    context.exit()
+
+
+@click.group(PROGRAM, cls=LazyGroup, sections=COMMANDS, help=_HELP, examples=_EXAMPLES)
+@click.option(
+    "--version", is_flag=True, expose_value=False, callback=_show_version, help="Print the version."
+)
+@json_option
+def cli() -> None:
+    """The root of all commands."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    _open_standard_streams()
+    words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    invocation = Invocation(as_json=wants_json(words))
+    # Raised wherever the main thread is, even in a write to a pipe that nobody empties; asyncio's own handler would wait for it.
+    signal.signal(signal.SIGINT, _interrupt)
+    try:
+        code = cli.main(args=words, prog_name=PROGRAM, standalone_mode=False, obj=invocation)
+        return close_output(int(code or 0))
+    except BaseException as error:  # noqa: BLE001 - the one place where every error becomes an exit code
+        return report(error, as_json=invocation.as_json or wants_json(words))
+
+
+def _interrupt(_: int, __: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _open_standard_streams() -> None:
+    """Make sure that descriptors 0 to 2 are ours, and that no character can stop a message.
+
+    With a closed standard output the next file that is opened would get its number, and be written into.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - stays open to the end
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

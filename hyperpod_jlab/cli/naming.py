@@ -1,0 +1,59 @@
+"""Which run the user means: its id, the beginning or the last part of it, or ``last``."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError
+from hyperpod_jlab.model.run_id import RUN_ID, split_run_id
+from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.services.runs import Wanted
+from hyperpod_jlab.services.user import current_user
+from hyperpod_jlab.storage.partition import Partition
+
+LAST = "last"
+_SHOWN = 5
+
+
+async def find_run(hyperpod: Hyperpod, text: str, *, whole: bool = False) -> str:
+    """The id of the run that is meant.
+
+    Args:
+        hyperpod: The services.
+        text: What the user typed.
+        whole: Take only a whole id (or ``last``): for commands that change a run.
+
+    Raises:
+        InvalidInputError: It is no run id, or means several runs.
+        NotFoundError: There is no such run.
+    """
+    parent, index = split_run_id(text)
+    if await asyncio.to_thread(hyperpod.partition.bundle(parent).exists):
+        return text
+    if text == LAST:
+        return await _newest(hyperpod)
+    found = [] if whole else await asyncio.to_thread(_like, hyperpod.partition, parent)
+    if len(found) == 1:
+        return found[0] if index is None else f"{found[0]}.{index}"
+    if found:
+        names = ", ".join(found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
+        raise InvalidInputError(
+            f"'{parent}' may be any of {len(found)} runs", code="ambiguous_run", hint=names
+        )
+    raise NotFoundError(f"there is no run {text}", code="no_such_run", hint="see: hpj runs")
+
+
+async def _newest(hyperpod: Hyperpod) -> str:
+    listing = await hyperpod.runs.list(Wanted(user=current_user(), limit=1))
+    if not listing.runs:
+        raise NotFoundError(
+            "there is no run yet", code="no_such_run", hint="see: hpj submit --help"
+        )
+    return listing.runs[0].run_id
+
+
+def _like(partition: Partition, text: str) -> list[str]:
+    """Run ids that begin with the text, or whose part behind the last hyphen it is."""
+    names = (path.name for path in partition.runs.glob("*/*"))
+    fits = (name for name in names if name.startswith(text) or name.endswith(f"-{text}"))
+    return sorted(filter(RUN_ID.fullmatch, fits), reverse=True)

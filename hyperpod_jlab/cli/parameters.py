@@ -1,0 +1,160 @@
+"""Types of arguments that several commands take, with their completion in the shell.
+
+Completion runs at every press of the Tab key, so it must neither fail nor print: what goes wrong means no suggestions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from hyperpod_jlab.model.errors import HyperpodError, InvalidInputError
+from hyperpod_jlab.model.quantities import parse_duration
+from hyperpod_jlab.model.ranges import parse_ranges
+
+if TYPE_CHECKING:
+    _TextParam = click.ParamType[Any]  # newer versions of click know what a type makes of a text
+else:
+    _TextParam = click.ParamType
+
+_OFFERED = 50
+
+
+class RunParam(_TextParam):
+    """A run: its id, the beginning of it, or ``last``."""
+
+    name = "run"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The newest runs."""
+        del ctx, param
+        try:
+            return list(_newest_runs(incomplete))
+        except (HyperpodError, OSError):  # see the module's docstring
+            return []
+
+
+class ClusterParam(_TextParam):
+    """A cluster of the configuration."""
+
+    name = "name"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The configured clusters."""
+        from hyperpod_jlab.services.configuration import load_settings
+
+        del ctx, param
+        try:
+            clusters = load_settings().clusters
+        except (HyperpodError, OSError):  # see the module's docstring
+            return []
+        return [
+            CompletionItem(name, help=cluster.orchestrator)
+            for name, cluster in clusters.items()
+            if name.startswith(incomplete)
+        ]
+
+
+class WordsParam(_TextParam):
+    """Text for which some words are offered; whether it is valid is said by whoever takes it."""
+
+    def __init__(self, words: Iterable[str], name: str) -> None:
+        self.words = tuple(words)
+        self.name = name
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The words that begin so."""
+        del ctx, param
+        return [CompletionItem(word) for word in self.words if word.startswith(incomplete)]
+
+
+class AgeParam(_TextParam):
+    """A duration such as ``5m`` or ``30d``, as seconds."""
+
+    name = "time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Parse the duration."""
+        del ctx
+        try:
+            return float(parse_duration(str(value)))
+        except ValueError as error:
+            raise invalid_option(param, str(error)) from None
+
+
+class SinceParam(AgeParam):
+    """A duration before now, or a time in ISO 8601, as Unix seconds."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Parse the duration or the time."""
+        from datetime import datetime
+
+        try:
+            # A time without a zone is the user's own.
+            return datetime.fromisoformat(str(value)).astimezone().timestamp()
+        except (ValueError, OverflowError):
+            return time.time() - super().convert(value, param, ctx)
+
+
+class NumbersParam(_TextParam):
+    """Numbers such as ``0,2-3``."""
+
+    name = "0,2-3"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """Parse the numbers."""
+        del ctx
+        try:
+            return parse_ranges(str(value))
+        except ValueError as error:
+            raise invalid_option(param, str(error)) from None
+
+
+def invalid_option(
+    param: click.Parameter | None, message: str, hint: str | None = None
+) -> InvalidInputError:
+    """The error for a value that an option does not take."""
+    if param is None:
+        return InvalidInputError(message, code="usage", hint=hint)
+    name = max(param.opts, key=len)
+    return InvalidInputError(
+        f"{name}: {message}", code="usage", hint=hint, detail={"option": name, "field": param.name}
+    )
+
+
+def _newest_runs(incomplete: str) -> Iterable[CompletionItem]:
+    """Runs from the index alone: no cluster is asked."""
+    from hyperpod_jlab.services.configuration import find_partition, load_settings
+    from hyperpod_jlab.storage.index import RunIndex
+
+    with RunIndex(find_partition(load_settings())).session() as session:
+        session.refresh()
+        known = [row for row in session.newest(limit=_OFFERED) if row.view is not None]
+        yield from (
+            CompletionItem(run_id) for run_id in session.unknown() if run_id.startswith(incomplete)
+        )
+    for row in known:
+        if row.view is not None and row.run_id.startswith(incomplete):
+            yield CompletionItem(row.run_id, help=f"{row.view['name']}, {row.view['state']}")
+    if "last".startswith(incomplete):
+        yield CompletionItem("last", help="the newest run")
+
+
+RUN = RunParam()
+CLUSTER = ClusterParam()
