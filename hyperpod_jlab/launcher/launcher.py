@@ -80,7 +80,7 @@ class LauncherError(Exception):
         detail: Optional[Dict[str, Any]] = None,
         exit_code: int = EXIT_LAUNCHER,
     ) -> None:
-        super().__init__(message)
+        super().__init__("%s (%s)" % (message, hint) if hint else message)
         self.code = code
         self.message = message
         self.hint = hint
@@ -116,6 +116,9 @@ class StopRequested(Exception):  # noqa: N818 - it is no error: somebody wants t
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
+PARENT = "HYPERPOD_PARENT"
+"""Variable by which an entry of ours learns who started it, in case that one is gone by then."""
+
 
 def prctl(option: int, value: int) -> bool:
     """Linux's prctl; False where there is none. Nothing depends on it: it closes gaps that only SIGKILL opens."""
@@ -127,10 +130,9 @@ def prctl(option: int, value: int) -> bool:
         return False
 
 
-def die_with_parent() -> None:
-    """Have the kernel send SIGKILL to this process when the one that started it is gone."""
-    parent = os.getppid()
-    if prctl(PR_SET_PDEATHSIG, signal.SIGKILL) and os.getppid() != parent:
+def die_with_parent(parent: Optional[int]) -> None:
+    """Have the kernel send SIGKILL to this process when the one that started it is gone, or go now if it is."""
+    if prctl(PR_SET_PDEATHSIG, signal.SIGKILL) and parent not in (None, os.getppid()):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -614,7 +616,7 @@ class Plan:
             wrong = "launcher"
         elif self.forward_signals not in ("caught", "always", "never"):
             wrong = "forward_signals"
-        elif self.nodes < 1 or self.processes < 1 or self.stop_grace < 0 or (self.cpus or 1) < 1:
+        elif self.nodes < 1 or self.processes < 1 or self.stop_grace < 0 or self.cpus == 0:
             wrong = "nodes, processes_per_node, stop_grace or cpus"
         elif not self.command:
             wrong = "command"
@@ -763,7 +765,7 @@ SETUP = (
     '. "$__hyperpod_lines"; /usr/bin/env -0 >&"$__hyperpod_fd"'
 )
 
-NOT_FROM_SETUP = frozenset(("_", "SHLVL", "PWD", "OLDPWD"))
+NOT_FROM_SETUP = frozenset(("_", "SHLVL", "PWD", "OLDPWD", PARENT))
 
 
 def read_secrets(bundle: str, names: Sequence[str]) -> Dict[str, str]:
@@ -796,6 +798,16 @@ def delete_secrets(bundle: str, names: Sequence[str]) -> None:
     for name in names:
         with contextlib.suppress(OSError):
             os.unlink(os.path.join(bundle, "secrets", name))
+    with contextlib.suppress(OSError):
+        os.rmdir(os.path.join(bundle, "secrets"))
+
+
+def without_secrets(text: str, secrets: Mapping[str, str]) -> str:
+    """A text for a record, in which no secret's value may stand."""
+    for value in secrets.values():
+        if len(value.strip()) >= 4:
+            text = text.replace(value.strip(), "***")
+    return text
 
 
 def node_environment(
@@ -1136,11 +1148,12 @@ class Streams:
     HEARTBEAT = 5.0
 
     def __init__(
-        self, place: Place, files: BundleFiles, nodes: int, outlet: Optional[Outlet]
+        self, place: Place, files: BundleFiles, nodes: int, outlet: Outlet, echo: bool
     ) -> None:
         self._place = place
         self._files = files
         self._outlet = outlet
+        self._echoes = echo
         self._streams: Dict[str, Stream] = {}
         # A thousand nodes share one metadata server: each writes more seldom.
         self._activity_every = max(0.25, nodes * 0.004)
@@ -1151,7 +1164,7 @@ class Streams:
 
     def open(self, key: str, path: str, label: str) -> Stream:
         """Take in a log file, made if need be."""
-        stream = Stream(self._files, path, LineEcho(label) if self._outlet else None)
+        stream = Stream(self._files, path, LineEcho(label) if self._echoes else None)
         self._streams[key] = stream
         self._changed = True
         return stream
@@ -1167,14 +1180,19 @@ class Streams:
                 grew = stream.look() or grew
         behind = self._echo()
         self._changed = self._changed or grew
-        self.delay = self.FAST if grew or behind else min(self.delay * 1.5, self.SLOW)
+        if behind and self._outlet.has_room:
+            self.delay = 0.0
+        else:
+            self.delay = (
+                self.FAST if grew or behind else min(max(self.delay, 0.01) * 1.5, self.SLOW)
+            )
         since = time.monotonic() - self._activity_at
         if since >= (self._activity_every if self._changed else self.HEARTBEAT):
             self._write_activity(records)
 
     def _echo(self) -> bool:
         """Feed stdout as far as it takes; whether something is left to feed."""
-        if self._outlet is None or self._outlet.broken is not None:
+        if self._outlet.broken is not None:
             return False
         now = time.monotonic()
         for stream in self._streams.values():
@@ -1192,30 +1210,29 @@ class Streams:
         document = {"time": time.time(), "ended": self._ended, "streams": streams}
         records.put(self._place.activity, document)
 
-    def drain(self, limit: float, patience: float) -> int:
-        """Get the rest echoed, for at most `limit` seconds, or `patience` without progress; the bytes that were not."""
-        outlet = self._outlet
-        if outlet is None or outlet.broken is not None:
-            return 0
+    def drain(self, limit: float, patience: float, hurry: Callable[[], bool]) -> int:
+        """Get the rest onto stdout; the bytes that were not.
+
+        Args:
+            limit: Longest time for it.
+            patience: Longest time without progress.
+            hurry: Tells that somebody wants the node to end now.
+        """
         begun = moved = time.monotonic()
         left = -1
-        while outlet.broken is None:
-            behind = self._echo()
-            if not behind and outlet.has_room:
+        while self._outlet.broken is None and not hurry():
+            if not self._echo() and self._outlet.has_room:
                 for stream in self._streams.values():
-                    outlet.put(stream.end_echo())
-            before, left = left, self._unechoed()
+                    self._outlet.put(stream.end_echo())
+            before, left = left, self._outlet.waiting
+            left += sum(stream.backlog for stream in self._streams.values())
             now = time.monotonic()
             if left != before:
                 moved = now
             if left == 0 or now - begun > limit or now - moved > patience:
                 break
-            time.sleep(0.01)
+            time.sleep(0.005)
         return max(left, 0)
-
-    def _unechoed(self) -> int:
-        waiting = self._outlet.waiting if self._outlet else 0
-        return waiting + sum(stream.backlog for stream in self._streams.values())
 
     def finish(self, records: Records) -> None:
         """Look a last time and say that nothing will change any more."""
@@ -1234,7 +1251,7 @@ ERROR_WINDOW = 64 * 1024
 
 TRACEBACK = re.compile(r"^(?:  [+] Exception Group )?Traceback \(most recent call last\):\s*$")
 FATAL = re.compile(r"^(Fatal Python error): (.*)$")
-EXCEPTION = re.compile(r"^([A-Za-z_][\w.]*)(?:: ?(.*))?$")
+EXCEPTION = re.compile(r"^(?:  \| )?(?P<type>[A-Za-z_][\w.]*)(?:: ?(?P<message>.*))?\r?$")
 CHAINED = (
     "During handling of the above exception, another exception occurred:",
     "The above exception was the direct cause of the following exception:",
@@ -1245,7 +1262,7 @@ CELL = re.compile(r"[/\\]code[/\\].*[/\\]cell-(\d+)\.py$")
 
 @dataclasses.dataclass(frozen=True)
 class LoggedError:
-    """The last exception in a rank's log."""
+    """The last exception in a rank's log; `ends_log` when nothing at all comes after it."""
 
     offset: int
     type: str
@@ -1275,22 +1292,22 @@ def last_error(data: bytes, base: int) -> Optional[LoggedError]:
     )
     if start is None:
         return None
-    name, message, end = _exception_after(lines, start)
+    said = _exception_after(lines, start)
     first = _first_of_chain(lines, start)
     before = "\n".join(lines[:first]).encode("utf-8", "surrogateescape")
-    frames = [match for match in map(FRAME.match, lines[start:end]) if match]
+    frames = [match for match in map(FRAME.match, lines[start : said.end]) if match]
     # The innermost frame in a cell tells a notebook's user more than one in a library.
     cells = [(CELL.search(frame.group(1)), frame) for frame in frames]
     in_cell = next(((found, frame) for found, frame in reversed(cells) if found), None)
     return LoggedError(
         offset=base + len(before) + (1 if first else 0),
-        type=name,
-        message=_plain(message)[:4000],
-        traceback=_plain("\n".join(lines[first:end]))[-16384:],
+        type=said.type,
+        message=_plain(said.message)[:4000],
+        traceback=_plain("\n".join(lines[first : said.end]))[-16384:],
         file=(in_cell[1] if in_cell else frames[-1]).group(1) if frames else None,
         cell=int(in_cell[0].group(1)) if in_cell else None,
         line=int(in_cell[1].group(2)) if in_cell else None,
-        ends_log=not any(line.strip() for line in lines[end:]),
+        ends_log=not any(line.strip() for line in lines[said.begin + 1 :]),
     )
 
 
@@ -1298,35 +1315,41 @@ def _plain(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _exception_after(lines: Sequence[str], start: int) -> Tuple[str, str, int]:
-    """Type and message of the exception whose traceback begins at `start`, and the line after its end."""
+class Said(NamedTuple):
+    """The words after a traceback: type, message, the line that they begin in, and the line after them."""
+
+    type: str
+    message: str
+    begin: int
+    end: int
+
+
+def _exception_after(lines: Sequence[str], start: int) -> Said:
+    """The exception whose traceback begins at `start`."""
     fatal = FATAL.match(lines[start])
+    begin = start + 1
     if fatal:
-        end = start + 1
-        while end < len(lines) and lines[end].strip():
-            end += 1
-        return fatal.group(1), fatal.group(2), end
-    at = start + 1
-    while at < len(lines) and (lines[at].startswith(" ") or not lines[at].strip()):
-        group = (
-            EXCEPTION.match(lines[at].strip().lstrip("| "))
-            if lines[at].startswith("  | ")
-            else None
-        )
-        if group and not FRAME.match(lines[at]):
-            break
-        at += 1
-    if at >= len(lines):
-        return "Traceback", "", len(lines)
-    found = EXCEPTION.match(lines[at].strip().lstrip("| "))
-    if not found:
-        return "Traceback", lines[at].strip(), at + 1
-    end = at + 1
-    message = [found.group(2) or ""]
-    while end < len(lines) and lines[end].strip() and end - at < 50:
-        message.append(lines[end].rstrip("\r"))
+        end = _end_of_paragraph(lines, begin)
+        return Said(fatal.group(1), fatal.group(2), end - 1, end)
+    while begin < len(lines) and not EXCEPTION.match(lines[begin]):
+        if lines[begin].strip() and not lines[begin].startswith(" "):
+            return Said("Traceback", lines[begin].strip(), begin, begin + 1)
+        begin += 1
+    if begin == len(lines):
+        return Said("Traceback", "", begin, begin)
+    found = EXCEPTION.match(lines[begin].rstrip("\r"))
+    name, first = found.group("type", "message") if found else ("Traceback", "")
+    is_group = lines[begin].startswith(" ")
+    end = begin + 1 if is_group else _end_of_paragraph(lines, begin + 1)
+    return Said(name, "\n".join([first or "", *lines[begin + 1 : end]]).strip(), begin, end)
+
+
+def _end_of_paragraph(lines: Sequence[str], start: int) -> int:
+    """The next blank line, but no further than a message may go on."""
+    end = start
+    while end < min(len(lines), start + 50) and lines[end].strip():
         end += 1
-    return found.group(1), "\n".join(message).strip(), end
+    return end
 
 
 def _first_of_chain(lines: Sequence[str], start: int) -> int:
@@ -1390,7 +1413,7 @@ class Children:
         try:
             popen = subprocess.Popen(
                 argv,
-                env=dict(environment),
+                env={**environment, PARENT: str(os.getpid())},
                 cwd=cwd,
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,
@@ -1552,6 +1575,11 @@ STOPPED = Failure(128 + signal.SIGTERM, signal.SIGTERM)
 """The end of a node that was told to stop and whose ranks say nothing of their own."""
 
 
+def entry_words(*options: str) -> List[str]:
+    """The words that start a process through an entry of ours; isolated, whatever the environment says."""
+    return [sys.executable, "-I", "-S", os.path.abspath(__file__), "rank", *options, "--"]
+
+
 @dataclasses.dataclass(frozen=True)
 class Launch:
     """All that is needed to start ranks, once the setup lines have run."""
@@ -1565,10 +1593,6 @@ class Launch:
     environment: Dict[str, str]
     children: Children
 
-    def entry(self, *options: str) -> List[str]:
-        """The words that start a process through an entry of ours; isolated, whatever the environment says."""
-        return [sys.executable, "-I", "-S", os.path.abspath(__file__), "rank", *options, "--"]
-
 
 class Ranks:
     """The ranks of this node."""
@@ -1580,6 +1604,8 @@ class Ranks:
             RankState(first + local_rank, local_rank) for local_rank in range(launch.plan.processes)
         ]
         self.failure: Optional[Failure] = None
+        self.error: Optional[LauncherError] = None
+        """Why none of them could be started, when only the end tells that."""
         self.told = False
         """Whether we have begun to end them."""
 
@@ -1620,7 +1646,7 @@ class DirectRanks(Ranks):
         for state in self.states:
             environment = dict(launch.environment)
             environment.update(rank_variables(launch.plan, launch.place, state.local_rank))
-            argv = [*launch.entry(), *launch.argv]
+            argv = [*entry_words(), *launch.argv]
             child = launch.children.start("rank %d" % state.rank, argv, environment, launch.cwd)
             self._children.append(child)
             state.pid, state.started_at = child.pid, child.started_at
@@ -1704,10 +1730,10 @@ class TorchrunRanks(Ranks):
             "max_restarts": 0,
             "monitor_interval": 0.1,
         }
-        argv = [*launch.entry("--keep-output"), launch.python]
+        argv = [*entry_words("--keep-output"), launch.python]
         argv += ["-m", "torch.distributed.run", "--no_python"]
         argv += ["--%s=%s" % option for option in options.items()]
-        argv += [*launch.entry("--write-pid"), *launch.argv]
+        argv += [*entry_words("--write-pid"), *launch.argv]
         environment = dict(launch.environment)
         environment["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = str(int(plan.stop_grace) + 1)
         self._agent = launch.children.start("torchrun", argv, environment, launch.cwd)
@@ -1798,6 +1824,8 @@ class TorchrunRanks(Ranks):
                 state.exit_code, state.signal = (code, None) if code >= 0 else (128 - code, -code)
         if agent.exit_code and (self.failure is None or report.root is not None):
             self.failure = self._failure(agent, report)
+        if agent.exit_code and not self.told and not any(state.pid for state in self.states):
+            self.error = self._agent_error(agent, last_error(data, start))
 
     def _failure(self, agent: Child, report: AgentReport) -> Failure:
         roots = [
@@ -1808,6 +1836,12 @@ class TorchrunRanks(Ranks):
         if self.told and agent.signal is None:
             return STOPPED
         return Failure(agent.exit_code, agent.signal)
+
+    def _agent_error(self, agent: Child, error: Optional[LoggedError]) -> LauncherError:
+        log = os.path.relpath(self.launch.place.node_log, self.launch.place.bundle)
+        why = ": %s: %s" % (error.type, error.message) if error else ""
+        text = "torchrun did not start the ranks" + why[:1000]
+        return LauncherError("torchrun_failed", text, "see " + log, None, agent.exit_code)
 
 
 class PeerWatch:
@@ -1842,6 +1876,140 @@ TORCH_CHECK = (
     "import importlib.util, sys; sys.exit(3 if importlib.util.find_spec('torch') is None else 0)"
 )
 
+Step = Callable[[str, Sequence[str], Mapping[str, str], str, Sequence[int]], Child]
+"""Runs something to its end before the ranks start, while the loop turns: name, words, environment, folder, descriptors."""
+
+
+class Preparation:
+    """Makes a plan into a launch: environment, setup lines, interpreter, and whether this node has what it takes."""
+
+    def __init__(
+        self, place: Place, arguments: NodeArguments, files: BundleFiles, log: NodeLog
+    ) -> None:
+        self._place = place
+        self._arguments = arguments
+        self._files = files
+        self._log = log
+
+    def launch(
+        self, plan: Plan, secrets: Mapping[str, str], children: Children, run_step: Step
+    ) -> Launch:
+        """Everything that starting the ranks takes.
+
+        Raises:
+            LauncherError: Something of it is missing on this node, or the setup lines failed.
+            StopRequested: The node was told to stop meanwhile.
+        """
+        place, arguments = self._place, self._arguments
+        cwd = os.path.join(place.bundle, plan.cwd)
+        if not os.path.isdir(cwd):
+            hint = "the folder must exist on every node"
+            raise LauncherError("cwd_missing", "the working folder %s does not exist" % cwd, hint)
+        environment = node_environment(plan, place, arguments, secrets)
+        if plan.setup is not None and plan.setup.strip():
+            environment = self._run_setup(plan.setup, environment, cwd, run_step)
+            environment.update(launcher_variables(plan, place, arguments))
+        cpus = max(1, (plan.cpus or available_cpus()) // plan.processes)
+        environment.setdefault("OMP_NUM_THREADS", str(cpus))
+        environment["PWD"] = cwd
+        python = self._find_python(plan, environment, cwd)
+        argv = plan.argv(place.bundle, python)
+        if find_program(argv[0], environment, cwd) is None:
+            hint = "the first word of a command is a program on the node"
+            raise LauncherError("command_missing", "%s is no program on this node" % argv[0], hint)
+        if plan.launcher == "torchrun":
+            self._check_torch(python, environment, cwd, run_step)
+        return Launch(plan, place, arguments, python, argv, cwd, environment, children)
+
+    def _find_python(self, plan: Plan, environment: Mapping[str, str], cwd: str) -> str:
+        if plan.python is None:
+            return sys.executable
+        python = find_program(plan.python, environment, cwd)
+        if python is None:
+            hint = "name another with --python, a path that exists on the nodes"
+            raise LauncherError("python_missing", "there is no %s on this node" % plan.python, hint)
+        return python
+
+    def _run_setup(
+        self, lines: str, environment: Mapping[str, str], cwd: str, run_step: Step
+    ) -> Dict[str, str]:
+        """Run the setup lines; the environment that they leave."""
+        path = self._place.setup_file
+        with open(self._files.open(path, os.O_WRONLY | os.O_TRUNC), "wb") as file:
+            file.write(lines.encode("utf-8", "surrogateescape") + b"\n")
+        result = anonymous_file()
+        try:
+            argv = ["/bin/bash", "-e", "-c", SETUP, "setup", path, str(result)]
+            child = run_step("setup", argv, environment, cwd, [result])
+            data = os.pread(result, os.fstat(result).st_size, 0)
+        finally:
+            os.close(result)
+        if child.exit_code:
+            log = os.path.relpath(self._place.node_log, self._place.bundle)
+            message = "the setup lines failed: bash " + describe_end(child.exit_code, child.signal)
+            detail = {"exit_code": child.exit_code, "log": log}
+            hint = "see " + log
+            raise LauncherError("setup_failed", message, hint, detail, child.exit_code)
+        left = parse_environment(data)
+        if not left:
+            self._log.note("the setup lines left no environment, so it stays as it was")
+        return left or dict(environment)
+
+    def _check_torch(
+        self, python: str, environment: Mapping[str, str], cwd: str, run_step: Step
+    ) -> None:
+        """See that torchrun can run, before its traceback has to tell."""
+        name = "the check for torch"
+        child = run_step(name, [python, "-c", TORCH_CHECK], environment, cwd, ())
+        if child.exit_code == 3:
+            hint = "install torch there, name another --python, or use --launcher python"
+            message = "torchrun was asked for, but %s cannot import torch" % python
+            raise LauncherError("torch_missing", message, hint, {"python": python})
+        if child.exit_code:
+            end = describe_end(child.exit_code, child.signal)
+            raise LauncherError("python_failed", "%s does not work: it %s" % (python, end))
+
+
+class ErrorRecorder:
+    """Writes down what failed ranks failed with, from their logs, where the runner in the rank did not."""
+
+    def __init__(self, place: Place, streams: Streams, records: Records) -> None:
+        self._place = place
+        self._streams = streams
+        self._records = records
+
+    def record(self, states: Sequence[RankState], secrets: Mapping[str, str]) -> None:
+        """Look at the ranks that have ended with something else than 0."""
+        for state in states:
+            path = self._place.rank_error(state.rank)
+            if state.exit_code == 0 or state.ended_at is None or os.path.exists(path):
+                continue
+            stream = self._streams[str(state.local_rank)]
+            with contextlib.suppress(OSError):
+                stream.look()
+            error = last_error(*stream.tail(ERROR_WINDOW))
+            # One whose exit code is unknown, or that was ended, may have got over an error long ago.
+            ended = state.exit_code is None or state.signal in (signal.SIGTERM, signal.SIGKILL)
+            if error is not None and (error.ends_log or not ended):
+                document = self._document(state, error, stream.index.time_of(error.offset))
+                for name in ("message", "traceback"):
+                    document[name] = without_secrets(document[name], secrets)
+                self._records.put_once(path, document)
+
+    def _document(self, state: RankState, error: LoggedError, seen_at: float) -> Dict[str, Any]:
+        return {
+            "time": seen_at,
+            "rank": state.rank,
+            "node_rank": self._place.node_rank,
+            "local_rank": state.local_rank,
+            "type": error.type,
+            "message": error.message,
+            "traceback": error.traceback,
+            "cell": error.cell,
+            "line": error.line,
+            "file": error.file,
+        }
+
 
 class Node:
     """One node in one attempt, from its first record to its last."""
@@ -1853,16 +2021,17 @@ class Node:
     ) -> None:
         self._arguments = arguments
         self._place = place
-        self._files = files
         self._signals = signals
         self._log = NodeLog(files, place.node_log)
         self._records = Records(files, self._log.note)
-        self._outlet = None if arguments.quiet else Outlet(1)
-        self._streams = Streams(place, files, arguments.nodes, self._outlet)
+        self._outlet = Outlet(1)
+        self._streams = Streams(place, files, arguments.nodes, self._outlet, not arguments.quiet)
         self._streams.open("node", place.node_log, "node-%d" % place.node_rank)
+        self._errors = ErrorRecorder(place, self._streams, self._records)
         self._children = Children(self._log.descriptor)
         self._belongings = Belongings(place, self._children)
         self._peers = PeerWatch(place, arguments)
+        self._preparation = Preparation(place, arguments, files, self._log)
         self._started_at = time.time()
         self._ended_at: Optional[float] = None
         self._plan: Optional[Plan] = None
@@ -1873,6 +2042,7 @@ class Node:
         self._error: Optional[LauncherError] = None
         self._outcome: Optional[Failure] = None
         self._announced = False
+        self._told_of_stdout = False
 
     def run(self) -> int:
         """Run the node; its exit code."""
@@ -1883,20 +2053,20 @@ class Node:
             self._error = error
         except StopRequested:
             pass  # _stopped_by tells
+        except OSError as error:
+            text = "the node's storage fails: %s" % error
+            self._error = LauncherError("storage", text, "see its free space and quota")
         except Exception as error:  # noqa: BLE001 - a fault of ours must still end the ranks and be told
             self._log.write_line(traceback.format_exc().rstrip())
-            self._error = LauncherError(
-                "internal", "the launcher failed: %s" % type(error).__name__
-            )
+            text = "the launcher failed: %s" % type(error).__name__
+            self._error = LauncherError("internal", text, "see the node's log")
         if self._error is not None:
-            self._log.note(
-                str(self._error) + (" (%s)" % self._error.hint if self._error.hint else "")
-            )
+            self._log.note(str(self._error))
         self._announce_failure()
         self._end_processes()
         return self._finish()
 
-    # ---- waiting
+    # ---- the loop
 
     def turn(self) -> None:
         """One turn of the loop: wait a little, then see to everything that may have happened."""
@@ -1923,22 +2093,27 @@ class Node:
 
     def _stop(self, reason: str) -> None:
         self._stopped_by = reason
-        self._log.note(
-            "stopping: "
-            + {
-                "peer": "another node failed",
-                "superseded": "a later attempt of this run has begun",
-            }.get(reason, "got " + reason)
-        )
+        words = {
+            "peer": "another node failed",
+            "superseded": "a later attempt of this run has begun",
+        }
+        self._log.note("stopping: " + words.get(reason, "got " + reason))
+
+    def _told_to_stop(self) -> bool:
+        return any(number in STOP_SIGNALS for number in self._signals.take())
+
+    def _check_stop(self) -> None:
+        if self._stopped_by is not None:
+            raise StopRequested(self._stopped_by)
 
     def _tell_of_broken_stdout(self) -> None:
-        if self._outlet is not None and self._outlet.broken is not None:
-            self._log.note("stdout: %s; the logs go on in their files only" % self._outlet.broken)
-            self._outlet = None
+        if self._outlet.broken is not None and not self._told_of_stdout:
+            self._told_of_stdout = True
+            text = "stdout: %s; the logs go on in their files only"
+            self._log.note(text % self._outlet.broken)
 
     def _forward(self, number: int) -> None:
         """Pass a warning signal on to the ranks that can do something with it."""
-        name = signal_name(number)
         policy = self._plan.forward_signals if self._plan else "never"
         reached = []
         for state in self._ranks.states if self._ranks and policy != "never" else ():
@@ -1948,26 +2123,21 @@ class Node:
             if [target for target in targets if send(target, number)]:
                 reached.append(str(state.rank))
         told = "passed to rank " + ", ".join(reached) if reached else "no rank was told"
-        self._log.note("%s: %s (%s)" % (name, told, policy))
+        self._log.note("%s: %s (%s)" % (signal_name(number), told, policy))
 
     # ---- from the plan to running ranks
 
     def _prepare(self) -> None:
         """Read the plan and the secrets, run the setup lines, start the ranks."""
-        failure: Optional[LauncherError] = None
-        try:
-            self._plan = Plan.load(os.path.join(self._place.bundle, "launch.json"))
-            self._secrets = read_secrets(self._place.bundle, self._plan.secrets)
-        except LauncherError as error:
-            failure = error
-        self._announce_node()
-        self._write_record()
-        if failure is not None or self._plan is None:
-            raise failure or LauncherError("internal", "no plan")
+        plan = self._read_plan()
         self._delete_secrets_once_read()
         self.turn()
-        launch = self._launch(self._plan)
-        self._ranks = self._new_ranks(launch)
+        self._check_stop()
+        launch = self._preparation.launch(plan, self._secrets, self._children, self._run_step)
+        torchrun = plan.launcher == "torchrun"
+        self._ranks = (
+            TorchrunRanks(launch, self._streams["node"]) if torchrun else DirectRanks(launch)
+        )
         for state in self._ranks.states:
             path = self._place.rank_log(state.local_rank)
             self._streams.open(str(state.local_rank), path, str(state.rank))
@@ -1975,7 +2145,17 @@ class Node:
         self._ranks.start()
         self._write_record()
 
-    def _announce_node(self) -> None:
+    def _read_plan(self) -> Plan:
+        """The plan; the node's first record says by its being there that the secrets were read."""
+        try:
+            self._plan = Plan.load(os.path.join(self._place.bundle, "launch.json"))
+            self._secrets = read_secrets(self._place.bundle, self._plan.secrets)
+        finally:
+            self._say_hello()
+            self._write_record()
+        return self._plan
+
+    def _say_hello(self) -> None:
         """The machine-readable line: first in the node's log, and on stdout even when that is to be quiet."""
         arguments, plan = self._arguments, self._plan
         document = {
@@ -1989,54 +2169,11 @@ class Node:
         }
         line = "##hyperpod " + json.dumps(document)
         self._log.write_line(line)
-        outlet = self._outlet or Outlet(1)
-        outlet.put(line.encode() + b"\n")
+        self._outlet.put(line.encode() + b"\n")
         self._streams["node"].skip_echo()
         if plan is not None and plan.nodes != arguments.nodes:
-            self._log.note(
-                "the plan is for %d nodes, started on %d" % (plan.nodes, arguments.nodes)
-            )
-
-    def _launch(self, plan: Plan) -> Launch:
-        """Everything that starting the ranks takes.
-
-        Raises:
-            LauncherError: Something of it is missing on this node.
-        """
-        place, arguments = self._place, self._arguments
-        cwd = os.path.join(place.bundle, plan.cwd)
-        if not os.path.isdir(cwd):
-            hint = "the folder must exist on every node"
-            raise LauncherError("cwd_missing", "the working folder %s does not exist" % cwd, hint)
-        environment = node_environment(plan, place, arguments, self._secrets)
-        if plan.setup is not None and plan.setup.strip():
-            environment = self._run_setup(plan.setup, environment, cwd)
-            environment.update(launcher_variables(plan, place, arguments))
-        cpus = max(1, (plan.cpus or available_cpus()) // plan.processes)
-        environment.setdefault("OMP_NUM_THREADS", str(cpus))
-        environment["PWD"] = cwd
-        python = self._find_python(plan, environment, cwd)
-        argv = plan.argv(place.bundle, python)
-        if find_program(argv[0], environment, cwd) is None:
-            hint = "a command's first word is a program on the node; a script of the bundle runs through python"
-            raise LauncherError("command_missing", "%s is no program on this node" % argv[0], hint)
-        if plan.launcher == "torchrun":
-            self._check_torch(python, environment, cwd)
-        return Launch(plan, place, arguments, python, argv, cwd, environment, self._children)
-
-    def _find_python(self, plan: Plan, environment: Mapping[str, str], cwd: str) -> str:
-        if plan.python is None:
-            return sys.executable
-        python = find_program(plan.python, environment, cwd)
-        if python is None:
-            hint = "name another with --python, a path that exists on the nodes"
-            raise LauncherError("python_missing", "there is no %s on this node" % plan.python, hint)
-        return python
-
-    def _new_ranks(self, launch: Launch) -> Ranks:
-        if launch.plan.launcher == "torchrun":
-            return TorchrunRanks(launch, self._streams["node"])
-        return DirectRanks(launch)
+            text = "the plan is for %d nodes, started on %d"
+            self._log.note(text % (plan.nodes, arguments.nodes))
 
     def _run_step(
         self,
@@ -2044,74 +2181,22 @@ class Node:
         argv: Sequence[str],
         environment: Mapping[str, str],
         cwd: str,
-        fds: Sequence[int] = (),
+        fds: Sequence[int],
     ) -> Child:
-        """Run something to its end before the ranks start."""
-        entry = [
-            sys.executable,
-            "-I",
-            "-S",
-            os.path.abspath(__file__),
-            "rank",
-            "--keep-output",
-            "--",
-        ]
-        child = self._children.start(name, [*entry, *argv], environment, cwd, fds)
+        words = [*entry_words("--keep-output"), *argv]
+        child = self._children.start(name, words, environment, cwd, fds)
         while not child.ended:
             self.turn()
             self._check_stop()
         return child
 
-    def _check_stop(self) -> None:
-        if self._stopped_by is not None:
-            raise StopRequested(self._stopped_by)
-
-    def _run_setup(self, lines: str, environment: Mapping[str, str], cwd: str) -> Dict[str, str]:
-        """Run the setup lines; the environment that they leave."""
-        path = self._place.setup_file
-        with open(self._files.open(path, os.O_WRONLY | os.O_TRUNC), "wb") as file:
-            file.write(lines.encode("utf-8", "surrogateescape") + b"\n")
-        result = anonymous_file()
-        try:
-            argv = ["/bin/bash", "-e", "-c", SETUP, "setup", path, str(result)]
-            child = self._run_step("setup", argv, environment, cwd, [result])
-            data = os.pread(result, os.fstat(result).st_size, 0)
-        finally:
-            os.close(result)
-        if child.exit_code:
-            log = os.path.relpath(self._place.node_log, self._place.bundle)
-            message = "the setup lines failed: bash " + describe_end(child.exit_code, child.signal)
-            detail = {"exit_code": child.exit_code, "log": log}
-            raise LauncherError("setup_failed", message, "see " + log, detail, child.exit_code)
-        left = parse_environment(data)
-        if not left:
-            self._log.note(
-                "the setup lines left no environment (an EXIT trap of their own?); it stays as it was"
-            )
-        return left or dict(environment)
-
-    def _check_torch(self, python: str, environment: Mapping[str, str], cwd: str) -> None:
-        """See that torchrun can run, before its traceback has to tell."""
-        child = self._run_step("the check for torch", [python, "-c", TORCH_CHECK], environment, cwd)
-        if child.exit_code == 3:
-            hint = "install torch there, name another --python, or use --launcher python"
-            message = "torchrun was asked for, but %s cannot import torch" % python
-            raise LauncherError("torch_missing", message, hint, {"python": python})
-        if child.exit_code:
-            end = describe_end(child.exit_code, child.signal)
-            raise LauncherError("python_failed", "%s does not work: it %s" % (python, end))
-
     def _delete_secrets_once_read(self) -> None:
         """Delete the secrets' files when all nodes have read them; a node's record is there once it has."""
-        plan, place = self._plan, self._place
-        if (
-            plan is None
-            or not plan.secrets
-            or plan.keep_secrets
-            or self._arguments.task is not None
-        ):
+        plan, place, arguments = self._plan, self._place, self._arguments
+        kept = plan is None or plan.keep_secrets or arguments.task is not None
+        if kept or plan is None or not plan.secrets:
             return
-        nodes = range(1 if self._arguments.unshared else self._arguments.nodes)
+        nodes = range(1 if arguments.unshared else arguments.nodes)
         others = (node for node in nodes if node != place.node_rank)
         if self._failed or all(os.path.exists(place.node_record_of(node)) for node in others):
             delete_secrets(place.bundle, plan.secrets)
@@ -2123,23 +2208,21 @@ class Node:
         ranks = self._ranks
         while ranks is not None and not (ranks.ended or ranks.failure or self._stopped_by):
             self.turn()
-            if ranks.failing:
-                self._announce_failure()
+            self._announce_failure()
 
     @property
     def _failed(self) -> bool:
         return self._error is not None or (self._ranks is not None and self._ranks.failing)
 
     def _announce_failure(self) -> None:
-        """Let the other nodes know, so that they stop, and say which rank it was."""
-        if self._announced or not self._failed:
-            return
-        self._announced = True
-        failure = self._ranks.failure if self._ranks else None
-        self._write_failed(failure)
-        self._record_errors()
+        """Let the other nodes know as early as can be, so that they stop, and say what it was."""
+        if self._failed and not self._announced:
+            self._announced = True
+            failure = self._ranks.failure if self._ranks else None
+            self._mark_failed(Failure(self._error.exit_code, None) if self._error else failure)
+            self._record_errors()
 
-    def _write_failed(self, failure: Optional[Failure]) -> None:
+    def _mark_failed(self, failure: Optional[Failure]) -> None:
         document = {
             "time": time.time(),
             "node_rank": self._place.node_rank,
@@ -2148,12 +2231,17 @@ class Node:
         }
         self._records.put_once(self._place.failed, document)
 
+    def _record_errors(self) -> None:
+        if self._ranks is not None:
+            self._errors.record(self._ranks.states, self._secrets)
+
     def _end_processes(self) -> None:
         """End whatever of this node still runs: ranks, their helpers, what the setup lines started."""
         ranks = self._ranks
-        grace = ranks.grace if ranks else (self._plan.stop_grace if self._plan else 0.0)
-        natural = ranks is not None and ranks.ended and not ranks.failing
+        grace = self._plan.stop_grace if self._plan else 0.0
+        natural = False
         if ranks is not None:
+            grace, natural = ranks.grace, ranks.ended and not ranks.failing
             ranks.told = True
         # What the ranks leave behind often ends by itself, just after them.
         ending = Ending(self._belongings.find, grace, 0.25 if natural else 0.0)
@@ -2163,32 +2251,34 @@ class Node:
         self._children.reap()
         if ranks is not None and ranks.refresh():
             self._write_record()
-        if ending.killed:
-            names = sorted("%s (%d)" % (name, pid) for pid, name in ending.killed.items())
-            self._log.note("killed after %g s: %s" % (grace, ", ".join(names[:20])))
-        if ending.left:
-            names = sorted("%s (%d)" % (name, pid) for pid, name in ending.left.items())
-            self._log.note("cannot be ended: " + ", ".join(names[:20]))
+        for words, processes in (("killed", ending.killed), ("cannot be ended", ending.left)):
+            if processes:
+                names = sorted("%s (%d)" % (name, pid) for pid, name in processes.items())
+                self._log.note("%s: %s" % (words, ", ".join(names[:20])))
 
     def _finish(self) -> int:
         """The last words: errors, logs, records."""
         self._streams.poll(self._records)
         self._record_errors()
-        self._outcome = self._find_outcome()
-        if self._outcome.exit_code and not self._announced and self._stopped_by != "peer":
-            self._write_failed(self._outcome)
+        if self._error is None and self._ranks is not None:
+            self._error = self._ranks.error
+        if self._error is not None:
+            self._error.message = without_secrets(self._error.message, self._secrets)
+        outcome = self._find_outcome()
+        if outcome.exit_code and not self._announced and self._stopped_by != "peer":
+            self._mark_failed(outcome)
         self._delete_secrets_once_read()
         self._tell_of_broken_stdout()
-        missing = self._streams.drain(*((1.0, 0.5) if self._stopped_by else (30.0, 2.0)))
+        limit, patience = (1.0, 0.5) if self._stopped_by else (30.0, 2.0)
+        missing = self._streams.drain(limit, patience, self._told_to_stop)
         if missing:
-            self._log.note(
-                "stdout did not take the last %d bytes; they are in the log files" % missing
-            )
-        self._ended_at = time.time()
+            text = "stdout did not take the last %d bytes; they are in the log files"
+            self._log.note(text % missing)
+        self._outcome, self._ended_at = outcome, time.time()
         self._streams.finish(self._records)
         self._write_record()
         self._records.flush(1.0)
-        return self._outcome.exit_code
+        return outcome.exit_code
 
     def _find_outcome(self) -> Failure:
         if self._error is not None:
@@ -2200,49 +2290,9 @@ class Node:
             return STOPPED
         return Failure(0, None)
 
-    def _record_errors(self) -> None:
-        """Write down what the failed ranks failed with, where the runner in the rank did not."""
-        for state in self._ranks.states if self._ranks else ():
-            if state.exit_code == 0 or state.ended_at is None:
-                continue
-            stream = self._streams[str(state.local_rank)]
-            stream.look()
-            error = last_error(*stream.tail(ERROR_WINDOW))
-            # One whose exit code is unknown, or that we ended, may have got over an error long ago.
-            certain = state.exit_code is not None and state.signal not in (
-                signal.SIGTERM,
-                signal.SIGKILL,
-            )
-            if error is not None and (certain or error.ends_log):
-                self._write_error(state, error, stream.index.time_of(error.offset))
-
-    def _write_error(self, state: RankState, error: LoggedError, seen_at: float) -> None:
-        path = self._place.rank_error(state.rank)
-        if os.path.exists(path):
-            return
-        document = {
-            "time": seen_at,
-            "rank": state.rank,
-            "node_rank": self._place.node_rank,
-            "local_rank": state.local_rank,
-            "type": error.type,
-            "message": self._without_secrets(error.message),
-            "traceback": self._without_secrets(error.traceback),
-            "cell": error.cell,
-            "line": error.line,
-            "file": error.file,
-        }
-        self._records.put_once(path, document)
-
-    def _without_secrets(self, text: str) -> str:
-        for value in self._secrets.values():
-            if len(value.strip()) >= 4:
-                text = text.replace(value.strip(), "***")
-        return text
-
     def _write_record(self) -> None:
         """Write the node's record as things stand."""
-        outcome = self._outcome
+        outcome, states = self._outcome, self._ranks.states if self._ranks else []
         document = {
             "format": FORMAT,
             "node_rank": self._place.node_rank,
@@ -2253,9 +2303,7 @@ class Node:
             "ended_at": self._ended_at,
             "exit_code": outcome.exit_code if outcome else None,
             "signal": outcome.signal if outcome else None,
-            "ranks": [dataclasses.asdict(state) for state in self._ranks.states]
-            if self._ranks
-            else [],
+            "ranks": [dataclasses.asdict(state) for state in states],
             "stopped_by": self._stopped_by,
             "error": self._error.to_dict() if self._error else None,
         }
@@ -2273,10 +2321,13 @@ def run_rank(words: Sequence[str]) -> int:
     The log's path comes from the rank's variables, because torchrun starts all ranks with the same words.
     """
     options, argv = list(words[: words.index("--")]), list(words[words.index("--") + 1 :])
-    die_with_parent()
+    parent = os.environ.pop(PARENT, "")
+    die_with_parent(int(parent) if parent.isdigit() else None)
     node_log = os.dup(2)  # closed by exec
     try:
-        if "--keep-output" not in options:
+        if "--keep-output" in options:
+            os.environ[PARENT] = str(os.getpid())  # torchrun's agent hands it on to its ranks
+        else:
             _take_rank_files("--write-pid" in options)
         # Python ignores these for itself; a shell command must not inherit that.
         for name in ("SIGPIPE", "SIGXFSZ"):
@@ -2326,7 +2377,7 @@ def run_node(arguments: NodeArguments) -> int:
         complain("stopped by %s before the attempt began" % stop.reason)
         return STOPPED.exit_code
     except LauncherError as error:
-        complain(str(error) + (" (%s)" % error.hint if error.hint else ""))
+        complain(str(error))
         leave_word(bundle, arguments, error)
         return error.exit_code
     except OSError as error:
