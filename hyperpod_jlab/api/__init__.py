@@ -128,9 +128,12 @@ def _source(
             hint="a function, the path of a .ipynb or .py file, or command='...'",
         )
     if callable(what):
-        from hyperpod_jlab.capture.function import FunctionCall, source_of
+        from hyperpod_jlab.capture import FunctionCall
 
-        return FunctionCall(what, tuple(args), dict(kwargs or {})), source_of(what)
+        module = getattr(what, "__module__", None) or "__main__"
+        qualname = getattr(what, "__qualname__", None) or type(what).__qualname__
+        source = {"kind": "function", "module": module, "qualname": qualname}
+        return FunctionCall(what, tuple(args), dict(kwargs or {})), source
     if kwargs:
         raise InvalidInputError("kwargs are for functions", hint="give words in args")
     if command is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hyperpod_jlab.api.background import background
-from hyperpod_jlab.model.errors import ConflictError
+from hyperpod_jlab.model.errors import ConflictError, NotFoundError
 from hyperpod_jlab.model.records import ActionKind
 from hyperpod_jlab.model.run import Run as RunView
 from hyperpod_jlab.model.run import State
@@ -124,21 +124,20 @@ class Run:
             TimeoutError: The run has not ended by then.
             ConflictError: The run ended without a result: it was cancelled, lost, or was no function.
         """
-        from hyperpod_jlab.capture.results import has_result, load_result
+        from hyperpod_jlab.capture.results import load_result
 
         view = background.call(self._hyperpod.runs.wait(self.run_id), timeout)
-        records = self._hyperpod.runs.records_folder(self.run_id)
-        if not has_result(records):
-            reason = f": {view.status.reason}" if view.status.reason else ""
+        try:
+            return load_result(self._hyperpod.runs.records_folder(self.run_id), trust=trust)
+        except NotFoundError as error:
+            ended = f"{view.state}: {view.status.reason}" if view.status.reason else view.state
+            why = "only a function's run has one" if view.state == "succeeded" else f"it {ended}"
             raise ConflictError(
-                f"{self.run_id} has no result; it {view.state}{reason}"
-                if view.state != "succeeded"
-                else f"{self.run_id} has no result; only a function's run has one",
+                f"{self.run_id} has no result; {why}",
                 code="no_result",
                 hint=f"see its log: hpj logs {self.run_id}",
                 detail={"run_id": self.run_id, "state": view.state},
-            )
-        return load_result(records, trust=trust)
+            ) from error
 
     def cancel(self) -> Run:
         """End the run, or take it out of the queue."""

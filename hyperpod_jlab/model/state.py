@@ -252,8 +252,9 @@ def _ended(
         return replace(base, state="cancelled")
     if word is not None and word.verdict in _VERDICTS:
         state, code, words = _VERDICTS[word.verdict]
-        # LOST only says that there is no better word; an exit code is one.
-        if word.verdict not in {"LOST", "FAILED"} or not complete:
+        # LOST and FAILED only say that there is no better word; the exit code of a rank that ended by itself is one.
+        ended_by_itself = complete and not (word.verdict == "LOST" and _stopped(attempt, complete))
+        if word.verdict not in {"LOST", "FAILED"} or not ended_by_itself:
             reason = word.reason or words
             return replace(base, state=state, reason=reason, reason_code=word.reason_code or code)
     reason, code = _why(base, attempt)

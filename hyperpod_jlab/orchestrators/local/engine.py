@@ -183,6 +183,7 @@ class LocalOrchestrator:
     def log_sources(self, bundle: BundleReader) -> Sequence[Any] | None:
         """None: the bundle's own files are the record."""
         del bundle
+        return None
 
     async def close(self) -> None:
         """Nothing is held open."""
