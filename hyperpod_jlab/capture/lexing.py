@@ -61,7 +61,8 @@ class _Scanner:
     def __init__(self, text: str, start: int) -> None:
         self._text = text
         self._at = start
-        self._last = ""  # the last significant character
+        self._last = ""  # the last character that is no space and in no comment
+        self._mark = 0  # the offset after it
         self._found: list[Special] = []
 
     def run(self) -> Scan:
@@ -111,7 +112,7 @@ class _Scanner:
         elif not self._word():
             match = _OPERATOR.match(self._text, self._at)
             self._at = match.end() if match and char not in "%!" else self._at + 1
-            self._last = self._text[self._at - 1]
+            self._last, self._mark = self._text[self._at - 1], self._at
         return {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(char, 0)
 
     def _word(self) -> bool:
@@ -216,7 +217,7 @@ class _Scanner:
     def _help(self, begin: int) -> None:
         """Note ``name?``; a question mark anywhere else is Python's own error."""
         statement = self._text[begin : self._at]
-        if statement.endswith("?") and _HELP.search(statement) is not None:
+        if self._mark == self._at and self._last == "?" and _HELP.search(statement) is not None:
             self._add("help", begin, statement)
 
     def _add(self, kind: Kind, start: int, text: str) -> None:

@@ -51,7 +51,7 @@ class Compiler:
         flags = self._flags | ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         tree: ast.Module = compile(cell.text(), cell.path, "exec", flags, dont_inherit=True)
         if cell.rewritten:
-            _forget_columns(tree, cell.rewritten)
+            _forget_columns(tree, cell)
         return tree
 
     def compile(
@@ -82,12 +82,14 @@ def module(body: list[ast.stmt]) -> ast.Module:
     return ast.Module(body=body, type_ignores=[])
 
 
-def _forget_columns(tree: ast.Module, lines: frozenset[int]) -> None:
-    """On lines that were rewritten columns mean nothing to the reader: mark whole lines, which tracebacks then leave unmarked."""
+def _forget_columns(tree: ast.Module, cell: Cell) -> None:
+    """On lines that were rewritten columns mean nothing to the reader: mark whole lines, which tracebacks leave unmarked."""
+    lines = cell.source().replace("\r\n", "\n").replace("\r", "\n").split("\n")
     for node in ast.walk(tree):
         if not isinstance(node, (ast.stmt, ast.expr)):
             continue
-        if node.lineno in lines or node.end_lineno in lines:
-            node.col_offset = 0
-            node.end_col_offset = 0
+        if node.lineno in cell.rewritten or node.end_lineno in cell.rewritten:
+            line = lines[node.lineno - 1] if node.lineno <= len(lines) else ""
+            node.col_offset = len(line) - len(line.lstrip())
+            node.end_col_offset = len(line.rstrip().encode("utf-8"))
             node.end_lineno = node.lineno
