@@ -305,7 +305,8 @@ def _why(base: Attempt, attempt: AttemptRecords) -> tuple[str, str]:
     if error is not None:
         place = f" in cell {error.cell}" if error.cell is not None else ""
         place += f" line {error.line}" if error.cell is not None and error.line is not None else ""
-        text = f"rank {error.rank} raised {error.type}{place}: {error.message}"
+        name = error.type.rpartition(".")[2]
+        text = f"rank {error.rank} raised {name}{place}: {error.message}"
         return text.strip().rstrip(":")[:500], "exception"
     for node in attempt.nodes:
         if node.error:
