@@ -1,0 +1,245 @@
+"""The guided tour that `make demo` runs: train a small network on two nodes of the embedded cluster, logs in the terminal.
+
+The run is an ordinary one in your own storage: `hpj runs` lists it afterwards. The exit code is that of `hpj submit --follow`.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.model.run_id import new_run_id
+from hyperpod_jlab.services.hyperpod import Hyperpod
+
+ROOT = Path(__file__).resolve().parent.parent
+HPJ = Path(sys.executable).parent / "hpj"
+NOTEBOOK = "examples/train_ddp.ipynb"
+CLUSTER = "local"
+FRAMES = "|/-\\"
+PLAIN_EVERY = 5.0  # seconds between two lines that say that something still goes on, where there is no terminal
+QUIET = 1.0  # seconds of silence before it is said what goes on
+
+
+class Progress:
+    """One line that says what goes on and for how long: redrawn on a terminal, a line now and then in a pipe."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._live = stream.isatty()
+        self._begin = time.monotonic()
+        self._said = self._begin
+        self._drawn = False
+        self._frame = 0
+
+    def restart(self) -> None:
+        """Something else begins."""
+        self.clear()
+        self._begin = self._said = time.monotonic()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the last restart."""
+        return time.monotonic() - self._begin
+
+    def show(self, text: str) -> None:
+        """Say what goes on."""
+        if self._live:
+            self._frame += 1
+            frame = FRAMES[self._frame % len(FRAMES)]
+            self._stream.write(f"\r\x1b[K{frame} {text} ({self.elapsed:.0f} s)")
+            self._drawn = True
+        elif time.monotonic() - self._said >= PLAIN_EVERY:
+            self._said = time.monotonic()
+            self._stream.write(f"  ... {text} ({self.elapsed:.0f} s)\n")
+        self._stream.flush()
+
+    def clear(self) -> None:
+        """Take the line away, before something else is written."""
+        if self._drawn:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+            self._drawn = False
+
+
+def say(text: str = "") -> None:
+    """Write a line of the demo's own."""
+    print(text, flush=True)
+
+
+class DemoError(Exception):
+    """What keeps the demo from going on, in words."""
+
+
+def check_torch(progress: Progress) -> str:
+    """Import torch in a process of its own; returns its version."""
+    progress.restart()
+    command = [sys.executable, "-c", "import torch; print(torch.__version__)"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                out, err = process.communicate(timeout=0.2)
+                break
+            if progress.elapsed > QUIET:
+                progress.show("importing torch")
+    progress.clear()
+    if process.returncode != 0:
+        last = (err.strip().splitlines() or ["no output"])[-1]
+        raise DemoError(
+            f"torch cannot be imported: {last}\nInstall it with: scripts/ensure-torch.sh"
+        )
+    return out.strip()
+
+
+class Watcher:
+    """What the services say of the cluster and the run, for the progress line."""
+
+    def __init__(self, run_id: str) -> None:
+        self._hyperpod = Hyperpod()
+        self._run_id = run_id
+
+    def taken(self) -> str | None:
+        """Who holds the cluster's slots, when none is free."""
+        queues = asyncio.run(self._hyperpod.queues(CLUSTER))
+        if not queues or queues[0].slots_free != 0:
+            return None
+        jobs = asyncio.run(self._hyperpod.jobs(CLUSTER))
+        running = [f"{job.name} ({job.run_id})" for job in jobs if job.state == "running"]
+        slots = "The only slot" if queues[0].slots == 1 else f"All {queues[0].slots} slots"
+        return f"{slots} of this machine: taken by {', '.join(running) or 'other runs'}."
+
+    def now(self) -> str:
+        """The run's state in a few words."""
+        try:
+            run = asyncio.run(self._hyperpod.runs.get(self._run_id))
+        except HyperpodError:
+            return "submitting"
+        if run.state == "running":
+            return f"running: {run.status.reason or 'no new lines yet; torch is being imported'}"
+        return f"{run.state}: {run.status.reason}" if run.status.reason else run.state
+
+
+def lines_of(process: subprocess.Popen[bytes]) -> Iterator[tuple[IO[bytes], bytes] | None]:
+    """What a process writes, as (stream, bytes), until it has ended; None while it is silent."""
+    found: queue.SimpleQueue[tuple[IO[bytes], bytes] | None] = queue.SimpleQueue()
+
+    def read(source: IO[bytes], target: IO[bytes]) -> None:
+        for line in source:
+            found.put((target, line))
+        found.put(None)
+
+    assert process.stdout is not None
+    assert process.stderr is not None
+    pairs = ((process.stdout, sys.stdout.buffer), (process.stderr, sys.stderr.buffer))
+    for pair in pairs:
+        threading.Thread(target=read, args=pair, daemon=True).start()
+    open_streams = len(pairs)
+    while open_streams:
+        try:
+            item = found.get(timeout=0.25)
+        except queue.Empty:
+            yield None
+            continue
+        if item is None:
+            open_streams -= 1
+        else:
+            yield item
+
+
+def follow(command: list[str], watcher: Watcher, progress: Progress) -> int:
+    """Run hpj, pass on what it writes, and say what goes on while it is silent; returns its exit code."""
+    progress.restart()
+    heard = time.monotonic()
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            for item in lines_of(process):
+                if item is None:
+                    if time.monotonic() - heard > QUIET:
+                        progress.show(watcher.now())
+                    continue
+                progress.clear()
+                target, line = item
+                target.write(line)
+                target.flush()
+                heard = time.monotonic()
+        except KeyboardInterrupt:
+            progress.clear()
+            process.wait()
+            raise
+    progress.clear()
+    return process.returncode
+
+
+def next_steps(run_id: str) -> None:
+    """What to try next."""
+    steps = [
+        ("hpj runs", "your runs, newest first"),
+        (f"hpj show {run_id}", "this run: attempts, nodes, where its files lie"),
+        (f"hpj logs {run_id} --rank 1", "the log of one rank"),
+        ("hpj submit -c 'hostname; nproc' --nodes 2 --follow", "a command, once on each node"),
+        ("examples/function.ipynb", "the Python API: a function, its log, its value"),
+    ]
+    width = max(len(command) for command, _ in steps)
+    say()
+    say("Try next (with .venv/bin in PATH):")
+    for command, words in steps:
+        say(f"  {command:<{width}}  # {words}")
+
+
+def tour(given: argparse.Namespace) -> int:
+    """Go through the steps; returns the exit code."""
+    progress = Progress(sys.stderr)
+    if not HPJ.exists():
+        raise DemoError(f"there is no {HPJ}; run: make install")
+    say(f"1. PyTorch: {check_torch(progress)}")
+    run_id = new_run_id()
+    watcher = Watcher(run_id)
+    taken = watcher.taken()
+    if taken:
+        say(f"{taken} The demo's run waits until one is free; `hpj cancel RUN` frees one.")
+    sizes = [f"--nodes={given.nodes}", f"--processes-per-node={given.processes_per_node}"]
+    words = ["submit", NOTEBOOK, *sizes, f"--cluster={CLUSTER}", f"--run-id={run_id}", "--follow"]
+    say(f"2. hpj {' '.join(words)}")
+    begin = time.monotonic()
+    try:
+        code = follow([str(HPJ), *words], watcher, progress)
+    except KeyboardInterrupt:
+        say(f"\nInterrupted. The run goes on: hpj logs -f {run_id}, hpj cancel {run_id}")
+        return 130
+    say(f"3. {watcher.now()} after {time.monotonic() - begin:.0f} s; the run is {run_id}")
+    next_steps(run_id)
+    return code
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description="Train a small network on the embedded cluster, logs in the terminal."
+    )
+    parser.add_argument(
+        "--no-lab", action="store_true", help="only in the terminal (so it is today anyway)"
+    )
+    parser.add_argument("--nodes", type=int, default=2)
+    parser.add_argument("--processes-per-node", type=int, default=2)
+    try:
+        return tour(parser.parse_args())
+    except DemoError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 2
+    except HyperpodError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""Links between the pages of the documentation lead somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+CODE_PATH = re.compile(r"`((?:docs|examples|scripts|tests|hyperpod_jlab|benchmarks|src)/[\w./-]+)`")
+
+
+def prose(page):
+    return FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+def anchors(page):
+    """The anchors of a page's headings, as code hosts make them."""
+    found = set()
+    for line in re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE):
+        text = re.sub(r"[^\w\- ]", "", line.lower()).strip()
+        found.add(text.replace(" ", "-"))
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files_and_headings(page):
+    broken = []
+    for link in LINK.findall(prose(page)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_named_files_exist(page):
+    named = {path.rstrip("/.") for path in CODE_PATH.findall(prose(page))}
+    later = {"benchmarks/out"}
+    assert [path for path in sorted(named - later) if not list(ROOT.glob(path))] == []
