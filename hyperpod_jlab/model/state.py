@@ -26,6 +26,8 @@ VERDICT_PATIENCE = 60.0
 SUBMIT_PATIENCE = 120.0
 """Seconds after which a submit on another machine that left no trace counts as interrupted."""
 
+_LAST_SIGNAL = 64
+
 _VERDICTS: dict[str, tuple[State, str, str]] = {
     "TIMEOUT": ("failed", "timeout", "it reached its time limit"),
     "OOM": ("failed", "out_of_memory", "it ran out of memory"),
@@ -51,7 +53,7 @@ class Moment:
 def derive(records: RunRecords, moment: Moment) -> Status:
     """The run's state at this moment."""
     observation = max(records.observations, key=lambda seen: seen.time, default=None)
-    cancel = _last(records.actions, "cancel")
+    cancel = _first_cancel(records.actions)
     attempts = tuple(
         _attempt(records, attempt, observation, cancel, last=attempt is records.attempts[-1])
         for attempt in records.attempts
@@ -71,8 +73,10 @@ def derive(records: RunRecords, moment: Moment) -> Status:
     return status
 
 
-def _last(actions: tuple[Action, ...], kind: str) -> Action | None:
-    return next((action for action in reversed(actions) if action.action == kind), None)
+def _first_cancel(actions: tuple[Action, ...]) -> Action | None:
+    """The cancel that counts: one that comes later changes nothing."""
+    cancels = [action for action in actions if action.action == "cancel"]
+    return min(cancels, key=lambda action: action.time, default=None)
 
 
 def _before_attempts(
@@ -92,6 +96,8 @@ def _before_attempts(
             ended_at=observation.time,
         )
     if observation is not None and observation.state == "running":
+        if cancel is not None:
+            return Status("running", reason="being cancelled", reason_code="cancelling")
         return Status("running", reason=observation.reason or "starting", reason_code="starting")
     if observation is not None or records.submission is not None:
         if cancel is not None:
@@ -130,7 +136,8 @@ def _after_attempts(
     last = attempts[-1]
     started = attempts[0].started_at
     if last.state in ENDED and _verdict_is_out(last, observation, moment):
-        last = replace(last, state="running", reason="ending", reason_code="ending")
+        word, code = ("being cancelled", "cancelling") if cancel else ("ending", "ending")
+        last = replace(last, state="running", reason=word, reason_code=code)
         attempts = (*attempts[:-1], last)
     if last.state not in ENDED:
         return Status(
@@ -314,6 +321,6 @@ def _why(base: Attempt, attempt: AttemptRecords) -> tuple[str, str]:
             return message, str(node.error.get("code", "launcher"))
     if base.exit_code is None:
         return "its processes are gone and left no word", "lost"
-    if base.exit_code > 128:
+    if 128 < base.exit_code <= 128 + _LAST_SIGNAL:
         return f"ended by signal {base.exit_code - 128}", "signal"
     return f"exit code {base.exit_code}", "exit_code"
