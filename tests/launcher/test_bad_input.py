@@ -57,6 +57,9 @@ def test_no_plan_at_all(bundle):
     assert first["run_id"] is None
 
 
+USUAL = ["node", "--master-addr=a", "--master-port=1", "--scheduler-id=1", "--incarnation=1"]
+
+
 def test_fields_that_we_do_not_know_are_left_alone(bundle):
     bundle.plan("true", something_new={"a": 1})
     assert bundle.run().returncode == 0
@@ -70,9 +73,10 @@ def test_fields_that_we_do_not_know_are_left_alone(bundle):
         ["node"],
         ["node", "--node-rank=0"],
         ["rank"],
-        "node --node-rank=2 --nodes=2 --master-addr=a --master-port=1 --scheduler-id=1 --incarnation=1".split(),
-        "node --node-rank=x --nodes=2 --master-addr=a --master-port=1 --scheduler-id=1 --incarnation=1".split(),
-        "node --node-rank=0 --nodes=1 --master-addr=a --master-port=1 --scheduler-id=1 --incarnation=1 --attempt=2".split(),
+        [*USUAL, "--node-rank=2", "--nodes=2"],
+        [*USUAL, "--node-rank=x", "--nodes=2"],
+        [*USUAL, "--node-rank=0", "--nodes=1", "--attempt=2"],
+        [*USUAL, "--node-rank=0", "--nodes=1", "--no-such-option"],
     ],
 )
 def test_arguments_that_are_wrong(bundle, words):

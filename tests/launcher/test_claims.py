@@ -3,6 +3,7 @@
 import json
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -101,8 +102,8 @@ def test_waiting_for_node_0_ends_at_a_signal(bundle):
 
 
 def _catches_term(pid):
-    with open(f"/proc/{pid}/status") as file:
-        caught = next(int(line.split()[1], 16) for line in file if line.startswith("SigCgt"))
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    caught = next(int(line.split()[1], 16) for line in lines if line.startswith("SigCgt"))
     return caught >> (signal.SIGTERM - 1) & 1
 
 

@@ -1,11 +1,13 @@
 """Log files, their time indices, the activity record, and what of them comes to stdout."""
 
+import itertools
 import json
 import os
 import signal
 import struct
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -79,7 +81,7 @@ def test_the_index_of_one_that_never_stops_is_sparse_and_in_order(bundle):
     records = index_of(bundle.logs() / "node-0.rank-0.log")
     assert 5 < len(records) < 60
     assert records == sorted(records)
-    assert all(left[1] < right[1] for left, right in zip(records[1:], records[2:], strict=False))
+    assert all(left[1] < right[1] for left, right in itertools.pairwise(records[1:]))
 
 
 def test_the_activity_record(bundle):
@@ -216,8 +218,7 @@ def test_a_quiet_node_costs_next_to_nothing(bundle):
     until(lambda: _with_size(bundle, 3))
 
     def used():
-        with open(f"/proc/{launcher.pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
+        fields = Path(f"/proc/{launcher.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     begun, before = time.monotonic(), used()
