@@ -52,10 +52,11 @@ class Moment:
 
 def derive(records: RunRecords, moment: Moment) -> Status:
     """The run's state at this moment."""
-    observation = max(records.observations, key=lambda seen: seen.time, default=None)
+    heard = _heard(records)
+    observation = max(heard, key=lambda seen: seen.time, default=None)
     cancel = _first_cancel(records.actions)
     attempts = tuple(
-        _attempt(records, attempt, observation, cancel, last=attempt is records.attempts[-1])
+        _attempt(records, attempt, heard, cancel, last=attempt is records.attempts[-1])
         for attempt in records.attempts
     )
     if attempts:
@@ -73,6 +74,17 @@ def derive(records: RunRecords, moment: Moment) -> Status:
     return status
 
 
+def _heard(records: RunRecords) -> tuple[Observation, ...]:
+    """What counts of the observations: a submit's word that it broke off does only until the run is taken, or sent again."""
+    taken = records.submission or records.claim or records.attempts or records.owner
+    sent = max((intent.time for intent in records.intents), default=0.0)
+    return tuple(
+        seen
+        for seen in records.observations
+        if seen.reason_code != "submit_interrupted" or not (taken or sent > seen.time)
+    )
+
+
 def _first_cancel(actions: tuple[Action, ...]) -> Action | None:
     """The cancel that counts: one that comes later changes nothing."""
     cancels = [action for action in actions if action.action == "cancel"]
@@ -83,8 +95,10 @@ def _before_attempts(
     records: RunRecords, observation: Observation | None, cancel: Action | None, moment: Moment
 ) -> Status:
     if observation is not None and observation.state == "ended":
+        if observation.verdict == "COMPLETED" and observation.exit_code == 0:
+            return Status("succeeded", exit_code=0, ended_at=observation.time)
         state, code, words = _VERDICTS.get(observation.verdict or "", _VERDICTS["LOST"])
-        if cancel is not None:
+        if cancel is not None and cancel.time <= observation.time:
             state, code, words = _VERDICTS["CANCELLED"]
         # A word of the scheduler's own, such as why it refused the run, is better than ours.
         cancelled = state == "cancelled"
@@ -190,7 +204,7 @@ def _verdict_is_out(last: Attempt, observation: Observation | None, moment: Mome
 def _attempt(
     records: RunRecords,
     attempt: AttemptRecords,
-    observation: Observation | None,
+    heard: tuple[Observation, ...],
     cancel: Action | None,
     *,
     last: bool,
@@ -205,7 +219,7 @@ def _attempt(
         nodes=tuple(node.node for node in attempt.nodes),
         first_error=_first_error(attempt),
     )
-    word = _word_on(attempt.number, observation, last=last)
+    word = _word_on(attempt.number, heard, last=last)
     complete = len(attempt.nodes) >= records.head.nodes and all(
         node.ended_at is not None for node in attempt.nodes
     )
@@ -220,17 +234,19 @@ def _attempt(
     return base
 
 
-def _word_on(number: int, observation: Observation | None, *, last: bool) -> Observation | None:
-    """The scheduler's word that this attempt ended, if that is what it said last."""
-    if observation is None:
+def _word_on(number: int, heard: tuple[Observation, ...], *, last: bool) -> Observation | None:
+    """The scheduler's word that this attempt ended: the first verdict on it, else what it said last."""
+    verdicts = [seen for seen in heard if seen.attempt == number and seen.verdict is not None]
+    if verdicts:  # LOST gives way to a word that knows better
+        return min(verdicts, key=lambda seen: (seen.verdict == "LOST", seen.time))
+    newest = max(heard, key=lambda seen: seen.time, default=None)
+    if newest is None or newest.attempt not in {None, number}:
         return None
-    if observation.attempt is not None and observation.attempt != number:
-        return None
-    if observation.state == "ended" and (last or observation.attempt == number):
-        return observation
+    if newest.state == "ended" and (last or newest.attempt == number):
+        return newest
     # Waiting again: whatever it says of this attempt is why the next one comes.
-    if observation.state == "waiting" and observation.attempt == number:
-        return observation
+    if newest.state == "waiting" and newest.attempt == number:
+        return newest
     return None
 
 
@@ -251,19 +267,17 @@ def _ended(
     base = replace(base, ended_at=ended_at, exit_code=exit_code)
     if clean:
         return replace(base, state="succeeded")
-    if (
-        cancel is not None
-        and cancel.time <= (ended_at or cancel.time)
-        and _stopped(attempt, complete)
-    ):
+    in_time = cancel is not None and cancel.time <= (ended_at or cancel.time)
+    if in_time and _stopped(attempt, complete):
         return replace(base, state="cancelled")
     if word is not None and word.verdict in _VERDICTS:
         state, code, words = _VERDICTS[word.verdict]
         # LOST and FAILED only say that there is no better word; the exit code of a rank that ended by itself is one.
         ended_by_itself = complete and not (word.verdict == "LOST" and _stopped(attempt, complete))
         if word.verdict not in {"LOST", "FAILED"} or not ended_by_itself:
-            reason = word.reason or words
-            return replace(base, state=state, reason=reason, reason_code=word.reason_code or code)
+            if word.state == "ended":  # else its reason is why the run waits, not why the attempt ended
+                words, code = word.reason or words, word.reason_code or code
+            return replace(base, state=state, reason=words, reason_code=code)
     reason, code = _why(base, attempt)
     return replace(base, state="failed", reason=reason, reason_code=code)
 

@@ -126,10 +126,13 @@ class BundleReader:
         return made
 
     def add_observation(self, observation: Observation) -> None:
-        """Write down what the scheduler said last, over this observer's earlier word."""
-        self._put(
-            self.records / "status" / "observations" / f"{observation.observer}.json", observation
-        )
+        """Write down what the scheduler said last, over this observer's earlier word; its first verdict on an attempt stays beside it."""
+        folder = self.records / "status" / "observations"
+        if observation.attempt is not None and observation.verdict is not None:
+            kept = folder / f"{observation.observer}.attempt-{observation.attempt}.json"
+            if not kept.exists():
+                self._put(kept, observation)
+        self._put(folder / f"{observation.observer}.json", observation)
 
     def add_intent(self, process: ProcessRecord) -> None:
         """Write down that this process is about to call the engine."""
