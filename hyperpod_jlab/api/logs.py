@@ -42,8 +42,13 @@ class Logs:
 
     def print(self) -> None:
         """Print the lines as they come, each behind its rank."""
-        for _line in self:
-            pass
+        import sys
+
+        from hyperpod_jlab.logs.format import text_line
+
+        for line in self:
+            sys.stdout.write(text_line(line) + "\n")
+            sys.stdout.flush()
 
     def __str__(self) -> str:
         from hyperpod_jlab.logs.format import text_line
