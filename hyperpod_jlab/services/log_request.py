@@ -48,6 +48,7 @@ class LogRequest:
         cursor: Go on from here; `tail` and `since` are then not looked at.
         follow: Go on until the run (or the attempt asked for) has ended.
         collapse: Show of progress bars, which go back with a carriage return, only what they showed last.
+        partial: With `follow`, show a line that is not finished after a while as far as it is; else only whole lines.
     """
 
     run_id: str
@@ -62,6 +63,7 @@ class LogRequest:
     cursor: str | None = None
     follow: bool = False
     collapse: bool = True
+    partial: bool = True
 
     def check(self) -> None:
         """Look for numbers that make no sense.
