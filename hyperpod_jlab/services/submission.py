@@ -79,7 +79,7 @@ class Preview:
     findings: tuple[Finding, ...]
 
 
-def _ignore(_: Step) -> None:
+def _ignore(_: object) -> None:
     pass
 
 
@@ -111,12 +111,18 @@ class Submitter:
         )
         return Preview(run_id, request.spec, captured, plan, rendered, tuple(findings))
 
-    async def submit(self, request: Request, on_step: Callable[[Step], None] = _ignore) -> str:
+    async def submit(
+        self,
+        request: Request,
+        on_step: Callable[[Step], None] = _ignore,
+        on_preview: Callable[[Preview], None] = _ignore,
+    ) -> str:
         """Submit a run; returns its id. The same id with the same spec again is the same run.
 
         Args:
             request: What to run.
             on_step: Called after each step, for progress.
+            on_preview: Called with all that was found, before anything is written.
 
         Raises:
             InvalidInputError: The source, the selection or the cluster's name is wrong.
@@ -125,6 +131,7 @@ class Submitter:
             StorageError: The partition is full, read-only or not to be trusted; nothing is left of the run.
         """
         preview = await self.preview(request)
+        on_preview(preview)
         on_step("captured")
         engine = self._engines.get(request.cluster)
         bundle = BundleReader(self._partition, preview.run_id)
