@@ -27,7 +27,7 @@ from hyperpod_jlab.orchestrators.protocol import Orchestrator
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.services.view import damaged_view, view_of
-from hyperpod_jlab.storage.index import RunIndex, Session, status_stamp
+from hyperpod_jlab.storage.index import Row, RunIndex, status_stamp
 from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 
 _WAIT_FIRST, _WAIT_LONGEST, _WAIT_GROWTH = 0.05, 1.0, 1.3
@@ -50,6 +50,15 @@ class Wanted:
     user: str | None = None
     limit: int | None = None
     cursor: str | None = None
+
+
+@dataclass(frozen=True)
+class _Look:
+    """A run's records, and its status folder's stamp from before they were read."""
+
+    bundle: BundleReader
+    records: RunRecords
+    stamp: int
 
 
 class Runs:
@@ -93,7 +102,17 @@ class Runs:
 
     async def list(self, wanted: Wanted | None = None) -> Listing:
         """Runs, newest first. Damaged ones are listed as such."""
-        return await asyncio.to_thread(self._list, wanted or Wanted())
+        wanted = wanted or Wanted()
+        await self._look_at(await asyncio.to_thread(self._changed))
+        while True:
+            rows, stale = await asyncio.to_thread(self._page, wanted)
+            if not stale:
+                break
+            await self._look_at(stale)
+        page = rows if wanted.limit is None else rows[: wanted.limit]
+        runs = tuple(Run.from_dict(row.view) for row in page if row.view is not None)
+        more = bool(page) and len(rows) > len(page)
+        return Listing(runs, _encode(page[-1].created, page[-1].run_id) if more else None)
 
     async def children(self, run_id: str) -> tuple[Run, ...]:
         """The children of an array, in the order of their indices; none for other runs."""
@@ -162,71 +181,74 @@ class Runs:
         return parse_array(array).indices if array is not None else ()
 
     async def _word(self, bundle: BundleReader, records: RunRecords) -> Observation | None:
-        try:
-            engine = self._engines.get(records.head.cluster)
-        except HyperpodError:  # a cluster that this machine's configuration does not know
-            return None
-        return (await engine.runs([bundle])).get(bundle.run_id)
+        return (await self._words(records.head.cluster, [bundle])).get(bundle.run_id)
 
-    def _list(self, wanted: Wanted) -> Listing:
-        before = _decode(wanted.cursor)
+    def _changed(self) -> list[str]:
+        """Take in what came and went; returns the runs to be looked at."""
         with self._index.session() as session:
             session.refresh()
-            self._look_at(session, [*session.unknown(), *session.open()])
-            while True:
-                rows = session.newest(
-                    limit=None if wanted.limit is None else wanted.limit + 1,
-                    before=before,
-                    user=wanted.user,
-                    cluster=wanted.cluster,
-                    states=wanted.states,
-                )
-                page = rows if wanted.limit is None else rows[: wanted.limit]
-                stale = [
-                    row.run_id
-                    for row in page
-                    if row.ended and row.stamp != status_stamp(self._partition.bundle(row.run_id))
-                ]
-                if not stale:
-                    break
-                self._look_at(session, stale)
-        runs = tuple(Run.from_dict(row.view) for row in page if row.view is not None)
-        more = len(rows) > len(page) and page
-        return Listing(runs, _encode(page[-1].created, page[-1].run_id) if more else None)
+            return [*session.unknown(), *session.open()]
 
-    def _look_at(self, session: Session, run_ids: Sequence[str]) -> None:
+    def _page(self, wanted: Wanted) -> tuple[list[Row], list[str]]:
+        """The rows of a page and one more, and those that are not up to date."""
+        with self._index.session() as session:
+            rows = session.newest(
+                limit=None if wanted.limit is None else wanted.limit + 1,
+                before=_decode(wanted.cursor),
+                user=wanted.user,
+                cluster=wanted.cluster,
+                states=wanted.states,
+            )
+        stale = [
+            row.run_id
+            for row in rows
+            if row.ended and row.stamp != status_stamp(self._partition.bundle(row.run_id))
+        ]
+        return rows, stale
+
+    async def _look_at(self, run_ids: Sequence[str]) -> None:
         """Derive runs anew and remember them."""
-        readable: dict[str, list[tuple[BundleReader, RunRecords, int]]] = {}
+        if not run_ids:
+            return
+        looks, damaged = await asyncio.to_thread(self._read, run_ids)
+        words: dict[str, Observation] = {}
+        for cluster in {look.records.head.cluster for look in looks}:
+            bundles = [look.bundle for look in looks if look.records.head.cluster == cluster]
+            words |= await self._words(cluster, bundles)
+        await asyncio.to_thread(self._remember, looks, damaged, words)
+
+    def _read(self, run_ids: Sequence[str]) -> tuple[list[_Look], list[Run]]:
+        looks, damaged = [], []
         for run_id in run_ids:
             try:
                 bundle = BundleReader(self._partition, run_id)
                 stamp = status_stamp(bundle.records)
-                records = bundle.read()
+                looks.append(_Look(bundle, bundle.read(), stamp))
             except DamagedBundleError as error:
-                run = damaged_view(self._partition, run_id, error.message, error.code)
-                session.put(run_id, run.to_dict(), created=run.created_at, ended=False, stamp=0)
-                continue
+                damaged.append(damaged_view(self._partition, run_id, error.message, error.code))
             except (NotFoundError, InvalidInputError):
                 continue  # removed meanwhile, or no bundle of ours
-            readable.setdefault(records.head.cluster, []).append((bundle, records, stamp))
-        for cluster, found in readable.items():
-            words = self._words(cluster, [bundle for bundle, _, _ in found])
-            for bundle, records, stamp in found:
-                run = view_of(bundle, records, words.get(bundle.run_id))
-                session.put(
-                    bundle.run_id,
-                    run.to_dict(),
-                    created=run.created_at,
-                    ended=run.status.ended and run.status.reason_code != "submit_interrupted",
-                    stamp=stamp,
-                )
+        return looks, damaged
 
-    def _words(self, cluster: str, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
+    def _remember(
+        self, looks: Sequence[_Look], damaged: Sequence[Run], words: dict[str, Observation]
+    ) -> None:
+        with self._index.session() as session:
+            for look in looks:
+                run = view_of(look.bundle, look.records, words.get(look.bundle.run_id))
+                ended = run.status.ended and run.status.reason_code != "submit_interrupted"
+                session.put(
+                    run.run_id, run.to_dict(), created=run.created_at, ended=ended, stamp=look.stamp
+                )
+            for run in damaged:
+                session.put(run.run_id, run.to_dict(), created=run.created_at, ended=False, stamp=0)
+
+    async def _words(self, cluster: str, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
         try:
             engine = self._engines.get(cluster)
-        except HyperpodError:
+        except HyperpodError:  # a cluster that this machine's configuration does not know
             return {}
-        return asyncio.run(engine.runs(bundles))
+        return await engine.runs(bundles)
 
 
 def check_states(words: Sequence[str]) -> tuple[State, ...]:
