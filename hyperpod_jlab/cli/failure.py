@@ -36,8 +36,6 @@ class ChecksFailedError(HyperpodError):
 
 def report(error: BaseException, *, as_json: bool) -> int:
     """Tell the user what went wrong on stderr; returns the exit code."""
-    if isinstance(error, BrokenPipeError):
-        return close_output(0)
     if isinstance(error, SystemExit):
         return close_output(error.code if isinstance(error.code, int) else 0)
     if os.environ.get(_DEBUG):

@@ -33,10 +33,12 @@ class Invocation:
     Attributes:
         as_json: Whether output and errors are JSON.
         on_interrupt: Makes the words for the user when Ctrl-C ends this call; None when there is nothing to say.
+        closed_pipe: Exit code when whoever reads the output goes away.
     """
 
     as_json: bool = False
     on_interrupt: Callable[[], InterruptionError] | None = None
+    closed_pipe: int = 0
 
 
 def invocation() -> Invocation:

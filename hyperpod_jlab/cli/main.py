@@ -108,6 +108,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = cli.main(args=words, prog_name=PROGRAM, standalone_mode=False, obj=invocation)
         return close_output(int(code or 0))
+    except BrokenPipeError:
+        return close_output(invocation.closed_pipe)
     except BaseException as error:  # noqa: BLE001 - the one place where every error becomes an exit code
         return report(error, as_json=invocation.as_json or wants_json(words))
 

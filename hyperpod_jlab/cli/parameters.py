@@ -17,14 +17,14 @@ from hyperpod_jlab.model.quantities import parse_duration
 from hyperpod_jlab.model.ranges import parse_ranges
 
 if TYPE_CHECKING:
-    _TextParam = click.ParamType[Any]  # newer versions of click know what a type makes of a text
+    TextParam = click.ParamType[Any]  # newer versions of click know what a type makes of a text
 else:
-    _TextParam = click.ParamType
+    TextParam = click.ParamType
 
 _OFFERED = 50
 
 
-class RunParam(_TextParam):
+class RunParam(TextParam):
     """A run: its id, the beginning of it, or ``last``."""
 
     name = "run"
@@ -40,7 +40,7 @@ class RunParam(_TextParam):
             return []
 
 
-class ClusterParam(_TextParam):
+class ClusterParam(TextParam):
     """A cluster of the configuration."""
 
     name = "name"
@@ -63,7 +63,7 @@ class ClusterParam(_TextParam):
         ]
 
 
-class WordsParam(_TextParam):
+class WordsParam(TextParam):
     """Text for which some words are offered; whether it is valid is said by whoever takes it."""
 
     def __init__(self, words: Iterable[str], name: str) -> None:
@@ -78,7 +78,7 @@ class WordsParam(_TextParam):
         return [CompletionItem(word) for word in self.words if word.startswith(incomplete)]
 
 
-class AgeParam(_TextParam):
+class AgeParam(TextParam):
     """A duration such as ``5m`` or ``30d``, as seconds."""
 
     name = "time"
@@ -110,7 +110,7 @@ class SinceParam(AgeParam):
             return time.time() - super().convert(value, param, ctx)
 
 
-class NumbersParam(_TextParam):
+class NumbersParam(TextParam):
     """Numbers such as ``0,2-3``."""
 
     name = "0,2-3"

@@ -1,0 +1,127 @@
+"""Seeing a run through to its end: its logs, its states, and the last word on it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+from hyperpod_jlab.cli.failure import RunEndedError
+from hyperpod_jlab.cli.invocation import InterruptionError, invocation
+from hyperpod_jlab.cli.log_writer import log_writer
+from hyperpod_jlab.cli.output import coloured, elapsed
+from hyperpod_jlab.cli.terminal import is_terminal, printable
+from hyperpod_jlab.model.run import Attempt, Run
+from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.services.logs import LogRequest
+
+
+class Reading:
+    """How far a run's log was written; what the user is told when Ctrl-C ends it."""
+
+    def __init__(self, request: LogRequest, options: str = "") -> None:
+        self.request = request
+        self.cursor = request.cursor
+        self._options = options
+
+    def interruption(self) -> InterruptionError:
+        """The words for the user."""
+        run_id = self.request.run_id
+        command = f"hpj logs -f {run_id}{self._options}"
+        if self.cursor is not None:
+            command += f" --cursor '{self.cursor}'"
+        follow = self.request.follow
+        return InterruptionError(
+            f"interrupted; the run {run_id} goes on" if follow else "interrupted",
+            hint=f"come back with: {command}" if follow else None,
+            detail={"run_id": run_id, "cursor": self.cursor},
+        )
+
+
+async def write_logs(hyperpod: Hyperpod, reading: Reading) -> None:
+    """Write the lines asked for to stdout; with `follow` until the run has ended."""
+    writer = log_writer(as_json=invocation().as_json)
+    try:
+        async with aclosing(hyperpod.logs.lines(reading.request)) as batches:
+            async for batch in batches:
+                writer.write(batch)
+                reading.cursor = batch.after.text()
+    finally:
+        writer.finish()
+
+
+@contextlib.asynccontextmanager
+async def told_states(hyperpod: Hyperpod, run_id: str) -> AsyncIterator[None]:
+    """Tell on a terminal's stderr why the run waits, until it runs."""
+    task = None
+    if is_terminal(sys.stderr) and not invocation().as_json:
+        task = asyncio.create_task(_tell_states(hyperpod, run_id))
+    try:
+        yield
+    finally:
+        if task is not None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+async def _tell_states(hyperpod: Hyperpod, run_id: str) -> None:
+    told = None
+    async for run in hyperpod.runs.watch(run_id):
+        words = f"{run.state}: {run.status.reason}" if run.status.reason else None
+        if words is not None and words != told and not run.status.ended:
+            print(f"--- {printable(words)} ---", file=sys.stderr, flush=True)
+        told = words
+
+
+async def wait_for_end(hyperpod: Hyperpod, run_id: str) -> Run:
+    """Wait for a run, telling the states of an array's children on a terminal."""
+    async with told_states(hyperpod, run_id):
+        return await hyperpod.runs.wait(run_id)
+
+
+def last_word(run: Run) -> str:
+    """One line on how a run ended."""
+    text = f"{run.run_id} {coloured(run.state)}"
+    if run.status.started_at is not None:
+        text += f" after {elapsed(run)}"
+    return f"{text}: {printable(run.status.reason)}" if run.status.reason else text
+
+
+def raise_unless_succeeded(run: Run) -> None:
+    """Make the exit code of a run that was waited for.
+
+    Raises:
+        RunEndedError: It did not succeed; with the last word on it, and where to look.
+    """
+    if run.state == "succeeded":
+        return
+    attempt = run.status.attempts[-1] if run.status.attempts else None
+    raise RunEndedError(
+        last_word(run),
+        code=f"run_{run.state}",
+        hint=_where_to_look(run, attempt),
+        detail={
+            "run_id": run.run_id,
+            "state": run.state,
+            "reason_code": run.status.reason_code,
+            "exit_code": run.status.exit_code,
+            "first_error": attempt.first_error.to_dict()
+            if attempt and attempt.first_error
+            else None,
+        },
+    )
+
+
+def _where_to_look(run: Run, attempt: Attempt | None) -> str | None:
+    if run.state == "cancelled":
+        return None
+    if run.children:
+        return f"see its children: hpj show {run.run_id}"
+    error = attempt.first_error if attempt else None
+    if attempt is None or error is None:
+        return f"see: hpj logs {run.run_id}"
+    option = f" --attempt {attempt.number}" if len(run.status.attempts) > 1 else ""
+    return f"rank {error.rank} failed first; its traceback: hpj logs {run.run_id} --rank {error.rank}{option} --tail 50"

@@ -1,0 +1,160 @@
+"""Writing log lines: behind their ranks in a terminal or a pipe, or as JSON. Whole blocks at a time, for logs can be large."""
+
+from __future__ import annotations
+
+import os
+import sys
+from itertools import pairwise
+from typing import Protocol
+
+from hyperpod_jlab.cli.terminal import is_terminal, wants_colour
+from hyperpod_jlab.logs.block import LineBlock, LogBatch
+from hyperpod_jlab.logs.format import json_line
+from hyperpod_jlab.logs.stream import Stream
+
+_COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
+_NODE_COLOUR = 90
+_MARK_COLOUR = 31
+
+
+class LogWriter(Protocol):
+    """Writes batches of lines."""
+
+    def write(self, batch: LogBatch) -> None:
+        """Write a batch."""
+        ...
+
+    def finish(self) -> None:
+        """End the last line."""
+        ...
+
+
+def log_writer(*, as_json: bool) -> LogWriter:
+    """The writer for stdout."""
+    return JsonWriter() if as_json else TextWriter(colour=wants_colour(), live=shows_progress())
+
+
+def shows_progress() -> bool:
+    """Whether unfinished lines are shown as they grow: on a terminal only."""
+    return is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
+
+
+def write_bytes(data: bytes) -> None:
+    """Write to stdout, past all buffers: after an interrupt nothing is left that somebody must wait for.
+
+    Raises:
+        BrokenPipeError: Nobody reads any more.
+    """
+    sys.stdout.flush()
+    left = memoryview(data)
+    while left:
+        left = left[os.write(1, left) :]
+
+
+class JsonWriter:
+    """One object a line."""
+
+    def write(self, batch: LogBatch) -> None:
+        """Write a batch."""
+        lines = "\n".join(json_line(line) for line in batch)
+        if lines:
+            write_bytes(lines.encode("utf-8", "backslashreplace") + b"\n")
+
+    def finish(self) -> None:
+        """Nothing is left open."""
+
+
+class TextWriter:
+    """Lines behind their ranks: ``3|text``, ``node0|text`` for a node's own log.
+
+    Args:
+        colour: Give each rank a colour, always the same one.
+        live: Redraw lines that are redrawn; otherwise each state is a line.
+    """
+
+    def __init__(self, *, colour: bool, live: bool) -> None:
+        self._colour = colour
+        self._live = live
+        self._open: Stream | None = None
+        self._prefixes: dict[tuple[int, int | None], str] = {}
+
+    def write(self, batch: LogBatch) -> None:
+        """Write a batch."""
+        parts: list[str] = []
+        for block in batch.blocks:
+            self._block(block, parts)
+        if parts:
+            write_bytes("".join(parts).encode("utf-8", "backslashreplace"))
+
+    def finish(self) -> None:
+        """End the last line."""
+        if self._open is not None:
+            self._open = None
+            write_bytes(b"\n")
+
+    def _block(self, block: LineBlock, parts: list[str]) -> None:
+        prefix = self._prefix(block)
+        if block.mark is not None:
+            self._end_line(parts)
+            text = f"--- {block.mark.text} ---"
+            shown = f"\x1b[{_MARK_COLOUR}m{text}\x1b[0m" if self._colour else text
+            parts.append(f"{shown}\n" if block.mark.kind == "attempt" else f"{prefix}{shown}\n")
+        texts = block.texts()
+        if not texts:
+            return
+        indices = block.indices()
+        if not self._goes_on(block, indices[0], prefix, texts[0], parts):
+            self._end_line(parts)
+            parts += (prefix, texts[0])
+        if _has_pieces(block):
+            self._pieces(block, texts, prefix, parts)
+        elif len(texts) > 1:
+            between = f"\n{prefix}"
+            parts += (between, between.join(texts[1:]))
+        if block.partial(indices[-1]):
+            self._open = block.origin.stream
+        else:
+            self._open = None
+            parts.append("\n")
+
+    def _pieces(self, block: LineBlock, texts: list[str], prefix: str, parts: list[str]) -> None:
+        """Write the pieces behind the first one: those of one line go together again."""
+        for (before, index), text in zip(pairwise(block.indices()), texts[1:], strict=True):
+            joined = block.continued(index) and index == before + 1
+            parts += (text,) if joined else ("\n", prefix, text)
+
+    def _goes_on(
+        self, block: LineBlock, index: int, prefix: str, text: str, parts: list[str]
+    ) -> bool:
+        """Whether the piece goes on with the line that is open; then it is written."""
+        if self._open != block.origin.stream or not block.continued(index):
+            return False
+        if not block.redraws(index):
+            parts.append(text)
+        elif self._live:
+            parts += ("\r\x1b[K", prefix, text)
+        else:
+            return False
+        return True
+
+    def _end_line(self, parts: list[str]) -> None:
+        if self._open is not None:
+            self._open = None
+            parts.append("\n")
+
+    def _prefix(self, block: LineBlock) -> str:
+        key = (block.origin.stream.node_rank, block.origin.rank)
+        found = self._prefixes.get(key)
+        if found is None:
+            node, rank = key
+            found = f"node{node}|" if rank is None else f"{rank}|"
+            if self._colour:
+                code = _NODE_COLOUR if rank is None else _COLOURS[rank % len(_COLOURS)]
+                found = f"\x1b[{code}m{found}\x1b[0m"
+            self._prefixes[key] = found
+        return found
+
+
+def _has_pieces(block: LineBlock) -> bool:
+    """Whether a line of the block was cut into several pieces."""
+    return len(block.ends) - 1 > block.chunk.data.count(b"\n", block.first, block.end - 1)

@@ -1,0 +1,166 @@
+"""Sending a run and, when asked to, seeing it through: what ``hpj submit`` and ``hpj clone`` share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import click
+
+from hyperpod_jlab.cli.dry_run import print_findings, print_preview
+from hyperpod_jlab.cli.following import (
+    Reading,
+    last_word,
+    raise_unless_succeeded,
+    told_states,
+    wait_for_end,
+    write_logs,
+)
+from hyperpod_jlab.cli.invocation import InterruptionError, invocation, with_services
+from hyperpod_jlab.cli.log_writer import shows_progress
+from hyperpod_jlab.cli.output import print_json
+from hyperpod_jlab.cli.parameters import CLUSTER
+from hyperpod_jlab.cli.slow_steps import slow_steps
+from hyperpod_jlab.cli.spec_options import secrets_here
+from hyperpod_jlab.cli.terminal import is_terminal
+from hyperpod_jlab.model.run import Run
+from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.services.logs import LogRequest
+from hyperpod_jlab.services.submission import Preview, Request, Step
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+_NOW: dict[Step, str] = {
+    "captured": "checking with the cluster",
+    "checked": "writing the bundle",
+    "staged": "putting the bundle in place",
+    "committed": "handing it to the scheduler",
+    "sent": "noting that it was sent",
+}
+
+_CLOSED_PIPE = 141  # 128 + SIGPIPE: nobody reads the log any more, and the run goes on
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How to send: only show what would be sent; wait for the end; show the log until the end."""
+
+    dry_run: bool = False
+    wait: bool = False
+    follow: bool = False
+
+
+def sending_options(function: Decorated) -> Decorated:
+    """The options that are the same for all commands that send a run."""
+    options = (
+        click.option(
+            "--cluster", type=CLUSTER, help="Cluster to send it to. Default: the configured one."
+        ),
+        click.option(
+            "--run-id",
+            metavar="ID",
+            help="A run id of your own: sent again, the same one is the same run, not a second one.",
+        ),
+        click.option(
+            "--dry-run",
+            is_flag=True,
+            help="Print the exact script or manifest, the code and all findings; send nothing.",
+        ),
+        click.option(
+            "--wait", is_flag=True, help="Wait for the end; exit with 1 unless it succeeds."
+        ),
+        click.option(
+            "--follow", is_flag=True, help="Print the logs of all ranks until the end, like --wait."
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def send(request: Request, ways: Ways) -> None:
+    """Send a run, or show what would be sent.
+
+    Raises:
+        HyperpodError: It cannot be sent, or with `wait` or `follow` did not succeed.
+    """
+    names = [name for name, known in request.spec.environment.secrets.items() if not known]
+    if ways.dry_run:
+        # Nobody is asked for a secret that is not going to be sent.
+        stand_in = (lambda _: "") if _can_ask() else None
+        request = replace(request, secrets=secrets_here(names, stand_in))
+        preview = with_services(lambda hyperpod: hyperpod.submitter.preview(request))
+        print_preview(preview, as_json=invocation().as_json)
+        return
+    request = replace(request, secrets=secrets_here(names, _ask if _can_ask() else None))
+    with_services(lambda hyperpod: _send(hyperpod, request, ways))
+
+
+async def _send(hyperpod: Hyperpod, request: Request, ways: Ways) -> None:
+    done: list[Step] = []
+    call = invocation()
+    call.on_interrupt = lambda: _interrupted(request, done)
+
+    def tell(preview: Preview) -> None:
+        if not call.as_json:
+            # An error among them is raised, and told, by the submit itself.
+            print_findings(tuple(f for f in preview.findings if f.level != "error"))
+
+    async with slow_steps("reading the code") as steps:
+
+        def on_step(step: Step) -> None:
+            done.append(step)
+            steps.next(_NOW.get(step, step))
+
+        run_id = await hyperpod.submitter.submit(request, on_step, tell)
+    if not (ways.wait or ways.follow):
+        if call.as_json:
+            print_json((await hyperpod.runs.get(run_id)).to_dict())
+        else:
+            print(run_id)
+        return
+    print(run_id, file=sys.stderr, flush=True)
+    if ways.follow and request.spec.array is None:
+        run = await _follow(hyperpod, run_id)
+    else:
+        reading = Reading(LogRequest(run_id, follow=True))
+        call.on_interrupt = reading.interruption
+        run = await wait_for_end(hyperpod, run_id)
+    if call.as_json:
+        print_json(run.to_dict())
+    elif not ways.follow and not (is_terminal(sys.stdout) and is_terminal(sys.stderr)):
+        print(run_id)  # whoever catches stdout gets the id alone; a person has seen it already
+    raise_unless_succeeded(run)
+    if not call.as_json:
+        print(last_word(run), file=sys.stderr)
+
+
+async def _follow(hyperpod: Hyperpod, run_id: str) -> Run:
+    call = invocation()
+    reading = Reading(LogRequest(run_id, follow=True, partial=shows_progress()))
+    call.on_interrupt = reading.interruption
+    call.closed_pipe = _CLOSED_PIPE
+    async with told_states(hyperpod, run_id):
+        await write_logs(hyperpod, reading)
+    return await hyperpod.runs.wait(run_id)
+
+
+def _interrupted(request: Request, done: list[Step]) -> InterruptionError:
+    if "committed" not in done:
+        return InterruptionError("interrupted; nothing was sent")
+    return InterruptionError(
+        f"interrupted while {request.run_id} was being sent; whether the cluster has it is not known",
+        hint=f"see: hpj show {request.run_id}; the same command again with --run-id {request.run_id} is safe",
+        detail={"run_id": request.run_id},
+    )
+
+
+def _can_ask() -> bool:
+    return not invocation().as_json and is_terminal(sys.stdin) and is_terminal(sys.stderr)
+
+
+def _ask(name: str) -> str:
+    answer: str = click.prompt(f"Value of {name} (not shown)", hide_input=True, err=True)
+    return answer
