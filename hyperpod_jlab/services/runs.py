@@ -183,13 +183,13 @@ class Runs:
     async def _word(self, bundle: BundleReader, records: RunRecords) -> Observation | None:
         return (await self._words(records.head.cluster, [bundle])).get(bundle.run_id)
 
-    def _changed(self) -> list[str]:
+    def _changed(self) -> Sequence[str]:
         """Take in what came and went; returns the runs to be looked at."""
         with self._index.session() as session:
             session.refresh()
             return [*session.unknown(), *session.open()]
 
-    def _page(self, wanted: Wanted) -> tuple[list[Row], list[str]]:
+    def _page(self, wanted: Wanted) -> tuple[Sequence[Row], Sequence[str]]:
         """The rows of a page and one more, and those that are not up to date."""
         with self._index.session() as session:
             rows = session.newest(
@@ -217,7 +217,7 @@ class Runs:
             words |= await self._words(cluster, bundles)
         await asyncio.to_thread(self._remember, looks, damaged, words)
 
-    def _read(self, run_ids: Sequence[str]) -> tuple[list[_Look], list[Run]]:
+    def _read(self, run_ids: Sequence[str]) -> tuple[Sequence[_Look], Sequence[Run]]:
         looks, damaged = [], []
         for run_id in run_ids:
             try:
