@@ -6,7 +6,9 @@ The run is an ordinary one in your own storage: `hpj runs` lists it afterwards. 
 import argparse
 import asyncio
 import contextlib
+import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -117,14 +119,14 @@ class Watcher:
         slots = "The only slot" if queues[0].slots == 1 else f"All {queues[0].slots} slots"
         return f"{slots} of this machine: taken by {', '.join(running) or 'other runs'}."
 
-    def now(self) -> str:
-        """The run's state in a few words."""
+    def now(self, *, begun: bool = True) -> str:
+        """The run's state in a few words; `begun` when its ranks have written something."""
         try:
             run = asyncio.run(self._hyperpod.runs.get(self._run_id))
         except HyperpodError:
             return "submitting"
         if run.state == "running":
-            return f"running: {run.status.reason or 'no new lines yet; torch is being imported'}"
+            return run.state if begun else "running: each process imports torch"
         return f"{run.state}: {run.status.reason}" if run.status.reason else run.state
 
 
@@ -159,24 +161,29 @@ def follow(command: list[str], watcher: Watcher, progress: Progress) -> int:
     """Run hpj, pass on what it writes, and say what goes on while it is silent; returns its exit code."""
     progress.restart()
     heard = time.monotonic()
+    begun = False
+    variables = {**os.environ, "FORCE_COLOR": "1"} if sys.stdout.isatty() else dict(os.environ)
     with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command,
+        cwd=ROOT,
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C comes to us alone, and is passed on once
     ) as process:
-        try:
-            for item in lines_of(process):
-                if item is None:
-                    if time.monotonic() - heard > QUIET:
-                        progress.show(watcher.now())
-                    continue
-                progress.clear()
-                target, line = item
-                target.write(line)
-                target.flush()
-                heard = time.monotonic()
-        except KeyboardInterrupt:
+        before = signal.signal(signal.SIGINT, lambda *_: process.send_signal(signal.SIGINT))
+        for item in lines_of(process):
+            if item is None:
+                if time.monotonic() - heard > QUIET:
+                    progress.show(watcher.now(begun=begun))
+                continue
             progress.clear()
-            process.wait()
-            raise
+            target, line = item
+            target.write(line)
+            target.flush()
+            heard = time.monotonic()
+            begun = begun or target is sys.stdout.buffer
+        signal.signal(signal.SIGINT, before)
     progress.clear()
     return process.returncode
 
@@ -212,11 +219,10 @@ def tour(given: argparse.Namespace) -> int:
     words = ["submit", NOTEBOOK, *sizes, f"--cluster={CLUSTER}", f"--run-id={run_id}", "--follow"]
     say(f"2. hpj {' '.join(words)}")
     begin = time.monotonic()
-    try:
-        code = follow([str(HPJ), *words], watcher, progress)
-    except KeyboardInterrupt:
-        say(f"\nInterrupted. The run goes on: hpj logs -f {run_id}, hpj cancel {run_id}")
-        return 130
+    code = follow([str(HPJ), *words], watcher, progress)
+    if code == 130:
+        say(f"To end the run: hpj cancel {run_id}")
+        return code
     say(f"3. {watcher.now()} after {time.monotonic() - begin:.0f} s; the run is {run_id}")
     next_steps(run_id)
     return code
@@ -239,6 +245,9 @@ def main() -> int:
     except HyperpodError as error:
         print(f"demo: {error}", file=sys.stderr)
         return error.exit_code
+    except KeyboardInterrupt:
+        print("\ndemo: interrupted", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":
