@@ -373,8 +373,10 @@ class _Walk:
                 or self._done + 1 == len(lines)
                 or lines[self._done + 1][0] is not block
             )
-            if last and piece is not None:
-                self._writer.set(block.origin.stream, block.chunk.place(block.ends[piece]))
+            if last:
+                # A mark stands before its block, at the beginning of a log that began anew.
+                end = block.begin if piece is None else block.ends[piece]
+                self._writer.set(block.origin.stream, block.chunk.place(end))
             self._done += 1
         self._text = self._writer.text()
         return self._text

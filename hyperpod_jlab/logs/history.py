@@ -46,10 +46,10 @@ def read_on(
         place = cursor.place(stream)
         source = sources.open(stream)
         end = source.size() if until is None else until.place(stream).offset
-        if end == place.offset or (until is not None and end < place.offset):
+        if end <= place.offset and (until is not None or not place.check):
             continue
         origin = sources.origin(stream)
-        # An end before the place means that the file was cut: the lane must look, to tell.
+        # Even with nothing after a place the lane must look: the file may have been cut, or be another one.
         lane = Lane(
             source,
             origin,

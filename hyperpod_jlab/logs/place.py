@@ -5,7 +5,7 @@ from __future__ import annotations
 from binascii import crc32
 from typing import NamedTuple
 
-TAIL = 16
+TAIL = 64
 """How many bytes before a place are used to recognise it."""
 
 _CHECK_BITS = 0xFFFFF

@@ -93,16 +93,22 @@ class LogService:
         attempt: int | None = None,
         follow: bool = False,
     ) -> AsyncGenerator[bytes, None]:
-        """One stream's exact bytes: a rank's, or (without a rank) a node's own log.
+        """One stream's exact bytes: a rank's, or with only a node named that node's own log; else rank 0's.
 
         Without an attempt it is the newest one that has the stream; following waits for it to appear.
 
         Raises:
             NotFoundError: There is no such stream, or no such run.
         """
-        ranks = None if rank is None else (rank,)
+        if rank is None and node is None:
+            rank = 0
         request = LogRequest(
-            run_id, attempt, node if rank is not None else node or 0, ranks, follow=follow
+            run_id,
+            attempt,
+            node,
+            () if rank is None else (rank,),
+            node_logs=rank is None,
+            follow=follow,
         )
         async with await self._view(request) as view:
             stream = await self._raw_stream(view)
