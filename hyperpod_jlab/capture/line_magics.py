@@ -74,6 +74,7 @@ _PERSONAL = [
 """Magics for a person at the screen: they change no variable and no file."""
 
 _HINTS = {
+    "cython": "build the extension before the job, or leave the cell out",
     "conda": "install with --setup lines or in the image, or write !conda ...",
     "mamba": "install with --setup lines or in the image, or write !mamba ...",
     "micromamba": "install with --setup lines or in the image, or write !micromamba ...",

@@ -23,7 +23,7 @@ def python_version_finding(local: tuple[int, ...] | None, far: tuple[int, ...]) 
     return Finding(
         level="error",
         code="python_version",
-        message=f"the function was pickled by Python {here_text}, and the job's Python is {far_text}",
+        message=f"the function was pickled by Python {here_text}, and the job would run it with Python {far_text}",
         hint=f"choose a Python {here_text} on the cluster with --python or --image, or send a script or notebook instead",
         field="environment.python",
     )

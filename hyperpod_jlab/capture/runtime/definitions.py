@@ -63,8 +63,8 @@ def _inside(thing: Any) -> list[Any]:
     if isinstance(thing, types.FunctionType):
         found = [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
         found += [_content(cell) for cell in thing.__closure__ or ()]
-        # By value only: the namespace of an imported module's function is that module's own.
-        return found + ([] if "__file__" in thing.__globals__ else list(thing.__globals__.values()))
+        # The namespace of an imported module's function is that whole module; one that came by value has what it uses.
+        return found + ([] if _is_imported(thing) else list(thing.__globals__.values()))
     if isinstance(thing, types.MethodType):
         return [thing.__func__, thing.__self__]
     if isinstance(thing, (staticmethod, classmethod)):
@@ -82,6 +82,11 @@ def _inside(thing: Any) -> list[Any]:
         type(thing),
         *(attributes.values() if isinstance(attributes, dict) and not _is_module(thing) else ()),
     ]
+
+
+def _is_imported(function: types.FunctionType) -> bool:
+    module = sys.modules.get(str(function.__globals__.get("__name__")))
+    return module is not None and vars(module) is function.__globals__
 
 
 def _by_value(kind: type) -> bool:

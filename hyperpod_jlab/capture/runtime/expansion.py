@@ -1,4 +1,8 @@
-"""Variables in shell lines and magics: ``{expression}`` and ``$name``, by the rules that notebooks have."""
+"""Variables in shell lines and magics: ``{expression}`` and ``$name``, by the very rules that notebooks have.
+
+One thing in a line that is no Python variable leaves the whole line as it is, for the shell. A colon in braces slices, it formats
+nothing. ``$name`` counts only outside of single quotes, and ``$$name`` is ``$name`` for the shell.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,11 @@ import string
 import types
 from typing import Any
 
-_DOLLAR = re.compile(r"\$(\$?[\w.]+)")
+_DOLLAR = re.compile(r"\$(\$?[\w.]+)(?=(?:[^']*'[^']*')*[^']*$)")
 
 
 def expand(text: str, frame: types.FrameType) -> str:
-    """Put the values of Python expressions into a text; a text that holds anything else in braces stays as it is."""
+    """Put the values of Python expressions into a text."""
     names = dict(frame.f_globals)
     names.update(frame.f_locals)
     try:
@@ -26,17 +30,11 @@ def _pieces(text: str, names: dict[str, Any]) -> list[str]:
     for literal, expression, form, conversion in formatter.parse(text):
         found.append(_DOLLAR.sub(lambda match: _dollar(match.group(1), names), literal))
         if expression is not None:
-            value = eval(expression, names)  # noqa: S307 - the user's own code, in the user's own job
+            value = eval(f"{expression}:{form}" if form else expression, names)  # noqa: S307 - the user's own code
             value = formatter.convert_field(value, conversion) if conversion else value
-            found.append(format(value, "".join(_pieces(form, names)) if form else ""))
+            found.append(format(value))
     return found
 
 
 def _dollar(name: str, names: dict[str, Any]) -> str:
-    """What stands for ``$name``: the variable's value, or the same text for the shell when there is no such variable."""
-    if name.startswith("$"):
-        return name
-    try:
-        return str(eval(name, names))  # noqa: S307 - as above
-    except Exception:  # noqa: BLE001 - no such variable here: the shell may have it
-        return "$" + name
+    return name if name.startswith("$") else format(eval(name, names))  # noqa: S307 - as above

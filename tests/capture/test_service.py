@@ -1,0 +1,130 @@
+"""Shell lines and magics as they run in the job."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.capture.bundles import Laboratory
+
+
+def test_a_failing_shell_line_is_said_and_the_job_goes_on(lab: Laboratory):
+    done = lab.run("x = 1\n!exit 7", "print(_exit_code)\n!true\nprint(_exit_code)")
+    assert (done.code, done.out) == (0, "7\n0\n")
+    assert done.err == "hyperpod: cell-01.py, line 2: exit code 7: exit 7\n"
+
+
+def test_shell_lines_see_local_variables_and_keep_the_order_of_output(lab: Laboratory):
+    done = lab.run("def f(name):\n    print('before')\n    !echo {name} $name\n    print('after')\nf('a b')")
+    assert done.out == "before\na b a b\nafter\n"
+
+
+def test_the_jobs_own_python_comes_first(lab: Laboratory):
+    done = lab.run("import sys, os\nx = !which python\nprint(x[0] == os.path.join(os.path.dirname(sys.executable), 'python'))")
+    assert done.out == "True\n"
+
+
+def test_lines_have_the_short_forms(lab: Laboratory):
+    done = lab.run("x = !printf 'a\\nb\\n'; true\nprint(x, x.l, x.s, repr(x.n), len(x))\ny = !true\nprint(y)")
+    assert done.out == "['a', 'b'] ['a', 'b'] a b 'a\\nb' 2\n[]\n"
+
+
+def test_pip_runs_once_for_ranks_that_share_the_environment(lab: Laboratory):
+    bundle = lab.cells("%pip --version", "!pip --version | cut -c1-3", "print('went on')")
+    done = bundle.run_ranks(3)
+    assert [one.code for one in done] == [0, 0, 0]
+    out = "".join(one.out for one in done)
+    assert out.count("went on") == 3
+    assert len([line for line in out.splitlines() if line.startswith("pip ")]) == 1
+    assert out.splitlines().count("pip") == 1
+    # It is pip of the very interpreter.
+    assert sys.prefix in out
+
+
+def test_a_failing_install_fails_in_all_ranks_alike(lab: Laboratory):
+    bundle = lab.cells("!uv install 2>/dev/null; exit 5", "print(_exit_code)")
+    assert [one.out for one in bundle.run_ranks(2)] == ["5\n", "5\n"]
+
+
+def test_the_same_line_in_a_loop_runs_each_time(lab: Laboratory):
+    bundle = lab.cells("for i in range(3):\n    !uv install {i} 2>> log; echo {i} >> done")
+    assert [one.code for one in bundle.run_ranks(2)] == [0, 0]
+    assert (bundle.folder / "work" / "done").read_text() == "0\n1\n2\n"
+
+
+def test_environment_folder_and_files(lab: Laboratory):
+    done = lab.run(
+        "import os\nname = 'sub'\n%env A=x $name\nprint(os.environ['A'])\ny = %env A\nprint(y)",
+        "os.mkdir('sub')\n%cd {name}\nprint(os.path.basename(os.getcwd()))\n%cd -\nz = %pwd\nprint(z == os.getcwd())",
+        "%%writefile sub/a.py\nimport sys\nvalue = sys.argv[1:]\n",
+        "%run sub/a.py x 'y z'\nprint(value, __name__)",
+        "%%writefile -a sub/a.py\nvalue = 'appended ' + name",
+        "%run -i sub/a\nprint(value)",
+    )
+    assert done.code == 0, done.err
+    lines = [line for line in done.out.splitlines() if not line.startswith("/")]
+    assert lines == ["x sub", "x sub", "sub", "True", "['x', 'y z'] __main__", "appended sub"]
+
+
+def test_appending_from_several_ranks_adds_once(lab: Laboratory):
+    bundle = lab.cells("%%writefile new.txt\na\n", "%%writefile -a new.txt\nb\n", "%%writefile -a old.txt\nc\n")
+    (bundle.folder / "work" / "old.txt").write_text("old\n")
+    assert [one.code for one in bundle.run_ranks(3)] == [0, 0, 0]
+    assert (bundle.folder / "work" / "new.txt").read_text() == "a\nb\n"
+    assert (bundle.folder / "work" / "old.txt").read_text() == "old\nc\n"
+
+
+def test_a_missing_folder_ends_the_job_at_its_line(lab: Laboratory):
+    done = lab.run("x = 1\n%cd nowhere")
+    assert done.error is not None
+    assert (done.error["type"], done.error["line"]) == ("FileNotFoundError", 2)
+    assert done.err.count("File ") == 1
+
+
+def test_bash_cells_end_the_job_when_they_fail_unless_told_not_to(lab: Laboratory):
+    done = lab.run("%%bash --no-raise-error\nexit 3", "%%bash --out o --err e\necho out; echo err >&2", "print(repr(o), repr(e))", "%%bash\n\nnosuchcommand", "print('never')")
+    assert done.code == 1
+    assert done.out == "'out\\n' 'err\\n'\n"
+    assert "line 3: nosuchcommand" in done.err
+    assert done.error is not None
+    assert (done.error["type"], done.error["cell"]) == ("subprocess.CalledProcessError", 4)
+
+
+def test_other_interpreters(lab: Laboratory):
+    done = lab.run("%%python -\nimport sys; print(sys.executable)", "import sys\nprint(sys.executable)", "%%script cat\nas it is $x `y`")
+    first, second, third = done.out.splitlines()
+    assert first == second
+    assert third == "as it is $x `y`"
+
+
+def test_time_and_timeit(lab: Laboratory):
+    done = lab.run(
+        "%%time\nx = 1\n'value'",
+        "n = 0\n%time n = n + 1\n%timeit n = n + 5\nprint(n)",
+        "%%timeit\nn = n + 100",
+        "print(n)",
+        "%time n",
+    )
+    assert done.code == 0, done.err
+    assert done.out.count("Wall time") == 5
+    assert [line for line in done.out.splitlines() if "time" not in line] == ["'value'", "1", "1", "1"]
+
+
+def test_captured_output_is_kept_and_printed_when_the_cell_fails(lab: Laboratory):
+    done = lab.run("%%capture out\nprint('a')\n!echo b\nimport sys; print('c', file=sys.stderr)", "print(repr(out.stdout), repr(out.stderr))", "%%capture\nprint('lost?')\n1/0")
+    assert done.out == "'a\\nb\\n' 'c\\n'\nlost?\n"
+    assert done.code == 1
+
+
+def test_figures_are_drawn_without_a_screen(lab: Laboratory):
+    done = lab.run("%matplotlib inline\nimport os\nos.environ['MPLBACKEND']")
+    assert done.out == "'agg'\n"
+
+
+def test_magics_without_effect_may_stand_alone_in_a_block(lab: Laboratory):
+    done = lab.run("if True:\n    %autoreload 2\nfor i in range(2):\n    print?\nprint('end')")
+    assert (done.code, done.out) == (0, "end\n")
+
+
+def test_our_own_magic_is_taken_off(lab: Laboratory):
+    done = lab.run("%%hyperpod --nodes 2 --name 'x y'\n%%time\nprint(__name__)")
+    assert done.out.splitlines()[0] == "__main__"
