@@ -7,15 +7,18 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from datetime import datetime
 
 from hyperpod_jlab.cli.failure import RunEndedError
 from hyperpod_jlab.cli.invocation import InterruptionError, invocation
 from hyperpod_jlab.cli.log_writer import log_writer
 from hyperpod_jlab.cli.output import coloured, elapsed
 from hyperpod_jlab.cli.terminal import is_terminal, printable
-from hyperpod_jlab.model.run import Attempt, Run
+from hyperpod_jlab.model.run import FirstError, Run
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.logs import LogRequest
+
+_LONG = 2000
 
 
 class Reading:
@@ -24,14 +27,17 @@ class Reading:
     def __init__(self, request: LogRequest, options: str = "") -> None:
         self.request = request
         self.cursor = request.cursor
+        self.written = False
         self._options = options
 
     def interruption(self) -> InterruptionError:
         """The words for the user."""
         run_id = self.request.run_id
         command = f"hpj logs -f {run_id}{self._options}"
-        if self.cursor is not None:
+        if self.cursor is not None and len(self.cursor) <= _LONG:
             command += f" --cursor '{self.cursor}'"
+        elif self.cursor is not None:  # of thousands of ranks: nobody pastes that
+            command += f" --since {datetime.now().astimezone().isoformat(timespec='seconds')}"
         follow = self.request.follow
         return InterruptionError(
             f"interrupted; the run {run_id} goes on" if follow else "interrupted",
@@ -47,6 +53,7 @@ async def write_logs(hyperpod: Hyperpod, reading: Reading) -> None:
         async with aclosing(hyperpod.logs.lines(reading.request)) as batches:
             async for batch in batches:
                 writer.write(batch)
+                reading.written = reading.written or bool(batch)
                 reading.cursor = batch.after.text()
     finally:
         writer.finish()
@@ -98,30 +105,34 @@ def raise_unless_succeeded(run: Run) -> None:
     """
     if run.state == "succeeded":
         return
-    attempt = run.status.attempts[-1] if run.status.attempts else None
+    error = last_error(run)
     raise RunEndedError(
         last_word(run),
         code=f"run_{run.state}",
-        hint=_where_to_look(run, attempt),
+        hint=_where_to_look(run, error),
         detail={
             "run_id": run.run_id,
             "state": run.state,
             "reason_code": run.status.reason_code,
             "exit_code": run.status.exit_code,
-            "first_error": attempt.first_error.to_dict()
-            if attempt and attempt.first_error
-            else None,
+            "first_error": error.to_dict() if error is not None else None,
         },
     )
 
 
-def _where_to_look(run: Run, attempt: Attempt | None) -> str | None:
+def last_error(run: Run) -> FirstError | None:
+    """The error of the rank that failed first in the run's last attempt."""
+    return run.status.attempts[-1].first_error if run.status.attempts else None
+
+
+def _where_to_look(run: Run, error: FirstError | None) -> str | None:
     if run.state == "cancelled":
         return None
     if run.children:
         return f"see its children: hpj show {run.run_id}"
-    error = attempt.first_error if attempt else None
-    if attempt is None or error is None:
+    if error is None:
         return f"see: hpj logs {run.run_id}"
-    option = f" --attempt {attempt.number}" if len(run.status.attempts) > 1 else ""
-    return f"rank {error.rank} failed first; its traceback: hpj logs {run.run_id} --rank {error.rank}{option} --tail 50"
+    attempts = run.status.attempts
+    option = f" --attempt {attempts[-1].number}" if len(attempts) > 1 else ""
+    logs = f"hpj logs {run.run_id} --rank {error.rank}{option} --tail 50"
+    return f"rank {error.rank} failed first; its traceback: hpj show {run.run_id}, or: {logs}"
