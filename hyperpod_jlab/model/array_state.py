@@ -39,6 +39,8 @@ def sum_up_children(parent: Status, children: Sequence[Status]) -> Status:
     if parent.ended:
         return Status("failed", reason=f"its supervisor is gone; {words}", reason_code="lost")
     busy = len(counts) > 1 or counts["running"] > 0
+    if not busy and parent.state == "waiting":  # such as held: the array's own word says why
+        return Status("waiting", reason=parent.reason or words, reason_code=parent.reason_code)
     return Status(
         "running" if busy else "waiting", reason=words, reason_code=None, started_at=started
     )

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_SLURM_TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d{1,2}))?(?::(\d{1,2}))?")
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGTP]?)(i?B?)", re.IGNORECASE)
+_SLURM_TIME = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,2}))?(?::(\d{1,2}))?")
+_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?)\s*(?:([KMGTP])i?)?B?", re.IGNORECASE)
 _MAX_SECONDS = 366 * 86400
 
 
@@ -65,7 +65,7 @@ def parse_size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"'{text[:40]}' is not a size such as 512M or 16G")
-    size = int(float(match.group(1)) * 1024 ** " KMGTP".index(match.group(2).upper() or " "))
+    size = int(float(match.group(1)) * 1024 ** " KMGTP".index((match.group(2) or " ").upper()))
     if not 0 < size <= 1024**6:
         raise ValueError("a size lies between one byte and 1024 PiB")
     return size
