@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 ClusterName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 
@@ -104,6 +104,13 @@ class Settings(_Part):
     """The storage partition."""
     clusters: dict[ClusterName, ClusterConfig] = {}
     """Clusters by name; ``local`` always exists."""
+
+    @field_validator("clusters")
+    @classmethod
+    def _local_is_local(cls, clusters: dict[str, ClusterConfig]) -> dict[str, ClusterConfig]:
+        if clusters[LOCAL].orchestrator != "local":
+            raise ValueError("the cluster named local is the embedded one; name yours otherwise")
+        return clusters
 
     @model_validator(mode="before")
     @classmethod
