@@ -36,6 +36,13 @@ def _one_line(value: str) -> str:
     return value
 
 
+def _no_nul(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("a NUL byte is not allowed here")
+    return value
+
+
+NoNul = Annotated[str, AfterValidator(_no_nul)]
 OneLine = Annotated[str, Field(min_length=1, max_length=4096), AfterValidator(_one_line)]
 
 
@@ -132,7 +139,9 @@ class Environment(_Part):
     ] = Field(default_factory=dict)
     """Secrets by the variable's name; the value is a reference that is resolved on the far side, or empty: then the value travels
     as a file that the launcher deletes once read."""
-    setup: Annotated[str | None, Field(max_length=65536), option("--setup", metavar="LINES")] = None
+    setup: Annotated[NoNul | None, Field(max_length=65536), option("--setup", metavar="LINES")] = (
+        None
+    )
     """Shell lines to run on each node before the ranks, such as module load."""
 
 
@@ -178,7 +187,7 @@ class JobSpec(_Part):
     """Name for people; default: taken from the source."""
     source: Source
     """What to run."""
-    args: Annotated[list[str], Field(max_length=10_000)] = Field(default_factory=list)
+    args: Annotated[list[NoNul], Field(max_length=10_000)] = Field(default_factory=list)
     """Arguments of the script, notebook or command."""
     files: FilesSpec = Field(default_factory=FilesSpec)
     """Which project files go along."""
