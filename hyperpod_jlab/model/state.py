@@ -275,7 +275,7 @@ def _ended(
         # LOST and FAILED only say that there is no better word; the exit code of a rank that ended by itself is one.
         ended_by_itself = complete and not (word.verdict == "LOST" and _stopped(attempt, complete))
         if word.verdict not in {"LOST", "FAILED"} or not ended_by_itself:
-            if word.state == "ended":  # else its reason is why the run waits, not why the attempt ended
+            if word.state == "ended":  # else its reason is why the run waits now
                 words, code = word.reason or words, word.reason_code or code
             return replace(base, state=state, reason=words, reason_code=code)
     reason, code = _why(base, attempt)

@@ -1,0 +1,217 @@
+"""Wrong specs: each is refused with its field by name, in words, and with the nearest valid name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.model.validation import parse
+
+COMMAND = {"kind": "command", "command": "true"}
+
+
+def refused(data) -> InvalidInputError:
+    with pytest.raises(InvalidInputError) as caught:
+        parse(JobSpec, data)
+    error = caught.value
+    assert (error.code, error.exit_code, error.status) == ("invalid_spec", 2, 400)
+    json.dumps(error.to_dict())
+    return error
+
+
+def with_command(**more):
+    return {"source": COMMAND, **more}
+
+
+@pytest.mark.parametrize(
+    ("data", "field", "hint"),
+    [
+        (with_command(nmae="x"), "nmae", "did you mean 'name'?"),
+        (with_command(time_limt="2h"), "time_limt", "did you mean 'time_limit'?"),
+        (with_command(resources={"node": 2}), "resources.node", "did you mean 'nodes'?"),
+        (with_command(resources={"gpus": 2}), "resources.gpus", "did you mean 'cpus'?"),
+        (with_command(resources={"accelerators": {"cout": 1}}), "resources.accelerators.cout", "did you mean 'count'?"),
+        (with_command(environment={"varaibles": {}}), "environment.varaibles", "did you mean 'variables'?"),
+        (with_command(files={"max_byte": 1}), "files.max_byte", "did you mean 'max_bytes'?"),
+        (with_command(slurm={"flag": {}}), "slurm.flag", "did you mean 'flags'?"),
+        (with_command(kubernetes={"namspace": "a"}), "kubernetes.namspace", "did you mean 'namespace'?"),
+        (with_command(Nodes=2), "Nodes", "did you mean 'notebook'?"),
+        ({"source": {**COMMAND, "comand": "x"}}, "source.comand", "did you mean 'command'?"),
+        ({"source": {"kind": "notebook", "path": "a.ipynb", "cell": "1"}}, "source.cell", "did you mean 'cells'?"),
+        ({"source": {"kind": "script", "path": "a.py", "pth": 1}}, "source.pth", "did you mean 'path'?"),
+    ],
+)  # fmt: skip
+def test_an_unknown_field_is_named_with_the_nearest_valid_one(data, field, hint):
+    error = refused(data)
+    assert error.detail["field"] == field
+    if "notebook" not in hint:
+        assert error.hint == hint
+    assert f"there is no field '{field.rsplit('.', maxsplit=1)[-1]}'" in error.message
+
+
+def test_names_of_another_kind_of_source_are_not_offered():
+    error = refused({"source": {"kind": "script", "path": "a.py", "cells": "1"}})
+    assert error.detail["field"] == "source.cells"
+    assert error.hint == "valid: kind, path"
+
+
+def test_a_far_off_field_lists_the_valid_ones():
+    assert refused(with_command(zzzz=1)).hint.startswith("valid: account, after, args")
+
+
+def test_a_very_long_field_name_is_cut():
+    error = refused(with_command(**{"x" * 10_000: 1}))
+    assert len(error.message) < 300
+
+
+@pytest.mark.parametrize(
+    ("data", "field", "hint"),
+    [
+        (with_command(launcher="torchrn"), "launcher", "did you mean 'torchrun'?"),
+        (with_command(launcher="zzz"), "launcher", "valid: none, python, torchrun"),
+        (with_command(forward_signals="allways"), "forward_signals", "did you mean 'always'?"),
+        (with_command(resources={"accelerators": {"kind": "gpus"}}), "resources.accelerators.kind", "did you mean 'gpu'?"),
+        (with_command(kubernetes={"kind": "PytorchJob"}), "kubernetes.kind", "did you mean 'PyTorchJob'?"),
+        ({"source": {"kind": "notbook", "path": "a"}}, "source", "did you mean 'notebook'?"),
+        ({"source": {"kind": None}}, "source", "valid: command, function, native, notebook, script"),
+    ],
+)  # fmt: skip
+def test_a_wrong_word_is_named_with_the_nearest_valid_one(data, field, hint):
+    error = refused(data)
+    assert (error.detail["field"], error.hint) == (field, hint)
+
+
+@pytest.mark.parametrize(
+    ("data", "field"),
+    [
+        ({}, "source"),
+        ({"source": {"kind": "command"}}, "source.command"),
+        ({"source": {"kind": "notebook"}}, "source.path"),
+        ({"source": {"kind": "function", "module": "m"}}, "source.qualname"),
+    ],
+)
+def test_what_is_missing_is_named(data, field):
+    error = refused(data)
+    assert error.message == f"{field}: is missing"
+    assert error.detail["field"] == field
+
+
+def test_a_source_without_its_kind():
+    error = refused({"source": {"path": "a.py"}})
+    assert error.detail["field"] == "source.kind"
+    assert error.message == "source.kind: is missing"
+    assert error.hint == "valid: command, function, native, notebook, script"
+
+
+@pytest.mark.parametrize(
+    ("data", "field"),
+    [
+        (with_command(name="x" * 10_000), "name"),
+        (with_command(name="../x"), "name"),
+        (with_command(name="a\n"), "name"),
+        (with_command(name=""), "name"),
+        (with_command(name="-a"), "name"),
+        (with_command(name="$(reboot)"), "name"),
+        (with_command(format=2), "format"),
+        (with_command(resources={"nodes": 0}), "resources.nodes"),
+        (with_command(resources={"nodes": -1}), "resources.nodes"),
+        (with_command(resources={"nodes": 10**9}), "resources.nodes"),
+        (with_command(resources={"nodes": "two"}), "resources.nodes"),
+        (with_command(resources={"nodes": 1.5}), "resources.nodes"),
+        (with_command(resources={"processes_per_node": 0}), "resources.processes_per_node"),
+        (with_command(resources={"gpus_per_node": -1}), "resources.gpus_per_node"),
+        (with_command(resources={"memory": "lots"}), "resources.memory"),
+        (with_command(resources={"memory": "9" * 400 + "G"}), "resources.memory"),
+        (with_command(resources={"gpus_per_node": 1, "accelerators": {"count": 2}}), "resources"),
+        (with_command(time_limit="abc"), "time_limit"),
+        (with_command(time_limit=0), "time_limit"),
+        (with_command(time_limit=1.5), "time_limit"),
+        (with_command(time_limit=True), "time_limit"),
+        (with_command(max_restarts=101), "max_restarts"),
+        (with_command(after=["../x"]), "after"),
+        (with_command(after="abc"), "after"),
+        (with_command(array="3-1"), "array"),
+        (with_command(queue="a\nb"), "queue"),
+        (with_command(queue=""), "queue"),
+        (with_command(account="a\x1b[31m"), "account"),
+        (with_command(args=["a\0b"]), "args.0"),
+        (with_command(environment={"variables": {"A B": "1"}}), "environment.variables"),
+        (with_command(environment={"variables": {"A\n": "1"}}), "environment.variables"),
+        (with_command(environment={"variables": {"": "1"}}), "environment.variables"),
+        (with_command(environment={"variables": {"A=B": "1"}}), "environment.variables"),
+        (with_command(environment={"variables": {"1A": "1"}}), "environment.variables"),
+        (with_command(environment={"variables": {"A": "x\0y"}}), "environment.variables"),
+        (with_command(environment={"variables": {"HYPERPOD_RUN_ID": "x"}}), "environment.variables"),
+        (with_command(environment={"variables": {"A": 1}}), "environment.variables.A"),
+        (with_command(environment={"secrets": {"../A": ""}}), "environment.secrets"),
+        (with_command(environment={"python": "a\nb"}), "environment.python"),
+        (with_command(environment={"setup": "a\0b"}), "environment.setup"),
+        (with_command(kubernetes={"namespace": "A_B"}), "kubernetes.namespace"),
+        ({"source": {"kind": "command", "command": ""}}, "source.command"),
+        ({"source": {"kind": "command", "command": "a\0b"}}, "source.command"),
+        ({"source": {"kind": "script", "path": "a\nb.py"}}, "source.path"),
+        ({"source": {"kind": "script", "path": ""}}, "source.path"),
+        ({"source": {"kind": "notebook", "path": "a", "cells": "0"}}, "source.cells"),
+        ({"source": {"kind": "notebook", "path": "a", "cells": "3-1"}}, "source.cells"),
+        ({"source": {"kind": "notebook", "path": "a", "cells": ""}}, "source.cells"),
+        ({"source": {"kind": "notebook", "path": "a", "tag": ""}}, "source.tag"),
+        ({"source": "a.py"}, "source"),
+        (with_command(resources=[]), "resources"),
+        (with_command(files=None), "files"),
+        (with_command(name="\ud800"), "name"),
+        (with_command(args=["\ud800"]), "args.0"),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_is_refused_at_its_field(data, field):
+    error = refused(data)
+    assert error.detail["field"] == field
+    assert error.message.startswith(f"{field}: ")
+    assert len(error.message) < 400
+    assert "pydantic" not in error.message
+
+
+def test_all_problems_are_told():
+    error = refused(with_command(nmae="x", launcher="zzz", resources={"nodes": 0}))
+    fields = [problem["field"] for problem in error.detail["problems"]]
+    assert sorted(fields) == ["launcher", "nmae", "resources.nodes"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        with_command(name="Train 1_b.c-d"),
+        with_command(resources={"gpus_per_node": 2, "accelerators": {"count": 2}}),
+        with_command(resources={"nodes": "2", "memory": "16G"}, time_limit="2h"),
+        with_command(environment={"variables": {"A": "a\nb=c$(d)`e`", "_": ""}}),
+        with_command(args=["", "-x", "a b", "$HOME", "ü", "\n"]),
+        {"source": {"kind": "notebook", "path": "dir with space/ü.ipynb", "cells": "2-5,7"}},
+    ],
+)
+def test_good_ones(data):
+    spec = parse(JobSpec, data)
+    assert parse(JobSpec, json.loads(spec.model_dump_json())) == spec
+
+
+def test_a_spec_cannot_be_changed():
+    spec = parse(JobSpec, with_command())
+    with pytest.raises(ValueError, match="frozen"):
+        spec.name = "other"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("more", "launcher", "world"),
+    [
+        ({}, "none", 1),
+        ({"resources": {"nodes": 2, "processes_per_node": 3}}, "none", 6),
+        ({"launcher": "torchrun", "resources": {"gpus_per_node": 4}}, "torchrun", 4),
+        ({"source": {"kind": "script", "path": "a.py"}}, "python", 1),
+        ({"source": {"kind": "script", "path": "a.py"}, "resources": {"nodes": 2}}, "torchrun", 2),
+        ({"source": {"kind": "script", "path": "a.py"}, "resources": {"gpus_per_node": 0}}, "python", 1),
+    ],
+)  # fmt: skip
+def test_what_the_defaults_come_to(more, launcher, world):
+    spec = parse(JobSpec, with_command(**more))
+    assert (spec.resolved_launcher, spec.world_size) == (launcher, world)
