@@ -90,22 +90,24 @@ class Board:
             seat.write()
             return seat
 
-    def try_start(self, seat: Seat) -> bool:
-        """Give the run a slot and its GPUs, if it is next and both are free."""
+    def try_start(self, seat: Seat) -> tuple[bool, list[Entry]]:
+        """Give the run a slot and its GPUs, if it is next and both are free.
+
+        Returns whether it did, and all live entries as they were, oldest first.
+        """
         with self._mutex():
             entries = self._read()
             running = [entry for entry in entries if entry.state == "running"]
             waiting = [entry for entry in entries if entry.state == "waiting"]
-            if len(running) >= self.slots or not waiting or waiting[0].bundle != seat.entry.bundle:
-                return False
             taken = {gpu for entry in running for gpu in entry.gpus}
             free = [gpu for gpu in range(self.gpus) if gpu not in taken]
-            if len(free) < seat.entry.gpus_wanted:
-                return False
-            gpus = tuple(free[: seat.entry.gpus_wanted])
-            seat.entry = replace(seat.entry, state="running", gpus=gpus)
-            seat.write()
-            return True
+            is_next = bool(waiting) and waiting[0].bundle == seat.entry.bundle
+            start = is_next and len(running) < self.slots and len(free) >= seat.entry.gpus_wanted
+            if start:
+                gpus = tuple(free[: seat.entry.gpus_wanted])
+                seat.entry = replace(seat.entry, state="running", gpus=gpus)
+                seat.write()
+            return start, entries
 
     def change(self, seat: Seat, state: EntryState) -> None:
         """Say that the run waits again, or is held."""

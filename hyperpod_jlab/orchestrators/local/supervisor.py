@@ -22,13 +22,15 @@ from hyperpod_jlab.orchestrators.local.board import Board, Entry
 from hyperpod_jlab.orchestrators.local.dependencies import dependency_word
 from hyperpod_jlab.orchestrators.local.identity import scheduler_id
 from hyperpod_jlab.orchestrators.local.journal import Wishes, sum_up
-from hyperpod_jlab.orchestrators.local.waiting import why_waiting
+from hyperpod_jlab.orchestrators.local.waiting import ahead_of, why_waiting
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.processes import this_process
 from hyperpod_jlab.storage.records import BundleReader
 
 _HEARTBEAT = 5.0
 _POLL = 0.1
+_HELD = 0.3
+_FAR_BACK = 2.0
 _WARN_BEFORE = 60.0
 
 
@@ -91,7 +93,7 @@ class Supervisor:
     def _wait_for_start(self) -> bool:
         """Wait for the runs before this one, for a release and for a slot; False when the run ended while it waited."""
         while not self._stop:
-            wishes = self._wishes()
+            wishes, pause = self._wishes(), _HELD
             if wishes.cancelled:
                 self._observe("ended", verdict="CANCELLED")
                 return False
@@ -107,11 +109,14 @@ class Supervisor:
                 if self._seat.entry.state == "running":
                     return True  # a restart keeps its slot
                 self._board.change(self._seat, "waiting")
-                if self._board.try_start(self._seat):
+                started, entries = self._board.try_start(self._seat)
+                if started:
                     return True
-                reason, code = why_waiting(self._board, self._bundle.run_id)
+                reason, code = why_waiting(self._board, entries, self._bundle.run_id)
                 self._observe("waiting", reason, code)
-            self._tick()
+                # Whoever stands far back looks rarely, so that a long line costs next to nothing.
+                pause = min(_FAR_BACK, _POLL * (1 + len(ahead_of(entries, self._bundle.run_id))))
+            self._tick(pause)
         return False
 
     def _one_attempt(self, requeues: int) -> tuple[str, int | None]:
@@ -223,9 +228,9 @@ class Supervisor:
             )
         )
 
-    def _tick(self) -> bool:
+    def _tick(self, pause: float = _POLL) -> bool:
         """Pause for a moment and keep the heartbeat; False when the supervisor is told to stop."""
-        time.sleep(_POLL)
+        time.sleep(pause)
         if time.monotonic() - self._beat > _HEARTBEAT:
             self._heartbeat()
         return not self._stop

@@ -12,9 +12,8 @@ def ahead_of(entries: list[Entry], run_id: str) -> list[Entry]:
     return waiting[: names.index(run_id)] if run_id in names else []
 
 
-def why_waiting(board: Board, run_id: str) -> tuple[str, str]:
+def why_waiting(board: Board, entries: list[Entry], run_id: str) -> tuple[str, str]:
     """The reason and its code: no slot, no GPUs, or others before it."""
-    entries = board.entries()
     running = [entry for entry in entries if entry.state == "running"]
     ahead = ahead_of(entries, run_id)
     mine = next((entry for entry in entries if entry.run_id == run_id), None)
