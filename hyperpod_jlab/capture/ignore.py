@@ -125,7 +125,7 @@ def _translate(pattern: str) -> str | None:
 def _stars(pattern: str, at: int, end: int, found: list[str]) -> int:
     """Translate a run of stars; ``**`` crosses folders only between slashes or at an end."""
     opens = at == 0 or pattern[at - 1] == "/"
-    if end - at != 2 or not opens:
+    if end - at < 2 or not opens:
         found.append("[^/]*")
         return end
     if pattern[end : end + 1] == "/":

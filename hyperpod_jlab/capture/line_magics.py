@@ -20,58 +20,16 @@ from hyperpod_jlab.capture.verdict import (
 )
 from hyperpod_jlab.model.errors import nearest
 
-_PERSONAL = [
-    "alias_magic",
-    "autoawait",
-    "autocall",
-    "automagic",
-    "autosave",
-    "bookmark",
-    "clear",
-    "cls",
-    "colors",
-    "config",
-    "debug",
-    "dhist",
-    "doctest_mode",
-    "gui",
-    "hist",
-    "history",
-    "hyperpod",
-    "killbgscripts",
-    "logoff",
-    "logon",
-    "logstart",
-    "logstate",
-    "logstop",
-    "lsmagic",
-    "magic",
-    "matplotlib_inline",
-    "notify",
-    "page",
-    "pastebin",
-    "pdb",
-    "pdef",
-    "pdoc",
-    "pfile",
-    "pinfo",
-    "pinfo2",
-    "pprint",
-    "precision",
-    "psearch",
-    "psource",
-    "pycat",
-    "qtconsole",
-    "quickref",
-    "rehashx",
-    "tb",
-    "tensorboard",
-    "who",
-    "who_ls",
-    "whos",
-    "xmode",
-]
+_PERSONAL_NAMES = (
+    "alias_magic autoawait autocall automagic autosave bookmark clear cls colors config debug "
+    "dhist doctest_mode gui hist history hyperpod killbgscripts logoff logon logstart logstate "
+    "logstop lsmagic magic matplotlib_inline notify page pastebin pdb pdef pdoc pfile pinfo "
+    "pinfo2 pprint precision psearch psource pycat qtconsole quickref rehashx tb tensorboard who "
+    "who_ls whos xmode"
+)
 """Magics for a person at the screen: they change no variable and no file."""
+
+_PERSONAL = _PERSONAL_NAMES.split()
 
 _HINTS = {
     "cython": "build the extension before the job, or leave the cell out",

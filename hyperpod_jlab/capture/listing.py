@@ -19,28 +19,11 @@ MAX_SECONDS = 20.0
 
 OURS = ".hyperpodignore"
 
-_LEFT_OUT = frozenset(
-    [
-        ".DS_Store",
-        ".Trash",
-        ".cache",
-        ".eggs",
-        ".git",
-        ".hg",
-        ".hyperpod",
-        ".ipynb_checkpoints",
-        ".mypy_cache",
-        ".nox",
-        ".pytest_cache",
-        ".ruff_cache",
-        ".svn",
-        ".tox",
-        ".venv",
-        "__pycache__",
-        "__pypackages__",
-        "node_modules",
-    ]
+_LEFT_OUT_NAMES = (
+    ".DS_Store .Trash .cache .eggs .git .hg .hyperpod .ipynb_checkpoints .mypy_cache .nox "
+    ".pytest_cache .ruff_cache .svn .tox .venv __pycache__ __pypackages__ node_modules"
 )
+_LEFT_OUT = frozenset(_LEFT_OUT_NAMES.split())
 _NEVER = frozenset({".git", ".hyperpod", ".ipynb_checkpoints", "__pycache__"})
 
 
@@ -97,7 +80,7 @@ class Lister:
 
     def _git(self, folder: Path) -> list[str] | None:
         """Tracked and new files by git; None when the folder is no part of a working tree that git would read."""
-        if (folder / ".git").exists() is False and self._is_ignored(folder):
+        if not (folder / ".git").exists() and self._is_ignored(folder):
             return None
         tracked = self._ask_git(folder, "ls-files", "-z", "--cached")
         if tracked is None:
@@ -107,7 +90,7 @@ class Lister:
 
     def _is_ignored(self, folder: Path) -> bool:
         """Whether an outer repository ignores this very folder, as one that holds a home folder's dot files does."""
-        return self._ask_git(folder.parent, "check-ignore", "-z", folder.name) not in (None, [])
+        return self._ask_git(folder.parent, "check-ignore", "-q", folder.name) is not None
 
     def _ask_git(self, folder: Path, *arguments: str) -> list[str] | None:
         environment = {

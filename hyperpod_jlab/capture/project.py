@@ -46,7 +46,7 @@ class Project:
     def place_of(self, path: Path) -> PurePosixPath | None:
         """Where a file or folder lies relative to the root, and so to ``work/``; None when it lies outside."""
         try:
-            return PurePosixPath(path.absolute().relative_to(self.root.absolute()))
+            return PurePosixPath(_plain(path).relative_to(_plain(self.root)))
         except ValueError:
             return None
 
@@ -54,6 +54,11 @@ class Project:
         """The files less some that go along otherwise."""
         others = set(paths)
         return tuple(file for file in self.files if file.path not in others)
+
+
+def _plain(path: Path) -> Path:
+    """An absolute path without ``..``, links left as they are."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
 
 
 @dataclass

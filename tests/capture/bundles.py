@@ -79,7 +79,9 @@ class Bundle:
         return made
 
     def environment(self, rank: int = 0, world: int = 1, **variables: str) -> dict[str, str]:
-        given = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
+        given = {
+            name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ
+        }
         return {
             **given,
             "LANG": "C.UTF-8",
@@ -118,10 +120,10 @@ class Bundle:
         return Done(process.returncode, out.decode(), err.decode(), error)
 
     def run(self, python: str = sys.executable, **variables: str) -> Done:
-        return self.finish(self.start(python=python, **variables))
+        return self.finish(self.start(0, 1, python, **variables))
 
     def run_ranks(self, world: int, **variables: str) -> list[Done]:
-        started = [self.start(rank, world, **variables) for rank in range(world)]
+        started = [self.start(rank, world, sys.executable, **variables) for rank in range(world)]
         return [self.finish(process, rank) for rank, process in enumerate(started)]
 
 

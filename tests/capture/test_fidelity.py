@@ -74,7 +74,8 @@ def test_strings_are_what_python_says_they_are(lab: Laboratory):
 
 def test_every_cell_keeps_its_place_whatever_its_name(lab: Laboratory):
     captured = lab.capture(
-        notebook_spec(source={"path": "my n\u00f6tebook #1 $x.ipynb"}), notebook_of("print(__file__)\n1/0")
+        notebook_spec(source={"path": "my n\u00f6tebook #1 $x.ipynb"}),
+        notebook_of("print(__file__)\n1/0"),
     )
     bundle = lab.bundle(captured)
     done = bundle.run()

@@ -120,14 +120,18 @@ def test_closures_lambdas_methods_and_partials(lab: Laboratory, modules):
 
 
 def test_async_functions_are_awaited(lab: Laboratory, modules):
-    module = modules(jobs="import asyncio\nasync def run():\n    return await asyncio.sleep(0, 'slept')")
+    module = modules(
+        jobs="import asyncio\nasync def run():\n    return await asyncio.sleep(0, 'slept')"
+    )
     bundle = bundle_of(lab, module.run)
     bundle.run()
     assert result_of(bundle) == "slept"
 
 
 def test_all_ranks_call_and_rank_0_keeps(lab: Laboratory, modules):
-    module = modules(jobs="import os\ndef run():\n    print('rank', os.environ['RANK'])\n    return int(os.environ['RANK']) + 10")
+    module = modules(
+        jobs="import os\ndef run():\n    print('rank', os.environ['RANK'])\n    return int(os.environ['RANK']) + 10"
+    )
     bundle = bundle_of(lab, module.run)
     assert [done.out for done in bundle.run_ranks(2)] == ["rank 0\n", "rank 1\n"]
     assert result_of(bundle) == 10
@@ -166,7 +170,9 @@ def test_each_value_takes_the_first_form_that_gives_it_back(lab: Laboratory, mod
 
 
 def test_an_exception_comes_back_with_its_traceback(lab: Laboratory, modules):
-    module = modules(jobs="class MyError(Exception):\n    pass\ndef inner():\n    raise MyError('words', 3)  # here\ndef run():\n    inner()")
+    module = modules(
+        jobs="class MyError(Exception):\n    pass\ndef inner():\n    raise MyError('words', 3)  # here\ndef run():\n    inner()"
+    )
     bundle = bundle_of(lab, module.run)
     done = bundle.run()
     assert done.code == 1
@@ -177,11 +183,17 @@ def test_an_exception_comes_back_with_its_traceback(lab: Laboratory, modules):
     assert caught.value.args == ("words", 3)
     assert "in inner" in str(caught.value.__cause__)
     assert done.error is not None
-    assert (done.error["type"], done.error["message"], done.error["cell"]) == ("jobs.MyError", "('words', 3)", None)
+    assert (done.error["type"], done.error["message"], done.error["cell"]) == (
+        "jobs.MyError",
+        "('words', 3)",
+        None,
+    )
 
 
 def test_an_exception_that_cannot_be_pickled_comes_as_text(lab: Laboratory, modules):
-    module = modules(jobs="import threading\nclass Odd(Exception):\n    def __init__(self): self.lock = threading.Lock()\n    def __str__(self): return 'odd one'\ndef run():\n    raise Odd()")
+    module = modules(
+        jobs="import threading\nclass Odd(Exception):\n    def __init__(self): self.lock = threading.Lock()\n    def __str__(self): return 'odd one'\ndef run():\n    raise Odd()"
+    )
     bundle = bundle_of(lab, module.run)
     bundle.run()
     with pytest.raises(RemoteError, match="odd one") as caught:
@@ -215,8 +227,12 @@ def test_exit_codes_of_functions(lab: Laboratory, modules):
 
 
 def test_sources_are_there_on_the_far_side(lab: Laboratory, modules):
-    module = modules(jobs="import inspect\ndef run():\n    # $HOME\n    return inspect.getsource(run)")
-    captured = lab.capture(spec_of(module.run, files={"project": False}), call=FunctionCall(module.run))
+    module = modules(
+        jobs="import inspect\ndef run():\n    # $HOME\n    return inspect.getsource(run)"
+    )
+    captured = lab.capture(
+        spec_of(module.run, files={"project": False}), call=FunctionCall(module.run)
+    )
     bundle = lab.bundle(captured)
     (lab.base / "jobs.py").unlink()
     assert bundle.run().code == 0
@@ -284,12 +300,26 @@ def test_functions_of_main_by_value_and_in_workers(lab: Laboratory):
 
 
 def test_what_cannot_be_pickled_is_named(lab: Laboratory, modules):
-    module = modules(jobs="import threading\nlock = threading.Lock()\ndef uses(): return lock\ndef takes(a, b=None): return a")
+    module = modules(
+        jobs="import threading\nlock = threading.Lock()\ndef uses(): return lock\ndef takes(a, b=None): return a"
+    )
     cases = [
         (FunctionCall(module.uses), "'lock'", "inside the function"),
-        (FunctionCall(module.takes, (1, (i for i in "ab"))), "argument 2, a generator object", "generator"),
-        (FunctionCall(module.takes, ({"deep": [threading.Lock()]},)), "argument 1['deep'][0], a lock object", "lock"),
-        (FunctionCall(module.takes, (), {"a": (lab.base / "log").open("wb")}), "argument 'a', a BufferedWriter", "file"),
+        (
+            FunctionCall(module.takes, (1, (i for i in "ab"))),
+            "argument 2, a generator object",
+            "generator",
+        ),
+        (
+            FunctionCall(module.takes, ({"deep": [threading.Lock()]},)),
+            "argument 1['deep'][0], a lock object",
+            "lock",
+        ),
+        (
+            FunctionCall(module.takes, (), {"a": (lab.base / "log").open("wb")}),
+            "argument 'a', a BufferedWriter",
+            "file",
+        ),
     ]
     for call, words, hint in cases:
         with pytest.raises(InvalidInputError) as caught:

@@ -100,7 +100,24 @@ def test_the_standard_library_holds_no_magics():
 
 
 PIECES = st.sampled_from(
-    ["x = 1", "!ls", "%time f()", "y = !pwd", "'''", '"""', "f(", ")", "# c", "if x:", "    !a", "    y", "z?", "'s'", "x %b", ""]
+    [
+        "x = 1",
+        "!ls",
+        "%time f()",
+        "y = !pwd",
+        "'''",
+        '"""',
+        "f(",
+        ")",
+        "# c",
+        "if x:",
+        "    !a",
+        "    y",
+        "z?",
+        "'s'",
+        "x %b",
+        "",
+    ]
 )
 
 

@@ -28,7 +28,7 @@ def only(text: str):
     ("text", "python"),
     [
         ("!ls $HOME {x}", "__hyperpod__.shell('ls $HOME {x}')"),
-        ("x = !ls 'a b'", 'x = __hyperpod__.lines("ls \'a b\'")'),
+        ("x = !ls 'a b'", "x = __hyperpod__.lines(\"ls 'a b'\")"),
         ("!!ls", "__hyperpod__.lines('ls')"),
         ("%sx ls", "__hyperpod__.lines('ls')"),
         ("%ls -l", "__hyperpod__.shell('ls -l')"),
@@ -207,7 +207,9 @@ def test_python_that_does_not_compile_here_is_warned_of(lab: Laboratory):
 
 def test_get_ipython_is_warned_of_unless_it_is_guarded(lab: Laboratory):
     guarded = "try:\n    get_ipython()\nexcept NameError:\n    pass"
-    captured = lab.capture(notebook_spec(), notebook_of(guarded, "x = 1\nget_ipython().system('ls')"))
+    captured = lab.capture(
+        notebook_spec(), notebook_of(guarded, "x = 1\nget_ipython().system('ls')")
+    )
     (finding,) = captured.findings
     assert (finding.level, finding.code) == ("warning", "get_ipython")
     assert finding.message.startswith("cell 2, line 2: ")

@@ -27,7 +27,11 @@ def test_code_cells_are_counted_from_one_without_markdown():
 
 
 def test_source_as_lines_is_joined_exactly(tmp_path: Path):
-    cell = {"cell_type": "code", "metadata": {"tags": ["t"]}, "source": ["a\r\n", "b\t\n", "\U0001f600"]}
+    cell = {
+        "cell_type": "code",
+        "metadata": {"tags": ["t"]},
+        "source": ["a\r\n", "b\t\n", "\U0001f600"],
+    }
     path = write(tmp_path, json.dumps(notebook_of(cell)))
     (found,) = read_notebook(path).cells
     assert found.text == "a\r\nb\t\n\U0001f600"
@@ -52,7 +56,11 @@ def test_a_byte_order_mark_is_fine(tmp_path: Path):
         (b'{"nbformat": 4}', "not_a_notebook", "no cells"),
         (b'{"nbformat": 4, "cells": []}', "no_cells", "no code cells"),
         (b'{"nbformat": 4, "cells": [3]}', "not_a_notebook", "position 1"),
-        (b'{"nbformat": 4, "cells": [{"cell_type": "code", "source": 3}]}', "not_a_notebook", "cell 1"),
+        (
+            b'{"nbformat": 4, "cells": [{"cell_type": "code", "source": 3}]}',
+            "not_a_notebook",
+            "cell 1",
+        ),
         (b'{"nbformat": 3, "worksheets": []}', "notebook_format", "old notebook format 3"),
         (b'{"nbformat": 5, "cells": []}', "notebook_format", "newer than 4"),
     ],
@@ -75,7 +83,7 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path: Path):
 
 
 def test_half_a_character_is_refused_with_its_cell_and_line():
-    with pytest.raises(InvalidInputError, match="cell 2 of nb.ipynb") as caught:
+    with pytest.raises(InvalidInputError, match=r"cell 2 of nb\.ipynb") as caught:
         read_notebook(Path("nb.ipynb"), notebook_of("fine \U0001f600", "x\ny = '\ud83d'"))
     assert caught.value.code == "lone_surrogate"
     assert caught.value.detail["cell"] == 2

@@ -212,7 +212,9 @@ def test_tasks_live_on_between_cells_and_end_with_the_job(lab: Laboratory):
 
 
 def test_asyncio_run_works_where_nothing_awaits(lab: Laboratory):
-    done = lab.run("import asyncio\nasync def f(): return await asyncio.sleep(0, 5)\nasyncio.run(f())")
+    done = lab.run(
+        "import asyncio\nasync def f(): return await asyncio.sleep(0, 5)\nasyncio.run(f())"
+    )
     assert (done.code, done.out) == (0, "5\n")
 
 
@@ -284,7 +286,9 @@ def test_ipython_display_has_a_stand_in_where_it_is_missing(lab: Laboratory):
 def test_the_plan_is_data_and_the_runner_is_the_same_for_all(lab: Laboratory):
     one = lab.capture(notebook_spec(), notebook_of("x"))
     two = lab.capture(notebook_spec(), notebook_of("y = '''\n\"\"\"'''", "%time 1"))
-    main_of = {file.path: file.data for file in one.files if "runtime" in file.path or "main" in file.path}
+    main_of = {
+        file.path: file.data for file in one.files if "runtime" in file.path or "main" in file.path
+    }
     assert main_of == {file.path: file.data for file in two.files if file.path in main_of}
     plan = next(json.loads(file.data) for file in two.files if file.path == "code/cells.json")
     assert plan["cells"][1]["compiled"] == "train.ipynb/cell-02.compiled.py"

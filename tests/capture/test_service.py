@@ -14,17 +14,23 @@ def test_a_failing_shell_line_is_said_and_the_job_goes_on(lab: Laboratory):
 
 
 def test_shell_lines_see_local_variables_and_keep_the_order_of_output(lab: Laboratory):
-    done = lab.run("def f(name):\n    print('before')\n    !echo {name} $name\n    print('after')\nf('a b')")
+    done = lab.run(
+        "def f(name):\n    print('before')\n    !echo {name} $name\n    print('after')\nf('a b')"
+    )
     assert done.out == "before\na b a b\nafter\n"
 
 
 def test_the_jobs_own_python_comes_first(lab: Laboratory):
-    done = lab.run("import sys, os\nx = !which python\nprint(x[0] == os.path.join(os.path.dirname(sys.executable), 'python'))")
+    done = lab.run(
+        "import sys, os\nx = !which python\nprint(x[0] == os.path.join(os.path.dirname(sys.executable), 'python'))"
+    )
     assert done.out == "True\n"
 
 
 def test_lines_have_the_short_forms(lab: Laboratory):
-    done = lab.run("x = !printf 'a\\nb\\n'; true\nprint(x, x.l, x.s, repr(x.n), len(x))\ny = !true\nprint(y)")
+    done = lab.run(
+        "x = !printf 'a\\nb\\n'; true\nprint(x, x.l, x.s, repr(x.n), len(x))\ny = !true\nprint(y)"
+    )
     assert done.out == "['a', 'b'] ['a', 'b'] a b 'a\\nb' 2\n[]\n"
 
 
@@ -66,7 +72,9 @@ def test_environment_folder_and_files(lab: Laboratory):
 
 
 def test_appending_from_several_ranks_adds_once(lab: Laboratory):
-    bundle = lab.cells("%%writefile new.txt\na\n", "%%writefile -a new.txt\nb\n", "%%writefile -a old.txt\nc\n")
+    bundle = lab.cells(
+        "%%writefile new.txt\na\n", "%%writefile -a new.txt\nb\n", "%%writefile -a old.txt\nc\n"
+    )
     (bundle.folder / "work" / "old.txt").write_text("old\n")
     assert [one.code for one in bundle.run_ranks(3)] == [0, 0, 0]
     assert (bundle.folder / "work" / "new.txt").read_text() == "a\nb\n"
@@ -81,7 +89,13 @@ def test_a_missing_folder_ends_the_job_at_its_line(lab: Laboratory):
 
 
 def test_bash_cells_end_the_job_when_they_fail_unless_told_not_to(lab: Laboratory):
-    done = lab.run("%%bash --no-raise-error\nexit 3", "%%bash --out o --err e\necho out; echo err >&2", "print(repr(o), repr(e))", "%%bash\n\nnosuchcommand", "print('never')")
+    done = lab.run(
+        "%%bash --no-raise-error\nexit 3",
+        "%%bash --out o --err e\necho out; echo err >&2",
+        "print(repr(o), repr(e))",
+        "%%bash\n\nnosuchcommand",
+        "print('never')",
+    )
     assert done.code == 1
     assert done.out == "'out\\n' 'err\\n'\n"
     assert "line 3: nosuchcommand" in done.err
@@ -90,7 +104,11 @@ def test_bash_cells_end_the_job_when_they_fail_unless_told_not_to(lab: Laborator
 
 
 def test_other_interpreters(lab: Laboratory):
-    done = lab.run("%%python -\nimport sys; print(sys.executable)", "import sys\nprint(sys.executable)", "%%script cat\nas it is $x `y`")
+    done = lab.run(
+        "%%python -\nimport sys; print(sys.executable)",
+        "import sys\nprint(sys.executable)",
+        "%%script cat\nas it is $x `y`",
+    )
     first, second, third = done.out.splitlines()
     assert first == second
     assert third == "as it is $x `y`"
@@ -106,11 +124,20 @@ def test_time_and_timeit(lab: Laboratory):
     )
     assert done.code == 0, done.err
     assert done.out.count("Wall time") == 5
-    assert [line for line in done.out.splitlines() if "time" not in line] == ["'value'", "1", "1", "1"]
+    assert [line for line in done.out.splitlines() if "time" not in line] == [
+        "'value'",
+        "1",
+        "1",
+        "1",
+    ]
 
 
 def test_captured_output_is_kept_and_printed_when_the_cell_fails(lab: Laboratory):
-    done = lab.run("%%capture out\nprint('a')\n!echo b\nimport sys; print('c', file=sys.stderr)", "print(repr(out.stdout), repr(out.stderr))", "%%capture\nprint('lost?')\n1/0")
+    done = lab.run(
+        "%%capture out\nprint('a')\n!echo b\nimport sys; print('c', file=sys.stderr)",
+        "print(repr(out.stdout), repr(out.stderr))",
+        "%%capture\nprint('lost?')\n1/0",
+    )
     assert done.out == "'a\\nb\\n' 'c\\n'\nlost?\n"
     assert done.code == 1
 

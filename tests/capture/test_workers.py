@@ -62,9 +62,7 @@ def test_functions_of_cells_run_in_workers(lab: Laboratory, method: str):
         f"with mp.get_context({method!r}).Pool(2) as pool:\n    print(pool.map(job, [1, 2]))",
     )
     assert done.code == 0, done.err
-    rows = [
-        (n * 6, 6, ["x", "y", "z"], 9, "data", "RED", n, None, -n) for n in (1, 2)
-    ]
+    rows = [(n * 6, 6, ["x", "y", "z"], 9, "data", "RED", n, None, -n) for n in (1, 2)]
     assert done.out.splitlines() == ["side effect", "handled", "work", str(rows)]
 
 
@@ -114,7 +112,9 @@ def test_a_variable_that_cannot_travel_says_so_when_it_is_used(lab: Laboratory):
         """)
     )
     lock, huge, none = done.out.splitlines()
-    assert lock.startswith("lock is set by cell 1 of the notebook and is not known in this worker process (it can't be pickled")
+    assert lock.startswith(
+        "lock is set by cell 1 of the notebook and is not known in this worker process (it can't be pickled"
+    )
     assert "larger than 16 MiB" in huge
     assert none == "[True]"
 
@@ -171,8 +171,14 @@ def quick(text: str) -> str:
         ("x = y[g()]", "| x"),
         ("d['a'] = 1", "|"),
         ("if torch.cuda.is_available(): d = 1", "| d"),
-        ("if sys.version_info > (3, 9):\n    import a\n    b()\nelse:\n    a = None\n    c = d()", "if sys.version_info > (3, 9):;     import a; else:;     a = None | c"),
-        ("try:\n    import a\nexcept ImportError:\n    a = g()\nfinally:\n    done()", "try:;     import a; except ImportError:;     pass; finally:;     pass | a"),
+        (
+            "if sys.version_info > (3, 9):\n    import a\n    b()\nelse:\n    a = None\n    c = d()",
+            "if sys.version_info > (3, 9):;     import a; else:;     a = None | c",
+        ),
+        (
+            "try:\n    import a\nexcept ImportError:\n    a = g()\nfinally:\n    done()",
+            "try:;     import a; except ImportError:;     pass; finally:;     pass | a",
+        ),
         ("try:\n    train()\nexcept E:\n    x = f()", "| x"),
         ("if __name__ == '__main__':\n    main()", "|"),
         ("del x", "|"),

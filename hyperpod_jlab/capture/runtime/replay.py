@@ -92,47 +92,12 @@ class Missing:
     __hash__ = object.__hash__
 
 
-for _name in [
-    "add",
-    "and",
-    "bool",
-    "call",
-    "contains",
-    "delitem",
-    "enter",
-    "eq",
-    "float",
-    "floordiv",
-    "ge",
-    "getitem",
-    "gt",
-    "index",
-    "int",
-    "invert",
-    "iter",
-    "le",
-    "len",
-    "lt",
-    "matmul",
-    "mod",
-    "mul",
-    "ne",
-    "neg",
-    "next",
-    "or",
-    "pow",
-    "radd",
-    "rand",
-    "rmul",
-    "ror",
-    "rsub",
-    "rtruediv",
-    "setattr",
-    "setitem",
-    "sub",
-    "truediv",
-    "xor",
-]:
+_OPERATIONS = (
+    "add aenter aexit aiter and anext await bool call contains delitem enter eq exit float "
+    "floordiv ge getitem gt index int invert iter le len lt matmul mod mul ne neg next or pow "
+    "radd rand rmul ror rsub rtruediv setattr setitem sub truediv xor"
+)
+for _name in _OPERATIONS.split():
     setattr(Missing, f"__{_name}__", Missing._fail)  # noqa: SLF001 - our own
 
 
