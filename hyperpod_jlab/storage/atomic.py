@@ -37,7 +37,7 @@ def storage_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         code, message, hint = _REASONS.get(
             error.errno or 0,
-            ("storage", f"the storage partition failed: {error.strerror}", "hpj storage"),
+            ("storage", f"the storage partition failed: {error.strerror or error}", "hpj storage"),
         )
         raise StorageError(
             message,
@@ -56,6 +56,7 @@ def _write_temporary(path: Path, data: bytes, mode: int) -> Path:
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(descriptor, mode)  # whatever the umask
             file.write(data)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):

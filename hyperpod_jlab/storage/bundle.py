@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from hyperpod_jlab.model.errors import InternalError
-from hyperpod_jlab.storage.atomic import storage_errors
-from hyperpod_jlab.storage.content import ContentStore
+from hyperpod_jlab.storage.atomic import storage_errors, to_json
+from hyperpod_jlab.storage.content import ContentStore, Stored
 from hyperpod_jlab.storage.partition import Partition
 
 STAGING = ".staging-"
@@ -50,6 +50,7 @@ class BundleWriter:
         self.folder = self.final.parent / name
         self._store = ContentStore(self.partition)
         self._made: set[Path] = set()
+        self._listed: list[dict[str, Any]] = []
         self._make(self.folder)
         for part in ("code", "work", "logs", "status", "status/observations", "status/actions"):
             self._make(self.folder / part)
@@ -70,14 +71,14 @@ class BundleWriter:
         target = self._target(path)
         with storage_errors(target):
             stored = self._store.put_bytes(data, target, executable=executable)
-        self._count(stored.copied)
+        self._list(path, stored, executable)
 
     def add_file(self, path: str, source: Path, *, executable: bool = False) -> None:
         """Add a project file, through the content store."""
         target = self._target(path)
         with storage_errors(target):
             stored = self._store.put_file(source, target, executable=executable)
-        self._count(stored.copied)
+        self._list(path, stored, executable)
 
     def write(self, path: str, data: bytes, *, mode: int | None = None) -> None:
         """Write a file that is this run's own, such as its spec."""
@@ -98,6 +99,7 @@ class BundleWriter:
 
     def commit(self) -> bool:
         """Rename the bundle into place; tells whether this call did it (False: the run id is taken)."""
+        self.write("files.json", to_json({"format": 1, "files": self._listed}))
         with storage_errors(self.final):
             try:
                 os.rename(self.folder, self.final)  # noqa: PTH104 - Path.rename hides nothing here, but says "replace"
@@ -124,6 +126,11 @@ class BundleWriter:
             folder.chmod(self.partition.folder_mode)
         self._made.add(folder)
 
+    def _list(self, path: str, stored: Stored, executable: bool) -> None:
+        """Note a file for ``files.json``: a job may change or remove what lies in its folders, and a clone needs what was sent."""
+        self._listed.append({"path": path, "digest": stored.digest, "executable": executable})
+        self._count(stored.copied)
+
     def _count(self, copied: int) -> None:
         self.tally.files += 1
         self.tally.copied += copied
@@ -135,7 +142,16 @@ def withdraw(bundle: Path) -> None:
     Raises:
         StorageError: It cannot be renamed.
     """
+    shutil.rmtree(hide(bundle), ignore_errors=True)
+
+
+def hide(bundle: Path) -> Path:
+    """Put a bundle out of sight with one rename; returns where it lies then, as if it had never been committed.
+
+    Raises:
+        StorageError: It cannot be renamed.
+    """
     hidden = bundle.with_name(f"{STAGING}{bundle.name}-{secrets.token_hex(4)}")
     with storage_errors(bundle):
         bundle.rename(hidden)
-    shutil.rmtree(hidden, ignore_errors=True)
+    return hidden

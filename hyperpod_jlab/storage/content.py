@@ -1,7 +1,8 @@
 """The content store: every file of code once on the partition, hard-linked into the bundles that use it.
 
 A file's name is the SHA-256 of its bytes (with an ``x`` behind it for executables), so the second submit of the same code copies nothing.
-Files in the store are read-only and carry a fixed modification time: one that was changed in place is noticed and made anew.
+Files in the store are read-only and carry a fixed modification time: one that was changed in place is noticed and made anew. Only files that this
+user stored are linked: on a shared partition another one could lay other code under a digest.
 A file that no bundle uses has one link left, which is how `unused` finds it.
 """
 
@@ -13,10 +14,12 @@ import hashlib
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.storage.partition import Partition
 
 _STAMP_NS = 946_684_800_000_000_000
@@ -40,27 +43,33 @@ class ContentStore:
 
     def put_bytes(self, data: bytes, target: Path, *, executable: bool = False) -> Stored:
         """Make `target` a file with these bytes."""
-        return self._put(hashlib.sha256(data).hexdigest(), executable, data, target)
+        return self._put(lambda: hashlib.sha256(data).hexdigest(), executable, data, target)
 
     def put_file(self, source: Path, target: Path, *, executable: bool = False) -> Stored:
-        """Make `target` a file with the bytes of `source`."""
-        return self._put(_digest(source), executable, source, target)
+        """Make `target` a file with the bytes of `source`; of one that changes meanwhile, those that it had at some moment.
+
+        Raises:
+            InvalidInputError: The source cannot be read.
+        """
+        return self._put(lambda: _digest_of_source(source), executable, source, target)
 
     def unused(self) -> Iterator[Path]:
         """Stored files that no bundle uses, and left-over temporary ones."""
-        for folder in sorted(self._partition.content.glob("??")):
-            for entry in sorted(folder.iterdir()):
-                if entry.lstat().st_nlink == 1:
-                    yield entry
+        for entry, found in self.entries():
+            if found.st_nlink == 1:
+                yield entry
 
-    def _put(self, digest: str, executable: bool, content: bytes | Path, target: Path) -> Stored:
+    def _put(
+        self, digest: Callable[[], str], executable: bool, content: bytes | Path, target: Path
+    ) -> Stored:
         for _ in range(3):
-            stored, copied = self._ensure(digest, executable, content)
-            try:
-                self._link(stored, target)
-            except FileNotFoundError:  # a clean-up took it away in between
-                continue
-            return Stored(digest, copied)
+            known = digest()
+            size = len(content) if isinstance(content, bytes) else content.stat().st_size
+            with contextlib.suppress(FileNotFoundError):  # a clean-up took it away in between
+                copied = self._link(self._path(known, executable), target, size)
+                if copied is not None:
+                    return Stored(known, copied)
+                return self._add(known, executable, content, target)
         raise OSError(errno.EAGAIN, "the content store is being cleaned", str(target))
 
     def _mode(self, executable: bool) -> int:
@@ -70,39 +79,78 @@ class ContentStore:
     def _path(self, digest: str, executable: bool) -> Path:
         return self._partition.content / digest[:2] / (digest + ("x" if executable else ""))
 
-    def _ensure(self, digest: str, executable: bool, content: bytes | Path) -> tuple[Path, int]:
-        path = self._path(digest, executable)
-        size = len(content) if isinstance(content, bytes) else content.stat().st_size
-        with contextlib.suppress(FileNotFoundError):
-            found = path.stat()
-            if found.st_mtime_ns == _STAMP_NS and found.st_size == size:
-                return path, 0
-        self._partition.make_folder(path.parent, common=True)
-        temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    def _link(self, stored: Path, target: Path, size: int) -> int | None:
+        """Use a stored file; returns the bytes that were copied, or None when the store does not have it."""
+        if not _is_as_we_left_it(stored, size):
+            return None
+        try:
+            os.link(stored, target, follow_symlinks=False)
+        except OSError as error:
+            if (
+                error.errno == errno.EMLINK
+            ):  # it has as many links as can be; the next one takes over
+                return None
+            if error.errno not in _NO_LINKS:
+                raise
+            shutil.copy2(stored, target)
+            return size
+        if _is_as_we_left_it(target, size):
+            return 0
+        target.unlink()  # another user of a shared partition exchanged it in between
+        return None
+
+    def _add(self, digest: str, executable: bool, content: bytes | Path, target: Path) -> Stored:
+        """Make the target from the content itself, and put it into the store under the digest that it turned out to have."""
+        folder = self._path(digest, executable).parent
+        self._partition.make_folder(folder, common=True)
+        temporary = folder / f".{secrets.token_hex(8)}.tmp"
         try:
             if isinstance(content, bytes):
                 temporary.write_bytes(content)
             else:
                 shutil.copyfile(content, temporary)
-                if _digest(temporary) != digest:
-                    raise OSError(
-                        errno.EAGAIN, "the file changed while it was copied", str(content)
-                    )
+                digest = _digest(temporary)
             temporary.chmod(self._mode(executable))
             os.utime(temporary, ns=(_STAMP_NS, _STAMP_NS))
-            temporary.replace(path)
+            size = temporary.stat().st_size
+            try:
+                os.link(temporary, target)
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                shutil.copy2(temporary, target)
+            stored = self._path(digest, executable)
+            self._partition.make_folder(stored.parent, common=True)
+            with contextlib.suppress(
+                PermissionError
+            ):  # another user's file has the name: left alone
+                temporary.replace(stored)
         finally:
             with contextlib.suppress(FileNotFoundError):
                 temporary.unlink()
-        return path, size
+        return Stored(digest, size)
 
-    def _link(self, stored: Path, target: Path) -> None:
-        try:
-            os.link(stored, target)
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            shutil.copy2(stored, target)
+
+def _is_as_we_left_it(path: Path, size: int) -> bool:
+    """Whether it is a file that this user stored: what others lay on a shared partition is not for us to run."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return False
+    ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid()
+    return ours and found.st_mtime_ns == _STAMP_NS and found.st_size == size
+
+
+def _digest_of_source(source: Path) -> str:
+    try:
+        return _digest(source)
+    except OSError as error:
+        raise InvalidInputError(
+            f"{source} cannot be read: {error.strerror}",
+            code="unreadable_file",
+            hint="leave it out with .hyperpodignore, or make it readable",
+            detail={"path": str(source)},
+        ) from error
 
 
 def _digest(path: Path) -> str:

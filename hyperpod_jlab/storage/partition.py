@@ -75,7 +75,7 @@ class Partition:
         """
         with storage_errors(self.root):
             if not self.root.is_dir():
-                self.root.mkdir(parents=True, mode=0o700)
+                self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         for folder in (self.folder, self.runs, self.content):
             self.make_folder(folder, common=True)
 
@@ -87,7 +87,10 @@ class Partition:
                 folder.mkdir(mode=0o700)
             except FileExistsError:
                 self.check_owner(folder)
-                return
+                found = folder.stat()
+                narrow = found.st_uid == os.getuid() and stat.S_IMODE(found.st_mode) != mode
+                if not (self.shared and common and narrow):
+                    return
             folder.chmod(mode)
 
     def check_owner(self, folder: Path) -> None:

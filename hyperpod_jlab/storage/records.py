@@ -150,7 +150,8 @@ class BundleReader:
         data = atomic.to_json(record.model_dump(exclude_none=True))
         with storage_errors(path):
             for folder in reversed([path.parent, *path.parent.parents]):
-                if folder.is_relative_to(self.folder) and not folder.exists():
+                # Never the bundle itself: one that was cleaned away must not come back as a torso.
+                if self.folder in folder.parents and not folder.exists():
                     folder.mkdir(mode=self.partition.folder_mode, exist_ok=True)
             atomic.replace(path, data, mode=self.partition.file_mode)
 

@@ -1,0 +1,180 @@
+"""Removing old runs from the storage partition, and code that no run needs any more.
+
+Only runs that have ended go, and none that a live one waits for. A bundle goes out of sight with one rename before anything in it is removed, so nobody
+ever sees half a run; what a broken-off clean-up leaves behind is removed by the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
+from hyperpod_jlab.model.run import ENDED, Run
+from hyperpod_jlab.services.runs import Runs, Wanted
+from hyperpod_jlab.services.user import current_user
+from hyperpod_jlab.storage.bundle import STAGING, hide
+from hyperpod_jlab.storage.content import ContentStore
+from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.records import DamagedBundleError
+from hyperpod_jlab.storage.removal import Extent, remove_tree
+
+_STAGING_AGE = 86400.0
+_CODE_AGE = 3600.0
+
+
+@dataclass(frozen=True)
+class OldRun:
+    """A run that may go; `size` is what its own files take."""
+
+    run: Run
+    size: int
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An old run that has to stay, and why."""
+
+    run_id: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a clean-up would remove.
+
+    Attributes:
+        runs: Runs that go.
+        kept: Runs that are old enough and stay all the same.
+        staging: Folders of submits that were broken off long ago.
+        staging_size: Bytes in them.
+        code: Number of files of code that nobody uses then.
+        code_size: Bytes in them.
+    """
+
+    runs: tuple[OldRun, ...]
+    kept: tuple[Kept, ...]
+    staging: tuple[Path, ...]
+    staging_size: int
+    code: int
+    code_size: int
+
+    @property
+    def size(self) -> int:
+        """All bytes that are freed."""
+        return sum(old.size for old in self.runs) + self.staging_size + self.code_size
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to remove."""
+        return not (self.runs or self.staging or self.code)
+
+
+class Cleaner:
+    """Cleans one storage partition, as far as this user's own runs go."""
+
+    def __init__(self, partition: Partition, runs: Runs) -> None:
+        self._partition = partition
+        self._runs = runs
+        self._store = ContentStore(partition)
+
+    async def plan(self, older: float, *, keep_failed: bool = False) -> Plan:
+        """What would be removed.
+
+        Args:
+            older: Only runs that ended this many seconds ago or earlier.
+            keep_failed: Keep runs that failed.
+        """
+        before = time.time() - older
+        listed = (await self._runs.list(Wanted())).runs
+        needed = await asyncio.to_thread(self._needed, listed)
+        go, kept, me = [], [], current_user()
+        for run in listed:
+            if run.user != me or not _is_old(run, before):
+                continue
+            if keep_failed and run.state == "failed":
+                continue
+            if run.run_id in needed:
+                kept.append(Kept(run.run_id, f"{needed[run.run_id]} waits for it"))
+            else:
+                go.append(run)
+        return await asyncio.to_thread(self._measure, go, kept)
+
+    async def carry_out(self, plan: Plan) -> list[HyperpodError]:
+        """Remove what was planned, less what has come to life meanwhile; returns what could not be removed."""
+        listed = (await self._runs.list(Wanted())).runs
+        needed = await asyncio.to_thread(self._needed, listed)
+        ended = {run.run_id for run in listed if run.state in ENDED}
+        go = [
+            Path(old.run.bundle)
+            for old in plan.runs
+            if old.run.run_id in ended and old.run.run_id not in needed
+        ]
+        return await asyncio.to_thread(self._remove, go, plan.staging)
+
+    def _needed(self, listed: tuple[Run, ...]) -> dict[str, str]:
+        """Runs that a live one waits for, with its id."""
+        needed: dict[str, str] = {}
+        for run in listed:
+            if run.state not in ENDED:
+                # A damaged one has no spec to look at, and one that was removed meanwhile needs nothing.
+                with contextlib.suppress(DamagedBundleError, NotFoundError):
+                    needed |= dict.fromkeys(self._runs.bundle(run.run_id).spec().after, run.run_id)
+        return needed
+
+    def _measure(self, go: list[Run], kept: list[Kept]) -> Plan:
+        freed = Extent()
+        runs = []
+        for run in go:
+            before = freed.own
+            freed.add(Path(run.bundle))
+            runs.append(OldRun(run, freed.own - before))
+        staging = tuple(self._left_over())
+        own = freed.own
+        for folder in staging:
+            freed.add(folder)
+        files, size = 0, 0
+        for _, found in self._store.entries():
+            seen = freed.shared[found.st_ino]
+            if found.st_nlink - seen == 1 and (seen or _has_lain(found)):
+                files += 1
+                size += found.st_size
+        return Plan(tuple(runs), tuple(kept), staging, freed.own - own, files, size)
+
+    def _remove(self, bundles: list[Path], staging: tuple[Path, ...]) -> list[HyperpodError]:
+        freed = Extent()
+        problems: list[HyperpodError] = []
+        for folder in (*bundles, *staging):
+            try:
+                # A staging folder of before is out of sight already.
+                hidden = folder if folder.name.startswith(STAGING) else hide(folder)
+                freed.add(hidden)
+                remove_tree(hidden)
+            except HyperpodError as error:
+                problems.append(error)
+        for entry, found in list(self._store.entries()):
+            if found.st_nlink == 1 and (freed.shared[found.st_ino] or _has_lain(found)):
+                # Somebody who links it just now keeps his link; who comes later puts the file there again.
+                entry.unlink(missing_ok=True)
+        return problems
+
+    def _left_over(self) -> Iterator[Path]:
+        """Staging folders of our own that nobody has touched for a day."""
+        for folder in sorted(self._partition.runs.glob(f"*/{STAGING}*")):
+            found = folder.lstat()
+            if found.st_uid == os.getuid() and time.time() - found.st_ctime > _STAGING_AGE:
+                yield folder
+
+
+def _is_old(run: Run, before: float) -> bool:
+    return run.state in ENDED and (run.status.ended_at or run.created_at) <= before
+
+
+def _has_lain(found: os.stat_result) -> bool:
+    """Whether a stored file has lain unused long enough that no submit is about to use it: a link made or removed counts as a change."""
+    return time.time() - found.st_ctime > _CODE_AGE
