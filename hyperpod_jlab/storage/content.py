@@ -53,6 +53,18 @@ class ContentStore:
         """
         return self._put(lambda: _digest_of_source(source), executable, source, target)
 
+    def find(self, digest: str, *, executable: bool = False) -> Path | None:
+        """The stored file with this digest, or None."""
+        path = self._path(digest, executable)
+        return path if path.is_file() else None
+
+    def entries(self) -> Iterator[tuple[Path, os.stat_result]]:
+        """All stored files, and left-over temporary ones."""
+        for folder in sorted(self._partition.content.glob("??")):
+            for entry in sorted(folder.iterdir()):
+                with contextlib.suppress(FileNotFoundError):  # somebody else cleans up too
+                    yield entry, entry.lstat()
+
     def unused(self) -> Iterator[Path]:
         """Stored files that no bundle uses, and left-over temporary ones."""
         for entry, found in self.entries():
@@ -109,7 +121,7 @@ class ContentStore:
                 temporary.write_bytes(content)
             else:
                 shutil.copyfile(content, temporary)
-                digest = _digest(temporary)
+                digest = digest_of(temporary)
             temporary.chmod(self._mode(executable))
             os.utime(temporary, ns=(_STAMP_NS, _STAMP_NS))
             size = temporary.stat().st_size
@@ -143,7 +155,7 @@ def _is_as_we_left_it(path: Path, size: int) -> bool:
 
 def _digest_of_source(source: Path) -> str:
     try:
-        return _digest(source)
+        return digest_of(source)
     except OSError as error:
         raise InvalidInputError(
             f"{source} cannot be read: {error.strerror}",
@@ -153,7 +165,8 @@ def _digest_of_source(source: Path) -> str:
         ) from error
 
 
-def _digest(path: Path) -> str:
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a file's bytes."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
