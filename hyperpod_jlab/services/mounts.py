@@ -1,0 +1,72 @@
+"""Which file system a path lies on, and how much room it has."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+_TABLE = Path("/proc/self/mountinfo")
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A mounted file system: where, its kind, and what was mounted. Kind and source are None where the system does not tell."""
+
+    point: str
+    kind: str | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True)
+class Room:
+    """Bytes of a file system, and the files that may still be made (None: it does not count them)."""
+
+    total: int
+    free: int
+    files_free: int | None
+
+
+def nearest_existing(path: Path) -> Path:
+    """The path, or the nearest folder above it that exists."""
+    return next(folder for folder in (path, *path.parents) if folder.exists())
+
+
+def mount_of(path: Path) -> Mount:
+    """The file system that a path lies on, or would lie on."""
+    place = nearest_existing(path.absolute()).resolve()
+    try:
+        lines = _TABLE.read_text(errors="surrogateescape").splitlines()
+    except OSError:  # no Linux
+        return Mount(str(next(folder for folder in (place, *place.parents) if folder.is_mount())))
+    best = Mount("/")
+    for line in lines:
+        mount = _parse(line)
+        # A later line covers an earlier one at the same point.
+        if place.is_relative_to(mount.point) and len(mount.point) >= len(best.point):
+            best = mount
+    return best
+
+
+def room_at(path: Path) -> Room:
+    """How much room a path's file system has."""
+    found = os.statvfs(nearest_existing(path.absolute()))
+    return Room(
+        total=found.f_blocks * found.f_frsize,
+        free=found.f_bavail * found.f_frsize,
+        files_free=found.f_favail if found.f_files else None,
+    )
+
+
+def _parse(line: str) -> Mount:
+    """One line of mountinfo: proc(5), fields 5, and behind the hyphen kind and source."""
+    before, _, behind = line.partition(" - ")
+    kind, source = behind.split(" ")[:2]
+    return Mount(_plain(before.split(" ")[4]), kind, _plain(source))
+
+
+def _plain(text: str) -> str:
+    """Undo the kernel's octal escapes of blanks, tabs, line breaks and backslashes."""
+    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(code, character)
+    return text
