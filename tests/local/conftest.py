@@ -36,12 +36,10 @@ class LocalCluster:
     async def until(self, run_id: str, there: Callable[[Run], bool]) -> Run:
         """Wait until a run looks as wanted."""
         deadline = time.monotonic() + DEADLINE
-        while time.monotonic() < deadline:
-            run = await self.hyperpod.runs.get(run_id)
-            if there(run):
-                return run
+        while not there(run := await self.hyperpod.runs.get(run_id)):
+            assert time.monotonic() < deadline, f"never so in {DEADLINE} s; last: {run.status}"
             await asyncio.sleep(0.03)
-        raise AssertionError(f"never so in {DEADLINE} s; last: {run.status}")
+        return run
 
     async def ended(self, run_id: str) -> Run:
         """Wait for a run's end."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,7 +70,7 @@ async def test_actions_that_do_not_fit_say_so(local: LocalCluster) -> None:
     await local.ended(run_id)
     for action in ("hold", "release", "requeue"):
         with pytest.raises(ConflictError, match=f"{action} needs a run that is"):
-            await local.hyperpod.runs.act(run_id, action)  # type: ignore[arg-type]
+            await local.hyperpod.runs.act(run_id, action)
 
 
 async def test_dependencies(local: LocalCluster) -> None:
@@ -137,7 +138,7 @@ async def test_gpus_of_nvidia_smi_are_shared_out(
     ],
 )
 async def test_what_this_machine_cannot_do_is_refused(
-    local: LocalCluster, spec: dict[str, object], code: str
+    local: LocalCluster, spec: dict[str, Any], code: str
 ) -> None:
     with pytest.raises(RefusedError) as caught:
         await local.submit("true", **spec)
