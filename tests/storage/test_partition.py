@@ -1,0 +1,127 @@
+"""The partition: whom its folders belong to, and where things lie."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from hyperpod_jlab.model.errors import InvalidInputError, StorageError
+from hyperpod_jlab.storage.partition import Partition
+from tests.storage.racing import race
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def refused(partition: Partition) -> StorageError:
+    with pytest.raises(StorageError) as caught:
+        partition.prepare()
+    assert caught.value.code == "untrusted_folder"
+    assert caught.value.hint
+    return caught.value
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+@pytest.mark.parametrize(("shared", "expected"), [(False, 0o700), (True, 0o1777)])
+def test_folders_have_exactly_the_documented_modes(tmp_path, umask, shared, expected):
+    before = os.umask(umask)
+    try:
+        partition = Partition(tmp_path / "a" / "fsx", shared=shared)
+        partition.prepare()
+    finally:
+        os.umask(before)
+    assert [mode(path) for path in (partition.folder, partition.runs, partition.content)] == [
+        expected
+    ] * 3
+
+
+def test_preparing_again_changes_nothing(tmp_path):
+    partition = Partition(tmp_path)
+    partition.prepare()
+    before = partition.folder.stat()
+    partition.prepare()
+    assert partition.folder.stat() == before
+
+
+def test_eight_prepare_at_once(tmp_path):
+    for turn in range(10):
+        partition = Partition(tmp_path / str(turn), shared=True)
+        assert race(lambda _: partition.prepare()) == [None] * 8  # noqa: B023
+        assert mode(partition.runs) == 0o1777
+
+
+def test_a_partition_that_is_shared_later_is_opened_by_its_owner(tmp_path):
+    Partition(tmp_path).prepare()
+    partition = Partition(tmp_path, shared=True)
+    partition.prepare()
+    assert [mode(path) for path in (partition.folder, partition.runs, partition.content)] == [
+        0o1777
+    ] * 3
+
+
+@pytest.mark.parametrize("name", ["", "runs", "code"])
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_symlink_is_refused(tmp_path, name, shared):
+    partition = Partition(tmp_path / "fsx", shared=shared)
+    partition.prepare()
+    folder = partition.folder / name
+    moved = tmp_path / "moved"
+    folder.rename(moved)
+    folder.symlink_to(moved)
+    assert str(folder) in refused(partition).message
+
+
+@pytest.mark.parametrize("name", ["", "runs", "code"])
+def test_a_foreign_owner_is_refused(tmp_path, name):
+    partition = Partition(tmp_path)
+    partition.prepare()
+    os.chown(partition.folder / name, 12345, 12345)
+    assert "12345" in refused(partition).message
+
+
+def test_a_foreign_owner_is_fine_on_a_shared_partition(tmp_path):
+    partition = Partition(tmp_path, shared=True)
+    partition.prepare()
+    os.chown(partition.folder, 12345, 12345)
+    partition.prepare()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_file_in_the_folders_place_is_refused(tmp_path, shared):
+    (tmp_path / ".hyperpod").write_text("")
+    assert "no folder" in refused(Partition(tmp_path, shared=shared)).message
+
+
+def test_a_file_in_the_partitions_place(tmp_path):
+    (tmp_path / "fsx").write_text("")
+    with pytest.raises(StorageError):
+        Partition(tmp_path / "fsx").prepare()
+
+
+def test_the_partitions_root_itself_may_be_reached_by_a_link(tmp_path):
+    (tmp_path / "fsx").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "fsx")
+    Partition(tmp_path / "link").prepare()
+    assert (tmp_path / "fsx" / ".hyperpod" / "runs").is_dir()
+
+
+def test_places(tmp_path):
+    partition = Partition(tmp_path)
+    bundle = partition.bundle("abc")
+    assert bundle.name == "abc"
+    assert bundle.parent.parent == partition.runs
+    assert partition.bundle("abc.3") == bundle
+    assert partition.records("abc") == bundle
+    assert partition.records("abc.3") == bundle / "tasks" / "3"
+
+
+@pytest.mark.parametrize("run_id", ["../x", "a/b", "", ".", "a\0", "a.b", "A"])
+def test_no_place_for_what_is_no_run_id(tmp_path, run_id):
+    with pytest.raises(InvalidInputError):
+        Partition(tmp_path).bundle(run_id)
+    with pytest.raises(InvalidInputError):
+        Partition(tmp_path).records(run_id)

@@ -1,0 +1,51 @@
+"""Paths of the partition as this machine and as the nodes see it."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.storage.translation import PathMap
+
+STUDIO = PathMap.of("/mnt/fsx", "/fsx/ada")
+
+
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [
+        ("/mnt/fsx/a/b.py", "/fsx/ada/a/b.py"),
+        ("/mnt/fsx", "/fsx/ada"),
+        ("/mnt/fsx/", "/fsx/ada"),
+        ("/mnt/fsx//a/./b", "/fsx/ada/a/b"),
+    ],
+)
+def test_there_and_back(here, there):
+    assert str(STUDIO.to_there(here)) == there
+    assert STUDIO.to_here(there) == PurePosixPath(here)
+
+
+@pytest.mark.parametrize("path", ["/mnt/fsx2/a", "/mnt", "a", "/mnt/fsx/../../etc/passwd", "/", ""])
+def test_what_lies_elsewhere_is_refused(path):
+    with pytest.raises(InvalidInputError) as caught:
+        STUDIO.to_there(path)
+    assert caught.value.code == "outside_partition"
+
+
+def test_the_same_path_on_both_sides():
+    same = PathMap.of("/fsx")
+    assert str(same.to_there("/fsx/a")) == "/fsx/a"
+
+
+@pytest.mark.parametrize(
+    ("python", "there"),
+    [
+        ("/mnt/fsx/venv/bin/python", "/fsx/ada/venv/bin/python"),
+        ("/usr/bin/python3", "/usr/bin/python3"),
+        ("python3", "python3"),
+        ("/mnt/fsx2/python", "/mnt/fsx2/python"),
+    ],
+)
+def test_a_python_is_translated_when_it_lies_on_the_partition(python, there):
+    assert STUDIO.python_there(python) == there
