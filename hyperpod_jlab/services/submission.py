@@ -37,8 +37,7 @@ from hyperpod_jlab.storage.processes import this_process
 from hyperpod_jlab.storage.records import BUNDLE_FORMAT, BundleReader
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.capture.captured import Captured
-    from hyperpod_jlab.capture.captured import FunctionCall
+    from hyperpod_jlab.capture.captured import Captured, FunctionCall
 
 Step = Literal["captured", "checked", "staged", "committed", "sent", "recorded"]
 """The steps of a submit, each named once it is done."""
@@ -56,6 +55,7 @@ class Request:
         notebook: The notebook as the caller has it, unsaved edits included; None to read it from disk.
         call: The function and its arguments, for a function source.
         secrets: Values of the spec's secrets that have no reference, by name.
+        clone_of: An earlier run whose code is sent once more; the spec's source is then only told.
     """
 
     spec: JobSpec
@@ -65,6 +65,7 @@ class Request:
     notebook: Mapping[str, Any] | None = None
     call: FunctionCall | None = None
     secrets: Mapping[str, str] = field(default_factory=dict)
+    clone_of: str | None = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Submitter:
         """
         engine = self._engines.get(request.cluster)
         run_id = check_run_id(request.run_id) if request.run_id is not None else new_run_id()
-        captured = await asyncio.to_thread(_capture, request)
+        captured = await asyncio.to_thread(self._capture, request)
         findings = [*captured.findings, *await engine.preflight(request.spec)]
         findings += _secret_findings(request)
         findings += await _version_findings(engine, request)
@@ -149,6 +150,25 @@ class Submitter:
         await self._send(engine, bundle, on_step)
         return preview.run_id
 
+    def _capture(self, request: Request) -> Captured:
+        if request.clone_of is not None:
+            from hyperpod_jlab.services.cloning import captured_again
+
+            return captured_again(self._partition, request.clone_of, request.spec)
+        from hyperpod_jlab.capture import capture
+
+        notebook = dict(request.notebook) if request.notebook is not None else None
+        return capture(request.spec, base=request.base, notebook=notebook, call=request.call)
+
+    def _notebook(self, request: Request) -> str | None:
+        """The notebook that the run comes from."""
+        if request.clone_of is not None:
+            from hyperpod_jlab.services.cloning import notebook_of
+
+            return notebook_of(self._partition, request.clone_of)
+        source = request.spec.source
+        return str((request.base / source.path).absolute()) if source.kind == "notebook" else None
+
     def _make_bundle(
         self,
         request: Request,
@@ -171,7 +191,7 @@ class Submitter:
             writer.write("launch.json", to_json(preview.plan))
             writer.write(preview.rendered.filename, preview.rendered.text.encode())
             writer.write_secrets(request.secrets)
-            head = _head(request, preview, engine, digest)
+            head = _head(self._notebook(request), preview, engine, digest)
             intent = this_process()
             writer.write("status/intent-0.json", to_json(intent.model_dump(exclude_none=True)))
             writer.write("bundle.json", to_json(head.model_dump(exclude_none=True)))
@@ -220,16 +240,9 @@ class Submitter:
         on_step("recorded")
 
 
-def _capture(request: Request) -> Captured:
-    from hyperpod_jlab.capture import capture
-
-    notebook = dict(request.notebook) if request.notebook is not None else None
-    return capture(request.spec, base=request.base, notebook=notebook, call=request.call)
-
-
 async def _version_findings(engine: Orchestrator, request: Request) -> list[Finding]:
     """A pickled function needs the same minor version of Python on both sides."""
-    if request.spec.source.kind != "function":
+    if request.spec.source.kind != "function" or request.clone_of is not None:
         return []
     import sys
 
@@ -268,11 +281,8 @@ def _digest(preview: Preview, cluster: str) -> str:
     return digest.hexdigest()
 
 
-def _head(request: Request, preview: Preview, engine: Orchestrator, digest: str) -> Head:
+def _head(notebook: str | None, preview: Preview, engine: Orchestrator, digest: str) -> Head:
     spec = preview.spec
-    notebook = None
-    if spec.source.kind == "notebook":
-        notebook = str((request.base / spec.source.path).absolute())
     return Head(
         format=BUNDLE_FORMAT,
         run_id=preview.run_id,

@@ -96,6 +96,17 @@ class BundleReader:
         """The launcher's plan (``launch.json``)."""
         return self._load(self.folder / "launch.json")
 
+    def files(self) -> list[dict[str, Any]]:
+        """The files of code and project as they were sent (``files.json``): path, digest, executable."""
+        path = self.folder / "files.json"
+        listed = self._load(path).get("files")
+        keys = {"path", "digest", "executable"}
+        if not isinstance(listed, list) or not all(
+            isinstance(entry, dict) and keys <= entry.keys() for entry in listed
+        ):
+            raise self._damaged(path, "is broken: no list of files")
+        return listed
+
     def read(self) -> RunRecords:
         """All records; ones that cannot be read are named in ``damage`` and left out."""
         head = self.head()
