@@ -12,7 +12,7 @@ from hyperpod_jlab.storage.content import ContentStore, digest_of
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 
-_WORK = "work/"
+_CODE, _WORK = "code/", "work/"
 
 
 def captured_again(partition: Partition, run_id: str, spec: JobSpec) -> Captured:
@@ -29,7 +29,9 @@ def captured_again(partition: Partition, run_id: str, spec: JobSpec) -> Captured
         ConflictError: A file of it is gone.
     """
     bundle = BundleReader(partition, run_id)
-    head, listed = bundle.head(), bundle.files()
+    head = bundle.head()
+    # The launcher of this version comes with every submit.
+    listed = [entry for entry in bundle.files() if entry["path"].startswith((_CODE, _WORK))]
     files, project = [], []
     for entry in listed:
         found = _find(bundle, entry)

@@ -64,6 +64,8 @@ def clean(older: float, keep_failed: bool, dry_run: bool, yes: bool) -> None:
     problems = with_services(lambda hyperpod: _carry_out(hyperpod, plan)) if removes else []
     if as_json:
         print_json(_document(plan, removed=removes and not problems))
+    elif removes and not problems:
+        print("removed", file=sys.stderr)
     for problem in problems[1:]:
         print(f"error: {printable(problem.message)}", file=sys.stderr)
     if problems:
