@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any, Self
 
-from hyperpod_jlab.model.errors import InternalError
+from hyperpod_jlab.model.errors import InternalError, InvalidInputError
 from hyperpod_jlab.storage.atomic import storage_errors, to_json
 from hyperpod_jlab.storage.content import ContentStore, Stored
 from hyperpod_jlab.storage.partition import Partition
@@ -51,9 +51,13 @@ class BundleWriter:
         self._store = ContentStore(self.partition)
         self._made: set[Path] = set()
         self._listed: list[dict[str, Any]] = []
-        self._make(self.folder)
-        for part in ("code", "work", "logs", "status", "status/observations", "status/actions"):
-            self._make(self.folder / part)
+        try:
+            self._make(self.folder)
+            for part in ("code", "work", "logs", "status", "status/observations", "status/actions"):
+                self._make(self.folder / part)
+        except BaseException:
+            self._discard()
+            raise
         return self
 
     def __exit__(
@@ -62,6 +66,9 @@ class BundleWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._discard()
+
+    def _discard(self) -> None:
         # After a commit the folder is gone under this name, and nothing is left to do.
         with contextlib.suppress(OSError):
             shutil.rmtree(self.folder)
@@ -113,6 +120,13 @@ class BundleWriter:
         parts = PurePosixPath(path)
         if parts.is_absolute() or not parts.parts or ".." in parts.parts:
             raise InternalError(f"a bundle has no file {path!r}")
+        if "\0" in path or not _is_text(path):
+            raise InvalidInputError(
+                f"the file name {path[:200]!r} is no UTF-8 text",
+                code="invalid_file_name",
+                hint="rename the file, or leave it out with .hyperpodignore",
+                detail={"path": repr(path)},
+            )
         target = self.folder.joinpath(*parts.parts)
         for parent in reversed(target.relative_to(self.folder).parents[:-1]):
             self._make(self.folder / parent)
@@ -134,6 +148,14 @@ class BundleWriter:
     def _count(self, copied: int) -> None:
         self.tally.files += 1
         self.tally.copied += copied
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def withdraw(bundle: Path) -> None:
