@@ -5,7 +5,6 @@ stand here (states, exit codes, variables of a rank) are checked against the cod
 """
 
 import argparse
-import dataclasses
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -250,12 +249,13 @@ def command_text(command: click.Command, context: click.Context, level: str) -> 
     """One command's usage, help, options and examples, and those of the commands below it."""
     usage = command.get_usage(context).removeprefix("Usage: ")
     text = [f"{level} `{context.command_path}`\n", f"```\n{' '.join(usage.split())}\n```\n"]
-    if command.help:
-        text.append(command.help.replace("\b\n", "").strip() + "\n")
-    records = [one.get_help_record(context) for one in command.get_params(context)]
-    rows = [
-        (f"`{record[0]}`", record[1]) for record in records if record and "--json" not in record[0]
+    text += [paragraph(part) for part in (command.help or "").split("\n\n") if part.strip()]
+    records = [
+        one.get_help_record(context)
+        for one in command.get_params(context)
+        if isinstance(one, click.Option) and one.name not in {"help", "as_json", "json"}
     ]
+    rows = [(f"`{record[0]}`", record[1]) for record in records if record]
     if rows:
         text.append(table(("option", "meaning"), rows))
     examples = getattr(command, "examples", ())
@@ -267,6 +267,13 @@ def command_text(command: click.Command, context: click.Context, level: str) -> 
             if inner is not None and not inner.hidden:
                 text.append(command_text(inner, context_of(inner, name, context), level + "#"))
     return "\n".join(text)
+
+
+def paragraph(text: str) -> str:
+    """One paragraph of a help text; one that click is to leave as it is stays so here too."""
+    if text.lstrip("\n").startswith("\b\n"):
+        return "```\n" + text.replace("\b\n", "").strip("\n") + "\n```\n"
+    return text.strip() + "\n"
 
 
 def context_of(command: click.Command, name: str, parent: click.Context | None) -> click.Context:
@@ -315,11 +322,9 @@ def exit_codes_part() -> str:
 
 def variables_of_a_rank() -> set[str]:
     """The names that the launcher sets, by its own functions."""
-    plan: Any = SimpleNamespace(run_id="x", nodes=1, processes=1, variables={}, cpus=None)
-    place = launcher.Place("/bundle", "/bundle", 1, 0)
-    fields = {field.name: None for field in dataclasses.fields(launcher.NodeArguments)}
-    values: dict[str, Any] = {**fields, "nodes": 1, "master_addr": "", "master_port": 1, "task": 0}
-    arguments = launcher.NodeArguments(**values)
+    plan: Any = SimpleNamespace(run_id="x", processes=1)
+    place: Any = SimpleNamespace(bundle="/bundle", records="/bundle", attempt=1, node_rank=0)
+    arguments: Any = SimpleNamespace(nodes=1, master_addr="", master_port=1, task=0)
     names = {
         *launcher.launcher_variables(plan, place, arguments),
         *launcher.rank_variables(plan, place, 0),
