@@ -253,7 +253,7 @@ def command_text(command: click.Command, context: click.Context, level: str) -> 
     records = [
         one.get_help_record(context)
         for one in command.get_params(context)
-        if isinstance(one, click.Option) and one.name not in {"help", "as_json", "json"}
+        if isinstance(one, click.Option) and not {"--help", "--json"}.intersection(one.opts)
     ]
     rows = [(f"`{record[0]}`", record[1]) for record in records if record]
     if rows:
