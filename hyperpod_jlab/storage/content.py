@@ -98,9 +98,7 @@ class ContentStore:
         try:
             os.link(stored, target, follow_symlinks=False)
         except OSError as error:
-            if (
-                error.errno == errno.EMLINK
-            ):  # it has as many links as can be; the next one takes over
+            if error.errno == errno.EMLINK:  # as many links as can be: a new file takes over
                 return None
             if error.errno not in _NO_LINKS:
                 raise
@@ -133,9 +131,7 @@ class ContentStore:
                 shutil.copy2(temporary, target)
             stored = self._path(digest, executable)
             self._partition.make_folder(stored.parent, common=True)
-            with contextlib.suppress(
-                PermissionError
-            ):  # another user's file has the name: left alone
+            with contextlib.suppress(PermissionError):  # another user's file has the name
                 temporary.replace(stored)
         finally:
             with contextlib.suppress(FileNotFoundError):
