@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from hyperpod_jlab.capture.captured import Part
@@ -28,13 +29,11 @@ def print_preview(preview: Preview, *, as_json: bool) -> None:
     refuse_on_error(list(preview.findings))
 
 
-def print_findings(findings: tuple[Finding, ...], *, least: str = "info") -> None:
-    """Findings on stderr, each with its way out; `least` is the lowest level that is told."""
-    levels = ("info", "warning", "error")
+def print_findings(findings: Iterable[Finding]) -> None:
+    """Findings on stderr, each with its way out."""
     for finding in findings:
-        if levels.index(finding.level) >= levels.index(least):
-            for line in _finding_lines(finding):
-                print(line, file=sys.stderr)
+        for line in _finding_lines(finding):
+            print(line, file=sys.stderr)
 
 
 def _document(preview: Preview) -> dict[str, Any]:

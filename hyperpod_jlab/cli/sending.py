@@ -104,9 +104,9 @@ async def _send(hyperpod: Hyperpod, request: Request, ways: Ways) -> None:
     call.on_interrupt = lambda: _interrupted(request, done)
 
     def tell(preview: Preview) -> None:
-        if not call.as_json:
-            # An error among them is raised, and told, by the submit itself.
-            print_findings(tuple(f for f in preview.findings if f.level != "error"))
+        # An error among them is raised, and told, by the submit itself; a script wants to know of warnings only.
+        told = ("warning", "info") if is_terminal(sys.stderr) else ("warning",)
+        print_findings([found for found in preview.findings if found.level in told])
 
     async with slow_steps("reading the code") as steps:
 
