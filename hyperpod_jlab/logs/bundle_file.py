@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hyperpod_jlab.logs.place import START, TAIL, Place, check_of
+from hyperpod_jlab.logs.place import START, TAIL, Place, check_of, same_source
 from hyperpod_jlab.logs.source import Chunk, Mark
 from hyperpod_jlab.logs.stream import Stream
 from hyperpod_jlab.logs.time_index import TimeIndex
@@ -128,10 +128,10 @@ class BundleFile:
             self._fd = old
             raise
         if old is None:
-            return self._read_checked(place, limit, REPLACED)
+            return self._read_checked(place, limit)
         if old_inode == self._inode:
             os.close(old)
-            return self._read_checked(place, limit, TRUNCATED)
+            return self._read_checked(place, limit)
         # Between the last look and the replacement the old file may have grown: what it has comes first.
         new_inode = self._inode
         self._fd, self._inode = old, old_inode
@@ -149,14 +149,14 @@ class BundleFile:
             data = b""
         return Chunk(data, place.offset, before, self._inode)
 
-    def _read_checked(self, place: Place, limit: int, otherwise: Mark) -> Chunk:
+    def _read_checked(self, place: Place, limit: int) -> Chunk:
         """Read from a file just opened, or from its start, with a mark, when other bytes lie before the place."""
         data, before = self._pread(place.offset, limit)
-        if len(before) < min(place.offset, TAIL):
-            return self._read_from_start(limit, TRUNCATED)
-        if place.check and check_of(self._inode, before) != place.check:
-            return self._read_from_start(limit, otherwise)
-        return Chunk(data, place.offset, before, self._inode)
+        whole = len(before) == min(place.offset, TAIL)
+        if whole and (not place.check or check_of(self._inode, before) == place.check):
+            return Chunk(data, place.offset, before, self._inode)
+        mark = TRUNCATED if same_source(place.check, self._inode) else REPLACED
+        return self._read_from_start(limit, mark)
 
     def _read_from_start(self, limit: int, mark: Mark | None) -> Chunk:
         data, _ = self._pread(0, limit)

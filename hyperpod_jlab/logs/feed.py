@@ -128,9 +128,9 @@ class Feed:
             # Of very many streams most are quiet, and the busy ones show soon.
             grown = now if len(self.readers) < FEW else now - LINGER
             ring = Ring(self._means.ring_limit)
-            reader = self.readers[stream] = Reader(
-                self.sources.open(stream), place, ring, now, grown
-            )
+            # Who comes to follow has just read all that there was.
+            reader = Reader(self.sources.open(stream), place, ring, now, grown, looked=now)
+            self.readers[stream] = reader
             self._poke.set()
         reader.subscribers.add(member)
         return reader

@@ -8,8 +8,6 @@ from typing import NamedTuple
 TAIL = 64
 """How many bytes before a place are used to recognise it."""
 
-_CHECK_BITS = 0xFFFFF
-
 
 class Place(NamedTuple):
     """A place in a source: `offset` bytes were read, and `check` tells whether they are still there.
@@ -33,4 +31,14 @@ def check_of(identity: int, before: bytes) -> str:
         identity: Number that tells one file (or container) from the next under the same name.
         before: The last `TAIL` bytes before the place, or all when there are fewer.
     """
-    return f"{crc32(before, crc32(identity.to_bytes(8, 'little'))) & _CHECK_BITS:05x}"
+    return f"{identity_of(identity)}{crc32(before) & 0xFFFF:04x}"
+
+
+def identity_of(identity: int) -> str:
+    """The part of a check that tells one file from the next."""
+    return f"{crc32(identity.to_bytes(8, 'little')) & 0xFF:02x}"
+
+
+def same_source(check: str, identity: int) -> bool:
+    """Whether a place with this check may lie in that very file, whatever became of its bytes."""
+    return not check or check.startswith(identity_of(identity))

@@ -38,6 +38,7 @@ class Reader:
         grown: When bytes last came.
         looked: When it was last looked at.
         rest: The present pause between looks, in seconds.
+        at_end: When it was last looked at, there was no more to read.
         trouble: What keeps it from being read, if anything.
         subscribers: Who follows it.
     """
@@ -53,7 +54,7 @@ class Reader:
     nudged: bool = False
     asleep: bool = False
     trouble: Mark | None = None
-    at_end: bool = False
+    at_end: bool = True
 
     def __post_init__(self) -> None:
         self.subscribers: set[Subscriber] = set()

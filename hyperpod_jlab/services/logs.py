@@ -180,7 +180,9 @@ class LogService:
                 yield batch
         if not follow:
             return
-        manner = Manner(collapse=view.request.collapse, partial=view.request.partial and view.matcher is None)
+        manner = Manner(
+            collapse=view.request.collapse, partial=view.request.partial and view.matcher is None
+        )
         follower = Follower(self.hub, self._feed(view), cursor, view.wanted, manner)
         async with aclosing(self._until_end(view, follower)) as batches:
             async for batch in batches:

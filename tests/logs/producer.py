@@ -58,7 +58,7 @@ def main() -> None:
             if fate < 0.002:
                 os.truncate(path, 0)
             elif fate < 0.004:
-                os.rename(path, path.with_name(f"old-{number}"))
+                path.rename(path.with_name(f"old-{number}"))
                 os.close(files[rank])
                 files[rank] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
             if rng.random() < 0.05:

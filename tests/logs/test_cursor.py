@@ -15,7 +15,9 @@ streams = st.builds(
     Stream, st.integers(1, 99), st.integers(0, 2000), st.none() | st.integers(0, 300)
 )
 places = st.builds(
-    Place, st.integers(1, 2**50), st.just("") | st.builds(check_of, st.integers(0, 2**63), st.binary(max_size=16))
+    Place,
+    st.integers(1, 2**50),
+    st.just("") | st.builds(check_of, st.integers(0, 2**63), st.binary(max_size=16)),
 )
 
 
@@ -73,7 +75,13 @@ def test_stream_names() -> None:
     assert Stream(1, 2, 3).index_name == "node-2.rank-3.idx"
     assert Stream(1, 2, 3).rank(8) == 19
     assert Stream(1, 2, None).rank(8) is None
-    for name in ("node-0.idx", "node-00.log", "node-0.rank-1.log.gz", "node-x.log", "node-0.activity.json"):
+    for name in (
+        "node-0.idx",
+        "node-00.log",
+        "node-0.rank-1.log.gz",
+        "node-x.log",
+        "node-0.activity.json",
+    ):
         assert stream_of(1, name) is None
     assert attempt_of("attempt-12") == 12
     assert attempt_of("attempt-0") is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import sys
 import tempfile
@@ -51,10 +50,9 @@ async def _resume_after_each(done: list[tuple[str, int, bytes]]) -> None:
         run = RunFolder(Path(folder))
         logs = LogService(run, Hub(notifications=False))
         ledger = Ledger()
-        attempt, moment, serial = 1, 100.0, 0
-        for what, number, raw in done:
-            moment += 1
-            serial += 1
+        attempt = 1
+        for serial, (what, number, raw) in enumerate(done):
+            moment = 100.0 + serial
             stop = None
             # Bytes that are the same before the same place in two lives of a file cannot be told apart.
             opening = b"life %d\n" % serial
@@ -67,7 +65,7 @@ async def _resume_after_each(done: list[tuple[str, int, bytes]]) -> None:
                 path.write_bytes(opening + content)
             elif what == "replace" and path.exists():
                 path.with_suffix(".new").write_bytes(opening + content)
-                os.replace(path.with_suffix(".new"), path)
+                path.with_suffix(".new").replace(path)
             elif what == "attempt":
                 attempt += 1
                 run.write(number, content, at=moment, attempt=attempt)
@@ -91,7 +89,9 @@ def _same(taken: bytes, written: bytes) -> bool:
 
 
 async def _take(logs: LogService, ledger: Ledger, stop: int | None) -> None:
-    async with aclosing(logs.lines(LogRequest("run", cursor=ledger.cursor, collapse=False))) as batches:
+    async with aclosing(
+        logs.lines(LogRequest("run", cursor=ledger.cursor, collapse=False))
+    ) as batches:
         async for batch in batches:
             if stop is None:
                 ledger.take_all(batch)
@@ -119,7 +119,9 @@ async def test_following_a_real_writer_with_breaks(run: RunFolder, seed: int) ->
     while not run.ended or resumed < 5:
         resumed += 1
         patience = rng.randrange(1, 400)
-        async with aclosing(logs.lines(LogRequest("run", cursor=ledger.cursor, follow=True, collapse=False))) as batches:
+        async with aclosing(
+            logs.lines(LogRequest("run", cursor=ledger.cursor, follow=True, collapse=False))
+        ) as batches:
             async for batch in batches:
                 if rng.random() < 0.5:
                     ledger.take_all(batch)
@@ -135,7 +137,9 @@ async def test_following_a_real_writer_with_breaks(run: RunFolder, seed: int) ->
                 if patience <= 0:
                     break
     # What is left, once the writer has ended.
-    async for batch in logs.lines(LogRequest("run", cursor=ledger.cursor, follow=True, collapse=False)):
+    async for batch in logs.lines(
+        LogRequest("run", cursor=ledger.cursor, follow=True, collapse=False)
+    ):
         ledger.take_all(batch)
     assert finishing.result() == 0
     assert resumed > 5

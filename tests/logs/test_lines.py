@@ -5,7 +5,20 @@ from hypothesis import strategies as st
 
 from hyperpod_jlab.logs.lines import PIECE, cut, last_state, piece_ends, texts, whole
 
-bits = st.sampled_from([b"\n", b"a", b"\r", b"\xc3\xa4", b"\xe2\x82\xac", b"\xf0\x9f\x9a\x80", b"\xff", b"\x00", b"x" * PIECE, b"y" * (PIECE - 1)])
+bits = st.sampled_from(
+    [
+        b"\n",
+        b"a",
+        b"\r",
+        b"\xc3\xa4",
+        b"\xe2\x82\xac",
+        b"\xf0\x9f\x9a\x80",
+        b"\xff",
+        b"\x00",
+        b"x" * PIECE,
+        b"y" * (PIECE - 1),
+    ]
+)
 buffers = st.lists(bits, max_size=14).map(b"".join)
 
 
@@ -35,7 +48,9 @@ def test_whole_pieces_stay_when_more_comes(data: bytes, more: bytes) -> None:
 def test_text_is_what_decoding_everything_gives(data: bytes) -> None:
     if max(map(len, data.split(b"\n"))) > PIECE:
         return
-    assert "\n".join(texts(data + b"\n", 0, len(data) + 1, collapse=False)) == data.decode("utf-8", "replace")
+    assert "\n".join(texts(data + b"\n", 0, len(data) + 1, collapse=False)) == data.decode(
+        "utf-8", "replace"
+    )
 
 
 def test_no_character_is_torn() -> None:
@@ -61,4 +76,12 @@ def test_progress_bars_show_their_last_state() -> None:
 
 def test_blank_lines_nul_and_lines_that_look_like_data() -> None:
     data = b'\n\n\x00\n{"a": 1}\n42\nnull\n \n'
-    assert texts(data, 0, len(data), collapse=True) == ["", "", "\x00", '{"a": 1}', "42", "null", " "]
+    assert texts(data, 0, len(data), collapse=True) == [
+        "",
+        "",
+        "\x00",
+        '{"a": 1}',
+        "42",
+        "null",
+        " ",
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
 import time
 from pathlib import Path
@@ -43,7 +42,9 @@ class RunFolder:
         folder.mkdir(parents=True, exist_ok=True)
         return folder / stream.file_name
 
-    def write(self, rank: int | None, data: bytes | str, at: float | None = None, attempt: int = 1) -> None:
+    def write(
+        self, rank: int | None, data: bytes | str, at: float | None = None, attempt: int = 1
+    ) -> None:
         """Append to a rank's log; with a time, note it in the index as the launcher does."""
         path = self.path(rank, attempt)
         offset = path.stat().st_size if path.exists() else 0
@@ -53,17 +54,26 @@ class RunFolder:
             with path.with_suffix(".idx").open("ab") as file:
                 file.write(struct.pack("<qq", round(at * 1e9), offset))
 
-    def activity(self, node: int, streams: dict[str, tuple[int, float]], *, attempt: int = 1, ended: bool = False) -> None:
+    def activity(
+        self,
+        node: int,
+        streams: dict[str, tuple[int, float]],
+        *,
+        attempt: int = 1,
+        ended: bool = False,
+    ) -> None:
         self.path(0, attempt)
         folder = self.root / "logs" / f"attempt-{attempt}"
         record = {
             "time": time.time(),
             "ended": ended,
-            "streams": {key: {"size": size, "changed": changed} for key, (size, changed) in streams.items()},
+            "streams": {
+                key: {"size": size, "changed": changed} for key, (size, changed) in streams.items()
+            },
         }
         temporary = folder / f".node-{node}.tmp"
         temporary.write_text(json.dumps(record))
-        os.replace(temporary, folder / f"node-{node}.activity.json")
+        temporary.replace(folder / f"node-{node}.activity.json")
 
     def node_name(self, node: int, name: str, attempt: int = 1) -> None:
         folder = self.root / "status" / f"attempt-{attempt}"
@@ -99,7 +109,11 @@ class Ledger:
         for other, place in Cursor.parse(line.cursor).places.items():
             expected = self.next.get(other, 0)
             # A newline that only ends a line already shown is taken without being a line of its own.
-            assert place.offset in (expected, expected + 1, expected + 2), (other, place.offset, expected)
+            assert place.offset in (expected, expected + 1, expected + 2), (
+                other,
+                place.offset,
+                expected,
+            )
             if place.offset > expected:
                 self._newline(other, place.offset - expected)
 
