@@ -19,6 +19,9 @@ from hyperpod_jlab.cli.invocation import Invocation, json_option, wants_json
 
 PROGRAM = "hpj"
 
+COMPLETE = "_HPJ_COMPLETE"
+"""The variable with which a shell's completion script calls us."""
+
 _HELP = """\
 Run notebooks, scripts and commands on HyperPod clusters, and read them back where you are.
 
@@ -106,12 +109,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Raised wherever the main thread is, even in a write to a pipe that nobody empties; asyncio's own handler would wait for it.
     signal.signal(signal.SIGINT, _interrupt)
     try:
-        code = cli.main(args=words, prog_name=PROGRAM, standalone_mode=False, obj=invocation)
-        return close_output(int(code or 0))
+        return close_output(_run(words, invocation))
     except BrokenPipeError:
         return close_output(invocation.closed_pipe)
     except BaseException as error:  # noqa: BLE001 - the one place where every error becomes an exit code
         return report(error, as_json=invocation.as_json or wants_json(words))
+
+
+def _run(words: list[str], invocation: Invocation) -> int:
+    if COMPLETE in os.environ:
+        cli.main(args=words, prog_name=PROGRAM, complete_var=COMPLETE)  # it ends the process itself
+    try:
+        # Not click's own main: that one makes a reader who goes away an error.
+        with cli.make_context(PROGRAM, words, obj=invocation) as context:
+            cli.invoke(context)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    return 0
 
 
 def _interrupt(_: int, __: FrameType | None) -> None:

@@ -1,0 +1,64 @@
+"""Starting: help and version are quick, and every command explains itself."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+
+import click
+import pytest
+
+from hyperpod_jlab.cli.main import COMMANDS, cli
+
+NAMES = [entry.name for section in COMMANDS for entry in section.entries]
+HEAVY = ("pydantic", "asyncio", "rich", "sqlite3", "hyperpod_jlab.services", "boto3")
+
+
+def test_root_help_lists_every_command_and_loads_nothing_heavy(home):
+    code = (
+        "import sys; from hyperpod_jlab.cli.main import main; main(['--help']); "
+        f"print('loaded:', [name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=home.process_environment()
+    )
+    assert "loaded: []" in done.stdout
+    assert all(f"  {name} " in done.stdout for name in NAMES)
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_take_under_a_third_of_a_second_of_computing(home, option):
+    costs = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert home.process(option).code == 0
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        costs.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(costs) < 0.30
+
+
+def test_no_arguments_at_all_show_the_help(hpj):
+    assert hpj().ok().out.startswith("Usage: hpj")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_and_option_has_a_help_text(name):
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    assert command.help
+    options = [found for found in command.params if isinstance(found, click.Option)]
+    assert [option.opts for option in options if not option.help] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_command_shows_its_help(hpj, name):
+    shown = hpj(name, "--help").ok().out
+    assert shown.startswith(f"Usage: hpj {name}")
+    assert "--json" in shown
+
+
+def test_version_comes_as_text_and_as_json(hpj):
+    assert hpj("--version").ok().out.startswith("hpj ")
+    assert hpj("--version", "--json").ok().json["version"]
+    assert hpj("--json", "--version").ok().json["version"]
