@@ -95,6 +95,7 @@ def _plan(path: Path, cells: Sequence[_Ready], project: Project) -> bytes:
         "folder": str(folder),
         "event_loop": any(ready.facts.needs_loop for ready in cells),
         "ipython": any(ready.facts.imports_ipython for ready in cells),
+        "text_bars": any(ready.facts.draws_bars for ready in cells),
         "cells": [
             {
                 "number": ready.cell.number,

@@ -57,13 +57,14 @@ def capture_function(
     project = collect_project(spec.files, folder, base)
     own = _own_modules({project.root.resolve(), base.resolve(), folder.resolve()})
     pickled = _pickle(call, own)
+    sources = _sources(own, pickled)
     plan = {
         "format": 1,
         "module": source.module,
         "qualname": source.qualname,
         "python": list(sys.version_info[:3]),
         "by_value": sorted(module.__name__ for module in own),
-        "sources": _sources(own),
+        "sources": sources,
     }
     command: tuple[CommandItem, ...] = ({"python": True}, "-u", {"bundle": MAIN}, *spec.args)
     return Captured(
@@ -82,20 +83,18 @@ def capture_function(
 
 
 def _folder_of(call: FunctionCall, base: Path) -> Path:
-    """The folder of the function's file; `base` for what has none, such as a function in a notebook."""
-    code = getattr(_plain(call.function), "__code__", None)
-    path = Path(code.co_filename) if code is not None else None
-    if (
-        path is not None
-        and path.is_absolute()
-        and path.is_file()
-        and _is_own(path, {base.resolve()})
-    ):
+    """The folder that the function's module is imported from; `base` when it lies there, is installed or has no file."""
+    function = _plain(call.function)
+    code = getattr(function, "__code__", None)
+    module = str(getattr(function, "__module__", None) or "__main__")
+    if not isinstance(code, types.CodeType) or module == "__main__":
         return base
-    module = sys.modules.get(getattr(call.function, "__module__", None) or "")
-    if path is None or not path.is_file() or getattr(module, "__name__", "") == "__main__":
+    path = Path(code.co_filename)
+    if not path.is_file() or _is_installed(path) or _is_own(path, {base.resolve()}):
         return base
-    return path.parent if not _is_installed(path) else base
+    # Of a.b.c in x/a/b/c.py it is x.
+    above = path.resolve().parents
+    return above[min(module.count("."), len(above) - 1)]
 
 
 def _plain(function: Any) -> Any:
@@ -179,21 +178,17 @@ def _cloudpickle_files() -> list[CodeFile]:
     ]
 
 
-def _sources(own: list[types.ModuleType]) -> dict[str, str]:
-    """Texts of the files that functions by value were compiled from: the far side has no such files for its tracebacks."""
-    found: dict[str, str] = {}
-    for module in own:
-        lines = linecache.getlines(str(module.__file__), module.__dict__)
-        if lines:
-            found[str(module.__file__)] = "".join(lines)
-    main = sys.modules.get("__main__")
-    for value in list(vars(main).values()) if main is not None else []:
-        code = getattr(_plain(value), "__code__", None) if callable(value) else None
-        if isinstance(code, types.CodeType) and getattr(value, "__module__", None) == "__main__":
-            lines = linecache.getlines(code.co_filename)
-            if lines:
-                found[code.co_filename] = "".join(lines)
-    return found
+def _sources(own: list[types.ModuleType], pickled: bytes) -> dict[str, str]:
+    """Texts of the files that the pickled functions were compiled from: the far side has no such files for its tracebacks."""
+    names = {str(module.__file__): vars(module) for module in own}
+    # A notebook's cells are files in this cache only.
+    names.update({name: {} for name in list(linecache.cache) if name not in names})
+    found = {}
+    for name, namespace in names.items():
+        # Code that travels by value has its file's name in it.
+        if name.encode("utf-8", "surrogatepass") in pickled:
+            found[name] = "".join(linecache.getlines(name, namespace))
+    return {name: text for name, text in found.items() if text}
 
 
 def _part(

@@ -21,6 +21,7 @@ class Facts:
         problem: Why this Python does not compile it, with its line, or None.
         needs_loop: Whether it needs a running event loop, as there is one in a notebook.
         imports_ipython: Whether it imports ``IPython`` or ``IPython.display``.
+        draws_bars: Whether it uses ``tqdm.notebook``.
         uses_get_ipython: Line where it calls ``get_ipython()`` without catching that there is none, or None.
     """
 
@@ -28,6 +29,7 @@ class Facts:
     needs_loop: bool = False
     imports_ipython: bool = False
     uses_get_ipython: int | None = None
+    draws_bars: bool = False
 
 
 def inspect_cell(text: str) -> Facts:
@@ -46,6 +48,7 @@ def inspect_cell(text: str) -> Facts:
     return Facts(
         needs_loop=awaits or _wants_loop(tree),
         imports_ipython=any(_is_ipython(node) for node in ast.walk(tree)),
+        draws_bars=any(_is_notebook_bar(node) for node in ast.walk(tree)),
         uses_get_ipython=next(_bare_get_ipython(tree), None),
     )
 
@@ -68,6 +71,17 @@ def _is_ipython(node: ast.AST) -> bool:
     if isinstance(node, ast.Import):
         return any(alias.name in {"IPython", "IPython.display"} for alias in node.names)
     return isinstance(node, ast.ImportFrom) and node.module in {"IPython", "IPython.display"}
+
+
+def _is_notebook_bar(node: ast.AST) -> bool:
+    if isinstance(node, ast.Import):
+        return any(alias.name == "tqdm.notebook" for alias in node.names)
+    if not isinstance(node, ast.ImportFrom):
+        return False
+    names = {alias.name for alias in node.names}
+    return node.module == "tqdm.notebook" or (
+        node.module == "tqdm" and bool(names & {"notebook", "tnrange", "tqdm_notebook"})
+    )
 
 
 def _bare_get_ipython(tree: ast.AST) -> Iterator[int]:

@@ -64,7 +64,7 @@ def by_git(repository: Path, files: list[str]) -> set[str]:
 
 
 @settings(
-    max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(top=st.lists(PATTERNS, max_size=4), inner=st.lists(PATTERNS, max_size=2), files=FILES)
 def test_it_agrees_with_git(repository: Path, top: list[str], inner: list[str], files: list[str]):

@@ -93,7 +93,7 @@ def test_a_last_semicolon_is_seen(text, quiet):
 
 def test_the_standard_library_holds_no_magics():
     folder = Path(sysconfig.get_path("stdlib"))
-    files = [*sorted(folder.glob("*.py"))[:120], *sorted(folder.glob("test/test_f*.py"))]
+    files = [*sorted(folder.glob("*.py"))[:60], *sorted(folder.glob("test/test_f[os]*.py"))]
     for path in files:
         text = path.read_bytes().decode("utf-8", "replace")
         assert scan(text).specials == (), path
@@ -121,7 +121,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(PIECES, max_size=7))
 @example(["'''", "!a", "'''", "!b"])
 def test_what_is_found_agrees_with_ipython(lines: list[str]):

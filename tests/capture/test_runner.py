@@ -299,3 +299,41 @@ def test_it_runs_by_hand_without_a_job_around(lab: Laboratory):
     bundle = lab.cells("print(1)\n1 / 0")
     done = bundle.run(HYPERPOD_RECORDS="", HYPERPOD_BUNDLE="", RANK="")
     assert (done.code, done.out, done.error) == (1, "1\n", None)
+
+
+def test_notebook_bars_are_drawn_as_text(lab: Laboratory):
+    package = lab.base / "tqdm"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "def tqdm(it, **_): print('bar'); return it\ndef trange(n): return tqdm(range(n))"
+    )
+    (package / "notebook.py").write_text("raise ImportError('no widgets here')")
+    done = lab.run(
+        "from tqdm.notebook import tqdm, trange\nimport tqdm.notebook as t",
+        "list(tqdm([1])) + list(t.trange(2))",
+    )
+    assert (done.code, done.out) == (0, "bar\nbar\n[1, 0, 1]\n"), done.err
+
+
+def test_a_task_that_will_not_end_does_not_hold_the_job(lab: Laboratory):
+    done = lab.run(
+        cell("""
+            import asyncio
+            async def stubborn():
+                while True:
+                    try:
+                        await asyncio.sleep(100)
+                    except asyncio.CancelledError:
+                        pass
+            task = asyncio.create_task(stubborn())
+        """)
+    )
+    assert done.code == 0
+
+
+def test_cells_without_statements(lab: Laboratory):
+    assert lab.run("# only words", "%%time\n# nothing", "print(1)").out.endswith("1\n")
+
+
+def test_a_lone_string_is_shown_and_a_docstring_is_none(lab: Laboratory):
+    assert lab.run("'''text'''", "'''doc'''\nx = 1").out == "'text'\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 import traceback
@@ -87,3 +88,16 @@ def offer_ipython() -> None:
     )
     sys.modules["IPython"] = parent
     sys.modules["IPython.display"] = child
+
+
+def draw_bars_as_text() -> None:
+    """Let ``tqdm.notebook`` draw its bars as text: the widgets that it makes need a notebook."""
+    if importlib.util.find_spec("tqdm") is None:
+        return
+    tqdm = importlib.import_module("tqdm")
+    bars = types.ModuleType("tqdm.notebook", "A stand-in: a job has no notebook to draw in.")
+    bars.__dict__.update(
+        tnrange=tqdm.trange, tqdm=tqdm.tqdm, tqdm_notebook=tqdm.tqdm, trange=tqdm.trange
+    )
+    sys.modules["tqdm.notebook"] = bars
+    setattr(tqdm, "notebook", bars)  # noqa: B010 - to mypy a module takes no new names

@@ -119,7 +119,7 @@ def write_record(error: BaseException, places: Places) -> None:
         "message": shorten(str_of(error), MAX_MESSAGE),
         "traceback": shorten(text_of(error), MAX_TRACEBACK),
         "cell": cell,
-        "line": line,
+        "line": line if cell is not None else None,
         "file": relative(file),
     }
     try:

@@ -16,11 +16,14 @@ from typing import Any, Coroutine
 
 from . import ending, failure, records, sources
 from .compiling import Cell, Compiler
-from .display import display, offer_ipython, show
+from .display import display, draw_bars_as_text, offer_ipython, show
 from .output import Capture, Timer
 from .replay import Replay, used_names
 from .service import Service
 from .values import Reader, Writer
+
+GRACE = 5.0
+"""Seconds that tasks get to end after the last cell."""
 
 
 class Notebook:
@@ -42,8 +45,13 @@ class Notebook:
         for cell in self.cells:
             sources.remember(cell.path, cell.source())
         sources.help_inspect(self.index)
+
+    def stand_in(self) -> None:
+        """Offer what a notebook's code imports and a job has no use for."""
         if self.plan["ipython"]:
             offer_ipython()
+        if self.plan["text_bars"]:
+            draw_bars_as_text()
 
     def tree(self, cell: Cell) -> ast.Module:
         """A cell's syntax tree, known to `inspect` from now on."""
@@ -74,6 +82,7 @@ def _run(notebook: Notebook) -> None:
     # As in a kernel the current folder is looked in first, wherever it is; and the first one stays known.
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or ".") != records.CODE]
     sys.path[:0] = ["", os.getcwd()]
+    notebook.stand_in()
     writer = Writer(notebook.names)
     writer.install()
     try:
@@ -146,7 +155,8 @@ def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
     for task in pending:
         task.cancel()
     if pending:
-        loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
+        # A task that does not let itself be ended must not keep the job from ending.
+        loop.run_until_complete(asyncio.wait(pending, timeout=GRACE))
     loop.run_until_complete(loop.shutdown_asyncgens())
 
 
@@ -160,6 +170,7 @@ class Worker:
 
     def start(self) -> None:
         """Run the definitions of the cells that ran so far."""
+        self._notebook.stand_in()
         # `multiprocessing` makes this module __main__ only later, and pickles name it by that.
         before = sys.modules["__main__"]
         sys.modules["__main__"] = sys.modules[self._notebook.names["__name__"]]

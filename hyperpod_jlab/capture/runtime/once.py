@@ -12,7 +12,8 @@ from typing import Callable
 
 from . import records
 
-POLL = 0.2
+POLL = 0.1
+LONGEST_POLL = 2.0
 REMIND = 60.0
 
 
@@ -47,6 +48,7 @@ def once(key: str, target: str, work: Callable[[], int]) -> int:
 
 def _wait(done: str, key: str) -> int:
     started = reminded = time.monotonic()
+    pause = POLL
     while True:
         # Opened anew each time: on NFS only that asks the server whether the file is there by now.
         try:
@@ -59,4 +61,6 @@ def _wait(done: str, key: str) -> int:
             reminded = now
             waited = int(now - started)
             print(f"hyperpod: waiting for another rank, {waited} s: {key}", file=sys.stderr)
-        time.sleep(POLL)
+        time.sleep(pause)
+        # A thousand ranks that look all the time would be a load on the file system.
+        pause = min(pause * 1.3, LONGEST_POLL)

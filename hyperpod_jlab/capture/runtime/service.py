@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import runpy
 import shlex
@@ -232,10 +233,18 @@ def _run_shell(command: str) -> int:
     arguments = ["/bin/bash", "-c", command]
     if sys.stdout is sys.__stdout__:
         return subprocess.call(arguments, env=_environment())
-    # Somebody, such as %%capture, listens to what is printed.
-    status, text = _output_of(arguments)
-    print(text)
-    return status
+    # Somebody listens to what is printed: %%capture, or a library that keeps a copy of the log.
+    process = subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=_environment()
+    )
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    with process:
+        while process.stdout is not None:
+            data = os.read(process.stdout.fileno(), 65536)
+            sys.stdout.write(decoder.decode(data, final=not data))
+            if not data:
+                break
+    return process.returncode
 
 
 def _output_of(arguments: list[str]) -> tuple[int, str]:
