@@ -306,11 +306,12 @@ def test_the_walk_stops_at_the_cap(root: Path, monkeypatch):
             (root / f"d{folder}" / f"f{name}").touch()
     seen: list[str] = []
     real = listing.Lister._entries
-    monkeypatch.setattr(
-        listing.Lister,
-        "_entries",
-        lambda self, folder: [seen.append(folder), real(self, folder)][1],
-    )
+
+    def counted(self, folder):
+        seen.append(folder)
+        return real(self, folder)
+
+    monkeypatch.setattr(listing.Lister, "_entries", counted)
     assert finding(collect(root), "project_too_many_files")
     assert len(seen) < 10
 
