@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from datetime import datetime
+from functools import partial
 
 from hyperpod_jlab.cli.failure import RunEndedError
 from hyperpod_jlab.cli.invocation import InterruptionError, invocation
@@ -52,9 +53,8 @@ async def write_logs(hyperpod: Hyperpod, reading: Reading) -> None:
     try:
         async with aclosing(hyperpod.logs.lines(reading.request)) as batches:
             async for batch in batches:
-                writer.write(batch)
-                reading.written = reading.written or bool(batch)
-                reading.cursor = batch.after.text()
+                reading.written = reading.written or not batch.empty
+                writer.write(batch, partial(setattr, reading, "cursor", batch.after.text()))
     finally:
         writer.finish()
 

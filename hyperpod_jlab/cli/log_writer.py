@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Protocol
 
+from hyperpod_jlab.cli.interrupts import uninterrupted
 from hyperpod_jlab.cli.terminal import is_terminal, wants_colour
 from hyperpod_jlab.logs.block import LineBlock, LogBatch
 from hyperpod_jlab.logs.format import json_line
 from hyperpod_jlab.logs.stream import Stream
 
+_STDOUT = 1
+_AT_ONCE = 4096
 _COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
 _NODE_COLOUR = 90
 _MARK_COLOUR = 31
@@ -20,8 +26,8 @@ _MARK_COLOUR = 31
 class LogWriter(Protocol):
     """Writes batches of lines."""
 
-    def write(self, batch: LogBatch) -> None:
-        """Write a batch."""
+    def write(self, batch: LogBatch, done: Callable[[], None]) -> None:
+        """Write a batch, and call `done` once it is written; no Ctrl-C comes in between."""
         ...
 
     def finish(self) -> None:
@@ -39,8 +45,12 @@ def shows_progress() -> bool:
     return is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
 
 
-def write_bytes(data: bytes) -> None:
+def write_bytes(data: bytes, done: Callable[[], None] | None = None) -> None:
     """Write to stdout, past all buffers: after an interrupt nothing is left that somebody must wait for.
+
+    Args:
+        data: The bytes.
+        done: Called once all are written; no Ctrl-C comes in between.
 
     Raises:
         BrokenPipeError: Nobody reads any more.
@@ -48,17 +58,24 @@ def write_bytes(data: bytes) -> None:
     sys.stdout.flush()
     left = memoryview(data)
     while left:
-        left = left[os.write(1, left) :]
+        # Once a pipe takes anything it takes this much at once, so only the waiting can take long.
+        select.select((), (_STDOUT,), ())
+        with uninterrupted(), contextlib.suppress(BlockingIOError):
+            left = left[os.write(_STDOUT, left[:_AT_ONCE]) :]
+            if not left and done is not None:
+                done()
 
 
 class JsonWriter:
     """One object a line."""
 
-    def write(self, batch: LogBatch) -> None:
+    def write(self, batch: LogBatch, done: Callable[[], None]) -> None:
         """Write a batch."""
         lines = "\n".join(json_line(line) for line in batch)
         if lines:
-            write_bytes(lines.encode("utf-8", "backslashreplace") + b"\n")
+            write_bytes(lines.encode("utf-8", "backslashreplace") + b"\n", done)
+        else:
+            done()
 
     def finish(self) -> None:
         """Nothing is left open."""
@@ -78,13 +95,15 @@ class TextWriter:
         self._open: Stream | None = None
         self._prefixes: dict[tuple[int, int | None], str] = {}
 
-    def write(self, batch: LogBatch) -> None:
+    def write(self, batch: LogBatch, done: Callable[[], None]) -> None:
         """Write a batch."""
         parts: list[str] = []
         for block in batch.blocks:
             self._block(block, parts)
         if parts:
-            write_bytes("".join(parts).encode("utf-8", "backslashreplace"))
+            write_bytes("".join(parts).encode("utf-8", "backslashreplace"), done)
+        else:
+            done()
 
     def finish(self) -> None:
         """End the last line."""

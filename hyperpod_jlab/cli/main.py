@@ -6,15 +6,14 @@ Imported at every start, so nothing heavier than click stands here.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Sequence
-from types import FrameType
 
 import click
 
 from hyperpod_jlab.cli.failure import close_output, report
 from hyperpod_jlab.cli.group import Entry, LazyGroup, Section
+from hyperpod_jlab.cli.interrupts import raise_interrupts
 from hyperpod_jlab.cli.invocation import Invocation, json_option, wants_json
 
 PROGRAM = "hpj"
@@ -106,8 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_standard_streams()
     words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     invocation = Invocation(as_json=wants_json(words))
-    # Raised wherever the main thread is, even in a write to a pipe that nobody empties; asyncio's own handler would wait for it.
-    signal.signal(signal.SIGINT, _interrupt)
+    raise_interrupts()
     try:
         return close_output(_run(words, invocation))
     except BrokenPipeError:
@@ -126,10 +124,6 @@ def _run(words: list[str], invocation: Invocation) -> int:
     except click.exceptions.Exit as ended:
         return ended.exit_code
     return 0
-
-
-def _interrupt(_: int, __: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _open_standard_streams() -> None:

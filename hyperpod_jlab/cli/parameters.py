@@ -141,14 +141,14 @@ def invalid_option(
 def _newest_runs(incomplete: str) -> Iterable[CompletionItem]:
     """Runs from the index alone: no cluster is asked."""
     from hyperpod_jlab.services.configuration import find_partition, load_settings
-    from hyperpod_jlab.storage.index import RunIndex
+    from hyperpod_jlab.storage.index import Row, RunIndex, Session
 
-    with RunIndex(find_partition(load_settings())).session() as session:
+    def read(session: Session) -> tuple[list[Row], list[str]]:
         session.refresh()
-        known = [row for row in session.newest(limit=_OFFERED) if row.view is not None]
-        yield from (
-            CompletionItem(run_id) for run_id in session.unknown() if run_id.startswith(incomplete)
-        )
+        return session.newest(limit=_OFFERED), session.unknown()
+
+    known, unknown = RunIndex(find_partition(load_settings())).use(read)
+    yield from (CompletionItem(run_id) for run_id in unknown if run_id.startswith(incomplete))
     for row in known:
         if row.view is not None and row.run_id.startswith(incomplete):
             yield CompletionItem(row.run_id, help=f"{row.view['name']}, {row.view['state']}")

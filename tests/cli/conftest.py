@@ -75,16 +75,13 @@ class Home:
         """All bundles, staging folders included."""
         return sorted(self.partition.glob(".hyperpod/runs/*/*"))
 
-    def process(
-        self, *words: str, input: str | None = None, env: Mapping[str, str] | None = None
-    ) -> Result:
+    def process(self, *words: str, env: Mapping[str, str] | None = None) -> Result:
         """Call ``hpj`` as a process of its own."""
         done = subprocess.run(
             [*HPJ, *words],
             cwd=self.work,
             env=self.process_environment(env),
-            input=input,
-            stdin=subprocess.DEVNULL if input is None else None,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=TIMEOUT,
@@ -141,12 +138,18 @@ def caller(capfd: pytest.CaptureFixture[str]) -> Hpj:
 
 def notebook(*cells: str | tuple[str, Sequence[str]]) -> dict[str, Any]:
     """A notebook of code cells, each a text or a text with tags."""
-    made = []
+    made: list[dict[str, Any]] = []
     for cell in cells:
         text, tags = cell if isinstance(cell, tuple) else (cell, ())
         metadata = {"tags": list(tags)} if tags else {}
         made.append(
-            {"cell_type": "code", "source": text, "metadata": metadata, "outputs": [], "execution_count": None}
+            {
+                "cell_type": "code",
+                "source": text,
+                "metadata": metadata,
+                "outputs": [],
+                "execution_count": None,
+            }
         )
     return {"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": made}
 

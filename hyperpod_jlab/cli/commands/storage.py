@@ -50,7 +50,7 @@ def storage() -> None:
             ("file system", f"{partition['kind'] or 'unknown'} at {partition['mount']}"),
             ("mounted from", partition["source"]),
             ("free", f"{format_size(partition['free'])} of {format_size(partition['total'])}"),
-            ("index", partition["index"]),
+            ("index", partition["index"] or "in memory only"),
         ]
     )
     print()
@@ -63,7 +63,7 @@ def storage() -> None:
 
 async def _look(hyperpod: Hyperpod) -> tuple[dict[str, Any], list[_View]]:
     partition = hyperpod.partition
-    mount, room = mount_of(partition.root), room_at(partition.root)
+    mount, room, index = mount_of(partition.root), room_at(partition.root), default_path(partition)
     configured = hyperpod.settings.storage.path is not None
     return {
         "path": str(partition.root),
@@ -75,7 +75,7 @@ async def _look(hyperpod: Hyperpod) -> tuple[dict[str, Any], list[_View]]:
         "source": mount.source,
         "free": room.free,
         "total": room.total,
-        "index": str(default_path(partition)),
+        "index": None if index is None else str(index),
     }, [_view(hyperpod, name) for name in hyperpod.settings.clusters]
 
 

@@ -1,0 +1,256 @@
+"""``hpj logs`` over one real run of two nodes with two ranks each, and over one that goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shlex
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from .conftest import HPJ, Home, make_home
+
+SCRIPT = """
+import os, sys, time
+rank = int(os.environ["RANK"])
+for number in range(5):
+    print(f"rank {rank} line {number}", flush=True)
+    time.sleep(0.02)
+sys.stdout.buffer.write(b"raw \\xff byte\\n" if rank == 2 else b"end\\n")
+"""
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Home, str]:
+    """A home with one run that has ended."""
+    home = make_home(tmp_path_factory.mktemp("logs"))
+    (home.work / "talk.py").write_text(SCRIPT)
+    words = ["--nodes", "2", "--processes-per-node", "2", "--launcher", "python", "--wait"]
+    return home, home.process("submit", "talk.py", *words).ok().out.strip()
+
+
+@pytest.fixture
+def logs(done, hpj, monkeypatch):
+    """Call ``hpj logs`` on that run."""
+    home, run_id = done
+    for name, value in home.environment.items():
+        monkeypatch.setenv(name, value)
+    return lambda *words: hpj("logs", run_id, *words)
+
+
+def _numbers(out: str) -> dict[str, list[str]]:
+    """The lines by rank."""
+    found: dict[str, list[str]] = {}
+    for line in out.splitlines():
+        rank, _, text = line.partition("|")
+        found.setdefault(rank, []).append(text)
+    return found
+
+
+def test_each_line_stands_behind_its_rank_and_none_is_lost(logs):
+    lines = _numbers(logs().ok().out)
+    assert {rank for rank in lines if rank.isdigit()} == {"0", "1", "2", "3"}
+    for rank in "0123":
+        assert lines[rank][:5] == [f"rank {rank} line {number}" for number in range(5)]
+    assert lines["2"][5] == "raw \ufffd byte"
+
+
+@pytest.mark.parametrize(
+    ("words", "ranks"),
+    [
+        (["--rank", "1"], {"1"}),
+        (["--rank", "0,2-3"], {"0", "2", "3"}),
+        (["--rank", "0", "--rank", "3"], {"0", "3"}),
+        (["--node", "1", "--rank", "2-3"], {"2", "3"}),
+        (["--node", "local-0", "--rank", "0-3"], {"0", "1"}),
+    ],
+)
+def test_ranks_and_nodes_are_chosen(logs, words, ranks):
+    assert _numbers(logs(*words).ok().out).keys() == ranks
+
+
+def test_tail_since_and_grep(logs):
+    assert logs("--rank", "1", "--tail", "2").ok().out == "1|rank 1 line 4\n1|end\n"
+    assert logs("--rank", "1", "--tail", "0").ok().out == ""
+    assert (
+        logs("--grep", "line [24]$", "--rank", "0").ok().out == "0|rank 0 line 2\n0|rank 0 line 4\n"
+    )
+    assert len(_numbers(logs("--since", "1h", "--rank", "0").ok().out)["0"]) == 6
+    assert logs("--since", "2100-01-01T00:00", "--rank", "0").ok().out == ""
+
+
+def test_json_gives_one_object_a_line_and_each_cursor_goes_on_there(logs):
+    objects = [json.loads(line) for line in logs("--json").ok().out.splitlines()]
+    assert all(
+        {"attempt", "node", "rank", "time", "line", "cursor"} <= found.keys() for found in objects
+    )
+    middle = len(objects) // 2
+    rest = logs("--json", "--cursor", objects[middle]["cursor"]).ok().out.splitlines()
+    texts = [(found["rank"], found["line"]) for found in map(json.loads, rest)]
+    assert sorted(map(str, texts)) == sorted(
+        str((o["rank"], o["line"])) for o in objects[middle + 1 :]
+    )
+    assert logs("--cursor", objects[-1]["cursor"]).ok().out == ""
+
+
+def test_raw_gives_exact_bytes(done):
+    home, run_id = done
+    for words in (["--rank", "2"], ["--rank", "2", "-f"]):
+        got = subprocess.run(
+            [*HPJ, "logs", run_id, "--raw", *words],
+            env=home.process_environment(),
+            capture_output=True,
+            check=True,
+        ).stdout
+        assert got == b"".join(b"rank 2 line %d\n" % n for n in range(5)) + b"raw \xff byte\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "word"),
+    [
+        (["--rank", "4"], 3, "0-3"),
+        (["--node", "2"], 3, "0-1"),
+        (["--node", "nobody"], 3, "local-0"),
+        (["--attempt", "2"], 3, "1 attempt"),
+        (["--grep", "("], 2, "("),
+        (["--cursor", "x"], 2, "cursor"),
+        (["--raw", "--rank", "0-1"], 2, "--rank"),
+        (["--raw", "--tail", "3"], 2, "--tail"),
+        (["--attempt", "0"], 2, "--attempt"),
+    ],
+)
+def test_what_is_not_there_is_told(logs, words, code, word):
+    told = logs(*words, "--json")
+    assert told.code == code
+    assert word in f"{told.error['message']} {told.error['hint']}"
+    assert told.out == ""
+
+
+def test_colours_come_when_wanted_and_are_the_same_each_time(logs, monkeypatch):
+    assert "\x1b" not in logs().ok().out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    first, second = logs("--rank", "0-1").ok().out, logs("--rank", "0-1").ok().out
+    assert first == second
+    assert {line.split("|")[0] for line in first.splitlines()} == {"\x1b[36m0", "\x1b[33m1"}
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in logs().ok().out
+
+
+def test_a_terminal_gets_colours_and_a_pipe_none(done):
+    home, run_id = done
+    shown = _on_terminal(home, "logs", run_id, "--rank", "0", "--tail", "1")
+    assert shown == "\x1b[36m0|\x1b[0mend\r\n"
+
+
+def test_a_reader_that_stops_reading_ends_it_quietly(done):
+    home, run_id = done
+    line = f"{shlex.join(HPJ)} logs {run_id} | head -n 1; echo ${{PIPESTATUS[0]}}"
+    got = subprocess.run(
+        ["/bin/bash", "-c", line], env=home.process_environment(), capture_output=True, text=True
+    )
+    assert got.stderr == ""
+    assert got.stdout.splitlines()[1] == "0"
+
+
+def test_ctrl_c_leaves_the_run_and_the_cursor_brings_all_the_rest(home):
+    count = "import time\nfor n in range(40):\n    print('line', n, flush=True); time.sleep(0.1)\n"
+    (home.work / "count.py").write_text(count)
+    run_id = home.process("submit", "count.py").ok().out.strip()
+    first = home.start("logs", "-f", run_id, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert first.stdout is not None
+    got = [first.stdout.readline() for _ in range(8)]
+    first.send_signal(signal.SIGINT)
+    out, err = first.communicate(timeout=30)
+    assert first.returncode == 130
+    told = err.decode().splitlines()
+    assert told[0] == f"interrupted; the run {run_id} goes on"
+    command = shlex.split(told[1].removeprefix("hint: come back with: "))
+    assert command[:4] == ["hpj", "logs", "-f", run_id]
+    rest = home.process(*command[1:]).ok().out
+    lines = b"".join([*got, out]).decode() + rest
+    assert lines.splitlines() == [f"0|line {number}" for number in range(40)]
+    assert home.process("show", run_id, "--json").ok().json["state"] == "succeeded"
+
+
+def test_ctrl_c_while_nobody_reads_the_pipe_ends_at_once(home):
+    run_id = home.process("submit", "-c", "yes | head -c 3000000; sleep 60").ok().out.strip()
+    reading, writing = os.pipe()
+    process = home.start("logs", "-f", run_id, stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    time.sleep(4)  # the pipe is full by now
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert b"come back with" in err
+    os.close(reading)
+    home.process("cancel", run_id).ok()
+
+
+def test_a_waiting_run_without_lines_says_so(tmp_path):
+    home = make_home(tmp_path, slots=1)
+    first = home.process("submit", "-c", "sleep 60").ok().out.strip()
+    second = home.process("submit", "-c", "true").ok().out.strip()
+    told = home.process("logs", second).ok()
+    assert told.out == ""
+    assert told.err.startswith("no lines; the run is waiting")
+    home.process("cancel", first, second).ok()
+
+
+def test_long_and_unfinished_lines_come_out_whole_in_a_pipe(home):
+    script = (
+        "import sys, time\nprint('x' * 100_000)\nfor part in ('a', 'b', 'c'):\n"
+        "    sys.stdout.write(part); sys.stdout.flush(); time.sleep(0.7)\nprint()\nsys.stdout.write('no end')\n"
+    )
+    (home.work / "slow.py").write_text(script)
+    out = home.process("submit", "slow.py", "--follow").ok().out
+    assert out == f"0|{'x' * 100_000}\n0|abc\n0|no end\n"
+
+
+def test_many_lines_are_written_fast(home):
+    count = 400_000
+    run_id = home.process("submit", "-c", f"seq {count}", "--wait").ok().out.strip()
+    begin = time.perf_counter()
+    out = home.process("logs", run_id).ok().out
+    passed = time.perf_counter() - begin
+    assert out.count("\n") == count
+    assert out.endswith(f"0|{count}\n")
+    assert passed < 10
+
+
+def _on_terminal(home: Home, *words: str) -> str:
+    """What a terminal gets to see."""
+    leader, follower = pty.openpty()
+    env = {"TERM": "xterm-256color"}
+    process = home.start(*words, stdin=follower, stdout=follower, stderr=follower, env=env)
+    os.close(follower)
+    parts = []
+    while True:
+        try:
+            part = os.read(leader, 65536)
+        except OSError:  # the last one has closed it
+            break
+        parts.append(part)
+    process.wait(timeout=30)
+    os.close(leader)
+    return b"".join(parts).decode()
+
+
+def test_a_progress_bar_is_redrawn_on_a_terminal_and_shown_once_in_a_pipe(home):
+    bar = "import sys, time\nfor n in range(4):\n    print(f'\\r{n}/3', end='', flush=True); time.sleep(0.5)\nprint()\n"
+    (home.work / "bar.py").write_text(bar)
+    shown = _on_terminal(home, "submit", "bar.py", "--follow")
+    assert "\r\x1b[K" in shown
+    assert "3/3" in shown
+    assert home.process("logs", "last").ok().out == "0|3/3\n"
+
+
+def test_files_of_the_test_are_in_its_home(done):
+    home, run_id = done
+    assert Path(home.process("show", run_id, "--json").ok().json["bundle"]).is_relative_to(
+        home.root
+    )
