@@ -18,6 +18,7 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.storage.partition import Partition
@@ -118,8 +119,8 @@ class ContentStore:
             if isinstance(content, bytes):
                 temporary.write_bytes(content)
             else:
-                shutil.copyfile(content, temporary)
-                digest = digest_of(temporary)
+                with temporary.open("xb") as copy:
+                    digest = digest_of(content, copy)
             temporary.chmod(self._mode(executable))
             os.utime(temporary, ns=(_STAMP_NS, _STAMP_NS))
             size = temporary.stat().st_size
@@ -161,10 +162,14 @@ def _digest_of_source(source: Path) -> str:
         ) from error
 
 
-def digest_of(path: Path) -> str:
-    """The SHA-256 of a file's bytes."""
+def digest_of(path: Path, copy: BinaryIO | None = None) -> str:
+    """The SHA-256 of a file's bytes, which go into `copy` too; of a file that grows, those that it had at the start."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
+        left = os.fstat(file.fileno()).st_size
+        while chunk := file.read(min(_CHUNK, left)):
+            left -= len(chunk)
             digest.update(chunk)
+            if copy is not None:
+                copy.write(chunk)
     return digest.hexdigest()

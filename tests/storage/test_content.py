@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,7 @@ def test_a_file_that_grows_while_it_is_taken_is_taken_at_some_length(store, part
         with source.open("ab", buffering=0) as file:
             while not stop.is_set():
                 file.write(b"0" * 1000)
+                time.sleep(0.0001)
 
     writer = threading.Thread(target=grow)
     writer.start()
