@@ -44,10 +44,17 @@ _VERDICTS: dict[str, tuple[State, str, str]] = {
 
 @dataclass(frozen=True)
 class Moment:
-    """What a state depends on beyond the records: the time (Unix seconds), and whether the process that submits still lives."""
+    """What a state depends on beyond the records.
+
+    Attributes:
+        now: The time (Unix seconds).
+        submitter: Whether the process that submits still lives.
+        unreachable: Why the cluster cannot be asked about the run, or None when it can.
+    """
 
     now: float
     submitter: Submitter = "unknown"
+    unreachable: str | None = None
 
 
 def derive(records: RunRecords, moment: Moment) -> Status:
@@ -70,6 +77,10 @@ def derive(records: RunRecords, moment: Moment) -> Status:
             state="unknown",
             reason=f"records cannot be read: {listed}",
             reason_code="damaged",
+        )
+    if moment.unreachable is not None and status.state in {"waiting", "running"}:
+        return replace(
+            status, state="unknown", reason=moment.unreachable, reason_code="unreachable"
         )
     return status
 

@@ -7,7 +7,7 @@ import base64
 import binascii
 import json
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hyperpod_jlab.model.cluster import WaitReason
@@ -27,9 +27,10 @@ from hyperpod_jlab.orchestrators.protocol import Orchestrator
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.services.view import damaged_view, view_of
-from hyperpod_jlab.storage.index import Row, RunIndex, status_stamp
+from hyperpod_jlab.storage.index import Row, RunIndex, Session, status_stamp
 from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 
+_AT_ONCE = 500
 _WAIT_FIRST, _WAIT_LONGEST, _WAIT_GROWTH = 0.05, 1.0, 1.3
 
 
@@ -59,6 +60,24 @@ class _Look:
     bundle: BundleReader
     records: RunRecords
     stamp: int
+
+
+@dataclass(frozen=True)
+class _Words:
+    """What engines say of runs, by run id, and why others say nothing."""
+
+    said: dict[str, Observation] = field(default_factory=dict)
+    unreachable: dict[str, str] = field(default_factory=dict)
+
+    def add(self, other: _Words) -> None:
+        """Take in what another engine says."""
+        self.said.update(other.said)
+        self.unreachable.update(other.unreachable)
+
+    def view(self, bundle: BundleReader, records: RunRecords) -> Run:
+        """The view of a run with what is said of it."""
+        run_id = bundle.run_id
+        return view_of(bundle, records, self.said.get(run_id), self.unreachable.get(run_id))
 
 
 class Runs:
@@ -97,18 +116,23 @@ class Runs:
         """
         bundle = await asyncio.to_thread(self.bundle, run_id)
         records = await asyncio.to_thread(bundle.read)
-        word = await self._word(bundle, records)
-        return await asyncio.to_thread(view_of, bundle, records, word)
+        words = await self._words(records.head.cluster, [bundle])
+        return await asyncio.to_thread(words.view, bundle, records)
 
     async def list(self, wanted: Wanted | None = None) -> Listing:
         """Runs, newest first. Damaged ones are listed as such."""
         wanted = wanted or Wanted()
-        await self._look_at(await asyncio.to_thread(self._changed))
+        looked_at: set[str] = set()
         while True:
-            rows, stale = await asyncio.to_thread(self._page, wanted)
-            if not stale:
+            rows, stale, anew = await asyncio.to_thread(self._page, wanted)
+            if anew:  # somebody removed the index just now
+                looked_at.clear()
+            todo = [run_id for run_id in stale if run_id not in looked_at]
+            if not todo:
                 break
-            await self._look_at(stale)
+            looked_at.update(todo)
+            for start in range(0, len(todo), _AT_ONCE):
+                await self._look_at(todo[start : start + _AT_ONCE])
         page = rows if wanted.limit is None else rows[: wanted.limit]
         runs = tuple(Run.from_dict(row.view) for row in page if row.view is not None)
         more = bool(page) and len(rows) > len(page)
@@ -180,45 +204,41 @@ class Runs:
         array = bundle.head().array
         return parse_array(array).indices if array is not None else ()
 
-    async def _word(self, bundle: BundleReader, records: RunRecords) -> Observation | None:
-        return (await self._words(records.head.cluster, [bundle])).get(bundle.run_id)
+    def _page(self, wanted: Wanted) -> tuple[Sequence[Row], Sequence[str], bool]:
+        """The rows of a page and one more, the runs that have to be looked at first, and whether the index is another one."""
+        before = _decode(wanted.cursor)
 
-    def _changed(self) -> Sequence[str]:
-        """Take in what came and went; returns the runs to be looked at."""
-        with self._index.session() as session:
+        def read(session: Session) -> tuple[Sequence[Row], Sequence[str], bool]:
             session.refresh()
-            return [*session.unknown(), *session.open()]
-
-    def _page(self, wanted: Wanted) -> tuple[Sequence[Row], Sequence[str]]:
-        """The rows of a page and one more, and those that are not up to date."""
-        with self._index.session() as session:
             rows = session.newest(
                 limit=None if wanted.limit is None else wanted.limit + 1,
-                before=_decode(wanted.cursor),
+                before=before,
                 user=wanted.user,
                 cluster=wanted.cluster,
                 states=wanted.states,
             )
+            return rows, [*session.unknown(), *session.open()], session.is_new
+
+        rows, unsure, anew = self._index.use(read)
         stale = [
             row.run_id
             for row in rows
             if row.ended and row.stamp != status_stamp(self._partition.bundle(row.run_id))
         ]
-        return rows, stale
+        return rows, [*unsure, *stale], anew
 
     async def _look_at(self, run_ids: Sequence[str]) -> None:
         """Derive runs anew and remember them."""
-        if not run_ids:
-            return
-        looks, damaged = await asyncio.to_thread(self._read, run_ids)
-        words: dict[str, Observation] = {}
+        looks, damaged, gone = await asyncio.to_thread(self._read, run_ids)
+        words = _Words()
         for cluster in {look.records.head.cluster for look in looks}:
             bundles = [look.bundle for look in looks if look.records.head.cluster == cluster]
-            words |= await self._words(cluster, bundles)
-        await asyncio.to_thread(self._remember, looks, damaged, words)
+            words.add(await self._words(cluster, bundles))
+        await asyncio.to_thread(self._remember, looks, damaged, gone, words)
 
-    def _read(self, run_ids: Sequence[str]) -> tuple[Sequence[_Look], Sequence[Run]]:
-        looks, damaged = [], []
+    def _read(self, run_ids: Sequence[str]) -> tuple[Sequence[_Look], Sequence[Run], Sequence[str]]:
+        """Records of those that can be read, views of those that cannot, and the ids of those that are gone."""
+        looks, damaged, gone = [], [], []
         for run_id in run_ids:
             try:
                 bundle = BundleReader(self._partition, run_id)
@@ -226,29 +246,40 @@ class Runs:
                 looks.append(_Look(bundle, bundle.read(), stamp))
             except DamagedBundleError as error:
                 damaged.append(damaged_view(self._partition, run_id, error.message, error.code))
-            except (NotFoundError, InvalidInputError):
-                continue  # removed meanwhile, or no bundle of ours
-        return looks, damaged
+            except NotFoundError:
+                gone.append(run_id)
+            except InvalidInputError:
+                continue  # no bundle of ours
+        return looks, damaged, gone
 
     def _remember(
-        self, looks: Sequence[_Look], damaged: Sequence[Run], words: dict[str, Observation]
+        self, looks: Sequence[_Look], damaged: Sequence[Run], gone: Sequence[str], words: _Words
     ) -> None:
-        with self._index.session() as session:
-            for look in looks:
-                run = view_of(look.bundle, look.records, words.get(look.bundle.run_id))
+        seen = [(words.view(look.bundle, look.records), look.stamp) for look in looks]
+
+        def write(session: Session) -> None:
+            for run, stamp in seen:
                 ended = run.status.ended and run.status.reason_code != "submit_interrupted"
                 session.put(
-                    run.run_id, run.to_dict(), created=run.created_at, ended=ended, stamp=look.stamp
+                    run.run_id, run.to_dict(), created=run.created_at, ended=ended, stamp=stamp
                 )
             for run in damaged:
                 session.put(run.run_id, run.to_dict(), created=run.created_at, ended=False, stamp=0)
+            for run_id in gone:
+                session.forget(run_id)
 
-    async def _words(self, cluster: str, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
+        self._index.use(write)
+
+    async def _words(self, cluster: str, bundles: Sequence[BundleReader]) -> _Words:
         try:
             engine = self._engines.get(cluster)
         except HyperpodError:  # a cluster that this machine's configuration does not know
-            return {}
-        return await engine.runs(bundles)
+            return _Words()
+        try:
+            return _Words(await engine.runs(bundles))
+        except HyperpodError as error:
+            reason = f"{cluster} does not answer: {error.message}"
+            return _Words(unreachable=dict.fromkeys((b.run_id for b in bundles), reason))
 
 
 def check_states(words: Sequence[str]) -> tuple[State, ...]:
@@ -299,7 +330,7 @@ def _decode(cursor: str | None) -> tuple[float, str] | None:
     try:
         created, run_id = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         return float(created), str(run_id)
-    except (ValueError, TypeError, binascii.Error):
+    except (ValueError, TypeError, OverflowError, binascii.Error):
         raise InvalidInputError(
             "this is no cursor of a list of runs",
             code="invalid_cursor",

@@ -16,15 +16,20 @@ from hyperpod_jlab.storage.processes import life
 from hyperpod_jlab.storage.records import BundleReader
 
 
-def view_of(bundle: BundleReader, records: RunRecords, word: Observation | None = None) -> Run:
-    """The view of a run; `word` is what the engine sees of it now, beyond its records.
+def view_of(
+    bundle: BundleReader,
+    records: RunRecords,
+    word: Observation | None = None,
+    unreachable: str | None = None,
+) -> Run:
+    """The view of a run; `word` is what the engine sees of it now, beyond its records, or `unreachable` why it cannot be asked.
 
     An array shows the sum of its children.
     """
     head = records.head
     if word is not None:
         records = replace(records, observations=(*records.observations, word))
-    status = derive(records, Moment(time.time(), submitter_of(records)))
+    status = derive(records, Moment(time.time(), submitter_of(records), unreachable))
     children: Counter[str] = Counter()
     if head.array is not None and bundle.index is None and not _failed_early(status):
         statuses = [_child_status(bundle, index, word) for index in parse_array(head.array).indices]

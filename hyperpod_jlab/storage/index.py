@@ -10,20 +10,35 @@ import contextlib
 import hashlib
 import json
 import os
+import secrets
 import sqlite3
+import stat
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hyperpod_jlab.storage.partition import Partition
+
+T = TypeVar("T")
 
 _SCHEMA = 3
 _FRESH_NS = (
     3_000_000_000  # a folder changed this recently may change again within the clock's grain
 )
+
+_NOT_BROKEN = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PERM,
+}
+"""Errors that a new file would meet too, or that others' work on the file gives."""
 
 _TABLES = """
 CREATE TABLE shards (name TEXT PRIMARY KEY, changed INTEGER NOT NULL);
@@ -34,6 +49,10 @@ CREATE TABLE runs (
 CREATE INDEX runs_by_time ON runs (created DESC, run_id DESC);
 CREATE INDEX runs_open ON runs (ended);
 """
+
+
+class BrokenIndexError(Exception):
+    """What the index holds cannot be made sense of."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +66,18 @@ class Row:
     view: dict[str, Any] | None
 
 
-def default_path(partition: Partition) -> Path:
-    """Where the index of a partition lies: the user's cache directory, else a temporary one."""
+def default_path(partition: Partition) -> Path | None:
+    """Where the index of a partition lies: the user's cache directory, else a temporary one of the user's own; None when neither will do."""
     name = hashlib.sha256(os.fsencode(partition.root)).hexdigest()[:16]
     base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    folder = Path(base) / "hyperpod-jlab"
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError:
-        folder = Path(tempfile.gettempdir()) / f"hyperpod-jlab-{os.getuid()}"
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return folder / f"index-{name}.sqlite"
+    fallback = Path(tempfile.gettempdir()) / f"hyperpod-jlab-{os.getuid()}"
+    for folder in (Path(base) / "hyperpod-jlab", fallback):
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            found = folder.lstat()
+            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
+                return folder / f"index-{name}.sqlite"
+    return None
 
 
 class RunIndex:
@@ -66,54 +86,101 @@ class RunIndex:
     def __init__(self, partition: Partition, path: Path | None = None) -> None:
         self._partition = partition
         self._path = path or default_path(partition)
+        self._memory: sqlite3.Connection | None = None
+        self._lock = threading.Lock()
+        self._number: int | None = None
 
-    @contextlib.contextmanager
-    def session(self) -> Iterator[Session]:
-        """Open the index; one that is missing, broken or of another version is made anew."""
-        try:
-            connection = self._open()
-        except sqlite3.DatabaseError:
-            self._path.unlink(missing_ok=True)
-            connection = self._open()
-        try:
-            yield Session(self._partition, connection)
-            connection.commit()
-        finally:
-            connection.close()
+    def use(self, work: Callable[[Session], T]) -> T:
+        """Do something with the index, more than once if need be.
 
-    def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, timeout=10)
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=OFF")
+        One that is missing, broken or of another version is made anew; where none can be written it is made in memory.
+        """
+        for again in (False, True):
+            if self._path is None or self._memory is not None:
+                break
+            try:
+                if again:
+                    self._remove(self._path)
+                with contextlib.closing(_open(self._path)) as connection:
+                    return self._work_on(connection, work)
+            except sqlite3.Error as error:
+                if error.sqlite_errorcode & 0xFF in _NOT_BROKEN:
+                    break
+            except (OSError, BrokenIndexError):
+                continue
+        with self._lock:
+            if self._memory is None:
+                self._memory = _open(":memory:")
+            return self._work_on(self._memory, work)
+
+    def _work_on(self, connection: sqlite3.Connection, work: Callable[[Session], T]) -> T:
+        number = connection.execute("PRAGMA application_id").fetchone()[0]
+        answer = work(Session(self._partition, connection, is_new=number != self._number))
+        connection.commit()
+        self._number = number
+        return answer
+
+    @staticmethod
+    def _remove(path: Path) -> None:
+        for suffix in ("", "-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _open(path: Path | str) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=10, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=OFF")
+        if connection.execute("PRAGMA user_version").fetchone()[0] != _SCHEMA:
+            connection.execute("BEGIN IMMEDIATE")
             if connection.execute("PRAGMA user_version").fetchone()[0] != _SCHEMA:
-                connection.execute("BEGIN IMMEDIATE")
-                if connection.execute("PRAGMA user_version").fetchone()[0] != _SCHEMA:
-                    for table in ("shards", "runs"):
-                        connection.execute(f"DROP TABLE IF EXISTS {table}")
-                    for statement in filter(str.strip, _TABLES.split(";")):
-                        connection.execute(statement)
-                    connection.execute(f"PRAGMA user_version={_SCHEMA}")
-                connection.commit()
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+                for table in ("shards", "runs"):
+                    connection.execute(f"DROP TABLE IF EXISTS {table}")
+                for statement in filter(str.strip, _TABLES.split(";")):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id={secrets.randbits(31)}")
+                connection.execute(f"PRAGMA user_version={_SCHEMA}")
+            connection.commit()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 class Session:
-    """One use of the index."""
+    """One use of the index; `is_new` when it is another file than at the last use."""
 
-    def __init__(self, partition: Partition, connection: sqlite3.Connection) -> None:
+    def __init__(
+        self, partition: Partition, connection: sqlite3.Connection, *, is_new: bool = False
+    ) -> None:
         self._partition = partition
         self._db = connection
+        self.is_new = is_new
 
     def refresh(self) -> None:
         """Take in bundles that came and forget those that went."""
         known = dict(self._db.execute("SELECT name, changed FROM shards"))
-        for name, changed in self._shards():
+        there = dict(self._shards())
+        for name, changed in there.items():
             if known.get(name) != changed:
                 self._refresh_shard(name, changed)
+        for gone in known.keys() - there.keys():
+            self._db.execute("DELETE FROM runs WHERE shard = ?", (gone,))
+            self._db.execute("DELETE FROM shards WHERE name = ?", (gone,))
+        self.commit()
+
+    def commit(self) -> None:
+        """Let other processes have what was found so far, and their turn to write."""
+        self._db.commit()
+
+    def forget(self, run_id: str) -> None:
+        """Drop a run that is gone; its shard is read again, should it be there after all."""
+        where = "WHERE run_id = ?"
+        self._db.execute(
+            f"UPDATE shards SET changed = -1 WHERE name = (SELECT shard FROM runs {where})",  # noqa: S608 - fixed words
+            (run_id,),
+        )
+        self._db.execute(f"DELETE FROM runs {where}", (run_id,))  # noqa: S608 - fixed words
 
     def unknown(self) -> list[str]:
         """Runs that were never looked at."""
@@ -168,21 +235,30 @@ class Session:
             + " ORDER BY created DESC, run_id DESC LIMIT ?"
         )
         rows = self._db.execute(query, (*values, -1 if limit is None else limit))
-        return [
-            Row(run_id, created, bool(ended), stamp, json.loads(view))
-            for run_id, created, ended, stamp, view in rows
-        ]
+        try:
+            return [
+                Row(run_id, created, bool(ended), stamp, json.loads(view))
+                for run_id, created, ended, stamp, view in rows
+            ]
+        except ValueError as error:
+            raise BrokenIndexError(str(error)) from error
 
     def _shards(self) -> Iterator[tuple[str, int]]:
         now = time.time_ns()
         with contextlib.suppress(FileNotFoundError), os.scandir(self._partition.runs) as entries:
             for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    continue
                 changed = entry.stat().st_mtime_ns
                 # A change within the clock's grain would go unseen: such a shard is read again next time.
                 yield entry.name, changed if now - changed > _FRESH_NS else -1
 
     def _refresh_shard(self, name: str, changed: int) -> None:
-        with os.scandir(self._partition.runs / name) as entries:
+        there = set[str]()
+        with (
+            contextlib.suppress(OSError),
+            os.scandir(self._partition.runs / name) as entries,
+        ):
             there = {entry.name for entry in entries if not entry.name.startswith(".")}
         known = {
             row[0] for row in self._db.execute("SELECT run_id FROM runs WHERE shard = ?", (name,))
