@@ -21,6 +21,7 @@ from hyperpod_jlab.capture.runtime_files import MAIN, runtime_files
 from hyperpod_jlab.capture.unpicklable import explain
 from hyperpod_jlab.capture.versions import python_version_finding
 from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.source import FunctionSource
 from hyperpod_jlab.model.spec import JobSpec
 
@@ -28,6 +29,9 @@ __all__ = ["FunctionCall", "capture_function", "python_version_finding"]
 
 PICKLE = "code/function.pkl"
 PLAN = "code/function.json"
+
+LARGE_PICKLE = 100 * 1024 * 1024
+"""Bytes of a pickle from which on it is worth a warning."""
 
 _registry_lock = threading.Lock()
 
@@ -77,7 +81,7 @@ def capture_function(
         ),
         project=project.files,
         command=command,
-        findings=project.findings,
+        findings=(*project.findings, *_size_findings(len(pickled))),
         parts=(_part(call, source, own, project),),
     )
 
@@ -165,6 +169,18 @@ def _pickle(call: FunctionCall, own: list[types.ModuleType]) -> bytes:
             return bytes(cloudpickle.dumps((call.function, call.args, dict(call.kwargs))))
         except Exception as error:
             raise explain(call, error) from error
+
+
+def _size_findings(size: int) -> list[Finding]:
+    if size <= LARGE_PICKLE:
+        return []
+    message = (
+        f"the function and its arguments are {size >> 20} MiB pickled, and each rank loads them"
+    )
+    hint = "put large data on the storage partition and pass its path"
+    return [
+        Finding(level="warning", code="large_arguments", message=message, hint=hint, field="source")
+    ]
 
 
 def _cloudpickle_files() -> list[CodeFile]:

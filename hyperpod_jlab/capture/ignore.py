@@ -6,9 +6,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-NAMES = (".gitignore", ".hyperpodignore")
-"""Names of ignore files; what stands in the later one has the last word in its folder."""
-
 
 @dataclass(frozen=True)
 class _Rule:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hyperpod_jlab.capture.ignore import NAMES, IgnoreTree, tree_of
+from hyperpod_jlab.capture.ignore import IgnoreTree
 
 MAX_FILES = 20_000
 """A project with more files than this is no project, but a home folder or a data set."""
@@ -17,6 +16,7 @@ MAX_FILES = 20_000
 MAX_SECONDS = 20.0
 """Time for listing; a slow file system must not hold a submit up for minutes."""
 
+GITS = ".gitignore"
 OURS = ".hyperpodignore"
 
 _LEFT_OUT_NAMES = (
@@ -50,11 +50,13 @@ class Lister:
         self._root = root
         self._until = time.monotonic() + MAX_SECONDS
         self._listing = Listing()
+        self._ours = IgnoreTree()
 
     def run(self) -> Listing:
         """List the tree under the root."""
+        self._heed_ours(OURS)
         self._tree("")
-        self._listing.paths = sorted(set(self._without_ignored(self._listing.paths)))
+        self._listing.paths = sorted(set(self._listing.paths))
         return self._listing
 
     def below(self, folder: str) -> list[str]:
@@ -70,7 +72,12 @@ class Lister:
             self._walk(prefix, IgnoreTree(), heed=True)
             return
         for path in found:
+            if path.endswith(f"/{OURS}") or (prefix and path == OURS):
+                self._heed_ours(f"{prefix}{path}")
+        for path in found:
             whole = f"{prefix}{path}"
+            if self._ours.ignores(whole.rstrip("/"), folder=whole.endswith("/")):
+                continue
             target = self._root / whole
             if whole.endswith("/") or (target.is_dir() and not target.is_symlink()):
                 # A repository in the repository, or a submodule: git names only its folder.
@@ -120,16 +127,15 @@ class Lister:
             folder = pending.pop()
             entries = self._entries(folder)
             if heed:
-                for name in NAMES:
-                    if any(entry.name == name for entry in entries):
-                        text = _read_text(self._root / folder / name)
-                        ignores.add(folder.rstrip("/"), text)
+                self._heed(folder, {entry.name for entry in entries}, ignores)
             for entry in entries:
                 path = f"{folder}{entry.name}"
                 is_folder = entry.is_dir(follow_symlinks=False)
                 if entry.name in (_LEFT_OUT if heed else _NEVER):
                     continue
-                if heed and ignores.ignores(path, folder=is_folder):
+                if heed and any(
+                    tree.ignores(path, folder=is_folder) for tree in (ignores, self._ours)
+                ):
                     continue
                 if not is_folder:
                     self._add(path)
@@ -158,13 +164,16 @@ class Lister:
         if time.monotonic() > self._until:
             raise TooManyFilesError(f"listing it takes more than {MAX_SECONDS:.0f} s")
 
-    def _without_ignored(self, paths: list[str]) -> Iterator[str]:
-        """Leave out what ``.hyperpodignore`` files name, tracked files too."""
-        files = [path for path in paths if path.rpartition("/")[2] == OURS]
-        if OURS not in files and (self._root / OURS).is_file():
-            files.append(OURS)
-        tree = tree_of((path.rpartition("/")[0], _read_text(self._root / path)) for path in files)
-        return (path for path in paths if not tree.ignores(path))
+    def _heed(self, folder: str, names: set[str], ignores: IgnoreTree) -> None:
+        """Read the ignore files of a folder that is walked."""
+        if GITS in names:
+            ignores.add(folder.rstrip("/"), _read_text(self._root / folder / GITS))
+        if OURS in names and folder:
+            self._heed_ours(f"{folder}{OURS}")
+
+    def _heed_ours(self, path: str) -> None:
+        """Read a ``.hyperpodignore``: what it names stays, tracked or not."""
+        self._ours.add(path.rpartition("/")[0], _read_text(self._root / path))
 
 
 def _is_left_out(path: str) -> bool:

@@ -292,6 +292,19 @@ def test_a_tree_that_is_no_project_is_not_walked_to_its_end(either: Path, monkey
     assert "more than 50 files" in error.message
 
 
+def test_ignoring_helps_where_there_are_too_many(either: Path, monkeypatch):
+    monkeypatch.setattr(listing, "MAX_FILES", 20)
+    for number in range(30):
+        lay(either, f"data/f{number}", f"sub/out/f{number}")
+    lay(either, "a.py", "sub/b.py")
+    (either / ".hyperpodignore").write_text("/data/\n")
+    (either / "sub" / ".hyperpodignore").write_text("out\n")
+    if (either / ".git").exists():
+        git(either, "add", ".")
+    found = [path for path in paths(collect(either)) if "ignore" not in path]
+    assert found == ["a.py", "sub/b.py"]
+
+
 def test_a_slow_tree_ends_in_words(root: Path, monkeypatch):
     monkeypatch.setattr(listing, "MAX_SECONDS", -1.0)
     lay(root, "a.py")
