@@ -9,6 +9,9 @@ and with nothing but the standard library. The bundle's layout and every file th
 - ``rank -- ARGV...``: what `node` (or torchrun's agent) starts for each rank: it makes the rank's log file its stdout
   and stderr and then becomes ARGV, so that the last byte before a SIGKILL is in the file.
 
+Each rank loads this file too, so what the entry doesn't need is imported where it is used, and data classes, which are
+slow to make, are left out.
+
 Two ideas carry the rest. The ranks write to files and the launcher only looks at these: nothing that happens to the
 launcher's own output can hold a rank up. And one loop (`Node.turn`) waits for signals, children and time; whatever
 the launcher waits for, it goes on turning.
@@ -19,22 +22,16 @@ from __future__ import annotations
 import argparse
 import bisect
 import contextlib
-import dataclasses
 import errno
 import json
 import os
 import re
 import select
-import shutil
 import signal
-import socket
 import stat
 import struct
-import subprocess
 import sys
-import threading
 import time
-import traceback
 from collections import deque
 from typing import (
     Any,
@@ -438,8 +435,7 @@ class Records:
             self.retry()
 
 
-@dataclasses.dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where everything of one attempt on one node lies."""
 
     bundle: str
@@ -509,8 +505,7 @@ class Place:
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True)
-class NodeArguments:
+class NodeArguments(NamedTuple):
     """What the engine says about this node."""
 
     node_rank: int
@@ -533,8 +528,7 @@ def _argument(value: Any, kind: type, name: str, path: str) -> Any:
     return value
 
 
-@dataclasses.dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """What launch.json says: what to run on each node."""
 
     run_id: str
@@ -874,6 +868,8 @@ def find_program(name: str, environment: Mapping[str, str], cwd: str) -> Optiona
     if os.path.dirname(name):
         path = os.path.join(cwd, name)
         return path if os.path.isfile(path) and os.access(path, os.X_OK) else None
+    import shutil
+
     return shutil.which(name, path=environment.get("PATH", os.defpath))
 
 
@@ -1031,6 +1027,8 @@ class Outlet:
     ROOM = 1 << 20
 
     def __init__(self, descriptor: int) -> None:
+        import threading
+
         self._descriptor = descriptor
         self._queue: Deque[bytes] = deque()
         self._size = 0
@@ -1260,8 +1258,7 @@ FRAME = re.compile(r'^\s+(?:\|\s+)?File "(.*)", line (\d+)')
 CELL = re.compile(r"[/\\]code[/\\].*[/\\]cell-(\d+)\.py$")
 
 
-@dataclasses.dataclass(frozen=True)
-class LoggedError:
+class LoggedError(NamedTuple):
     """The last exception in a rank's log; `ends_log` when nothing at all comes after it."""
 
     offset: int
@@ -1373,16 +1370,16 @@ def _first_of_chain(lines: Sequence[str], start: int) -> int:
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass
 class Child:
     """A process that the launcher itself started."""
 
-    name: str
-    pid: int
-    started_at: float
-    ended_at: Optional[float] = None
-    exit_code: int = 0
-    signal: Optional[int] = None
+    def __init__(self, name: str, pid: int) -> None:
+        self.name = name
+        self.pid = pid
+        self.started_at = time.time()
+        self.ended_at: Optional[float] = None
+        self.exit_code = 0
+        self.signal: Optional[int] = None
 
     @property
     def ended(self) -> bool:
@@ -1410,6 +1407,8 @@ class Children:
         Raises:
             LauncherError: The system does not start it.
         """
+        import subprocess
+
         try:
             popen = subprocess.Popen(
                 argv,
@@ -1425,7 +1424,7 @@ class Children:
             message = "%s could not be started: %s" % (name, error)
             raise LauncherError("start_failed", message) from error
         popen.returncode = 0  # we wait for it ourselves
-        child = Child(name, popen.pid, time.time())
+        child = Child(name, popen.pid)
         self._running[popen.pid] = child
         return child
 
@@ -1551,17 +1550,21 @@ class Ending:
 # ----------------------------------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass
 class RankState:
     """One rank in the node's record."""
 
-    rank: int
-    local_rank: int
-    pid: Optional[int] = None
-    started_at: Optional[float] = None
-    ended_at: Optional[float] = None
-    exit_code: Optional[int] = None
-    signal: Optional[int] = None
+    def __init__(self, rank: int, local_rank: int) -> None:
+        self.rank = rank
+        self.local_rank = local_rank
+        self.pid: Optional[int] = None
+        self.started_at: Optional[float] = None
+        self.ended_at: Optional[float] = None
+        self.exit_code: Optional[int] = None
+        self.signal: Optional[int] = None
+
+    def to_dict(self) -> Dict[str, Any]:
+        """The rank as the record has it."""
+        return dict(vars(self))
 
 
 class Failure(NamedTuple):
@@ -1580,8 +1583,7 @@ def entry_words(*options: str) -> List[str]:
     return [sys.executable, "-I", "-S", os.path.abspath(__file__), "rank", *options, "--"]
 
 
-@dataclasses.dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """All that is needed to start ranks, once the setup lines have run."""
 
     plan: Plan
@@ -1741,7 +1743,8 @@ class TorchrunRanks(Ranks):
     def refresh(self) -> bool:
         """See which ranks are up, which are gone, and what the agent says."""
         changed = self._look_at_processes()
-        self._watch_agent()
+        if not self.told:
+            self._watch_agent()
         if self._agent is not None and self._agent.ended and not self._report_read:
             self._report_read = changed = True
             self._take_report(self._agent)
@@ -1833,7 +1836,7 @@ class TorchrunRanks(Ranks):
         ]
         if roots:
             return Failure(roots[0].exit_code or 1, roots[0].signal)
-        if self.told and agent.signal is None:
+        if self.told:
             return STOPPED
         return Failure(agent.exit_code, agent.signal)
 
@@ -1851,7 +1854,7 @@ class PeerWatch:
         self._place = place
         self._alone = arguments.unshared
         self._single = arguments.nodes == 1
-        self._every = 5.0 if self._single else max(1.0, arguments.nodes / 200.0)
+        self._every = 2.0 if self._single else max(1.0, arguments.nodes / 200.0)
         self._next = 0.0
 
     def look(self) -> Optional[str]:
@@ -2057,6 +2060,8 @@ class Node:
             text = "the node's storage fails: %s" % error
             self._error = LauncherError("storage", text, "see its free space and quota")
         except Exception as error:  # noqa: BLE001 - a fault of ours must still end the ranks and be told
+            import traceback
+
             self._log.write_line(traceback.format_exc().rstrip())
             text = "the launcher failed: %s" % type(error).__name__
             self._error = LauncherError("internal", text, "see the node's log")
@@ -2160,7 +2165,7 @@ class Node:
         arguments, plan = self._arguments, self._plan
         document = {
             "run_id": plan.run_id if plan else None,
-            "host": socket.gethostname(),
+            "host": os.uname().nodename,
             "node": arguments.node_name,
             "node_rank": arguments.node_rank,
             "attempt": self._place.attempt,
@@ -2297,13 +2302,13 @@ class Node:
             "format": FORMAT,
             "node_rank": self._place.node_rank,
             "node": self._arguments.node_name,
-            "host": socket.gethostname(),
+            "host": os.uname().nodename,
             "pid": os.getpid(),
             "started_at": self._started_at,
             "ended_at": self._ended_at,
             "exit_code": outcome.exit_code if outcome else None,
             "signal": outcome.signal if outcome else None,
-            "ranks": [dataclasses.asdict(state) for state in states],
+            "ranks": [state.to_dict() for state in states],
             "stopped_by": self._stopped_by,
             "error": self._error.to_dict() if self._error else None,
         }
@@ -2428,7 +2433,7 @@ def parse_node(words: Sequence[str]) -> NodeArguments:
     parser.add_argument("--master-port", type=int, required=True)
     parser.add_argument("--scheduler-id", required=True)
     parser.add_argument("--incarnation", required=True)
-    parser.add_argument("--node-name", default=socket.gethostname())
+    parser.add_argument("--node-name", default=os.uname().nodename)
     parser.add_argument("--task", type=int)
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--wait-attempt", type=float, default=600.0, metavar="SECONDS")

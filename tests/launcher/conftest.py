@@ -23,6 +23,9 @@ T = TypeVar("T")
 
 PATIENCE = 30.0
 
+NODE_PYTHON = os.environ.get("HYPERPOD_TEST_PYTHON", sys.executable)
+"""The interpreter that runs the launcher; set the variable to try an older one."""
+
 
 def until(look: Callable[[], T], what: str = "it", patience: float = PATIENCE) -> T:
     """Wait until `look` gives something true; that is the answer."""
@@ -108,7 +111,7 @@ class Bundle:
         *options: str,
         scheduler_id: str = "17",
         incarnation: str = "17.0",
-        python: str = sys.executable,
+        python: str = NODE_PYTHON,
         **popen: Any,
     ) -> subprocess.Popen[bytes]:
         """Start the launcher of one node."""

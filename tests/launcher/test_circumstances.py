@@ -3,11 +3,10 @@
 import os
 import stat
 import subprocess
-import sys
 
 import pytest
 
-from .conftest import make_bundle, until
+from .conftest import NODE_PYTHON, make_bundle, until
 
 
 @pytest.fixture
@@ -60,7 +59,7 @@ def test_a_home_and_a_tmp_that_are_read_only(bundle, tmp_path):
     mount = f'mount -t tmpfs -o ro none "{home}" && exec "$0" "$@"'
     launcher = bundle.start(python="/bin/true")
     launcher.communicate()
-    words = [sys.executable, *launcher.args[1:]]
+    words = [NODE_PYTHON, *launcher.args[1:]]
     unshare = ["unshare"] if os.geteuid() == 0 else ["unshare", "--map-root-user"]
     done = subprocess.run(
         [*unshare, "--mount", "/bin/sh", "-c", mount, *words],
@@ -103,7 +102,7 @@ def test_a_disk_that_takes_no_more_ends_nothing(bundle):
     )
     launcher = bundle.start(python="/bin/true")
     launcher.communicate()
-    words = [sys.executable, *launcher.args[1:]]
+    words = [NODE_PYTHON, *launcher.args[1:]]
     limited = 'ulimit -S -f 1; exec "$0" "$@"'
     done = subprocess.run(
         ["/bin/bash", "-c", limited, *words], stdout=subprocess.DEVNULL, timeout=30

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from hyperpod_jlab.launcher import launcher_path, launcher_source
 
+from .conftest import NODE_PYTHON
+
 TREE = ast.parse(launcher_source(), feature_version=(3, 8))
 
 
@@ -54,5 +56,5 @@ def test_it_runs_isolated_and_without_site_packages(bundle):
     bundle.plan("true", python=None)
     done = bundle.start()
     done.communicate(timeout=30)
-    words = [sys.executable, "-I", "-S", *done.args[1:]]
+    words = [NODE_PYTHON, "-I", "-S", *done.args[1:]]
     assert subprocess.run(words, stdout=subprocess.DEVNULL, timeout=30).returncode == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import alive, processes_with, until
+from .conftest import NODE_PYTHON, alive, processes_with, until
 
 STUBBORN = "trap '' TERM; echo up; while :; do sleep 600 & wait; done"
 
@@ -162,7 +162,7 @@ def test_a_child_that_was_there_before_is_left_alone(bundle):
         python="/bin/bash", stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
     )
     launcher.communicate()
-    words = [sys.executable, *map(str, launcher.args[1:])]
+    words = [NODE_PYTHON, *map(str, launcher.args[1:])]
     done = subprocess.run(
         ["/bin/bash", "-c", command, *words],
         cwd=bundle.folder,

@@ -30,6 +30,13 @@ time.sleep(600)
 """
 
 
+FAIL_WHEN_TOLD = """
+while not os.path.exists("go"):
+    time.sleep(0.05)
+raise ValueError("boom")
+"""
+
+
 def wait_for_all(launchers):
     for launcher in launchers:
         launcher.communicate(timeout=100)
@@ -53,9 +60,14 @@ def test_two_nodes_of_two_processes(bundle):
 
 
 def test_a_rank_that_fails_ends_all_nodes(bundle):
-    what = {"WHO": "1", "WHAT": "time.sleep(1); raise ValueError('boom')"}
+    what = {"WHO": "1", "WHAT": FAIL_WHEN_TOLD}
     bundle.script(ALONE, launcher="torchrun", nodes=2, processes_per_node=2, variables=what)
-    assert wait_for_all([bundle.start(node, 2) for node in range(2)]) == [1, 143]
+    launchers = [bundle.start(node, 2) for node in range(2)]
+    for node in range(2):
+        for local_rank in range(2):
+            bundle.until_said(b"up", local_rank, node)
+    (bundle.folder / "work" / "go").touch()
+    assert wait_for_all(launchers) == [1, 143]
     ranks = bundle.node(0)["ranks"]
     assert [(rank["exit_code"], rank["signal"]) for rank in ranks] == [(143, 15), (1, None)]
     assert bundle.node(1)["stopped_by"] == "peer"
@@ -132,7 +144,7 @@ def test_a_warning_signal_goes_to_the_ranks_only(bundle):
     bundle.until_said(b"up", 1)
     launcher.send_signal(signal.SIGUSR2)
     bundle.until_said(b"caught", 0)
-    assert "passed to rank 0 (" in bundle.node_log()
+    until(lambda: "passed to rank 0 (" in bundle.node_log())
     assert launcher.poll() is None
     launcher.kill()  # and the ranks die with their agent, the agent with its launcher
     until(lambda: not any(alive(pid) for pid in bundle.rank_pids()))
