@@ -78,7 +78,7 @@ class BackLane:
             if newline >= 0 or chunk.offset == 0:
                 self._line = newline + 1
                 return True
-            if len(chunk.data) >= _LARGEST_READ:
+            if self._at >= _LARGEST_READ:
                 # So long a line is cut: its beginning is found by going back again.
                 self._line = 0
                 return True
