@@ -349,34 +349,40 @@ class LogBatch(Sequence[LogLine]):
 
 
 class _Walk:
-    """Goes through a batch's lines and keeps the cursor's text: cheap for lines taken in order."""
+    """Goes through a batch's lines and tells their cursors: cheap for lines taken in order."""
 
     def __init__(self, batch: LogBatch) -> None:
         self._batch = batch
         self._lines = batch._lines  # noqa: SLF001 - the walk is a part of the batch
+        self._order = {id(block): number for number, block in enumerate(batch.blocks)}
         self._reset()
 
     def _reset(self) -> None:
         self._writer = CursorWriter(self._batch.start)
-        self._done = 0
-        self._text = self._writer.text()
+        self._passed = 0
+        self._block: LineBlock | None = None
+        self._around = ("", "")
 
     def cursor_after(self, index: int) -> str:
-        if index < self._done - 1:
+        block, piece = self._lines[index]
+        if block is not self._block:
+            self._go_to(block)
+        # A mark stands before its block, at the beginning of a log that began anew.
+        place = block.chunk.place(block.begin if piece is None else block.ends[piece])
+        if place.offset == 0:
+            self._writer.set(block.origin.stream, place)
+            return self._writer.text()
+        before, after = self._around
+        return f"{before}{place.offset:x}-{place.check}{after}"
+
+    def _go_to(self, block: LineBlock) -> None:
+        """Pass all blocks before this one: whatever they had, and did not show, is done with."""
+        wanted = self._order[id(block)]
+        if wanted < self._passed:
             self._reset()
-        lines = self._lines
-        while self._done <= index:
-            block, piece = lines[self._done]
-            # Only a block's last line that is passed matters; the ones before it are overtaken.
-            last = (
-                self._done == index
-                or self._done + 1 == len(lines)
-                or lines[self._done + 1][0] is not block
-            )
-            if last:
-                # A mark stands before its block, at the beginning of a log that began anew.
-                end = block.begin if piece is None else block.ends[piece]
-                self._writer.set(block.origin.stream, block.chunk.place(end))
-            self._done += 1
-        self._text = self._writer.text()
-        return self._text
+        while self._passed < wanted:
+            passed = self._batch.blocks[self._passed]
+            self._writer.set(passed.origin.stream, passed.after)
+            self._passed += 1
+        self._block = block
+        self._around = self._writer.around(block.origin.stream)

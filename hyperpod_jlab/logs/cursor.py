@@ -21,6 +21,7 @@ _GROUP = re.compile(
 _PLACE = re.compile(r"_(n|[0-9a-f]{1,6})-([0-9a-f]{1,15})-([0-9a-z]{0,40})")
 _ATTEMPT = re.compile(r"[0-9a-f]{1,6}")
 _MAX_TEXT = 1 << 20
+_GAP = "\0"
 
 
 class Cursor:
@@ -99,9 +100,20 @@ class CursorWriter:
         if attempt < self._first_attempt:
             return
         group = self._groups.setdefault((attempt, node), {})
-        name = "n" if local < 0 else f"{local:x}"
-        group[local] = f"_{name}-{place.offset:x}-{place.check}" if place.offset else ""
+        group[local] = f"_{_name(local)}-{place.offset:x}-{place.check}" if place.offset else ""
         self._texts.pop((attempt, node), None)
+
+    def around(self, stream: Stream) -> tuple[str, str]:
+        """What stands before and after the offset and check of a stream in the text as of now."""
+        attempt, node, local = stream.order
+        group = self._groups.setdefault((attempt, node), {})
+        kept = group.get(local, "")
+        group[local] = f"_{_name(local)}-{_GAP}"
+        self._texts.pop((attempt, node), None)
+        before, after = self.text().split(_GAP)
+        group[local] = kept
+        self._texts.pop((attempt, node), None)
+        return before, after
 
     def text(self) -> str:
         """The text as of now."""
@@ -111,6 +123,10 @@ class CursorWriter:
                 places = "".join(self._groups[key].values())
                 texts[key] = f"~{key[0]:x}.{key[1]:x}{places}" if places else ""
         return f"{_VERSION}~{self._first_attempt:x}{''.join(_in_order(texts))}"
+
+
+def _name(local: int) -> str:
+    return "n" if local < 0 else f"{local:x}"
 
 
 def _in_order(texts: Mapping[tuple[int, int], str]) -> Iterable[str]:

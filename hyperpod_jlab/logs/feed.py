@@ -180,6 +180,9 @@ class Feed:
             due = sorted(due, key=lambda reader: reader.due)[:granted]
         # A notification means that there is something to read, so it costs nothing of the budget for vain looks.
         readers = nudged + due
+        for reader in readers:
+            # Cleared before the look: a notification during it is for bytes that it may have missed.
+            reader.nudged = False
         if not readers and not nodes and not discover:
             return None
         self._means.reads += len(readers) + len(nodes)

@@ -19,6 +19,8 @@ from typing import Any, BinaryIO
 _CHUNK = 4 << 20
 _LONGEST_LINE = 8 << 20
 
+_REPEATED_HEAD = re.compile(r"(\[[^\\\]^][^\\\]]*\])(?:\+|\{([0-9]{1,4})\})(?![+?*{])")
+
 Span = tuple[int, int]
 
 
@@ -31,7 +33,7 @@ class Finder:
             warnings.simplefilter("ignore")
             self.regex = re.compile(given["text"], flags)
             # Where many lines are searched at once, ^ and $ are those of each line.
-            self.regex_lines = re.compile(given["text"], flags | re.MULTILINE)
+            self.regex_lines = re.compile(_split_head(given["text"]), flags | re.MULTILINE)
         self.ignore_case: bool = given["ignore_case"]
         self.literal: bool = given["literal"] is not None
         self.in_line: bool = given["in_line"]
@@ -84,6 +86,18 @@ class Finder:
             if search(_text(data[at:end])):
                 yield at, end
             at = end + 1
+
+
+def _split_head(text: str) -> str:
+    """The same expression with ``[a-z]+`` at its beginning as ``[a-z][a-z]*``, and likewise for ``{n}``.
+
+    Python looks for a first character twice as fast when nothing says how often it comes.
+    """
+    match = _REPEATED_HEAD.match(text)
+    if match is None or match[2] == "0":
+        return text
+    more = "*" if match[2] is None else f"{{{int(match[2]) - 1}}}"
+    return f"{match[1]}{match[1]}{more}{text[match.end() :]}"
 
 
 def _text(line: bytes) -> str:

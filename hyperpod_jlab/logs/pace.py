@@ -5,7 +5,7 @@ from __future__ import annotations
 FAST = 0.05
 """Seconds between looks while bytes arrive."""
 
-WARM = 0.1
+WARM = 0.08
 """Seconds between looks for `LINGER` seconds after that: a line every few seconds is still seen at once."""
 
 SLOW = 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from binascii import crc32
+from functools import lru_cache
 from typing import NamedTuple
 
 TAIL = 64
@@ -34,6 +35,7 @@ def check_of(identity: int, before: bytes) -> str:
     return f"{identity_of(identity)}{crc32(before) & 0xFFFF:04x}"
 
 
+@lru_cache(maxsize=1024)
 def identity_of(identity: int) -> str:
     """The part of a check that tells one file from the next."""
     return f"{crc32(identity.to_bytes(8, 'little')) & 0xFF:02x}"

@@ -83,7 +83,6 @@ class Reader:
     def absorb(self, chunk: Chunk, now: float) -> None:
         """Take what a look has read, tell the subscribers, and plan the next look."""
         self.looked = now
-        self.nudged = False
         self.at_end = len(chunk.data) < min(_LONGEST_READ, self.ring.limit)
         trouble = chunk.mark if chunk.mark is not None and chunk.mark.kind == "unreadable" else None
         news = trouble is not None and trouble != self.trouble

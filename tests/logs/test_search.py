@@ -48,7 +48,7 @@ bits = st.sampled_from(
 lines = st.lists(st.text("ab1 .-éA", max_size=8), max_size=12)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(bits, max_size=6).map("".join), lines, st.booleans())
 def test_finding_is_matching_line_by_line(
     text: str, given_lines: list[str], ignore_case: bool
