@@ -15,6 +15,7 @@ from hyperpod_jlab.capture.notebook import CodeCell, read_notebook
 from hyperpod_jlab.capture.project import Project, collect_project
 from hyperpod_jlab.capture.runtime_files import MAIN, runtime_files
 from hyperpod_jlab.capture.selection import select_cells
+from hyperpod_jlab.capture.source_path import source_path
 from hyperpod_jlab.capture.transform import Transformed, transform_cell
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.source import NotebookSource
@@ -48,7 +49,7 @@ def capture_notebook(
     Raises:
         InvalidInputError: It is no notebook, or the selection does not fit it.
     """
-    path = base / Path(source.path).expanduser()
+    path = source_path(base, source.path)
     notebook = read_notebook(path, content)
     folder = path.name if path.name not in _OURS else f"{path.name}.ipynb"
     cells = [

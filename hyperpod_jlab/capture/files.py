@@ -9,6 +9,7 @@ from hyperpod_jlab.capture.captured import Captured, CodeFile, CommandItem, Part
 from hyperpod_jlab.capture.name import run_name
 from hyperpod_jlab.capture.notebook import read_file
 from hyperpod_jlab.capture.project import collect_project
+from hyperpod_jlab.capture.source_path import source_path
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.source import CommandSource, NativeSource, ScriptSource
@@ -26,7 +27,7 @@ def capture_script(spec: JobSpec, source: ScriptSource, base: Path) -> Captured:
     Raises:
         InvalidInputError: There is no such file, or it is none that Python runs.
     """
-    path = base / Path(source.path).expanduser()
+    path = source_path(base, source.path)
     data = read_file(path, "script")
     if path.suffix == ".ipynb":
         raise InvalidInputError(
@@ -83,7 +84,7 @@ def capture_native(spec: JobSpec, source: NativeSource, base: Path) -> Captured:
     Raises:
         InvalidInputError: There is no such file.
     """
-    path = base / Path(source.path).expanduser()
+    path = source_path(base, source.path)
     data = read_file(path, "file")
     return Captured(
         name=run_name(spec.name, path.stem),

@@ -33,21 +33,26 @@ class IgnoreTree:
 
     def __init__(self) -> None:
         self._files: dict[str, list[IgnoreFile]] = {}
-        self._folders: dict[str, bool] = {"": False}
+        self._folders: dict[str, bool] = {}
 
     def add(self, folder: str, text: str) -> None:
         """Add a file that lies in a folder (relative to the root, empty for the root itself)."""
         self._files.setdefault(folder, []).append(IgnoreFile(text))
-        self._folders = {"": False}
+        self._folders = {}
 
     def ignores(self, path: str, *, folder: bool = False) -> bool:
         """Whether a path, or a folder that it lies in, is ignored: what lies in an ignored folder can't be taken back."""
-        parent = path.rpartition("/")[0]
-        if parent not in self._folders:
-            self._folders[parent] = self.ignores(parent, folder=True)
-        return self._folders[parent] or self._decide(path, folder)
+        at = path.find("/")
+        while at >= 0:
+            parent = path[:at]
+            if parent not in self._folders:
+                self._folders[parent] = self._decide(parent, folder=True)
+            if self._folders[parent]:
+                return True
+            at = path.find("/", at + 1)
+        return self._decide(path, folder=folder)
 
-    def _decide(self, path: str, folder: bool) -> bool:
+    def _decide(self, path: str, *, folder: bool) -> bool:
         base = path.rpartition("/")[0]
         while True:
             inner = path[len(base) + 1 :] if base else path

@@ -22,6 +22,7 @@ _OPERATOR = re.compile(r"[=!<>:+\-*/%&|^@~]+")
 _TO_BREAK = re.compile(r"[^\r\n]*")
 _ASSIGNED = re.compile(r"[ \t]*(?=!|%[^\W\d])")
 _HELP = re.compile(r"(%{0,2}(?!\d)[\w*]+(\.(?!\d)[\w*]+|\[-?[0-9]+\])*)(\?\??)$")
+_PLAIN = re.compile(r"[^'\"\\{\r\n]+")  # what means nothing inside a string
 _MAX_NESTING = 40
 
 
@@ -138,6 +139,10 @@ class _Scanner:
         fields = ("f" in prefix or "t" in prefix) and nesting < _MAX_NESTING
         at += len(close)
         while at < len(text):
+            plain = _PLAIN.match(text, at)
+            if plain is not None:
+                at = plain.end()
+                continue
             char = text[at]
             if text.startswith(close, at):
                 return at + len(close)

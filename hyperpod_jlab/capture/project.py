@@ -87,6 +87,14 @@ def collect_project(files: FilesSpec, folder: Path, base: Path | None = None) ->
     root = _root(files, folder, base or folder)
     if not files.project:
         return Project(root)
+    try:
+        return _collect(files, root)
+    except OSError as error:
+        reason = f"{root} can't be read ({error.strerror}); no project files go along"
+        return Project(root, (), (_finding("warning", "unreadable", reason),))
+
+
+def _collect(files: FilesSpec, root: Path) -> Project:
     if not root.is_dir():
         return Project(
             root,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hyperpod_jlab.model.errors import InvalidInputError
 from tests.capture.awkward_cells import CELLS, PYTHON_ONLY, SETUP
 from tests.capture.bundles import Bundle, Laboratory, notebook_of, notebook_spec
 
@@ -82,6 +83,11 @@ def test_every_cell_keeps_its_place_whatever_its_name(lab: Laboratory):
     assert done.error is not None
     assert done.error["file"] == "code/my n\u00f6tebook #1 $x.ipynb/cell-01.py"
     assert captured.name == "my notebook -1 -x"
+
+
+def test_a_notebook_from_the_screen_needs_a_files_name(lab: Laboratory):
+    with pytest.raises(InvalidInputError, match="names a folder"):
+        lab.capture(notebook_spec(source={"path": "a/.."}), notebook_of("x"))
 
 
 def test_a_notebook_called_like_our_own_files_does_not_hide_them(lab: Laboratory):

@@ -56,7 +56,9 @@ def test_a_script_outside_of_the_root_goes_to_the_top(lab: Laboratory, tmp_path:
     assert lab.bundle(captured).run().out == "ran\n"
 
 
-@pytest.mark.parametrize("path", ["none.py", ".", "nb.ipynb"])
+@pytest.mark.parametrize(
+    "path", ["none.py", ".", "..", "a/..", "/", "~nosuchuser/x.py", "x" * 300, "nb.ipynb"]
+)
 def test_what_is_no_script_is_refused(lab: Laboratory, path: str):
     (lab.base / "nb.ipynb").write_text("{}")
     with pytest.raises(InvalidInputError) as caught:

@@ -90,6 +90,7 @@ def test_it_agrees_with_git(repository: Path, top: list[str], inner: list[str], 
         ("doc/**/x", ["doc/x", "doc/a/b/x"], ["x"]),
         ("a\r\n", ["a"], []),
         ("\ufeffa", [], ["b"]),
+        ("x", ["d/" * 1500 + "x"], ["d/" * 1500 + "y"]),
     ],
 )
 def test_corners(text: str, ignored: list[str], kept: list[str]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sysconfig
+import time
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,12 @@ def test_what_is_found_agrees_with_ipython(lines: list[str]):
     except (SyntaxError, RuntimeError):
         return
     assert len(specials(text)) == rewritten.count("get_ipython()")
+
+
+def test_a_cell_with_megabytes_in_a_string_is_scanned_at_once():
+    begin = time.process_time()
+    assert specials("x = '" + "a b" * 3_000_000 + "'\n!ls") == [("line", "!ls")]
+    assert time.process_time() - begin < 2
 
 
 def test_dedent_keeps_what_is_inside():

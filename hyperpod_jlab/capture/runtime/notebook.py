@@ -22,7 +22,7 @@ from .replay import Replay, used_names
 from .service import Service
 from .values import Reader, Writer
 
-GRACE = 5.0
+GRACE = 2.0
 """Seconds that tasks get to end after the last cell."""
 
 
