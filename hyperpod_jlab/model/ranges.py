@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 _PART = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _MAX_TASKS = 100_000
@@ -51,3 +54,12 @@ def parse_array(text: str) -> ArraySpec:
     if len(indices) > _MAX_TASKS:
         raise ValueError(f"an array has at most {_MAX_TASKS} children")
     return ArraySpec(indices, int(limit) if percent else None)
+
+
+def _check_array(text: str) -> str:
+    parse_array(text)
+    return text
+
+
+ArrayText = Annotated[str, AfterValidator(_check_array)]
+"""An array as text that `parse_array` takes."""

@@ -6,12 +6,18 @@ Unknown fields are ignored, so that a reader gets on with the records of a later
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
+
+from hyperpod_jlab.model.ranges import ArrayText
 
 ActionKind = Literal["cancel", "hold", "release", "requeue"]
 ObservedState = Literal["waiting", "running", "ended"]
+
+
+UnixTime = Annotated[float, Field(ge=0, lt=253_402_300_000, allow_inf_nan=False)]
+"""Unix seconds of a moment before the year 10000: anything else in a record is damage."""
 
 
 class _Record(BaseModel):
@@ -24,28 +30,28 @@ class Head(_Record):
     `host` is the submitter's machine, `created_at` Unix seconds, `spec_digest` the digest that tells whether two submits of one id mean the same.
     """
 
-    format: int = 1
+    format: Annotated[int, Field(ge=1)] = 1
     run_id: str
     name: str
     user: str
     host: str
-    created_at: float
+    created_at: UnixTime
     cluster: str
     orchestrator: str
     spec_digest: str
     parent: str | None = None
     notebook: str | None = None
     queue: str | None = None
-    nodes: int = 1
-    processes_per_node: int = 1
-    array: str | None = None
+    nodes: Annotated[int, Field(ge=1)] = 1
+    processes_per_node: Annotated[int, Field(ge=1)] = 1
+    array: ArrayText | None = None
 
 
 class Submission(_Record):
     """``submission.json``: the engine has taken the run."""
 
     scheduler_id: str
-    submitted_at: float
+    submitted_at: UnixTime
 
 
 class Claim(_Record):
@@ -53,7 +59,7 @@ class Claim(_Record):
 
     scheduler_id: str
     node: str | None = None
-    time: float
+    time: UnixTime
 
 
 class AttemptClaim(_Record):
@@ -61,7 +67,7 @@ class AttemptClaim(_Record):
 
     scheduler_id: str
     incarnation: str
-    time: float
+    time: UnixTime
 
 
 class RankRecord(_Record):
@@ -70,8 +76,8 @@ class RankRecord(_Record):
     rank: int
     local_rank: int
     pid: int | None = None
-    started_at: float | None = None
-    ended_at: float | None = None
+    started_at: UnixTime | None = None
+    ended_at: UnixTime | None = None
     exit_code: int | None = None
     signal: int | None = None
 
@@ -84,8 +90,8 @@ class NodeRecord(_Record):
     node: str
     host: str | None = None
     pid: int | None = None
-    started_at: float
-    ended_at: float | None = None
+    started_at: UnixTime
+    ended_at: UnixTime | None = None
     exit_code: int | None = None
     signal: int | None = None
     ranks: list[RankRecord] = []
@@ -96,7 +102,7 @@ class NodeRecord(_Record):
 class RankError(_Record):
     """``status/attempt-N/rank-G.error.json``: the exception that ended a rank."""
 
-    time: float
+    time: UnixTime
     rank: int
     node_rank: int | None = None
     local_rank: int | None = None
@@ -111,7 +117,7 @@ class RankError(_Record):
 class Observation(_Record):
     """``status/observations/<observer>.json``: what the scheduler said last."""
 
-    time: float
+    time: UnixTime
     observer: str
     scheduler_id: str | None = None
     attempt: int | None = None
@@ -125,7 +131,7 @@ class Observation(_Record):
 class Action(_Record):
     """``status/actions/*.json``: what a user asked for."""
 
-    time: float
+    time: UnixTime
     action: ActionKind
     user: str
 
@@ -133,14 +139,14 @@ class Action(_Record):
 class ProcessRecord(_Record):
     """A process on some machine, told apart from any later one with the same number."""
 
-    time: float
+    time: UnixTime
     machine: str
     boot: str
     pid_namespace: str
     pid: int
     start_time: int
     host: str
-    heartbeat: float | None = None
+    heartbeat: UnixTime | None = None
 
 
 @dataclass(frozen=True)

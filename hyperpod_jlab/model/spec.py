@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from hyperpod_jlab.model.options import option
 from hyperpod_jlab.model.quantities import Duration, Size
-from hyperpod_jlab.model.ranges import parse_array
+from hyperpod_jlab.model.ranges import ArrayText
 from hyperpod_jlab.model.run_id import RUN_ID
 from hyperpod_jlab.model.source import FilesSpec, Source
 
@@ -168,14 +168,6 @@ def _check_run_ids(ids: list[str]) -> list[str]:
         if not RUN_ID.fullmatch(run_id):
             raise ValueError(f"'{run_id[:60]}' is not a run id")
     return ids
-
-
-def _check_array(text: str) -> str:
-    parse_array(text)
-    return text
-
-
-ArrayText = Annotated[str, AfterValidator(_check_array)]
 
 
 class JobSpec(_Part):

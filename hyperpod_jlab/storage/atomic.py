@@ -10,11 +10,14 @@ import errno
 import json
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from hyperpod_jlab.model.errors import StorageError
+
+_LARGEST = 64 << 20
 
 _REASONS = {
     errno.ENOSPC: ("storage_full", "the storage partition is full", "free some space: hpj clean"),
@@ -74,6 +77,22 @@ def replace(path: Path, data: bytes, *, mode: int = 0o600) -> None:
         with contextlib.suppress(FileNotFoundError):
             temporary.unlink()
         raise
+
+
+def read(path: Path) -> bytes:
+    """The bytes of a small file; a pipe or device in its place is not waited for.
+
+    Raises:
+        OSError: There is none, it is no regular file, or it is far too large.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "No regular file", str(path))
+        if found.st_size > _LARGEST:
+            raise OSError(errno.EFBIG, "File too large", str(path))
+        return file.read()
 
 
 def create(path: Path, data: bytes, *, mode: int = 0o600) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 import secrets
 import time
 from collections.abc import Iterable
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 
 from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.model.records import (
@@ -35,6 +36,8 @@ from hyperpod_jlab.storage.partition import Partition
 Record = TypeVar("Record", bound=BaseModel)
 
 BUNDLE_FORMAT = 1
+
+_ATTEMPT = re.compile(r"attempt-[1-9][0-9]{0,8}")
 
 
 class DamagedBundleError(HyperpodError):
@@ -163,14 +166,15 @@ class BundleReader:
             for folder in reversed([path.parent, *path.parent.parents]):
                 # Never the bundle itself: one that was cleaned away must not come back as a torso.
                 if self.folder in folder.parents and not folder.exists():
-                    folder.mkdir(mode=self.partition.folder_mode, exist_ok=True)
+                    folder.mkdir(mode=0o700, exist_ok=True)
+                    folder.chmod(self.partition.folder_mode)
             atomic.replace(path, data, mode=self.partition.file_mode)
 
     def _attempts(self, status: Path, damage: list[str]) -> Iterable[AttemptRecords]:
         numbers = [
             int(name.removeprefix("attempt-"))
             for name in _names(status)
-            if name.startswith("attempt-") and name.removeprefix("attempt-").isdigit()
+            if _ATTEMPT.fullmatch(name)
         ]
         for number in sorted(numbers):
             folder = status / f"attempt-{number}"
@@ -216,16 +220,16 @@ class BundleReader:
 
     def _optional(self, kind: type[Record], path: Path, damage: list[str]) -> Record | None:
         try:
-            return kind.model_validate_json(path.read_bytes())
+            return kind.model_validate_json(atomic.read(path))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except (ValidationError, ValueError):
+        except (OSError, ValueError):
             damage.append(str(path.relative_to(self.folder)))
             return None
 
     def _load(self, path: Path) -> dict[str, Any]:
         try:
-            data = json.loads(path.read_bytes())
+            data = from_json(atomic.read(path))
         except (FileNotFoundError, NotADirectoryError):
             if not self.folder.is_dir():
                 raise NotFoundError(
@@ -259,5 +263,5 @@ class BundleReader:
 def _names(folder: Path) -> list[str]:
     try:
         return sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:
         return []
