@@ -20,6 +20,8 @@ Life = Literal["alive", "dead", "elsewhere"]
 """What this process can say of another: it lives, it is gone, or it is not for this machine to say."""
 
 _PROC = Path("/proc")
+_RESTART = 30.0
+"""Seconds that a machine needs to come back after a restart; whoever was heard more lately lives on another one."""
 
 
 @functools.cache
@@ -77,7 +79,9 @@ def life(record: ProcessRecord) -> Life:
     if record.machine != machine():
         return "elsewhere"
     if record.boot != boot():
-        return "dead"
+        # Before a restart of this machine, or on another one of the same image and name (all Studio spaces are called "default").
+        heard = record.heartbeat or record.time
+        return "dead" if time.time() - heard > _RESTART else "elsewhere"
     if record.pid_namespace != pid_namespace():
         return "elsewhere"
     return "alive" if start_time(record.pid) == record.start_time else "dead"
