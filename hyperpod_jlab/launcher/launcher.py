@@ -129,7 +129,8 @@ def prctl(option: int, value: int) -> bool:
 
 def die_with_parent(parent: Optional[int]) -> None:
     """Have the kernel send SIGKILL to this process when the one that started it is gone, or go now if it is."""
-    if prctl(PR_SET_PDEATHSIG, signal.SIGKILL) and parent not in (None, os.getppid()):
+    kept = prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if kept and parent is not None and parent != os.getppid() and is_gone(parent):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -191,6 +192,12 @@ def read_process(pid: int) -> Optional[Process]:
         return Process(pid, int(fields[1]), fields[0].decode(), int(fields[19]), name)
     except (OSError, ValueError, IndexError):
         return None
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended, be it waited for or not."""
+    process = read_process(pid)
+    return process.state in "ZX" if process else not send(pid, 0)
 
 
 def running_processes() -> Dict[int, Process]:
@@ -270,6 +277,12 @@ class Signals:
                 continue  # nohup: the user wants it to go on
             signal.signal(number, self._caught)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
+
+    def ignore(self) -> None:
+        """Let none of them change the exit code any more; while it shuts down, Python has no handlers."""
+        signal.set_wakeup_fd(-1)
+        for number in (*STOP_SIGNALS, *WARNING_SIGNALS):
+            signal.signal(number, signal.SIG_IGN)
 
     def _caught(self, number: int, _frame: object) -> None:
         self._pending.append(number)
@@ -748,7 +761,8 @@ def enter_attempt(
 # ----------------------------------------------------------------------------------------------------------------------
 
 FOREIGN_VARIABLES = re.compile(
-    r"(PET|TORCHELASTIC|GROUP|ROLE)_.*|(LOCAL_|NODE_)?RANK|(LOCAL_)?WORLD_SIZE|HYPERPOD_(ATTEMPT|ARRAY_INDEX)"
+    r"(PET|TORCHELASTIC)_.*|((LOCAL|NODE|GROUP|ROLE)_)?RANK|((LOCAL|GROUP|ROLE)_)?WORLD_SIZE|ROLE_NAME"
+    r"|HYPERPOD_(ATTEMPT|ARRAY_INDEX)"
 )
 """What an operator, an outer torchrun or an outer run may have set and what would mislead the ranks."""
 
@@ -1034,7 +1048,10 @@ class Outlet:
         self._size = 0
         self._change = threading.Condition()
         self.broken: Optional[str] = None
-        threading.Thread(target=self._run, name="stdout", daemon=True).start()
+        try:
+            threading.Thread(target=self._run, name="stdout", daemon=True).start()
+        except RuntimeError as error:  # no more threads for this user; the ranks need them more
+            self.broken = str(error)
 
     @property
     def waiting(self) -> int:
@@ -1393,6 +1410,8 @@ class Children:
     def __init__(self, output: int) -> None:
         self._output = output
         self._running: Dict[int, Child] = {}
+        self.reaped = 0
+        """How many were waited for so far, orphans included."""
 
     def start(
         self,
@@ -1437,6 +1456,7 @@ class Children:
                 return
             if pid == 0:
                 return
+            self.reaped += 1
             child = self._running.pop(pid, None)
             if child:
                 child.exit_code, child.signal = exit_of(status)
@@ -1510,6 +1530,7 @@ class Ending:
     """
 
     LIMIT = 0.7
+    SLOWEST = 0.5
 
     def __init__(
         self, find: Callable[[bool], Dict[int, Process]], grace: float, patience: float
@@ -1519,30 +1540,50 @@ class Ending:
         self._term_at = now + patience
         self._kill_at = now + max(grace, patience)
         self._told: Set[Tuple[int, int]] = set()
+        self._look_at = now
+        self._pause = 0.05
+        self._reaped = -1
         self.killed: Dict[int, str] = {}
         self.left: Dict[int, str] = {}
 
-    def step(self) -> bool:
-        """Do what is due; True when nothing is left, or nothing more can be done."""
+    def step(self, reaped: int) -> bool:
+        """Do what is due; True when nothing is left, or nothing more can be done.
+
+        Args:
+            reaped: How many children were waited for so far; looking at all processes is dear, so in a long grace it
+                is done when this has changed, and seldom else.
+        """
         now = time.monotonic()
         killing = now >= self._kill_at
+        if not killing and now < min(self._look_at, self._kill_at) and reaped == self._reaped:
+            return False
+        self._reaped = reaped
+        self._pause = min(self._pause * 1.5, self.SLOWEST)
+        self._look_at = now + self._pause
         found = self._find(killing or not self._told) or self._find(True)
         if not found:
             return True
         if killing:
-            for process in found.values():
-                send(process.pid, signal.SIGKILL)
-                self.killed[process.pid] = process.name
-            if now > self._kill_at + self.LIMIT:
-                self.left = {process.pid: process.name for process in found.values()}
-                return True
+            self._kill(found, now)
         elif now >= self._term_at:
-            for process in found.values():
-                key = (process.pid, process.started)
-                if process.parent not in found and key not in self._told:
-                    self._told.add(key)
-                    send(process.pid, signal.SIGTERM)
-        return False
+            self._tell(found)
+        else:
+            self._look_at = min(self._look_at, self._term_at)
+        return bool(self.left)
+
+    def _tell(self, found: Mapping[int, Process]) -> None:
+        for process in found.values():
+            key = (process.pid, process.started)
+            if process.parent not in found and key not in self._told:
+                self._told.add(key)
+                send(process.pid, signal.SIGTERM)
+
+    def _kill(self, found: Mapping[int, Process], now: float) -> None:
+        for process in found.values():
+            send(process.pid, signal.SIGKILL)
+            self.killed[process.pid] = process.name
+        if now > self._kill_at + self.LIMIT:
+            self.left = {process.pid: process.name for process in found.values()}
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -2251,7 +2292,7 @@ class Node:
         # What the ranks leave behind often ends by itself, just after them.
         ending = Ending(self._belongings.find, grace, 0.25 if natural else 0.0)
         self._ending = ending
-        while not ending.step():
+        while not ending.step(self._children.reaped):
             self.turn()
         self._children.reap()
         if ranks is not None and ranks.refresh():
@@ -2388,7 +2429,9 @@ def run_node(arguments: NodeArguments) -> int:
     except OSError as error:
         complain("the bundle's storage fails: %s" % error)
         return EXIT_LAUNCHER
-    return node.run()
+    exit_code = node.run()
+    signals.ignore()
+    return exit_code
 
 
 def complain(text: str) -> None:
