@@ -25,10 +25,13 @@ from hyperpod_jlab.storage.partition import Partition
 
 T = TypeVar("T")
 
+PATIENCE = 10.0
+"""Seconds to wait for another process that writes."""
+
 _SCHEMA = 3
-_FRESH_NS = (
-    3_000_000_000  # a folder changed this recently may change again within the clock's grain
-)
+_FRESH_NS = 3_000_000_000
+"""A folder that changed this recently may change again within the clock's grain, and is read anew each time."""
+_FRESH = -1
 
 _NOT_BROKEN = {
     sqlite3.SQLITE_BUSY,
@@ -104,7 +107,7 @@ class RunIndex:
                 with contextlib.closing(_open(self._path)) as connection:
                     return self._work_on(connection, work)
             except sqlite3.Error as error:
-                if error.sqlite_errorcode & 0xFF in _NOT_BROKEN:
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_BROKEN:
                     break
             except (OSError, BrokenIndexError):
                 continue
@@ -127,7 +130,7 @@ class RunIndex:
 
 
 def _open(path: Path | str) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=10, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=PATIENCE, check_same_thread=False)
     try:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=OFF")
@@ -162,7 +165,7 @@ class Session:
         known = dict(self._db.execute("SELECT name, changed FROM shards"))
         there = dict(self._shards())
         for name, changed in there.items():
-            if known.get(name) != changed:
+            if changed == _FRESH or known.get(name) != changed:
                 self._refresh_shard(name, changed)
         for gone in known.keys() - there.keys():
             self._db.execute("DELETE FROM runs WHERE shard = ?", (gone,))
@@ -251,7 +254,7 @@ class Session:
                     continue
                 changed = entry.stat().st_mtime_ns
                 # A change within the clock's grain would go unseen: such a shard is read again next time.
-                yield entry.name, changed if now - changed > _FRESH_NS else -1
+                yield entry.name, changed if now - changed > _FRESH_NS else _FRESH
 
     def _refresh_shard(self, name: str, changed: int) -> None:
         there = set[str]()
