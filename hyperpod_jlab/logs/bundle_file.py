@@ -24,7 +24,7 @@ class BundleFile:
 
     def __init__(self, stream: Stream, path: Path) -> None:
         self._stream = stream
-        self.path = path
+        self._path = path
         self.index = TimeIndex(path.with_suffix(".idx"))
         self.reads = 0
         self._fd: int | None = None
@@ -34,6 +34,11 @@ class BundleFile:
     def stream(self) -> Stream:
         """Which stream this is."""
         return self._stream
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
 
     def read(self, place: Place, limit: int) -> Chunk:
         """Up to `limit` bytes from a place on; none when there are none yet."""
@@ -66,7 +71,7 @@ class BundleFile:
     def size(self) -> int:
         """How many bytes the file has now; none when it does not exist or cannot be looked at."""
         try:
-            return self.path.stat().st_size
+            return self._path.stat().st_size
         except OSError:
             return 0
 
@@ -98,7 +103,7 @@ class BundleFile:
     def changed(self) -> float | None:
         """When the file was last written, in Unix seconds."""
         try:
-            return self.path.stat().st_mtime
+            return self._path.stat().st_mtime
         except OSError:
             return None
 
@@ -114,7 +119,7 @@ class BundleFile:
 
     def _open(self) -> int:
         # O_NONBLOCK: whoever put a FIFO in the log's place must not hang us.
-        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         self.close()
         self._fd, self._inode = fd, os.fstat(fd).st_ino
         return fd

@@ -44,6 +44,17 @@ class Cursor:
         """Where to go on in a stream."""
         return self.places.get(stream, START)
 
+    def sealed(self, first_attempt: int) -> Cursor:
+        """The same cursor with the attempts before this one done with, which makes its text shorter."""
+        if first_attempt <= self.first_attempt:
+            return self
+        kept = {
+            stream: place
+            for stream, place in self.places.items()
+            if stream.attempt >= first_attempt
+        }
+        return Cursor(kept, first_attempt)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Cursor):
             return NotImplemented

@@ -106,10 +106,8 @@ class Feed:
     def leave(self, member: Member) -> None:
         """Follow no more; the last one ends the feed."""
         self._members.discard(member)
-        for stream, reader in list(self.readers.items()):
-            reader.subscribers.discard(member)
-            if not reader.subscribers:
-                del self.readers[stream]
+        for stream in list(self.readers):
+            self.unsubscribe(member, stream)
         if not self._members and self._task is not None:
             self._task.cancel()
             self._ended(self)
@@ -134,6 +132,14 @@ class Feed:
             self._poke.set()
         reader.subscribers.add(member)
         return reader
+
+    def unsubscribe(self, member: Member, stream: Stream) -> None:
+        """Follow one stream no more."""
+        reader = self.readers.get(stream)
+        if reader is not None:
+            reader.subscribers.discard(member)
+            if not reader.subscribers:
+                del self.readers[stream]
 
     def want(self, reader: Reader) -> None:
         """Say that all there is was taken, and more is wanted."""
@@ -268,6 +274,9 @@ class Feed:
         attempt = self.attempts[-1] if self.attempts else 0
         if not names or folder != self.sources.folder(attempt):
             self._discover_due = 0.0
+        if not names:
+            for every in self.readers.values():
+                every.nudged = True
         for name in names:
             stream = stream_of(attempt, name)
             if stream is None:

@@ -42,6 +42,7 @@ class _Lane:
     shown: float = 0.0
     trouble: Mark | None = None
     own: LogSource | None = None
+    gap: int | None = None
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,7 @@ class Follower:
             # What earlier attempts left unfinished comes before what the new one writes.
             self._hurry = {stream for stream in self._alarms if stream.attempt < newest}
             self._fresh |= self._hurry
+        self._seal(newest - 1)
         for stream, origin in origins.items():
             if (
                 stream in self._lanes
@@ -171,6 +173,16 @@ class Follower:
             place = self.cursor.place(stream)
             self._lanes[stream] = _Lane(origin, self._feed.subscribe(self, stream, place), place)
             self._fresh.add(stream)
+
+    def _seal(self, first_attempt: int) -> None:
+        """Leave off attempts that are long over, once all of theirs was taken."""
+        over = [stream for stream in self._lanes if stream.attempt < first_attempt]
+        if any(stream in self._fresh or stream in self._alarms for stream in over):
+            return
+        for stream in over:
+            del self._lanes[stream]
+            self._feed.unsubscribe(self, stream)
+        self.cursor = self.cursor.sealed(first_attempt)
 
     async def _collect(self, now: float) -> list[LineBlock]:
         """What the fresh streams have, as much as fits a batch."""
@@ -185,7 +197,9 @@ class Follower:
             if size >= _BATCH:
                 break
             self._fresh.discard(stream)
-            lane = self._lanes[stream]
+            lane = self._lanes.get(stream)
+            if lane is None:
+                continue
             self._tell_trouble(lane, blocks)
             held = lane.reader.ring.after(lane.place, lane.life, _BATCH)
             if held is None and _is_behind(lane):
@@ -262,6 +276,9 @@ class Follower:
             lane.waiting_since = None
         # That a source cannot be read is its reader's to tell, once.
         mark = None if chunk.mark is not None and chunk.mark.kind == "unreadable" else chunk.mark
+        if mark is not None and not chunk.restarted:
+            mark = None if lane.gap == chunk.offset else mark
+            lane.gap = chunk.offset
         if stop or mark is not None:
             origins = self._feed.origins or {}
             lane.origin = origins.get(lane.origin.stream, lane.origin)

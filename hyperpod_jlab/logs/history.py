@@ -10,7 +10,7 @@ from hyperpod_jlab.logs.block import LineBlock, LogBatch
 from hyperpod_jlab.logs.cursor import Cursor
 from hyperpod_jlab.logs.merge import Lane, buffer_size, merge_forward
 from hyperpod_jlab.logs.place import Place
-from hyperpod_jlab.logs.source import Mark, SourceSet
+from hyperpod_jlab.logs.source import LogSource, Mark, SourceSet
 from hyperpod_jlab.logs.stream import Stream
 
 _BATCH_BYTES = 1 << 20
@@ -45,7 +45,7 @@ def read_on(
     for stream in wanted:
         place = cursor.place(stream)
         source = sources.open(stream)
-        end = source.size() if until is None else until.place(stream).offset
+        end = source.size() if until is None else end_in(until, source).offset
         if end <= place.offset and (until is not None or not place.check):
             continue
         origin = sources.origin(stream)
@@ -63,6 +63,13 @@ def read_on(
     yield from _batches(merge_forward(lanes), cursor, AttemptMarks(cursor, wanted))
 
 
+def end_in(cursor: Cursor, source: LogSource) -> Place:
+    """Where a source is left by a cursor: at its end, when its attempt is done with. Blocking."""
+    if source.stream.attempt < cursor.first_attempt:
+        return Place(source.size())
+    return cursor.place(source.stream)
+
+
 class AttemptMarks:
     """Puts a mark before the first block of every attempt but the first."""
 
@@ -70,7 +77,7 @@ class AttemptMarks:
         self._seen = {stream.attempt for stream, place in cursor.places.items() if place.offset}
         self._first = min((stream.attempt for stream in streams), default=1)
         if not self._seen:
-            self._seen.add(self._first)
+            self._seen.add(cursor.first_attempt - 1 if cursor.first_attempt > 1 else self._first)
 
     def put(self, block: LineBlock) -> LineBlock:
         """The block, with a mark when it opens an attempt."""
@@ -92,7 +99,9 @@ def _batches(
         if size >= _BATCH_BYTES or len(held) >= _BATCH_BLOCKS:
             batch = LogBatch(cursor, held)
             yield batch
-            cursor, held, size = batch.after, [], 0
+            # Attempts come one after the other; the last but one may still get a late word.
+            newest = held[-1].origin.stream.attempt
+            cursor, held, size = batch.after.sealed(newest - 1), [], 0
     if held:
         yield LogBatch(cursor, held)
 
@@ -102,15 +111,15 @@ def start_of_tail(
 ) -> tuple[Cursor, int]:
     """The cursor before the last `count` lines that lie before `end`, and how many lines there are. Blocking."""
     known = ActivityCache(sources)
-    lanes = [
-        BackLane(sources.open(stream), end.place(stream), known.of(stream))
-        for stream in streams
-        if stream.attempt >= end.first_attempt and end.place(stream).offset
-    ]
+    lanes: list[BackLane] = []
+    for stream in streams:
+        source = sources.open(stream)
+        lanes.append(BackLane(source, end_in(end, source), known.of(stream)))
+    before = {lane.source.stream: lane.place for lane in lanes}
     found = back_by_lines(lanes, count)
-    return Cursor(
-        {**end.places, **{lane.source.stream: lane.place for lane in lanes}}, end.first_attempt
-    ), found
+    places = {lane.source.stream: lane.place for lane in lanes}
+    moved = [stream.attempt for stream, place in places.items() if place != before[stream]]
+    return Cursor({**end.places, **places}).sealed(min([end.first_attempt, *moved])), found
 
 
 def start_since(sources: SourceSet, streams: Iterable[Stream], time: float) -> Cursor:
@@ -157,7 +166,7 @@ def cursor_at(
             source = sources.open(other)
             places[other] = place_since(source, time + 1e-6 if other.order < stream.order else time)
             source.close()
-    return Cursor(places)
+    return Cursor(places).sealed(stream.attempt - 1)
 
 
 def ends_of(sources: SourceSet, streams: Iterable[Stream]) -> Cursor:

@@ -24,6 +24,11 @@ class RecordStreams:
         self.processes_per_node = processes_per_node
         self._names: dict[tuple[int, int], str] = {}
 
+    @property
+    def key(self) -> Path:
+        """The run's records folder."""
+        return self.records
+
     def attempts(self) -> list[int]:
         """The attempts that have a log folder, in rising order. Blocking."""
         found = (attempt_of(name) for name in _names(self.folder(None)))

@@ -22,7 +22,7 @@ class Slice:
         chunk: The bytes; none when there is nothing yet.
         life: Which of the source's lives they belong to: a source that was cut or replaced begins a new one.
         more: There is more behind them.
-        closing: This life ends with these bytes: an unfinished line in them stays unfinished.
+        closing: What follows does not go on with these bytes: an unfinished line in them stays unfinished.
     """
 
     chunk: Chunk
@@ -81,6 +81,11 @@ def _same(one: Place, other: Place) -> bool:
     return not one.check or not other.check or one.check == other.check
 
 
+def _breaks(chunk: Chunk) -> bool:
+    """Whether the bytes do not simply go on with those before them."""
+    return chunk.restarted or chunk.mark is not None
+
+
 def _slice(
     held: tuple[int, Chunk], index: int, following: list[tuple[int, Chunk]], limit: int
 ) -> Slice:
@@ -97,7 +102,7 @@ def _slice(
     parts = [chunk.data[index:]]
     stamps = [(max(0, begin - index), time) for begin, time in chunk.stamps]
     size = len(parts[0])
-    while following and size < limit and not following[-1][1].restarted:
+    while following and size < limit and not _breaks(following[-1][1]):
         _, later = following.pop()
         stamps.extend((begin + size, time) for begin, time in later.stamps)
         parts.append(later.data)
@@ -109,10 +114,10 @@ def _slice(
         chunk.identity,
         # The last stamp of an index holds.
         stamps=tuple(dict(stamps).items()),
-        mark=chunk.mark if new_life else None,
+        mark=chunk.mark if new_life or (index == 0 and not chunk.restarted) else None,
         restarted=new_life,
         start=chunk.start if index == 0 else None,
     )
     return Slice(
-        joined, life, more=bool(following), closing=bool(following) and following[-1][1].restarted
+        joined, life, more=bool(following), closing=bool(following) and _breaks(following[-1][1])
     )

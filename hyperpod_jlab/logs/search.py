@@ -11,19 +11,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from hyperpod_jlab.logs.bundle_file import BundleFile
 from hyperpod_jlab.logs.cursor import Cursor
 from hyperpod_jlab.logs.lines import PIECE, cut
 from hyperpod_jlab.logs.matcher import Found, Matcher
 from hyperpod_jlab.logs.merge import Key
 from hyperpod_jlab.logs.place import Place
-from hyperpod_jlab.logs.source import Origin
+from hyperpod_jlab.logs.source import LogSource, Origin
+from hyperpod_jlab.model.errors import UnsupportedError
 
 Direction = Literal["forward", "backward"]
 
 _FIRST_STRETCH = 1 << 20
 _LONGEST_STRETCH = 64 << 20
 _LEAD = 1024
+
+
+Stretch = tuple[LogSource, Origin, int, int]
+"""What to search of a stream: its source, who writes it, first byte, end."""
 
 
 class Thread(Protocol):
@@ -61,7 +65,7 @@ class Hit:
 class _Lane:
     """One stream: the bytes that are still to be searched, and what was found but not given yet, nearest first."""
 
-    source: BundleFile
+    source: LogSource
     origin: Origin
     begin: int
     end: int
@@ -78,7 +82,7 @@ class Search:
     """A search through streams between two cursors.
 
     Args:
-        lanes: For each stream its source, who writes it, and the bytes to search.
+        lanes: What to search.
         matcher: The pattern.
         direction: Which end to begin at.
         thread: Runs what blocks.
@@ -86,7 +90,7 @@ class Search:
 
     def __init__(
         self,
-        lanes: Sequence[tuple[BundleFile, Origin, int, int]],
+        lanes: Sequence[Stretch],
         matcher: Matcher,
         direction: Direction,
         thread: Thread,
@@ -159,7 +163,12 @@ class Search:
             begin, end = lane.begin, min(lane.end, lane.begin + lane.stretch)
         else:
             begin, end = max(lane.begin, lane.end - lane.stretch), lane.end
-        found, reached = await self._matcher.scan(lane.source.path, begin, end, most)
+        path = lane.source.path
+        if path is None:
+            raise UnsupportedError(
+                f"the log of {lane.origin.node or 'this node'} cannot be searched, as it is no file here"
+            )
+        found, reached = await self._matcher.scan(path, begin, end, most)
         self.scanned += min(reached, end) - begin
         if not self._forward and len(found) == most and reached < end and lane.stretch > PIECE:
             # Backward the last ones come first: look at less at once.

@@ -7,7 +7,7 @@ they are called in worker threads, by one thread at a time for each source objec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -101,6 +101,11 @@ class LogSource(Protocol):
         """Which stream this is."""
         ...
 
+    @property
+    def path(self) -> Path | None:
+        """A file on this machine that holds just the source's bytes and can be searched, or None."""
+        ...
+
     def read(self, place: Place, limit: int) -> Chunk:
         """Up to `limit` bytes from a place on; none when there are none yet."""
         ...
@@ -136,6 +141,16 @@ class LogSource(Protocol):
 
 class SourceSet(Protocol):
     """All sources of one run."""
+
+    @property
+    def key(self) -> Hashable:
+        """What is the same for all source sets of the same run in this process: they share one feed."""
+        ...
+
+    @property
+    def processes_per_node(self) -> int:
+        """Ranks on each node, from which global ranks follow."""
+        ...
 
     def streams(self, attempt: int | None = None) -> list[Stream]:
         """The streams that exist now, of one attempt or of all, in order. Blocking."""

@@ -17,6 +17,7 @@ from typing import Any
 _LOG = logging.getLogger(__name__)
 _EVENT = struct.Struct("iIII")
 _BUFFER = 64 << 10
+_GAP = 0.002
 
 
 class Wakeups:
@@ -31,6 +32,7 @@ class Wakeups:
         self._folders: dict[int, Path] = {}
         self._inotify: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._resuming: asyncio.TimerHandle | None = None
 
     def start(self) -> bool:
         """Begin, in the running event loop; tells whether there is an inotify to be had."""
@@ -66,6 +68,8 @@ class Wakeups:
 
     def stop(self) -> None:
         """Watch nothing any more."""
+        if self._resuming is not None:
+            self._resuming.cancel()
         if self._inotify is not None:
             if self._loop is not None and not self._loop.is_closed():
                 self._loop.remove_reader(self._inotify.fd)
@@ -78,6 +82,11 @@ class Wakeups:
             data = os.read(self._inotify.fd, _BUFFER)
         except BlockingIOError:
             return
+        # Under a flood it is enough to hear of it now and then.
+        loop, fd = self._loop, self._inotify.fd
+        if loop is not None:
+            loop.remove_reader(fd)
+            self._resuming = loop.call_later(_GAP, loop.add_reader, fd, self._read)
         names: dict[int, set[str]] = {}
         at = 0
         while at + _EVENT.size <= len(data):

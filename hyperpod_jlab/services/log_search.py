@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from hyperpod_jlab.logs.cursor import Cursor
-from hyperpod_jlab.logs.history import cursor_at, ends_of
-from hyperpod_jlab.logs.search import Hit, Search, Thread
+from hyperpod_jlab.logs.history import cursor_at, end_in, ends_of
+from hyperpod_jlab.logs.place import Place
+from hyperpod_jlab.logs.search import Hit, Search, Stretch, Thread
 from hyperpod_jlab.logs.stream import Stream
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.services.log_request import Direction, SearchHit, SearchResult
@@ -22,32 +23,31 @@ async def search(
     if view.matcher is None:
         raise InvalidInputError("a search needs a pattern", detail={"field": "grep"})
     streams = await thread(view.streams)
-    given = view.given or Cursor()
-    ends: Cursor = await thread(ends_of, view.sources, streams)
-    until = view.given or ends
-    if direction == "forward":
-        bounds = {
-            stream: (given.place(stream).offset, ends.place(stream).offset) for stream in streams
-        }
-    else:
-        bounds = {stream: (0, until.place(stream).offset) for stream in streams}
-    lanes = [
-        (view.sources.open(stream), await thread(view.sources.origin, stream), begin, end)
-        for stream, (begin, end) in bounds.items()
-        if begin < end and stream.attempt >= given.first_attempt
-    ]
+    lanes, given = await thread(_lanes, view, streams, direction)
     searching = Search(lanes, view.matcher, direction, thread)
     try:
         hits = await searching.run(limit, seconds)
         found = tuple([await thread(_hit, view, streams, hit) for hit in hits])
-        rest = (
-            None
-            if searching.complete
-            else searching.rest(given if direction == "forward" else until).text()
-        )
+        rest = None if searching.complete else searching.rest(given).text()
     finally:
         searching.close()
     return SearchResult(found, rest, searching.scanned)
+
+
+def _lanes(view: View, streams: list[Stream], direction: Direction) -> tuple[list[Stretch], Cursor]:
+    """What to search of each stream, and the cursor that says so. Blocking."""
+    given = view.given
+    if given is None:
+        given = Cursor() if direction == "forward" else ends_of(view.sources, streams)
+    lanes: list[Stretch] = []
+    places: dict[Stream, Place] = {}
+    for stream in streams:
+        source = view.sources.open(stream)
+        place = places[stream] = end_in(given, source)
+        begin, end = (place.offset, source.size()) if direction == "forward" else (0, place.offset)
+        if begin < end:
+            lanes.append((source, view.sources.origin(stream), begin, end))
+    return lanes, Cursor(places)
 
 
 def _hit(view: View, streams: list[Stream], hit: Hit) -> SearchHit:

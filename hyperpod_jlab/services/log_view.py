@@ -10,7 +10,7 @@ from hyperpod_jlab.logs.cursor import Cursor
 from hyperpod_jlab.logs.history import LAUNCHER_LINE, ends_of, start_of_tail, start_since
 from hyperpod_jlab.logs.matcher import Matcher
 from hyperpod_jlab.logs.pattern import parse_pattern
-from hyperpod_jlab.logs.records import RecordStreams
+from hyperpod_jlab.logs.source import SourceSet
 from hyperpod_jlab.logs.stream import Stream
 from hyperpod_jlab.services.log_request import LogRequest
 
@@ -22,7 +22,7 @@ class View:
         InvalidInputError: The request's numbers, cursor or pattern make no sense.
     """
 
-    def __init__(self, request: LogRequest, sources: RecordStreams) -> None:
+    def __init__(self, request: LogRequest, sources: SourceSet) -> None:
         request.check()
         self.request = request
         self.sources = sources

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from hyperpod_jlab.logs.follow import Follower, Manner
 from hyperpod_jlab.logs.history import ends_of, read_on, start_of_tail
 from hyperpod_jlab.logs.hub import Hub
 from hyperpod_jlab.logs.records import RecordStreams
+from hyperpod_jlab.logs.source import SourceSet
 from hyperpod_jlab.logs.stream import Stream
 from hyperpod_jlab.model.errors import NotFoundError, UnreachableError
 from hyperpod_jlab.services.log_request import (
@@ -55,10 +56,17 @@ class LogService:
     Args:
         runs: Tells where a run's records lie and whether it has ended.
         hub: Reads what is being followed; one of its own when left out.
+        elsewhere: Gives the sources of a run whose log is not in its bundle, and None for the others. May block.
     """
 
-    def __init__(self, runs: RunLogs, hub: Hub | None = None) -> None:
+    def __init__(
+        self,
+        runs: RunLogs,
+        hub: Hub | None = None,
+        elsewhere: Callable[[str], SourceSet | None] | None = None,
+    ) -> None:
         self._runs = runs
+        self._elsewhere = elsewhere
         self.hub = hub or Hub()
 
     async def close(self) -> None:
@@ -167,7 +175,10 @@ class LogService:
     async def _view(self, request: LogRequest) -> View:
         return View(request, await self.hub.thread(self._sources, request.run_id))
 
-    def _sources(self, run_id: str) -> RecordStreams:
+    def _sources(self, run_id: str) -> SourceSet:
+        elsewhere = None if self._elsewhere is None else self._elsewhere(run_id)
+        if elsewhere is not None:
+            return elsewhere
         return RecordStreams(self._runs.records_dir(run_id), self._runs.processes_per_node(run_id))
 
     async def _all(self, view: View) -> AsyncGenerator[LogBatch, None]:
@@ -223,7 +234,7 @@ class LogService:
             yield batch
 
     def _feed(self, view: View) -> Feed:
-        return self.hub.feed(view.sources.records, view.sources)
+        return self.hub.feed(view.sources.key, view.sources)
 
     async def _until_end(self, view: View, follower: Follower) -> AsyncGenerator[LogBatch, None]:
         ended = asyncio.create_task(self._wait_ended(view), name="hyperpod-log-end")

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
 from hyperpod_jlab.logs.hub import Hub
 from hyperpod_jlab.services.logs import LogService
+from tests.logs.client import Client
 from tests.logs.writing import RunFolder
 
 
@@ -21,3 +23,18 @@ async def logs(run: RunFolder) -> AsyncIterator[LogService]:
     service = LogService(run, Hub(notifications=False))
     yield service
     await service.close()
+
+
+@pytest.fixture
+async def follow(run: RunFolder, logs: LogService) -> AsyncIterator[Callable[..., Client]]:
+    run.ended = False
+    clients: list[Client] = []
+
+    def start(**wanted: object) -> Client:
+        clients.append(Client(logs, **wanted))
+        return clients[-1]
+
+    yield start
+    for client in clients:
+        client.task.cancel()
+    await asyncio.gather(*(client.task for client in clients), return_exceptions=True)

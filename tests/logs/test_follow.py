@@ -3,87 +3,14 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
-from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.logs.block import LogBatch, LogLine
-from hyperpod_jlab.logs.bundle_file import BundleFile
-from hyperpod_jlab.logs.hub import Hub
+from hyperpod_jlab.logs.cursor import Cursor
 from hyperpod_jlab.model.errors import UnreachableError
 from hyperpod_jlab.services.logs import LogRequest, LogService
-from tests.logs.writing import Ledger, RunFolder
-
-
-class Client:
-    """Follows in a task of its own, and lets a test wait for what it must see."""
-
-    def __init__(self, logs: LogService, **wanted: object) -> None:
-        # Who leaves lines out on purpose keeps no book of them.
-        self._book = not wanted
-        self.lines: list[LogLine] = []
-        self.batches: list[LogBatch] = []
-        self.ledger = Ledger()
-        self._changed = asyncio.Event()
-        self._request = LogRequest("run", follow=True, **wanted)  # type: ignore[arg-type]
-        self.task = asyncio.create_task(self._follow(logs))
-
-    async def _follow(self, logs: LogService) -> None:
-        async with aclosing(logs.lines(self._request)) as batches:
-            async for batch in batches:
-                self.batches.append(batch)
-                self.lines += batch
-                if self._book:
-                    self.ledger.take_all(batch)
-                self._changed.set()
-
-    @property
-    def texts(self) -> list[str]:
-        return [line.line for line in self.lines]
-
-    async def until(self, seen: Callable[[Client], bool]) -> None:
-        async with asyncio.timeout(20):
-            while not seen(self):
-                self._changed.clear()
-                waiting = asyncio.create_task(self._changed.wait())
-                await asyncio.wait([waiting, self.task], return_when="FIRST_COMPLETED")
-                waiting.cancel()
-                if self.task.done():
-                    self.task.result()
-                    assert seen(self), self.texts[-5:]
-
-    async def sees(self, text: str) -> None:
-        await self.until(lambda client: text in client.texts)
-
-    async def end(self) -> None:
-        async with asyncio.timeout(20):
-            await self.task
-
-
-async def eventually(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not true():  # noqa: ASYNC110 - looks into what says nothing by itself
-            await asyncio.sleep(0.02)
-
-
-@pytest.fixture
-async def follow(run: RunFolder, logs: LogService) -> AsyncIterator[Callable[..., Client]]:
-    run.ended = False
-    clients: list[Client] = []
-
-    def start(**wanted: object) -> Client:
-        clients.append(Client(logs, **wanted))
-        return clients[-1]
-
-    yield start
-    for client in clients:
-        client.task.cancel()
-    await asyncio.gather(*(client.task for client in clients), return_exceptions=True)
-
-
-Start = Callable[..., Client]
+from tests.logs.client import Start
+from tests.logs.writing import RunFolder
 
 
 async def test_a_log_that_appears_late_and_a_run_that_ends(run: RunFolder, follow: Start) -> None:
@@ -123,6 +50,30 @@ async def test_attempts_follow_each_other(run: RunFolder, follow: Start) -> None
     await client.end()
     assert client.texts == ["one", "unfinished", "attempt 2 started", "two"]
     assert [line.attempt for line in client.lines] == [1, 1, 2, 2]
+
+
+async def test_attempts_long_over_are_left_off(
+    run: RunFolder, logs: LogService, follow: Start
+) -> None:
+    client = follow()
+    for attempt in range(1, 6):
+        run.write(0, f"attempt {attempt}\n", attempt=attempt)
+        await client.sees(f"attempt {attempt}")
+        await asyncio.sleep(0.3)
+    feed = next(iter(logs.hub._feeds.values()))
+    assert {stream.attempt for stream in feed.readers} == {4, 5}
+    assert Cursor.parse(client.lines[-1].cursor).first_attempt >= 3
+    run.ended = True
+    await client.end()
+    shown = [line.line for line in client.lines if not line.mark]
+    assert shown == [f"attempt {attempt}" for attempt in range(1, 6)]
+    # Paging back still goes through all of them.
+    page = await logs.page(LogRequest("run", cursor=client.lines[-1].cursor), "backward", 100)
+    assert [line.line for line in page.lines if not line.mark] == shown
+    page = await logs.page(LogRequest("run", cursor=page.after), "backward", 2)
+    assert [line.line for line in page.lines if not line.mark] == shown[-2:]
+    found = await logs.search(LogRequest("run", grep="attempt", cursor=page.after), "backward")
+    assert [hit.line for hit in found.hits] == shown[::-1]
 
 
 async def test_one_attempt_ends_where_the_next_begins(run: RunFolder, follow: Start) -> None:
@@ -202,119 +153,6 @@ async def test_truncation_and_replacement_are_marked(run: RunFolder, follow: Sta
     assert client.texts.count("cut 2") == 1
 
 
-async def test_a_slow_reader_holds_up_nobody_and_little_memory(
-    run: RunFolder, logs: LogService
-) -> None:
-    run.ended = False
-    block = b"".join(b"line %09d of a fast writer\n" % number for number in range(40_000))
-    begin = b"begin\n"
-    run.write(0, begin)
-    fast = logs.lines(LogRequest("run", follow=True))
-    slow = logs.lines(LogRequest("run", follow=True))
-    ledger = Ledger()
-    await anext(fast)
-    ledger.take_all(await anext(slow))
-    taken = len(begin)
-    async with asyncio.timeout(30):
-        for number in range(16):
-            run.write(0, block)
-            while taken < len(begin) + (number + 1) * len(block):
-                taken += sum(each.size for each in (await anext(fast)).blocks)
-    feed = next(iter(logs.hub._feeds.values()))
-    assert sum(reader.ring.size for reader in feed.readers.values()) <= 5 << 20
-    # The slow one comes back after 18 MB and still gets each byte once.
-    run.ended = True
-    async for batch in slow:
-        for each in batch.blocks:
-            data = each.chunk.data[each.begin : each.end]
-            ledger._book(each.origin.stream, each.chunk.offset + each.begin, data)
-    await fast.aclose()
-    assert bytes(ledger.taken[run.stream(0)]) == begin + 16 * block
-
-
-async def test_one_reader_for_many_and_none_for_nobody(
-    run: RunFolder, logs: LogService, follow: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks = 0
-    original = BundleFile.read
-
-    def counting(self: BundleFile, place: object, limit: int) -> object:
-        nonlocal looks
-        looks += 1
-        return original(self, place, limit)  # type: ignore[arg-type]
-
-    run.write(0, "ready\n")
-    clients = [follow() for _ in range(10)]
-    for client in clients:
-        await client.sees("ready")
-    await asyncio.sleep(0.3)
-    monkeypatch.setattr(BundleFile, "read", counting)
-    begun = time.monotonic()
-    for number in range(20):
-        run.write(0, f"{number}\n")
-        await asyncio.sleep(0.05)
-    for client in clients:
-        await client.sees("19")
-    # One reader looks at most every 50 ms; ten of them would have looked ten times as often.
-    assert looks <= 2 * (time.monotonic() - begun) / 0.05
-    for client in clients:
-        client.task.cancel()
-    await asyncio.gather(*(client.task for client in clients), return_exceptions=True)
-    assert not logs.hub._feeds
-    await asyncio.sleep(0.2)
-    looks = 0
-    await asyncio.sleep(0.5)
-    assert looks == 0
-
-
-async def test_inotify_is_only_an_extra(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    run.ended = False
-    with_it, without_it = LogService(run, Hub()), LogService(run, Hub())
-    run.write(0, "there\n")
-    clients = [Client(with_it)]
-    await clients[0].sees("there")
-    monkeypatch.setitem(sys.modules, "asyncinotify", None)
-    clients.append(Client(without_it))
-    await clients[1].sees("there")
-    for number in range(5):
-        run.write(0, f"line {number}\n")
-        for client in clients:
-            await client.sees(f"line {number}")
-    run.ended = True
-    for client in clients:
-        await client.end()
-        assert client.texts == ["there", *[f"line {number}" for number in range(5)]]
-    await with_it.close()
-    await without_it.close()
-
-
-async def test_of_many_streams_only_those_that_grow_are_looked_at(
-    run: RunFolder, logs: LogService, follow: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run.per_node = 100
-    monkeypatch.setattr("hyperpod_jlab.logs.dormancy._QUIET", 0.3)
-    for rank in range(100):
-        run.write(rank, f"rank {rank} is up\n", at=10)
-
-    def report() -> None:
-        sizes = {str(rank): (run.path(rank).stat().st_size, 10.0) for rank in range(100)}
-        run.activity(0, sizes)
-
-    report()
-    client = follow()
-    await client.until(lambda client: len(client.texts) == 100)
-    await eventually(lambda: bool(logs.hub._feeds))
-    feed = next(iter(logs.hub._feeds.values()))
-    await eventually(lambda: sum(reader.asleep for reader in feed.readers.values()) == 100)
-    before = logs.hub.reads
-    await asyncio.sleep(1)
-    assert logs.hub.reads - before <= 10
-    run.write(42, "awake\n")
-    report()
-    await client.sees("awake")
-    assert sum(reader.asleep for reader in feed.readers.values()) >= 95
-
-
 async def test_grep_shows_whole_lines_only(run: RunFolder, follow: Start) -> None:
     client = follow(grep="a.*z$")
     run.write(0, "abc\na")
@@ -371,41 +209,3 @@ async def test_an_unreachable_cluster_does_not_end_a_follow(
     await client.sees("goes on")
     run.ended = True
     await client.end()
-
-
-async def test_a_fault_in_the_feed_reaches_who_follows(
-    run: RunFolder, follow: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object, **__: object) -> object:
-        raise RuntimeError("a fault of ours")
-
-    monkeypatch.setattr("hyperpod_jlab.logs.reader.Reader.look", broken)
-    client = follow()
-    run.write(0, "never seen\n")
-    with pytest.raises(RuntimeError, match="a fault of ours"):
-        await client.end()
-
-
-async def test_nothing_blocks_the_event_loop(
-    run: RunFolder, logs: LogService, tmp_path: Path
-) -> None:
-    """While 100 MB of history stream by, the loop is never held for long."""
-    run.write(
-        0, b"".join(b"line %09d of many many lines\n" % number for number in range(100_000)) * 25
-    )
-    longest = 0.0
-    size = 0
-
-    async def heartbeat() -> None:
-        nonlocal longest
-        while True:
-            before = time.monotonic()
-            await asyncio.sleep(0.001)
-            longest = max(longest, time.monotonic() - before)
-
-    task = asyncio.create_task(heartbeat())
-    async for batch in logs.lines(LogRequest("run")):
-        size += sum(block.size for block in batch.blocks)
-    task.cancel()
-    assert size == run.path(0).stat().st_size
-    assert longest < 0.5
