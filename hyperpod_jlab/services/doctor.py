@@ -197,7 +197,8 @@ async def _runs(hyperpod: Hyperpod) -> Check:
     try:
         runs = (await hyperpod.runs.list(Wanted())).runs
     except (HyperpodError, OSError) as error:
-        hint = f"remove the index, it is only a cache: rm {default_path(hyperpod.partition)}"
+        index = default_path(hyperpod.partition)
+        hint = f"remove the index, it is only a cache: rm {index}" if index is not None else None
         return Check(name, "fail", f"runs cannot be listed: {error}", hint)
     damaged = [run.run_id for run in runs if run.status.reason_code in {"damaged", "newer_format"}]
     words = f"{len(runs)} runs on the partition"
