@@ -88,6 +88,8 @@ class BackLane:
     def _load(self, size: int) -> None:
         chunk = self.source.read_back(self.place, size)
         base = chunk.offset
+        # There may be hundreds of lanes, and a large part of them is looked at once only.
+        self.source.close()
         stamps = self.source.stamps(base, base + len(chunk.data)) if chunk.data else []
         self._chunk = Chunk(
             chunk.data,

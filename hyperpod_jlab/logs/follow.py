@@ -321,6 +321,7 @@ def _read_all(places: list[tuple[LogSource, Place]]) -> list[Chunk]:
     chunks = []
     for source, place in places:
         chunk = source.read(place, _BATCH)
+        source.close()
         base = chunk.offset
         found = source.stamps(base, base + len(chunk.data)) if chunk.data else []
         chunks.append(replace(chunk, stamps=tuple((offset - base, time) for offset, time in found)))

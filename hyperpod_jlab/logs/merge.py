@@ -85,6 +85,9 @@ class Lane:
         if room <= 0:
             return False
         chunk = self.source.read(self.place, min(self._buffer, room))
+        if self._buffer < _LARGEST_BUFFER:
+            # Many lanes: so many files must not all stay open.
+            self.source.close()
         if chunk.restarted:
             self._end = max(self.source.end().offset, len(chunk.data))
         size = len(chunk.data)

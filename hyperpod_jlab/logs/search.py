@@ -197,35 +197,35 @@ class Search:
 
     def _hits(self, lane: _Lane, found: Sequence[Found]) -> list[Hit]:
         """Read the lines that match. Blocking."""
-        hits: list[Hit] = []
-        for line in found:
-            begin = line.begin
-            if line.end - line.begin > PIECE:
-                begin = line.begin + max(
-                    0, min(line.match_begin - _LEAD, line.end - line.begin - PIECE)
-                )
-            chunk = lane.source.read(Place(begin), min(PIECE, line.end - begin))
-            data = chunk.data
-            skip = 0 if begin == line.begin else _char_start(data)
-            stop = cut(data, skip, len(data)) if begin + len(data) < line.end else len(data)
-            text = data[skip:stop].decode("utf-8", "replace")
-            first = line.begin + line.match_begin - begin - skip
-            last = line.begin + line.match_end - begin - skip
-            match = _characters(data[skip : skip + first]), _characters(data[skip : skip + last])
-            key, seen = self._key(lane, line.begin)
-            after = lane.source.read(Place(line.end), 1)
-            hits.append(
-                Hit(
-                    lane.origin,
-                    seen,
-                    text,
-                    match,
-                    chunk.place(skip),
-                    after.place(len(after.data)),
-                    key,
-                )
-            )
-        return hits
+        try:
+            return [self._hit(lane, line) for line in found]
+        finally:
+            lane.source.close()
+
+    def _hit(self, lane: _Lane, line: Found) -> Hit:
+        begin = line.begin
+        if line.end - line.begin > PIECE:
+            room = line.end - line.begin - PIECE
+            begin += max(0, min(line.match_begin - _LEAD, room))
+        chunk = lane.source.read(Place(begin), min(PIECE, line.end - begin))
+        data = chunk.data
+        skip = 0 if begin == line.begin else _char_start(data)
+        stop = cut(data, skip, len(data)) if begin + len(data) < line.end else len(data)
+        ahead = begin + skip - line.begin
+        key, seen = self._key(lane, line.begin)
+        newline = lane.source.read(Place(line.end), 1)
+        return Hit(
+            origin=lane.origin,
+            time=seen,
+            line=data[skip:stop].decode("utf-8", "replace"),
+            match=(
+                _characters(data[skip : skip + line.match_begin - ahead]),
+                _characters(data[skip : skip + line.match_end - ahead]),
+            ),
+            place=chunk.place(skip),
+            after=newline.place(len(newline.data)),
+            key=key,
+        )
 
 
 def _characters(data: bytes) -> int:
