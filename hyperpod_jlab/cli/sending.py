@@ -25,7 +25,6 @@ from hyperpod_jlab.cli.parameters import CLUSTER
 from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.spec_options import secrets_here
 from hyperpod_jlab.cli.terminal import is_terminal
-from hyperpod_jlab.model.run import Run
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.logs import LogRequest
 from hyperpod_jlab.services.submission import Preview, Request, Step
@@ -121,12 +120,15 @@ async def _send(hyperpod: Hyperpod, request: Request, ways: Ways) -> None:
         else:
             print(run_id)
         return
+    reading = Reading(LogRequest(run_id, follow=True, partial=shows_progress()))
+    call.on_interrupt = reading.interruption
     print(run_id, file=sys.stderr, flush=True)
     if ways.follow and request.spec.array is None:
-        run = await _follow(hyperpod, run_id)
+        call.closed_pipe = _CLOSED_PIPE
+        async with told_states(hyperpod, run_id):
+            await write_logs(hyperpod, reading)
+        run = await hyperpod.runs.wait(run_id)
     else:
-        reading = Reading(LogRequest(run_id, follow=True))
-        call.on_interrupt = reading.interruption
         run = await wait_for_end(hyperpod, run_id)
     if call.as_json:
         print_json(run.to_dict())
@@ -135,16 +137,6 @@ async def _send(hyperpod: Hyperpod, request: Request, ways: Ways) -> None:
     raise_unless_succeeded(run)
     if not call.as_json:
         print(last_word(run), file=sys.stderr)
-
-
-async def _follow(hyperpod: Hyperpod, run_id: str) -> Run:
-    call = invocation()
-    reading = Reading(LogRequest(run_id, follow=True, partial=shows_progress()))
-    call.on_interrupt = reading.interruption
-    call.closed_pipe = _CLOSED_PIPE
-    async with told_states(hyperpod, run_id):
-        await write_logs(hyperpod, reading)
-    return await hyperpod.runs.wait(run_id)
 
 
 def _interrupted(request: Request, done: list[Step]) -> InterruptionError:

@@ -1,0 +1,81 @@
+"""Checks with fixes, and where the storage lies."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+def _checks(told):
+    return {check["name"]: check for check in told.json["checks"]}
+
+
+def test_a_fresh_home_is_well(hpj, home):
+    told = hpj("doctor", "--json").ok()
+    checks = _checks(told)
+    assert told.json["ok"] is True
+    expected = {"versions", "config files", "storage", "privacy", "writing", "room", "local board"}
+    assert expected <= checks.keys()
+    assert {"local python", "runs", "cluster local"} <= checks.keys()
+    assert str(home.config) in checks["config files"]["message"]
+    assert list(home.partition.glob(".hyperpod/.doctor*")) == []
+    assert "ok    storage" in hpj("doctor").ok().out
+
+
+def test_a_folder_that_others_may_read_is_warned_of(hpj, home):
+    hpj("doctor").ok()
+    (home.partition / ".hyperpod").chmod(0o755)
+    told = hpj("doctor", "--json").ok()
+    check = _checks(told)["privacy"]
+    assert check["level"] == "warn"
+    assert check["hint"].startswith("chmod 700 ")
+
+
+def test_a_link_in_the_way_fails_with_a_fix(hpj, home, tmp_path):
+    home.partition.mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (home.partition / ".hyperpod").symlink_to(tmp_path / "elsewhere")
+    told = hpj("doctor", "--json")
+    assert (told.code, told.error["code"]) == (2, "doctor")
+    check = _checks(told)["storage"]
+    assert "symbolic link" in check["message"]
+    assert check["hint"]
+    assert "fail" in hpj("doctor").out
+
+
+def test_a_broken_configuration_is_one_of_the_checks(hpj, home):
+    home.config.write_text("[storage\n")
+    told = hpj("doctor", "--json")
+    assert told.code == 2
+    assert "line 1, column" in _checks(told)["configuration"]["message"]
+
+
+def test_a_python_without_torch_is_warned_of(hpj, home):
+    home.config.write_text('[clusters.local]\npython = "/usr/bin/python3"\n')
+    if not os.path.exists("/usr/bin/python3"):  # noqa: PTH110
+        pytest.fail("this machine has no /usr/bin/python3")
+    check = _checks(hpj("doctor", "--json"))["local python"]
+    assert "/usr/bin/python3" in check["message"]
+    assert check["level"] in {"ok", "warn"}
+
+
+def test_a_cluster_that_cannot_be_reached_fails(hpj, home):
+    home.config.write_text(
+        '[clusters.far]\norchestrator = "slurm"\ntransport = "ssh"\nlogin_nodes = ["nobody.invalid"]\n'
+    )
+    told = hpj("doctor", "--json")
+    assert told.code == 2
+    assert _checks(told)["cluster far"]["level"] == "fail"
+    assert _checks(told)["cluster local"]["level"] == "ok"
+
+
+def test_storage_tells_paths_on_each_side(hpj, home):
+    document = hpj("storage", "--json").ok().json
+    assert document["partition"]["path"] == str(home.partition)
+    assert document["partition"]["free"] > 0
+    assert (
+        document["clusters"][0]["here"] == document["clusters"][0]["there"] == str(home.partition)
+    )
+    assert str(home.partition) in hpj("storage").ok().out
+    assert not home.partition.exists()
