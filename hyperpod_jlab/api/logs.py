@@ -44,16 +44,12 @@ class Logs:
         """Print the lines as they come, each behind its rank."""
         import sys
 
-        from hyperpod_jlab.logs.format import text_line
-
         for line in self:
-            sys.stdout.write(text_line(line) + "\n")
+            sys.stdout.write(str(line) + "\n")
             sys.stdout.flush()
 
     def __str__(self) -> str:
-        from hyperpod_jlab.logs.format import text_line
-
-        return "\n".join(text_line(line) for line in self)
+        return "\n".join(str(line) for line in self)
 
     def __repr__(self) -> str:
         return f"<Logs of {self._request.run_id}; go through it, or print it>"

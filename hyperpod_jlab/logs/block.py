@@ -256,6 +256,13 @@ class LogLine:
         """Where to go on after this line, in all streams asked for."""
         return self._batch.cursor_after(self._index)
 
+    def __str__(self) -> str:
+        """The line behind its rank, ``3|text``; a node's own log stands behind ``node0|``, a mark between dashes."""
+        if self.mark == "attempt":
+            return f"--- {self.line} ---"
+        prefix = f"node{self.node_rank}" if self.rank is None else str(self.rank)
+        return f"{prefix}|--- {self.line} ---" if self.mark else f"{prefix}|{self.line}"
+
     def __repr__(self) -> str:
         return f"LogLine(attempt={self.attempt}, node={self.node!r}, rank={self.rank}, line={self.line[:60]!r}, mark={self.mark})"
 

@@ -1,4 +1,4 @@
-"""How a log line looks: as text behind its rank, and as the JSON object that scripts read."""
+"""How a log line looks to scripts: one JSON object. As text it is ``str(line)``."""
 
 from __future__ import annotations
 
@@ -7,14 +7,6 @@ from typing import Any
 
 from hyperpod_jlab.logs.block import LogLine
 from hyperpod_jlab.model.run import iso_time
-
-
-def text_line(line: LogLine) -> str:
-    """The line behind its rank, ``3| text``; a node's own log stands behind ``node0|``, a mark between dashes."""
-    if line.mark == "attempt":
-        return f"--- {line.line} ---"
-    prefix = f"node{line.node_rank}" if line.rank is None else str(line.rank)
-    return f"{prefix}| --- {line.line} ---" if line.mark else f"{prefix}| {line.line}"
 
 
 def line_object(line: LogLine) -> dict[str, Any]:

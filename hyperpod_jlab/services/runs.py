@@ -6,6 +6,7 @@ import asyncio
 import base64
 import binascii
 import json
+import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,7 @@ from hyperpod_jlab.storage.index import Row, RunIndex, Session, status_stamp
 from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 
 _AT_ONCE = 500
+_NOTICE = 2.0
 _WAIT_FIRST, _WAIT_LONGEST, _WAIT_GROWTH = 0.05, 1.0, 1.3
 
 
@@ -162,7 +164,19 @@ class Runs:
         _check_action(run, action, engine)
         await asyncio.to_thread(bundle.add_action, action, current_user())
         await getattr(engine, action)(bundle)
-        return await self.get(run_id)
+        return await self._once_seen(run_id, action)
+
+    async def _once_seen(self, run_id: str, action: ActionKind) -> Run:
+        """The run once the engine has taken note of a hold or a release, or after a moment."""
+        deadline = time.monotonic() + _NOTICE
+        while True:
+            run = await self.get(run_id)
+            seen = action not in {"hold", "release"} or (action == "hold") == (
+                run.status.reason_code == "held"
+            )
+            if seen or time.monotonic() > deadline:
+                return run
+            await asyncio.sleep(_WAIT_FIRST)
 
     async def watch(self, run_id: str) -> AsyncIterator[Run]:
         """The run each time that it changed, until it has ended."""

@@ -42,8 +42,8 @@ def test_a_function_gives_back_rank_zeros_value() -> None:
 def test_the_log_can_be_printed(capsys: pytest.CaptureFixture[str]) -> None:
     run = hyperpod_jlab.submit(command="echo from $RANK")
     run.logs(follow=True).print()
-    assert capsys.readouterr().out == "0| from 0\n"
-    assert str(run.logs()) == "0| from 0"
+    assert capsys.readouterr().out == "0|from 0\n"
+    assert str(run.logs()) == "0|from 0"
 
 
 def test_closures_and_arrays_travel() -> None:

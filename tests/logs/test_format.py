@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from hyperpod_jlab.logs.format import json_line, text_line
+from hyperpod_jlab.logs.format import json_line
 from hyperpod_jlab.services.logs import LogRequest, LogService
 from tests.logs.writing import RunFolder
 
@@ -13,11 +13,11 @@ async def test_text_and_json(run: RunFolder, logs: LogService) -> None:
     run.write(1, "hällo\n", at=1_795_000_000.5)
     run.write(1, "no time\n", attempt=2)
     lines = [line async for batch in logs.lines(LogRequest("run")) for line in batch]
-    assert [text_line(line) for line in lines] == [
-        "node0| setup",
-        "1| hällo",
+    assert [str(line) for line in lines] == [
+        "node0|setup",
+        "1|hällo",
         "--- attempt 2 started ---",
-        "1| no time",
+        "1|no time",
     ]
     objects = [json.loads(json_line(line)) for line in lines]
     assert objects[1] == {
