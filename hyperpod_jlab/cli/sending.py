@@ -120,7 +120,9 @@ async def _send(hyperpod: Hyperpod, request: Request, ways: Ways) -> None:
         else:
             print(run_id)
         return
-    reading = Reading(LogRequest(run_id, follow=True, partial=shows_progress()))
+    reading = Reading(
+        LogRequest(run_id, follow=True, partial=shows_progress() and not call.as_json)
+    )
     call.on_interrupt = reading.interruption
     print(run_id, file=sys.stderr, flush=True)
     if ways.follow and request.spec.array is None:

@@ -11,7 +11,7 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
@@ -55,6 +55,7 @@ class Plan:
         staging_size: Bytes in them.
         code: Number of files of code that nobody uses then.
         code_size: Bytes in them.
+        secrets: Folders with secrets of runs that have ended, however lately: nobody will read them again.
     """
 
     runs: tuple[OldRun, ...]
@@ -63,6 +64,7 @@ class Plan:
     staging_size: int
     code: int
     code_size: int
+    secrets: tuple[Path, ...] = ()
 
     @property
     def size(self) -> int:
@@ -72,7 +74,7 @@ class Plan:
     @property
     def empty(self) -> bool:
         """Whether there is nothing to remove."""
-        return not (self.runs or self.staging or self.code)
+        return not (self.runs or self.staging or self.code or self.secrets)
 
 
 class Cleaner:
@@ -93,17 +95,19 @@ class Cleaner:
         before = time.time() - older
         listed = (await self._runs.list(Wanted())).runs
         needed = await asyncio.to_thread(self._needed, listed)
-        go, kept, me = [], [], current_user()
+        go, stay, kept, me = [], [], [], current_user()
         for run in listed:
-            if run.user != me or not _is_old(run, before):
+            if run.user != me or run.state not in ENDED:
                 continue
-            if keep_failed and run.state == "failed":
-                continue
-            if run.run_id in needed:
+            old = (run.status.ended_at or run.created_at) <= before
+            if not old or (keep_failed and run.state == "failed"):
+                stay.append(run)
+            elif run.run_id in needed:
                 kept.append(Kept(run.run_id, f"{needed[run.run_id]} waits for it"))
             else:
                 go.append(run)
-        return await asyncio.to_thread(self._measure, go, kept)
+        plan = await asyncio.to_thread(self._measure, go, kept)
+        return replace(plan, secrets=await asyncio.to_thread(_secrets_of, stay))
 
     async def carry_out(self, plan: Plan) -> list[HyperpodError]:
         """Remove what was planned, less what has come to life meanwhile; returns what could not be removed."""
@@ -115,7 +119,7 @@ class Cleaner:
             for old in plan.runs
             if old.run.run_id in ended and old.run.run_id not in needed
         ]
-        return await asyncio.to_thread(self._remove, go, plan.staging)
+        return await asyncio.to_thread(self._remove, go, (*plan.staging, *plan.secrets))
 
     def _needed(self, listed: tuple[Run, ...]) -> dict[str, str]:
         """Runs that a live one waits for, with its id."""
@@ -146,15 +150,14 @@ class Cleaner:
                 size += found.st_size
         return Plan(tuple(runs), tuple(kept), staging, freed.own - own, files, size)
 
-    def _remove(self, bundles: list[Path], staging: tuple[Path, ...]) -> list[HyperpodError]:
+    def _remove(self, bundles: list[Path], others: tuple[Path, ...]) -> list[HyperpodError]:
         freed = Extent()
         problems: list[HyperpodError] = []
-        for folder in (*bundles, *staging):
+        for folder in (*bundles, *others):
             try:
-                # A staging folder of before is out of sight already.
-                hidden = folder if folder.name.startswith(STAGING) else hide(folder)
-                freed.add(hidden)
-                remove_tree(hidden)
+                gone = hide(folder) if folder in bundles else folder
+                freed.add(gone)
+                remove_tree(gone)
             except HyperpodError as error:
                 problems.append(error)
         for entry, found in list(self._store.entries()):
@@ -171,8 +174,14 @@ class Cleaner:
                 yield folder
 
 
-def _is_old(run: Run, before: float) -> bool:
-    return run.state in ENDED and (run.status.ended_at or run.created_at) <= before
+def _secrets_of(runs: list[Run]) -> tuple[Path, ...]:
+    """Secrets that ended runs left behind; those of a broken-off submit are still needed when it is sent again."""
+    folders = (
+        Path(run.bundle) / "secrets"
+        for run in runs
+        if run.status.reason_code != "submit_interrupted"
+    )
+    return tuple(folder for folder in folders if folder.is_dir())
 
 
 def _has_lain(found: os.stat_result) -> bool:

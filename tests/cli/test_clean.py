@@ -115,6 +115,17 @@ def test_code_that_nobody_uses_goes_once_it_is_old(hpj, home, monkeypatch):
     hpj("clone", "last", "--wait").ok()
 
 
+def test_secrets_of_a_run_that_has_ended_go_at_once(hpj, home):
+    hpj("submit", "-c", "true", "--wait").ok()
+    (bundle,) = home.bundles()
+    (bundle / "secrets").mkdir(exist_ok=True)
+    (bundle / "secrets" / "TOKEN").write_text("word")
+    assert "1 run's secrets" in hpj("clean", "--dry-run").ok().out
+    assert hpj("clean", "--yes", "--json").ok().json["secrets"] == 1
+    assert not (bundle / "secrets").exists()
+    assert hpj("show", "last").ok()
+
+
 def test_a_damaged_bundle_is_left_for_its_owner_to_look_at(hpj, home, old):
     (bundle,) = (path for path in home.bundles() if path.name == "good")
     (bundle / "bundle.json").write_text("{")
@@ -126,7 +137,7 @@ def test_submits_are_not_disturbed_by_a_cleaning_at_the_same_time(hpj, home):
     loop = (
         "import hyperpod_jlab.services.cleaning as c; c._CODE_AGE = 0\n"
         "from hyperpod_jlab.cli.main import main\n"
-        "while True:\n    assert main(['clean', '--older', '1s', '--yes']) == 0\n"
+        "while True:\n    assert main(['clean', '--older', '6s', '--yes']) == 0\n"
     )
     (home.work / "part.py").write_text("word = 'there'\n")
     (home.work / "main.py").write_text("import part; print(part.word)\n")
@@ -135,7 +146,7 @@ def test_submits_are_not_disturbed_by_a_cleaning_at_the_same_time(hpj, home):
         [sys.executable, "-c", loop], env=home.process_environment(), stdout=subprocess.DEVNULL
     )
     try:
-        for _ in range(6):
+        for _ in range(8):
             assert hpj("submit", "main.py", "--follow").ok().out == "0|there\n"
         assert cleaner.poll() is None
     finally:

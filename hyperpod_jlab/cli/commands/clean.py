@@ -88,6 +88,8 @@ def _sum(plan: Plan) -> str:
         parts.append(_count(len(plan.staging), "broken-off submit", "broken-off submits"))
     if plan.code:
         parts.append(_count(plan.code, "file of code", "files of code"))
+    if plan.secrets:
+        parts.append(_count(len(plan.secrets), "run's secrets", "runs' secrets"))
     return f"{', '.join(parts)}: {format_size(plan.size)}"
 
 
@@ -130,4 +132,5 @@ def _document(plan: Plan, *, removed: bool) -> dict[str, Any]:
         "kept": [{"run_id": kept.run_id, "reason": kept.reason} for kept in plan.kept],
         "staging": {"folders": len(plan.staging), "bytes": plan.staging_size},
         "code": {"files": plan.code, "bytes": plan.code_size},
+        "secrets": len(plan.secrets),
     }
