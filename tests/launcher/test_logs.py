@@ -59,7 +59,7 @@ def test_the_last_byte_before_a_sudden_death_is_there(bundle):
 
 
 def test_the_index_tells_when_bytes_were_first_seen(bundle):
-    bundle.shell("sleep 0.5; echo one; sleep 1; echo two; sleep 0.5")
+    bundle.shell("sleep 0.5; echo one; sleep 0.8; echo two")
     before = time.time_ns()
     assert bundle.run().returncode == 0
     after = time.time_ns()
@@ -74,12 +74,12 @@ def test_the_index_tells_when_bytes_were_first_seen(bundle):
 
 def test_the_index_of_one_that_never_stops_is_sparse_and_in_order(bundle):
     bundle.script(
-        "import os, time\nend = time.monotonic() + 2\n"
+        "import os, time\nend = time.monotonic() + 1\n"
         "while time.monotonic() < end:\n    os.write(1, b'x' * 100)\n    time.sleep(0.001)"
     )
     assert bundle.run().returncode == 0
     records = index_of(bundle.logs() / "node-0.rank-0.log")
-    assert 5 < len(records) < 60
+    assert 5 < len(records) < 40
     assert records == sorted(records)
     assert all(left[1] < right[1] for left, right in itertools.pairwise(records[1:]))
 
@@ -130,13 +130,13 @@ def test_stdout_has_each_line_with_its_rank(bundle):
 
 
 def test_a_great_deal_of_output_comes_through_whole(bundle):
-    bundle.script("for i in range(150_000): print('line', i)", processes_per_node=2)
+    bundle.script("for i in range(60_000): print('line', i)", processes_per_node=2)
     out = bundle.run().stdout
     for rank in range(2):
         prefix = b"%d| " % rank
         lines = [line[len(prefix) :] for line in out.splitlines() if line.startswith(prefix)]
         assert lines == bundle.rank_log(rank).splitlines()
-        assert len(lines) == 150_000
+        assert len(lines) == 60_000
 
 
 def test_a_closed_stdout_ends_nothing(bundle):
@@ -162,23 +162,23 @@ def test_a_stdout_that_is_not_there_at_all(bundle):
 
 
 def test_a_stuck_stdout_ends_nothing_and_is_counted(bundle):
-    bundle.script("for i in range(300_000): print('line', i)")
+    bundle.script("for i in range(30_000): print('line', i)")
     reading, writing = os.pipe()
     launcher = bundle.start(stdout=writing)
     os.close(writing)
     launcher.wait(timeout=30)
     os.close(reading)
     assert launcher.returncode == 0
-    assert bundle.rank_log().endswith(b"line 299999\n")
+    assert bundle.rank_log().endswith(b"line 29999\n")
     assert "stdout did not take the last " in bundle.node_log()
 
 
 def test_a_stuck_stdout_does_not_delay_a_stop(bundle):
-    bundle.script("import time\nfor i in range(300_000): print('line', i)\ntime.sleep(600)")
+    bundle.script("import time\nfor i in range(30_000): print('line', i)\ntime.sleep(600)")
     reading, writing = os.pipe()
     launcher = bundle.start(stdout=writing)
     os.close(writing)
-    bundle.until_said(b"line 299999\n")
+    bundle.until_said(b"line 29999\n")
     begun = time.monotonic()
     launcher.send_signal(signal.SIGTERM)
     launcher.wait(timeout=30)
@@ -190,15 +190,15 @@ def test_a_stuck_stdout_does_not_delay_a_stop(bundle):
 def test_a_progress_bar_is_thinned_on_stdout_only(bundle):
     bundle.script(
         "import sys, time\n"
-        "for i in range(150):\n"
+        "for i in range(110):\n"
         "    sys.stderr.write(f'\\r{i}%'); sys.stderr.flush(); time.sleep(0.01)\n"
         "sys.stderr.write('\\r100%\\n')\n"
     )
     out = bundle.run().stdout
     shown = [line for line in out.splitlines() if line.startswith(b"0| ")]
-    assert 1 <= len(shown) <= 5
+    assert 1 <= len(shown) <= 4
     assert shown[-1] == b"0| 100%"
-    assert bundle.rank_log().count(b"\r") == 151
+    assert bundle.rank_log().count(b"\r") == 111
 
 
 def test_bytes_of_torn_characters_come_through(bundle):
@@ -222,7 +222,7 @@ def test_a_quiet_node_costs_next_to_nothing(bundle):
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     begun, before = time.monotonic(), used()
-    time.sleep(3)
+    time.sleep(2)
     share = (used() - before) / (time.monotonic() - begun)
     assert share < 0.03
 

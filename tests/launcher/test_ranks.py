@@ -212,7 +212,7 @@ def test_a_node_that_cannot_start_brings_the_others_down(bundle):
 
 
 def test_a_node_that_is_done_leaves_the_others_alone(bundle):
-    bundle.shell("[ $NODE_RANK = 0 ] || { sleep 2.5; echo done; }", nodes=2)
+    bundle.shell("[ $NODE_RANK = 0 ] || { sleep 1.7; echo done; }", nodes=2)
     launchers = [bundle.start(node, 2) for node in range(2)]
     for launcher in launchers:
         launcher.communicate(timeout=30)

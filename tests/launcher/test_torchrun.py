@@ -111,32 +111,18 @@ def test_a_rank_that_ignores_sigterm_cannot_hold_up_the_end(bundle):
     assert not processes_with(f"HYPERPOD_BUNDLE={bundle.folder}")
 
 
-def test_a_stop(bundle):
+def test_a_warning_signal_goes_to_the_ranks_and_a_stop_to_all(bundle):
     bundle.script(
-        "import signal, sys, time\n"
+        "import os, signal, sys, time\n"
         "def end(*_):\n    print('saved', flush=True); sys.exit(0)\n"
-        "signal.signal(signal.SIGTERM, end); print('up', flush=True); time.sleep(600)",
+        "signal.signal(signal.SIGTERM, end)\n"
+        "if os.environ['RANK'] == '0':\n"
+        "    signal.signal(signal.SIGUSR2, lambda *_: print('caught', flush=True))\n"
+        "print('up', flush=True)\n"
+        "while True: time.sleep(0.1)",
         launcher="torchrun",
         processes_per_node=2,
         stop_grace=20,
-    )
-    launcher = bundle.start()
-    bundle.until_said(b"up", 0)
-    bundle.until_said(b"up", 1)
-    launcher.send_signal(signal.SIGTERM)
-    assert wait_for_all([launcher]) == [143]
-    assert bundle.rank_log(0) == bundle.rank_log(1) == b"up\nsaved\n"
-    assert bundle.node()["stopped_by"] == "SIGTERM"
-
-
-def test_a_warning_signal_goes_to_the_ranks_only(bundle):
-    bundle.script(
-        "import os, signal, sys, time\n"
-        "if os.environ['RANK'] == '0':\n"
-        "    signal.signal(signal.SIGUSR2, lambda *_: print('caught', flush=True))\n"
-        "print('up', flush=True); time.sleep(600)",
-        launcher="torchrun",
-        processes_per_node=2,
     )
     launcher = bundle.start()
     until(bundle.rank_pids)
@@ -146,8 +132,20 @@ def test_a_warning_signal_goes_to_the_ranks_only(bundle):
     bundle.until_said(b"caught", 0)
     until(lambda: "passed to rank 0 (" in bundle.node_log())
     assert launcher.poll() is None
-    launcher.kill()  # and the ranks die with their agent, the agent with its launcher
-    until(lambda: not any(alive(pid) for pid in bundle.rank_pids()))
+    launcher.send_signal(signal.SIGTERM)
+    assert wait_for_all([launcher]) == [143]
+    assert bundle.rank_log(0) == b"up\ncaught\nsaved\n"
+    assert bundle.rank_log(1) == b"up\nsaved\n"
+    assert bundle.node()["stopped_by"] == "SIGTERM"
+
+
+def test_ranks_die_with_their_agent_and_the_agent_with_its_launcher(bundle):
+    bundle.script(ALONE, launcher="torchrun", processes_per_node=2)
+    launcher = bundle.start()
+    pids = until(bundle.rank_pids)
+    launcher.kill()
+    until(lambda: not any(alive(pid) for pid in pids))
+    until(lambda: not processes_with(f"HYPERPOD_BUNDLE={bundle.folder}"))
 
 
 def test_an_agent_that_cannot_start_the_ranks(bundle):
