@@ -85,9 +85,14 @@ def derive(records: RunRecords, moment: Moment) -> Status:
     return status
 
 
+def _is_taken(records: RunRecords) -> bool:
+    """Whether anything shows that the engine has the run, although the submit may have been broken off before it could say so."""
+    return bool(records.submission or records.claim or records.attempts or records.owner)
+
+
 def _heard(records: RunRecords) -> tuple[Observation, ...]:
     """What counts of the observations: a submit's word that it broke off does only until the run is taken, or sent again."""
-    taken = records.submission or records.claim or records.attempts or records.owner
+    taken = _is_taken(records)
     sent = max((intent.time for intent in records.intents), default=0.0)
     return tuple(
         seen
@@ -124,7 +129,7 @@ def _before_attempts(
         if cancel is not None:
             return Status("running", reason="being cancelled", reason_code="cancelling")
         return Status("running", reason=observation.reason or "starting", reason_code="starting")
-    if observation is not None or records.submission is not None:
+    if observation is not None or _is_taken(records):
         if cancel is not None:
             return Status("waiting", reason="being cancelled", reason_code="cancelling")
         return Status(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from hyperpod_jlab.model.records import RunRecords
+from hyperpod_jlab.model.records import Claim, RunRecords
 from hyperpod_jlab.model.state import Moment
 from tests.model.recording import act, attempt, error, intent, node, rank, records, word
 
@@ -25,8 +25,8 @@ class Case:
     says: str = field(default="")
 
 
-def at(now: float, submitter: Any = "unknown") -> Moment:
-    return Moment(now, submitter)
+def at(now: float, submitter: Any = "unknown", unreachable: str | None = None) -> Moment:
+    return Moment(now, submitter, unreachable)
 
 
 def want(state: str, code: str | None = None, **more: Any) -> dict[str, Any]:
@@ -76,6 +76,8 @@ BEFORE_ANY_ATTEMPT = [
     Case("the engine's answer was lost", records(taken=False, intents=(intent(),), observations=(ended(5, "REFUSED", observer="submit", reason="no answer", reason_code="submit_interrupted"),)), want("failed", "submit_interrupted", reason="no answer"), moment=at(6, "alive")),
     Case("the lost answer was a yes after all", records(observations=(ended(5, "REFUSED", observer="submit", reason_code="submit_interrupted"),)), want("waiting")),
     Case("sent again after a lost answer", records(taken=False, intents=(intent(0), intent(8)), observations=(ended(5, "REFUSED", observer="submit", reason_code="submit_interrupted"),)), want("submitting"), moment=at(9, "alive")),
+    Case("taken, as the engine's own process shows", records(taken=False, intents=(intent(),), owner=intent(2)), want("waiting"), moment=at(3, "dead")),
+    Case("taken, as the claim shows", records(taken=False, intents=(intent(),), claim=Claim(scheduler_id="17", time=3)), want("waiting"), moment=at(4, "dead")),
     Case("taken, nothing said", records(), want("waiting", reason=None)),
     Case("observed although the submission was never recorded", records(taken=False, observations=(word(3, "waiting", reason="queued"),)), want("waiting", reason="queued"), moment=at(4, "dead")),
     Case("waits for resources", records(observations=(word(3, "waiting", reason="4 nodes wanted", reason_code="resources"),)), want("waiting", "resources", reason="4 nodes wanted")),
@@ -191,4 +193,22 @@ DAMAGE = [
     Case("only three are named", records(attempt(node()), damage=tuple("abcde")), want("unknown", "damaged", reason="records cannot be read: a, b, c")),
 ]  # fmt: skip
 
-CASES = [*BEFORE_ANY_ATTEMPT, *ONE_ATTEMPT, *CANCELS, *VERDICTS, *SEVERAL_ATTEMPTS, *DAMAGE]
+DEAF = at(100_000.0, unreachable="ml does not answer")
+
+UNREACHABLE = [
+    Case("a waiting run of a cluster that does not answer", records(), want("unknown", "unreachable", reason="ml does not answer"), moment=DEAF),
+    Case("a running one", records(attempt(node())), want("unknown", "unreachable", started_at=10.0), (("running", None, None),), moment=DEAF),
+    Case("what has ended there stays ended", records(attempt(broke())), want("failed", "exit_code"), moment=DEAF),
+    Case("what was never sent there is no matter of the cluster", records(taken=False), want("failed", "submit_interrupted"), moment=DEAF),
+    Case("damage is told before", records(damage=("a",)), want("unknown", "damaged"), moment=DEAF),
+]  # fmt: skip
+
+CASES = [
+    *BEFORE_ANY_ATTEMPT,
+    *ONE_ATTEMPT,
+    *CANCELS,
+    *VERDICTS,
+    *SEVERAL_ATTEMPTS,
+    *DAMAGE,
+    *UNREACHABLE,
+]

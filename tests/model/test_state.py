@@ -60,6 +60,7 @@ def test_every_state_and_code_of_the_contract_has_a_case():
         ("failed", "lost"),
         ("failed", "submit_interrupted"),
         ("unknown", "damaged"),
+        ("unknown", "unreachable"),
     } <= told
 
 
