@@ -17,26 +17,34 @@ from hyperpod_jlab.model.errors import InternalError
 from hyperpod_jlab.storage.processes import this_process
 from hyperpod_jlab.storage.records import BundleReader
 
-# The child says who it is before the long start-up of the supervisor, so that one which dies there is seen to be dead. Its number and
-# start time stay the same through exec. An owner that is there already is left alone: this child will then find the place taken.
+# Who the child is gets written down before it may go, so that whoever started it can tell from then on that it lives or died: its number and start
+# time stay the same through exec. When it cannot be written the child ends. An owner that is there already is left alone: this child will then
+# find the place taken.
 _DETACH = """
 import os, sys
 os.setsid()
-if os.fork() == 0:
+owner, record, command = sys.argv[1], sys.argv[2], sys.argv[3:]
+word, go = os.pipe()
+child = os.fork()
+if child == 0:
+    os.close(go)
+    if os.read(word, 1) != b"1":
+        os._exit(1)
+    os.close(word)
     os.chdir("/")
-    owner, record, command = sys.argv[1], sys.argv[2], sys.argv[3:]
-    with open("/proc/self/stat", errors="replace") as stat:
-        start = stat.read().rpartition(")")[2].split()[19]
-    mine = owner + "." + str(os.getpid()) + ".tmp"
-    try:
-        with open(mine, "x") as file:
-            file.write(record % (os.getpid(), int(start)))
-        os.link(mine, owner)
-    except FileExistsError:
-        pass
-    finally:
-        os.unlink(mine)
     os.execv(command[0], command)
+with open("/proc/%d/stat" % child, errors="replace") as stat:
+    start = stat.read().rpartition(")")[2].split()[19]
+mine = owner + "." + str(child) + ".tmp"
+try:
+    with open(mine, "x") as file:
+        file.write(record % (child, int(start)))
+    os.link(mine, owner)
+except FileExistsError:
+    pass
+finally:
+    os.unlink(mine)
+os.write(go, b"1")
 os._exit(0)
 """
 
