@@ -6,6 +6,7 @@ The run id is the key: the bundle is renamed into place once, and whoever comes 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import platform
 import time
@@ -141,13 +142,18 @@ class Submitter:
             return await self._again(engine, bundle, digest, on_step)
         refuse_on_error(list(preview.findings))
         on_step("checked")
-        first = await asyncio.to_thread(
-            self._make_bundle, request, preview, engine, digest, on_step
+        making = asyncio.create_task(
+            asyncio.to_thread(self._make_bundle, request, preview, engine, digest, on_step)
         )
+        try:
+            first = await asyncio.shield(making)
+        except asyncio.CancelledError as error:
+            if await making:  # a thread cannot be broken off: the bundle is there, and goes nowhere
+                bundle.add_observation(_failed_to_send(error))
+            raise
         if not first:
             return await self._again(engine, bundle, digest, on_step)
-        on_step("committed")
-        await self._send(engine, bundle, on_step)
+        await self._send(engine, bundle, on_step, committed=True)
         return preview.run_id
 
     def _capture(self, request: Request) -> Captured:
@@ -223,16 +229,24 @@ class Submitter:
         return bundle.run_id
 
     async def _send(
-        self, engine: Orchestrator, bundle: BundleReader, on_step: Callable[[Step], None]
+        self,
+        engine: Orchestrator,
+        bundle: BundleReader,
+        on_step: Callable[[Step], None],
+        *,
+        committed: bool = False,
     ) -> None:
         try:
+            if committed:
+                on_step("committed")
             taken = await engine.submit(bundle)
         except (RefusedError, UnsupportedError, DeniedError, InvalidInputError):
             await asyncio.to_thread(withdraw, bundle.folder)
             raise
-        except HyperpodError as error:
+        except BaseException as error:
             # Whether the scheduler has it cannot be known: the run stays, with what happened, and may be sent again.
-            await asyncio.to_thread(bundle.add_observation, _failed_to_send(error))
+            with contextlib.suppress(HyperpodError):
+                bundle.add_observation(_failed_to_send(error))
             raise
         on_step("sent")
         submission = Submission(scheduler_id=taken.scheduler_id, submitted_at=time.time())
@@ -301,12 +315,15 @@ def _head(notebook: str | None, preview: Preview, engine: Orchestrator, digest: 
     )
 
 
-def _failed_to_send(error: HyperpodError) -> Observation:
+def _failed_to_send(error: BaseException) -> Observation:
+    reason = "the submit was broken off; submit it again with the same run id"
+    if isinstance(error, HyperpodError):
+        reason = error.message
     return Observation(
         time=time.time(),
         observer="submit",
         state="ended",
         verdict="REFUSED",
-        reason=error.message,
+        reason=reason,
         reason_code="submit_interrupted",
     )

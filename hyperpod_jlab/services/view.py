@@ -80,8 +80,14 @@ def damaged_view(partition: Partition, run_id: str, reason: str, code: str) -> R
 
 
 def submitter_of(records: RunRecords) -> Submitter:
-    """Whether a process that submits the run still lives, as far as this machine can say."""
-    lives = {life(intent) for intent in records.intents}
+    """Whether a process that submits the run still lives, as far as this machine can say; one that gave up does not count."""
+    given_up = max(
+        (seen.time for seen in records.observations if seen.reason_code == "submit_interrupted"),
+        default=0.0,
+    )
+    lives = {life(intent) for intent in records.intents if intent.time > given_up}
+    if records.intents and not lives:
+        return "dead"
     if "alive" in lives:
         return "alive"
     return "dead" if lives == {"dead"} else "unknown"
