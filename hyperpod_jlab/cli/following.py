@@ -13,7 +13,7 @@ from functools import partial
 from hyperpod_jlab.cli.failure import RunEndedError
 from hyperpod_jlab.cli.invocation import InterruptionError, invocation
 from hyperpod_jlab.cli.log_writer import log_writer
-from hyperpod_jlab.cli.output import coloured, elapsed
+from hyperpod_jlab.cli.output import elapsed
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.model.run import FirstError, Run
 from hyperpod_jlab.services.hyperpod import Hyperpod
@@ -77,9 +77,9 @@ async def told_states(hyperpod: Hyperpod, run_id: str) -> AsyncIterator[None]:
 async def _tell_states(hyperpod: Hyperpod, run_id: str) -> None:
     told = None
     async for run in hyperpod.runs.watch(run_id):
-        words = f"{run.state}: {run.status.reason}" if run.status.reason else None
-        if words is not None and words != told and not run.status.ended:
-            print(f"--- {printable(words)} ---", file=sys.stderr, flush=True)
+        words = run.status.reason if run.state == "waiting" else None
+        if words is not None and words != told:
+            print(f"--- waiting: {printable(words)} ---", file=sys.stderr, flush=True)
         told = words
 
 
@@ -91,10 +91,10 @@ async def wait_for_end(hyperpod: Hyperpod, run_id: str) -> Run:
 
 def last_word(run: Run) -> str:
     """One line on how a run ended."""
-    text = f"{run.run_id} {coloured(run.state)}"
+    text = f"{run.run_id} {run.state}"
     if run.status.started_at is not None:
         text += f" after {elapsed(run)}"
-    return f"{text}: {printable(run.status.reason)}" if run.status.reason else text
+    return f"{text}: {run.status.reason}" if run.status.reason else text
 
 
 def raise_unless_succeeded(run: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -30,6 +31,9 @@ STATE_STYLES = {
 }
 """Colours by word; any other word keeps the terminal's own colour."""
 
+_CODES = {"cyan": 36, "yellow": 33, "blue": 34, "green": 32, "red": 31, "magenta": 35}
+_GAP = "  "
+
 
 @dataclass(frozen=True)
 class Table:
@@ -52,52 +56,35 @@ def print_list(name: str, items: Sequence[Mapping[str, Any]], following: str | N
 
 
 def print_table(table: Table) -> None:
-    """A table on stdout: fitted to a terminal, whole and aligned in a pipe. Without rows, a word on stderr."""
+    """A table on stdout: cut to a terminal's width, whole in a pipe. Without rows, a word on stderr."""
     if not table.rows:
         if table.empty:
             print(table.empty, file=sys.stderr)
         return
-    if is_terminal(sys.stdout) or wants_colour():
-        _print_rich(table)
-    else:
-        _print_plain(table)
-
-
-def _print_plain(table: Table) -> None:
+    room = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
     rows = [list(table.titles), *([printable(cell) for cell in row] for row in table.rows)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(table.titles))]
-    for row in rows:
-        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-        print("  ".join(cells).rstrip())
+    for number, row in enumerate(rows):
+        cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)]
+        line = _GAP.join(cells).rstrip()
+        if room is not None and len(line) > room:
+            line = line[: room - 1] + "\u2026"
+        print(_paint(line, row, widths, table) if number else _bold(line))
 
 
-def _print_rich(table: Table) -> None:
-    from rich.console import Console
-    from rich.table import Table as RichTable
-    from rich.text import Text
+def _paint(line: str, row: Sequence[str], widths: Sequence[int], table: Table) -> str:
+    """Give the words of coloured columns their colours, in what is left of the line."""
+    for column in reversed(range(len(row))):
+        if table.titles[column] in table.coloured:
+            begin = sum(widths[:column]) + len(_GAP) * column
+            end = min(begin + len(row[column]), len(line))
+            word = line[begin:end]
+            line = line[:begin] + coloured(row[column], word) + line[end:]
+    return line
 
-    shown = RichTable(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for place, title in enumerate(table.titles):
-        # The first column is what the user copies: it is never shortened.
-        last = place == len(table.titles) - 1
-        shown.add_column(
-            title,
-            no_wrap=True,
-            overflow="fold" if place == 0 else "ellipsis",
-            ratio=1 if last else None,
-            min_width=max(len(title), *(len(row[0]) for row in table.rows)) if place == 0 else None,
-        )
-    for row in table.rows:
-        shown.add_row(
-            *(
-                Text(printable(cell), STATE_STYLES.get(cell, "") if title in table.coloured else "")
-                for title, cell in zip(table.titles, row, strict=True)
-            )
-        )
-    console = Console(
-        file=sys.stdout, highlight=False, no_color=not wants_colour(), force_terminal=wants_colour()
-    )
-    console.print(shown)
+
+def _bold(line: str) -> str:
+    return f"\x1b[1m{line}\x1b[0m" if wants_colour() else line
 
 
 def print_fields(fields: Sequence[tuple[str, str | None]]) -> None:
@@ -110,10 +97,9 @@ def print_fields(fields: Sequence[tuple[str, str | None]]) -> None:
 
 def coloured(word: str, text: str | None = None) -> str:
     """A state in its colour, when colours are wanted."""
-    codes = {"cyan": 36, "yellow": 33, "blue": 34, "green": 32, "red": 31, "magenta": 35}
     style = STATE_STYLES.get(word)
     shown = word if text is None else text
-    return f"\x1b[{codes[style]}m{shown}\x1b[0m" if style and wants_colour() else shown
+    return f"\x1b[{_CODES[style]}m{shown}\x1b[0m" if style and shown and wants_colour() else shown
 
 
 def moment(seconds: float | None) -> str:

@@ -24,7 +24,7 @@ from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.parameters import CLUSTER
 from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.spec_options import secrets_here
-from hyperpod_jlab.cli.terminal import is_terminal
+from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.logs import LogRequest
 from hyperpod_jlab.services.submission import Preview, Request, Step
@@ -138,7 +138,7 @@ async def _send(hyperpod: Hyperpod, request: Request, ways: Ways) -> None:
         print(run_id)  # whoever catches stdout gets the id alone; a person has seen it already
     raise_unless_succeeded(run)
     if not call.as_json:
-        print(last_word(run), file=sys.stderr)
+        print(printable(last_word(run)), file=sys.stderr)
 
 
 def _interrupted(request: Request, done: list[Step]) -> InterruptionError:

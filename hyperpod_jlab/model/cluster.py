@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from hyperpod_jlab.model.run import iso_time
+
+_TIMES = {"submitted_at", "started_at", "expected_start"}
+
 
 class _Row:
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)  # type: ignore[call-overload,no-any-return]
+        """Plain data for JSON; times are ISO 8601, as in a run."""
+        plain: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
+        return {name: iso_time(value) if name in _TIMES else value for name, value in plain.items()}
 
 
 @dataclass(frozen=True)
