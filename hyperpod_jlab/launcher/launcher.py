@@ -6,8 +6,9 @@ and with nothing but the standard library. The bundle's layout and every file th
 `docs/bundle-format.md`. Two subcommands:
 
 - ``node``: what an engine starts, once on each node.
-- ``rank -- ARGV...``: what `node` (or torchrun's agent) starts for each rank: it makes the rank's log file its stdout
-  and stderr and then becomes ARGV, so that the last byte before a SIGKILL is in the file.
+- ``rank -- ARGV...``: what `node` (or torchrun's agent, then with ``--write-pid``) starts for each rank: it makes the
+  rank's log file its stdout and stderr and then becomes ARGV, so that the last byte before a SIGKILL is in the file.
+  With ``--keep-output`` it only becomes ARGV: so do the agent and the setup lines die with the launcher, too.
 
 Each rank loads this file too, so what the entry doesn't need is imported where it is used, and data classes, which are
 slow to make, are left out.
@@ -901,7 +902,7 @@ class NodeLog:
     def write_line(self, text: str) -> None:
         """Write one line as it is."""
         with contextlib.suppress(OSError):
-            os.write(self.descriptor, text.encode("utf-8", "surrogateescape") + b"\n")
+            os.write(self.descriptor, text.encode("utf-8", "backslashreplace") + b"\n")
 
     def note(self, text: str) -> None:
         """Say something to the people who read the log."""
@@ -931,9 +932,8 @@ class TimeIndex:
         if self._count and now - self._time < self._spacing() * 1e9:
             return
         record = self.RECORD.pack(now, offset)
-        with contextlib.suppress(
-            OSError
-        ):  # sparse anyway: a record that a full disk refuses is left out
+        # It is sparse anyway: a record that a full disk refuses is left out.
+        with contextlib.suppress(OSError):
             if os.pwrite(self._descriptor, record, self._count * self.RECORD.size) == len(record):
                 self._count += 1
                 self._time = now
@@ -2176,7 +2176,7 @@ class Node:
     def _prepare(self) -> None:
         """Read the plan and the secrets, run the setup lines, start the ranks."""
         plan = self._read_plan()
-        self._delete_secrets_once_read()
+        self._delete_secrets_once_read(False)
         self.turn()
         self._check_stop()
         launch = self._preparation.launch(plan, self._secrets, self._children, self._run_step)
@@ -2236,15 +2236,18 @@ class Node:
             self._check_stop()
         return child
 
-    def _delete_secrets_once_read(self) -> None:
-        """Delete the secrets' files when all nodes have read them; a node's record is there once it has."""
+    def _delete_secrets_once_read(self, failed: bool) -> None:
+        """Delete the secrets' files when all nodes have read them, or this one has failed.
+
+        A node's record is there once it has read them.
+        """
         plan, place, arguments = self._plan, self._place, self._arguments
         kept = plan is None or plan.keep_secrets or arguments.task is not None
         if kept or plan is None or not plan.secrets:
             return
         nodes = range(1 if arguments.unshared else arguments.nodes)
         others = (node for node in nodes if node != place.node_rank)
-        if self._failed or all(os.path.exists(place.node_record_of(node)) for node in others):
+        if failed or all(os.path.exists(place.node_record_of(node)) for node in others):
             delete_secrets(place.bundle, plan.secrets)
 
     # ---- while they run, and the end
@@ -2313,7 +2316,7 @@ class Node:
         outcome = self._find_outcome()
         if outcome.exit_code and not self._announced and self._stopped_by != "peer":
             self._mark_failed(outcome)
-        self._delete_secrets_once_read()
+        self._delete_secrets_once_read(outcome.exit_code != 0)
         self._tell_of_broken_stdout()
         limit, patience = (1.0, 0.5) if self._stopped_by else (30.0, 2.0)
         missing = self._streams.drain(limit, patience, self._told_to_stop)
@@ -2437,7 +2440,7 @@ def run_node(arguments: NodeArguments) -> int:
 def complain(text: str) -> None:
     """Say on stderr why nothing was started."""
     with contextlib.suppress(OSError):
-        os.write(2, os.fsencode("hyperpod: " + text + "\n"))
+        os.write(2, ("hyperpod: " + text + "\n").encode("utf-8", "backslashreplace"))
 
 
 def leave_word(bundle: str, arguments: NodeArguments, error: LauncherError) -> None:

@@ -90,6 +90,12 @@ def test_arguments_that_are_wrong(bundle, words):
     assert not list((bundle.folder / "status").iterdir())
 
 
+def test_text_that_no_program_can_be_given(bundle):
+    bundle.plan("/bin/echo", "\ud800")
+    assert bundle.run().returncode == 86
+    assert bundle.node()["error"]["code"] == "start_failed"
+
+
 def test_a_plan_for_another_number_of_nodes_is_noted(bundle):
     bundle.shell("echo $WORLD_SIZE", nodes=4)
     assert bundle.run(0, 1).returncode == 0

@@ -69,6 +69,16 @@ def test_a_failed_node_deletes_it_too(bundle, secret):
     assert not secret.exists()
 
 
+def test_a_node_that_is_stopped_deletes_it_too(bundle, secret):
+    bundle.shell("sleep 600", secrets=["TOKEN"], nodes=2)
+    launcher = bundle.start(0, 2)
+    until(bundle.rank_pids)
+    assert secret.exists()
+    launcher.terminate()
+    launcher.communicate(timeout=30)
+    assert not secret.exists()
+
+
 def test_a_later_attempt_without_it_says_so(bundle, secret):
     bundle.shell("true", secrets=["TOKEN"])
     assert bundle.run().returncode == 0
