@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import shlex
 import signal
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from .conftest import HPJ, Home, make_home
+from .terminal import on_terminal
 
 SCRIPT = """
 import os, sys, time
@@ -143,7 +143,7 @@ def test_colours_come_when_wanted_and_are_the_same_each_time(logs, monkeypatch):
 
 def test_a_terminal_gets_colours_and_a_pipe_none(done):
     home, run_id = done
-    shown = _on_terminal(home, "logs", run_id, "--rank", "0", "--tail", "1")
+    shown = on_terminal(home, "logs", run_id, "--rank", "0", "--tail", "1")
     assert shown == "\x1b[36m0|\x1b[0mend\r\n"
 
 
@@ -155,6 +155,21 @@ def test_a_reader_that_stops_reading_ends_it_quietly(done):
     )
     assert got.stderr == ""
     assert got.stdout.splitlines()[1] == "0"
+
+
+def test_the_run_goes_on_when_the_reader_of_a_follow_goes_away(home):
+    command = "for i in $(seq 60); do echo $i; sleep 0.05; done"
+    words = shlex.join([*HPJ, "submit", "-c", command, "--run-id", "mine", "--follow"])
+    got = subprocess.run(
+        ["/bin/bash", "-c", f"{words} | head -n 1; echo ${{PIPESTATUS[0]}}"],
+        cwd=home.work,
+        env=home.process_environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert got.stdout == "0|1\n141\n"
+    assert got.stderr == "mine\n"
+    assert home.process("logs", "-f", "mine").ok().out.count("\n") == 60
 
 
 def test_ctrl_c_leaves_the_run_and_the_cursor_brings_all_the_rest(home):
@@ -222,28 +237,10 @@ def test_many_lines_are_written_fast(home):
     assert passed < 10
 
 
-def _on_terminal(home: Home, *words: str) -> str:
-    """What a terminal gets to see."""
-    leader, follower = pty.openpty()
-    env = {"TERM": "xterm-256color"}
-    process = home.start(*words, stdin=follower, stdout=follower, stderr=follower, env=env)
-    os.close(follower)
-    parts = []
-    while True:
-        try:
-            part = os.read(leader, 65536)
-        except OSError:  # the last one has closed it
-            break
-        parts.append(part)
-    process.wait(timeout=30)
-    os.close(leader)
-    return b"".join(parts).decode()
-
-
 def test_a_progress_bar_is_redrawn_on_a_terminal_and_shown_once_in_a_pipe(home):
     bar = "import sys, time\nfor n in range(4):\n    print(f'\\r{n}/3', end='', flush=True); time.sleep(0.5)\nprint()\n"
     (home.work / "bar.py").write_text(bar)
-    shown = _on_terminal(home, "submit", "bar.py", "--follow")
+    shown = on_terminal(home, "submit", "bar.py", "--follow")
     assert "\r\x1b[K" in shown
     assert "3/3" in shown
     assert home.process("logs", "last").ok().out == "0|3/3\n"

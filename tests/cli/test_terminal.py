@@ -1,0 +1,41 @@
+"""What is different when a person sits at a terminal: questions, tables that fit, ages instead of dates."""
+
+from __future__ import annotations
+
+from .terminal import on_terminal
+
+
+def test_a_secret_is_asked_for_and_not_shown(home):
+    words = ("submit", "-c", 'test "$HF" = hush-hush && echo ${#HF}', "--secret", "HF", "--follow")
+    shown = on_terminal(home, *words, answers=(("Value of HF", "hush-hush"),))
+    assert "0|\x1b[0m9\r\n" in shown
+    assert "hush-hush" not in shown
+    assert "Value of HF" not in on_terminal(home, *words[:-1], "--dry-run")
+
+
+def test_clean_asks_and_takes_no_for_no(home):
+    home.process("submit", "-c", "sleep 2", "--wait").ok()
+    home.process("submit", "-c", "sleep 2", "--wait").ok()
+    words = ("clean", "--older", "1s")
+    shown = on_terminal(home, *words, answers=(("Remove it?", "n"),))
+    assert "nothing was removed" in shown
+    assert len(home.bundles()) == 2
+    on_terminal(home, *words, answers=(("Remove it?", "y"),))
+    assert len(home.bundles()) < 2
+
+
+def test_a_table_is_cut_to_the_width_and_tells_ages(home):
+    home.process("submit", "-c", "exit 3", "--name", "n" * 60, "--wait")
+    shown = on_terminal(home, "runs", columns=80).replace("\x1b[1m", "").replace("\x1b[0m", "")
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    assert "\u2026" in shown
+    wide = on_terminal(home, "runs", columns=200)
+    assert " ago" in wide
+    assert "\x1b[31mfailed\x1b[0m" in wide
+
+
+def test_a_long_wait_says_why(home):
+    home.config.write_text("[clusters.local]\nslots = 1\n")
+    home.process("submit", "-c", "sleep 3", "--name", "long").ok()
+    shown = on_terminal(home, "submit", "-c", "true", "--follow")
+    assert "--- waiting: the only slot of this machine taken by long" in shown
