@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from hyperpod_jlab.logs.activity import StreamActivity
 from hyperpod_jlab.logs.place import START, Place
 from hyperpod_jlab.logs.source import Chunk, LogSource
+from hyperpod_jlab.logs.stream import LAUNCHER_LINE
 
 _FIRST_READ = 16 << 10
 _LARGEST_READ = 4 << 20
@@ -54,11 +55,13 @@ class BackLane:
         assert self._chunk is not None
         return self._key(self._time(self._chunk, self._line))
 
-    def step(self) -> None:
-        """Go back over the line whose key was asked for."""
+    def step(self) -> bool:
+        """Go back over the line whose key was asked for; tells whether it is one that is shown."""
         assert self._chunk is not None
         self._at = self._line
         self.place = self._chunk.place(self._line)
+        own = self.source.stream.local_rank is None
+        return not (own and self._chunk.data.startswith(LAUNCHER_LINE, self._line))
 
     def _key(self, time: float) -> BackKey:
         attempt, node, local = self.source.stream.order
@@ -121,8 +124,7 @@ def back_by_lines(lanes: Iterable[BackLane], count: int) -> int:
     while heap and done < count:
         _, known, number, lane = heap[0]
         if known:
-            lane.step()
-            done += 1
+            done += lane.step()
         key = lane.key()
         if key is None:
             heapq.heappop(heap)

@@ -8,6 +8,7 @@ costs nothing while bytes arrive.
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 from hyperpod_jlab.logs.place import START, TAIL, Place, check_of, same_source
@@ -20,10 +21,18 @@ REPLACED = Mark("replaced", "the log was replaced by a new one")
 
 
 class BundleFile:
-    """One log file as a `LogSource`. Attribute `reads` counts the reads, for budgets and tests."""
+    """One log file as a `LogSource`. Attribute `reads` counts the reads, for budgets and tests.
 
-    def __init__(self, stream: Stream, path: Path) -> None:
+    Args:
+        stream: Which stream it is.
+        path: The file, which need not exist yet.
+        reopen_after: An open file is opened anew, to look what is under its name now, only after so many seconds.
+    """
+
+    def __init__(self, stream: Stream, path: Path, reopen_after: float = 0.0) -> None:
         self._stream = stream
+        self._reopen_after = reopen_after
+        self._opened = 0.0
         self._path = path
         self.index = TimeIndex(path.with_suffix(".idx"))
         self.reads = 0
@@ -45,7 +54,7 @@ class BundleFile:
         try:
             if self._fd is not None:
                 chunk = self._read_open(place, limit)
-                if chunk.data:
+                if chunk.data or time.monotonic() - self._opened < self._reopen_after:
                     return chunk
             return self._read_anew(place, limit)
         except FileNotFoundError:
@@ -122,6 +131,7 @@ class BundleFile:
         fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         self.close()
         self._fd, self._inode = fd, os.fstat(fd).st_ino
+        self._opened = time.monotonic()
         return fd
 
     def _read_anew(self, place: Place, limit: int) -> Chunk:

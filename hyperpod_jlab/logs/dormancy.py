@@ -7,7 +7,7 @@ only: a record that is missing, or not renewed, wakes its streams, and each is l
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hyperpod_jlab.logs.activity import HEARTBEAT, Activity
 from hyperpod_jlab.logs.pace import GROWTH, SLOW, SWEEP
@@ -33,6 +33,7 @@ class _Watch:
     time: float = 0.0
     renewed: float = 0.0
     ended: bool = False
+    quiet: list[Reader] = field(default_factory=list)
 
     def alive(self, now: float) -> bool:
         return self.ended or now - self.renewed < 3 * HEARTBEAT
@@ -57,7 +58,9 @@ class Dormancy:
         for node in self._watches.keys() - quiet.keys():
             del self._watches[node]
         for node, sleepers in quiet.items():
-            watch = self._watches.setdefault(node, _Watch(due=now))
+            # A node that was not asked yet is taken to be alive until it has answered.
+            watch = self._watches.setdefault(node, _Watch(due=now, renewed=now))
+            watch.quiet = sleepers
             if not watch.alive(now):
                 self._wake(sleepers)
         return [node for node, watch in self._watches.items() if watch.due <= now]
@@ -70,9 +73,12 @@ class Dormancy:
         if watch is None:
             return
         grown = False
-        if record is not None:
+        if record is None:
+            watch.renewed = float("-inf")
+        else:
             if record.time != watch.time:
                 watch.time, watch.renewed, watch.ended = record.time, now, record.ended
+            self._wake(each for each in watch.quiet if each.source.stream not in record.streams)
             for stream, activity in record.streams.items():
                 reader = readers.get(stream)
                 if reader is None:

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 from hyperpod_jlab.logs.activity import Activity
 from hyperpod_jlab.logs.dormancy import FEW, Dormancy, Node
-from hyperpod_jlab.logs.pace import GROWTH, LINGER, Budget
+from hyperpod_jlab.logs.pace import GROWTH, LINGER, SWEEP, Budget
 from hyperpod_jlab.logs.place import Place
 from hyperpod_jlab.logs.reader import Reader, Subscriber
 from hyperpod_jlab.logs.ring import Ring
@@ -123,11 +123,12 @@ class Feed:
         reader = self.readers.get(stream)
         if reader is None:
             now = time.monotonic()
-            # Of very many streams most are quiet, and the busy ones show soon.
-            grown = now if len(self.readers) < FEW else now - LINGER
             ring = Ring(self._means.ring_limit)
             # Who comes to follow has just read all that there was.
-            reader = Reader(self.sources.open(stream), place, ring, now, grown, looked=now)
+            reader = Reader(self.sources.open(stream), place, ring, now, grown=now, looked=now)
+            if len(self.readers) >= FEW:
+                # Of very many streams most are quiet: their nodes' records tell which are not.
+                reader.grown, reader.due, reader.asleep = now - LINGER, now + SWEEP, True
             self.readers[stream] = reader
             self._poke.set()
         reader.subscribers.add(member)

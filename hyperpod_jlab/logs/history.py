@@ -16,9 +16,6 @@ from hyperpod_jlab.logs.stream import Stream
 _BATCH_BYTES = 1 << 20
 _BATCH_BLOCKS = 1000
 
-LAUNCHER_LINE = b"##hyperpod "
-"""How the launcher's own machine-readable lines begin, which are not shown."""
-
 
 def read_on(
     sources: SourceSet,

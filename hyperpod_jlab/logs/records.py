@@ -10,6 +10,9 @@ from hyperpod_jlab.logs.bundle_file import BundleFile
 from hyperpod_jlab.logs.source import Origin
 from hyperpod_jlab.logs.stream import Stream, activity_name, attempt_folder, attempt_of, stream_of
 
+_REOPEN_AFTER = 0.2
+"""Seconds. Opening costs a call to the metadata server of the whole file system; reading an open file does not."""
+
 
 class RecordStreams:
     """All logs of one run as files, see docs/bundle-format.md. A `SourceSet`.
@@ -51,7 +54,8 @@ class RecordStreams:
 
     def open(self, stream: Stream) -> BundleFile:
         """A source object of its own for a stream. Opens nothing until it is read."""
-        return BundleFile(stream, self.folder(stream.attempt) / stream.file_name)
+        path = self.folder(stream.attempt) / stream.file_name
+        return BundleFile(stream, path, reopen_after=_REOPEN_AFTER)
 
     def origin(self, stream: Stream) -> Origin:
         """Who writes a stream. Blocking, until the node's name is known."""

@@ -6,6 +6,9 @@ import re
 from typing import NamedTuple
 
 _FILE = re.compile(r"node-(0|[1-9]\d{0,5})(?:\.rank-(0|[1-9]\d{0,5}))?\.log")
+LAUNCHER_LINE = b"##hyperpod "
+"""How the launcher's machine-readable lines in a node's own log begin, which are not shown."""
+
 _ATTEMPT = re.compile(r"attempt-([1-9]\d{0,5})")
 
 

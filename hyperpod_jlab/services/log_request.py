@@ -139,6 +139,16 @@ class SearchResult:
     scanned: int
 
 
+def check_limit(limit: int) -> None:
+    """Look whether a page or a list of hits may have so many lines.
+
+    Raises:
+        InvalidInputError: It may not.
+    """
+    if limit < 1:
+        raise _out_of_range("limit", limit, 1)
+
+
 def _out_of_range(field: str, number: int, least: int) -> InvalidInputError:
     return InvalidInputError(
         f"{field} is {number}, but must be at least {least}", detail={"field": field}

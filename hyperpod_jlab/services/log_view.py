@@ -7,11 +7,11 @@ from typing import Self
 
 from hyperpod_jlab.logs.block import LineBlock, LogBatch
 from hyperpod_jlab.logs.cursor import Cursor
-from hyperpod_jlab.logs.history import LAUNCHER_LINE, ends_of, start_of_tail, start_since
+from hyperpod_jlab.logs.history import ends_of, start_of_tail, start_since
 from hyperpod_jlab.logs.matcher import Matcher
 from hyperpod_jlab.logs.pattern import parse_pattern
 from hyperpod_jlab.logs.source import SourceSet
-from hyperpod_jlab.logs.stream import Stream
+from hyperpod_jlab.logs.stream import LAUNCHER_LINE, Stream
 from hyperpod_jlab.services.log_request import LogRequest
 
 

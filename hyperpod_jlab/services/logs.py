@@ -26,6 +26,7 @@ from hyperpod_jlab.services.log_request import (
     RunLogs,
     SearchHit,
     SearchResult,
+    check_limit,
 )
 from hyperpod_jlab.services.log_search import search
 from hyperpod_jlab.services.log_view import View
@@ -46,7 +47,7 @@ T = TypeVar("T")
 _LOG = logging.getLogger(__name__)
 _RAW_BYTES = 1 << 20
 _ASK_ENDED = 1.0
-_LAST_LOOK = 0.25
+_LAST_LOOKS = (0.0, 0.25)
 _SAY_CURSOR = 1.0
 
 
@@ -132,9 +133,11 @@ class LogService:
                             yield block.chunk.data[block.begin : block.end]
             source = view.sources.open(stream)
             place = cursor.place(stream)
-            while (chunk := await self.hub.thread(source.read, place, _RAW_BYTES)).data:
-                place = chunk.place(len(chunk.data))
-                yield chunk.data
+            for wait in _LAST_LOOKS if follow else (0.0,):
+                await asyncio.sleep(wait)
+                while (chunk := await self.hub.thread(source.read, place, _RAW_BYTES)).data:
+                    place = chunk.place(len(chunk.data))
+                    yield chunk.data
 
     async def page(
         self, request: LogRequest, direction: Direction = "backward", limit: int = 200
@@ -145,6 +148,7 @@ class LogService:
             InvalidInputError: As with `lines`.
             NotFoundError: There is no such run.
         """
+        check_limit(limit)
         async with await self._view(request) as view:
             if direction == "forward":
                 return await self._forward_page(view, limit)
@@ -169,6 +173,7 @@ class LogService:
             InvalidInputError: As with `lines`, or there is no pattern.
             NotFoundError: There is no such run.
         """
+        check_limit(limit)
         async with await self._view(request) as view:
             return await search(view, self.hub.thread, direction, limit, seconds)
 
@@ -200,7 +205,7 @@ class LogService:
                 cursor = batch.after
                 yield batch
         # The run has ended; what it wrote last may show only now, on a file system with caches a moment later.
-        for wait in (0.0, _LAST_LOOK):
+        for wait in _LAST_LOOKS:
             await asyncio.sleep(wait)
             async with aclosing(self._history(view, cursor, flush=True)) as batches:
                 async for batch in batches:

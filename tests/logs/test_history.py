@@ -86,6 +86,20 @@ async def test_tail_and_since(run: RunFolder, logs: LogService) -> None:
     assert len(await texts(logs, since=0)) == 20
 
 
+@pytest.mark.parametrize("count", [5_000, 29_999, 30_000, 40_000])
+async def test_a_long_tail(run: RunFolder, logs: LogService, count: int) -> None:
+    lines = [f"{number} {'x' * (number % 400)}" for number in range(30_000)]
+    run.write(0, "\n".join(lines) + "\n", at=1)
+    assert await texts(logs, tail=count) == lines[-count:]
+
+
+async def test_the_launcher_s_own_lines_are_not_counted(run: RunFolder, logs: LogService) -> None:
+    run.write(None, "##hyperpod {}\nsetup\n", at=1)
+    run.write(None, "##hyperpod {}\nagain\n", at=2, attempt=2)
+    run.write(0, "one\n", at=3, attempt=2)
+    assert await texts(logs, tail=3) == ["setup", "attempt 2 started", "again", "one"]
+
+
 async def test_tail_does_not_open_streams_that_are_known_to_be_older(
     run: RunFolder, logs: LogService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
