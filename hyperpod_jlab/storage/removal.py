@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -48,13 +49,17 @@ def remove_tree(folder: Path) -> None:
         StorageError: Something in it cannot be removed.
     """
     with storage_errors(folder), contextlib.suppress(FileNotFoundError):
-        # Python 3.12 has another name for it, and 3.11 only this one.
-        shutil.rmtree(folder, onerror=_open_and_retry)
+        if sys.version_info >= (3, 12):
+            shutil.rmtree(folder, onexc=_open_and_retry)
+        else:
+            shutil.rmtree(
+                folder,
+                onerror=lambda function, path, info: _open_and_retry(function, path, info[1]),
+            )
 
 
-def _open_and_retry(function: Callable[..., Any], path: str, info: Any) -> None:
+def _open_and_retry(function: Callable[..., Any], path: str, error: BaseException) -> None:
     """Give ourselves the right that a job took from a folder of its own, and try once more."""
-    error = info[1]
     if isinstance(error, FileNotFoundError):
         return
     if not isinstance(error, PermissionError):
