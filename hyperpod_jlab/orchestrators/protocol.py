@@ -97,7 +97,10 @@ class Orchestrator(Protocol):
         ...
 
     async def submit(self, bundle: BundleReader) -> Taken:
-        """Hand a committed bundle to the scheduler. Handing the same one again must not run it twice."""
+        """Hand a committed bundle to the scheduler. Handing the same one again must not run it twice.
+
+        `StorageError`, like `RefusedError`, says that the scheduler surely does not have it.
+        """
         ...
 
     async def find(self, bundle: BundleReader) -> Taken | None:

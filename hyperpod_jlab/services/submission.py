@@ -21,6 +21,7 @@ from hyperpod_jlab.model.errors import (
     HyperpodError,
     InvalidInputError,
     RefusedError,
+    StorageError,
     UnsupportedError,
 )
 from hyperpod_jlab.model.finding import Finding, refuse_on_error
@@ -91,6 +92,7 @@ class Submitter:
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
         self._partition = engines.partition
+        self._given_up: set[str] = set()
 
     async def preview(self, request: Request) -> Preview:
         """Capture the code and ask the cluster about it, without sending or writing anything.
@@ -222,7 +224,8 @@ class Submitter:
             )
         records = await asyncio.to_thread(bundle.read)
         undone = records.submission is None and records.claim is None and not records.attempts
-        if not undone or submitter_of(records) == "alive" or await engine.find(bundle) is not None:
+        at_it = submitter_of(records) == "alive" and bundle.run_id not in self._given_up
+        if not undone or at_it or await engine.find(bundle) is not None:
             return bundle.run_id
         await asyncio.to_thread(bundle.add_intent, this_process())
         await self._send(engine, bundle, on_step)
@@ -240,8 +243,12 @@ class Submitter:
             if committed:
                 on_step("committed")
             taken = await engine.submit(bundle)
-        except (RefusedError, UnsupportedError, DeniedError, InvalidInputError):
-            await asyncio.to_thread(withdraw, bundle.folder)
+        except (RefusedError, UnsupportedError, DeniedError, InvalidInputError, StorageError):
+            self._given_up.add(
+                bundle.run_id
+            )  # should it stay, on a partition that is read-only now
+            with contextlib.suppress(StorageError):
+                await asyncio.to_thread(withdraw, bundle.folder)
             raise
         except BaseException as error:
             # Whether the scheduler has it cannot be known: the run stays, with what happened, and may be sent again.
@@ -250,7 +257,8 @@ class Submitter:
             raise
         on_step("sent")
         submission = Submission(scheduler_id=taken.scheduler_id, submitted_at=time.time())
-        await asyncio.to_thread(bundle.write_submission, submission)
+        with contextlib.suppress(StorageError):  # it runs all the same, and the engine finds it
+            await asyncio.to_thread(bundle.write_submission, submission)
         on_step("recorded")
 
 

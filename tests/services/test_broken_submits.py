@@ -14,6 +14,7 @@ from hyperpod_jlab.model.errors import (
     HyperpodError,
     InvalidInputError,
     RefusedError,
+    StorageError,
     UnreachableError,
     UnsupportedError,
 )
@@ -189,20 +190,17 @@ async def test_cancelled_at_any_moment_in_a_process_that_lives_on(place):
     assert sorted(map(int, marks.read_text().split())) == list(range(12))
 
 
-async def test_a_cluster_that_cannot_start_anything(place):
-    """Its log folder is gone, so nothing can be started; the run says so and may be sent again."""
+async def test_a_bundle_that_cannot_be_handed_over_is_withdrawn(place):
+    """Its log folder is gone, so nothing can be started."""
     request = place.request(run_id="run-1")
 
     def on_step(step: Step) -> None:
         if step == "committed":
             shutil.rmtree(place.partition.bundle("run-1") / "logs")
 
-    with pytest.raises(HyperpodError) as caught:
+    with pytest.raises(StorageError):
         await place.hyperpod.submitter.submit(request, on_step)
-    run = await place.hyperpod.runs.get("run-1")
-    assert (run.state, run.status.reason_code) == ("failed", "submit_interrupted")
-    assert run.status.reason == caught.value.message
-    (place.partition.bundle("run-1") / "logs").mkdir()
+    assert place.left() == []
     await place.hyperpod.submitter.submit(request)
     assert (await place.ended("run-1")).state == "succeeded"
 

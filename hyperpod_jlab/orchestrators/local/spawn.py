@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 
 from hyperpod_jlab.model.errors import InternalError
+from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage.atomic import storage_errors
 from hyperpod_jlab.storage.processes import this_process
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -53,6 +55,7 @@ def spawn_supervisor(bundle: BundleReader, *, folder: Path, slots: int) -> None:
     """Start the supervisor of a run; one that is there already makes this one end by itself.
 
     Raises:
+        StorageError: The bundle cannot be written to; nothing was started.
         InternalError: No process could be started.
     """
     python = sys.executable
@@ -62,8 +65,10 @@ def spawn_supervisor(bundle: BundleReader, *, folder: Path, slots: int) -> None:
     command += ["--shared"] if partition.shared else []
     log = bundle.folder / "logs" / "supervisor.log"
     owner = bundle.records / "status" / "owner.json"
+    with storage_errors(log):
+        errors = log.open("ab")
     try:
-        with log.open("ab") as errors:
+        with errors:
             subprocess.run(
                 [python, "-I", "-S", "-c", _DETACH, str(owner), _owner_template(), *command],
                 stdin=subprocess.DEVNULL,
@@ -74,12 +79,25 @@ def spawn_supervisor(bundle: BundleReader, *, folder: Path, slots: int) -> None:
                 timeout=60,
             )
     except (OSError, subprocess.SubprocessError) as error:
+        _check_writable(owner.parent)
         raise InternalError(
             "the run's supervisor could not be started",
             code="no_supervisor",
             hint=f"see {log}",
             detail={"error": str(error)},
         ) from error
+
+
+def _check_writable(folder: Path) -> None:
+    """Tell a full or read-only partition from other reasons.
+
+    Raises:
+        StorageError: Nothing can be written there.
+    """
+    probe = folder / f".probe-{os.getpid()}"
+    with storage_errors(folder):
+        atomic.replace(probe, b"x")
+        probe.unlink()
 
 
 def _owner_template() -> str:
