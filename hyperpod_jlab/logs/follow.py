@@ -85,7 +85,8 @@ class Follower:
         self._wanted = wanted
         self._manner = manner
         self._lanes: dict[Stream, _Lane] = {}
-        self._fresh: set[Stream] = set()
+        # An ordered set: who was left over the last time comes first the next time.
+        self._fresh: dict[Stream, None] = {}
         self._changed = asyncio.Event()
         self._stopped = False
         self._newest = 0
@@ -108,7 +109,7 @@ class Follower:
 
     def news(self, stream: Stream) -> None:
         """The reader of a stream has something."""
-        self._fresh.add(stream)
+        self._fresh[stream] = None
         self._changed.set()
 
     def found(self) -> None:
@@ -161,7 +162,7 @@ class Follower:
             self._newest = newest
             # What earlier attempts left unfinished comes before what the new one writes.
             self._hurry = {stream for stream in self._alarms if stream.attempt < newest}
-            self._fresh |= self._hurry
+            self._fresh.update(dict.fromkeys(self._hurry))
         self._seal(newest - 1)
         for stream, origin in origins.items():
             if (
@@ -172,7 +173,7 @@ class Follower:
                 continue
             place = self.cursor.place(stream)
             self._lanes[stream] = _Lane(origin, self._feed.subscribe(self, stream, place), place)
-            self._fresh.add(stream)
+            self._fresh[stream] = None
 
     def _seal(self, first_attempt: int) -> None:
         """Leave off attempts that are long over, once all of theirs was taken."""
@@ -189,14 +190,14 @@ class Follower:
         due = [stream for stream, alarm in self._alarms.items() if alarm <= now]
         for stream in due:
             del self._alarms[stream]
-        self._fresh.update(due)
+        self._fresh.update(dict.fromkeys(due))
         blocks: list[LineBlock] = []
         behind: list[_Lane] = []
         size = 0
-        for stream in sorted(self._fresh, key=lambda stream: stream.order):
+        for stream in list(self._fresh):
             if size >= _BATCH:
                 break
-            self._fresh.discard(stream)
+            del self._fresh[stream]
             lane = self._lanes.get(stream)
             if lane is None:
                 continue
@@ -207,7 +208,7 @@ class Follower:
                 continue
             size += self._show(lane, held, blocks, now)
         if behind:
-            self._fresh.update(lane.origin.stream for lane in behind[_OWN_READS:])
+            self._fresh.update(dict.fromkeys(lane.origin.stream for lane in behind[_OWN_READS:]))
             await self._read_own(behind[:_OWN_READS], blocks, now)
         blocks.sort(
             key=lambda block: (
@@ -234,7 +235,7 @@ class Follower:
         lane.life = held.life
         taken = self._take(lane, held.chunk, blocks, now, last=not held.more, closing=held.closing)
         if held.more:
-            self._fresh.add(lane.origin.stream)
+            self._fresh[lane.origin.stream] = None
         else:
             self._feed.want(lane.reader)
         return taken
@@ -253,7 +254,7 @@ class Follower:
                 lane, chunk, blocks, now, last=len(chunk.data) < _BATCH, closing=False
             )
             if taken or chunk.restarted:
-                self._fresh.add(lane.origin.stream)
+                self._fresh[lane.origin.stream] = None
             else:
                 self._feed.want(lane.reader)
 

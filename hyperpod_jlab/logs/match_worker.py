@@ -18,6 +18,8 @@ from typing import Any, BinaryIO
 
 _CHUNK = 4 << 20
 _LONGEST_LINE = 8 << 20
+_RARE = 256
+"""Bytes. A text that comes less often than once in so many is worth looking for first."""
 
 _REPEATED_HEAD = re.compile(r"(\[[^\\\]^][^\\\]]*\])(?:\+|\{([0-9]{1,4})\})(?![+?*{])")
 
@@ -50,14 +52,15 @@ class Finder:
     def lines(self, data: bytes) -> Iterator[Span]:
         """Begin and end of the lines in `data` that match, newlines not counted."""
         ascii_only = data.isascii()
+        at_once = self.in_line and ascii_only
         if self.required is not None and (ascii_only or not self.ignore_case):
-            return self._with_required(data, self.required)
-        if self.in_line and ascii_only:
-            return self._at_once(data)
-        return self._one_by_one(data)
+            hay = data.lower() if self.ignore_case else data
+            # What is in every other line tells nothing, and lines taken singly cost more than all at once.
+            if self.literal or not at_once or hay.count(self.required) < len(data) // _RARE:
+                return self._with_required(data, hay, self.required)
+        return self._at_once(data) if at_once else self._one_by_one(data)
 
-    def _with_required(self, data: bytes, required: bytes) -> Iterator[Span]:
-        hay = data.lower() if self.ignore_case else data
+    def _with_required(self, data: bytes, hay: bytes, required: bytes) -> Iterator[Span]:
         at = 0
         while (found := hay.find(required, at)) >= 0:
             begin, end = data.rfind(b"\n", 0, found) + 1, data.find(b"\n", found)
