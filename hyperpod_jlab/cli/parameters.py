@@ -150,7 +150,7 @@ def _newest_runs(incomplete: str) -> Iterable[CompletionItem]:
     known, unknown = RunIndex(find_partition(load_settings())).use(read)
     yield from (CompletionItem(run_id) for run_id in unknown if run_id.startswith(incomplete))
     for row in known:
-        if row.view is not None and row.run_id.startswith(incomplete):
+        if row.run_id.startswith(incomplete):
             yield CompletionItem(row.run_id, help=f"{row.view['name']}, {row.view['state']}")
     if "last".startswith(incomplete):
         yield CompletionItem("last", help="the newest run")

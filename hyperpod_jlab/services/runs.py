@@ -6,6 +6,7 @@ import asyncio
 import base64
 import binascii
 import json
+import math
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ from hyperpod_jlab.orchestrators.protocol import Orchestrator
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.services.view import damaged_view, view_of
-from hyperpod_jlab.storage.index import Row, RunIndex, Session, status_stamp
+from hyperpod_jlab.storage.index import BrokenIndexError, Row, RunIndex, Session, status_stamp
 from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 
 _AT_ONCE = 500
@@ -62,6 +63,15 @@ class _Look:
     bundle: BundleReader
     records: RunRecords
     stamp: int
+
+
+@dataclass(frozen=True)
+class _Page:
+    """A page of runs, the runs that it is not sure of, and the number of the index file that it comes from."""
+
+    listing: Listing
+    unsure: Sequence[str]
+    number: int
 
 
 @dataclass(frozen=True)
@@ -125,20 +135,18 @@ class Runs:
         """Runs, newest first. Damaged ones are listed as such."""
         wanted = wanted or Wanted()
         looked_at: set[str] = set()
+        number = None
         while True:
-            rows, stale, anew = await asyncio.to_thread(self._page, wanted)
-            if anew:  # somebody removed the index just now
+            page = await asyncio.to_thread(self._page, wanted)
+            if page.number != number:  # the first time, or somebody removed the index just now
+                number = page.number
                 looked_at.clear()
-            todo = [run_id for run_id in stale if run_id not in looked_at]
+            todo = [run_id for run_id in page.unsure if run_id not in looked_at]
             if not todo:
-                break
+                return page.listing
             looked_at.update(todo)
             for start in range(0, len(todo), _AT_ONCE):
                 await self._look_at(todo[start : start + _AT_ONCE])
-        page = rows if wanted.limit is None else rows[: wanted.limit]
-        runs = tuple(Run.from_dict(row.view) for row in page if row.view is not None)
-        more = bool(page) and len(rows) > len(page)
-        return Listing(runs, _encode(page[-1].created, page[-1].run_id) if more else None)
 
     async def children(self, run_id: str) -> tuple[Run, ...]:
         """The children of an array, in the order of their indices; none for other runs."""
@@ -218,11 +226,11 @@ class Runs:
         array = bundle.head().array
         return parse_array(array).indices if array is not None else ()
 
-    def _page(self, wanted: Wanted) -> tuple[Sequence[Row], Sequence[str], bool]:
-        """The rows of a page and one more, the runs that have to be looked at first, and whether the index is another one."""
+    def _page(self, wanted: Wanted) -> _Page:
+        """A page as the index has it, and what has to be looked at before it can be relied on."""
         before = _decode(wanted.cursor)
 
-        def read(session: Session) -> tuple[Sequence[Row], Sequence[str], bool]:
+        def read(session: Session) -> tuple[Sequence[Row], Sequence[Run], Sequence[str], int]:
             session.refresh()
             rows = session.newest(
                 limit=None if wanted.limit is None else wanted.limit + 1,
@@ -231,15 +239,22 @@ class Runs:
                 cluster=wanted.cluster,
                 states=wanted.states,
             )
-            return rows, [*session.unknown(), *session.open()], session.is_new
+            try:
+                runs = [Run.from_dict(row.view) for row in rows[: wanted.limit]]
+            except (KeyError, TypeError, ValueError) as error:
+                raise BrokenIndexError(str(error)) from error
+            return rows, runs, [*session.unknown(), *session.open()], session.number
 
-        rows, unsure, anew = self._index.use(read)
+        rows, runs, unsure, number = self._index.use(read)
         stale = [
             row.run_id
             for row in rows
             if row.ended and row.stamp != status_stamp(self._partition.bundle(row.run_id))
         ]
-        return rows, [*unsure, *stale], anew
+        more = bool(runs) and len(rows) > len(runs)
+        last = rows[len(runs) - 1] if more else None
+        following = _encode(last.created, last.run_id) if last is not None else None
+        return _Page(Listing(tuple(runs), following), [*unsure, *stale], number)
 
     async def _look_at(self, run_ids: Sequence[str]) -> None:
         """Derive runs anew and remember them."""
@@ -343,11 +358,13 @@ def _decode(cursor: str | None) -> tuple[float, str] | None:
         return None
     try:
         created, run_id = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        return float(created), str(run_id)
+        if isinstance(run_id, str) and math.isfinite(created):
+            return float(created), run_id
     except (ValueError, TypeError, OverflowError, binascii.Error):
-        raise InvalidInputError(
-            "this is no cursor of a list of runs",
-            code="invalid_cursor",
-            hint="take it from 'next' of the page before",
-            detail={"field": "cursor"},
-        ) from None
+        pass
+    raise InvalidInputError(
+        "this is no cursor of a list of runs",
+        code="invalid_cursor",
+        hint="take it from 'next' of the page before",
+        detail={"field": "cursor"},
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import pwd
 
 
 def current_user() -> str:
@@ -12,3 +13,13 @@ def current_user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's uid without an entry
         return f"uid-{os.getuid()}"
+
+
+def user_of(uid: int) -> str:
+    """The name of a user by number; this process's own user is called as everywhere."""
+    if uid == os.getuid():
+        return current_user()
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid-{uid}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter
 from dataclasses import replace
@@ -11,6 +12,7 @@ from hyperpod_jlab.model.ranges import parse_array
 from hyperpod_jlab.model.records import Observation, RunRecords
 from hyperpod_jlab.model.run import Run, Status
 from hyperpod_jlab.model.state import Moment, Submitter, derive
+from hyperpod_jlab.services.user import user_of
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.processes import life
 from hyperpod_jlab.storage.records import BundleReader
@@ -59,16 +61,16 @@ def view_of(
 def damaged_view(partition: Partition, run_id: str, reason: str, code: str) -> Run:
     """The view of a run whose bundle cannot be read."""
     folder = partition.bundle(run_id)
-    try:
-        created = folder.stat().st_mtime
-    except OSError:
-        created = 0.0
+    created, user = 0.0, ""
+    with contextlib.suppress(OSError):
+        found = folder.stat()
+        created, user = found.st_mtime, user_of(found.st_uid)
     return Run(
         run_id=run_id,
         name=run_id,
         cluster="",
         orchestrator="",
-        user="",
+        user=user,
         queue=None,
         status=Status("unknown", reason=reason, reason_code=code),
         created_at=created,

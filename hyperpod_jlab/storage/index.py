@@ -66,7 +66,7 @@ class Row:
     created: float
     ended: bool
     stamp: int
-    view: dict[str, Any] | None
+    view: dict[str, Any]
 
 
 def default_path(partition: Partition) -> Path | None:
@@ -91,7 +91,6 @@ class RunIndex:
         self._path = path or default_path(partition)
         self._memory: sqlite3.Connection | None = None
         self._lock = threading.Lock()
-        self._number: int | None = None
 
     def use(self, work: Callable[[Session], T]) -> T:
         """Do something with the index, more than once if need be.
@@ -117,10 +116,8 @@ class RunIndex:
             return self._work_on(self._memory, work)
 
     def _work_on(self, connection: sqlite3.Connection, work: Callable[[Session], T]) -> T:
-        number = connection.execute("PRAGMA application_id").fetchone()[0]
-        answer = work(Session(self._partition, connection, is_new=number != self._number))
+        answer = work(Session(self._partition, connection))
         connection.commit()
-        self._number = number
         return answer
 
     @staticmethod
@@ -151,14 +148,12 @@ def _open(path: Path | str) -> sqlite3.Connection:
 
 
 class Session:
-    """One use of the index; `is_new` when it is another file than at the last use."""
+    """One use of the index; `number` is another one when it is another file than before."""
 
-    def __init__(
-        self, partition: Partition, connection: sqlite3.Connection, *, is_new: bool = False
-    ) -> None:
+    def __init__(self, partition: Partition, connection: sqlite3.Connection) -> None:
         self._partition = partition
         self._db = connection
-        self.is_new = is_new
+        self.number: int = connection.execute("PRAGMA application_id").fetchone()[0]
 
     def refresh(self) -> None:
         """Take in bundles that came and forget those that went."""

@@ -73,7 +73,7 @@ async def place(home: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pl
     made = Place(work)
     yield made
     for run in (await made.hyperpod.runs.list()).runs:
-        if not run.status.ended and run.state != "unknown":
+        if not run.status.ended and run.state != "unknown" and run.cluster == "local":
             await made.hyperpod.runs.act(run.run_id, "cancel")
             end_processes(made.partition.bundle(run.run_id), 2)
     await made.hyperpod.close()
