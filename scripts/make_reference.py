@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from hyperpod_jlab.cli.main import COMMANDS, cli
-from hyperpod_jlab.launcher import launcher
+from hyperpod_jlab.launcher import environment
 from hyperpod_jlab.model import errors
 from hyperpod_jlab.model.config import Settings
 from hyperpod_jlab.model.run import STATES
@@ -326,8 +326,8 @@ def variables_of_a_rank() -> set[str]:
     place: Any = SimpleNamespace(bundle="/bundle", records="/bundle", attempt=1, node_rank=0)
     arguments: Any = SimpleNamespace(nodes=1, master_addr="", master_port=1, task=0)
     names = {
-        *launcher.launcher_variables(plan, place, arguments),
-        *launcher.rank_variables(plan, place, 0),
+        *environment.launcher_variables(plan, place, arguments),
+        *environment.rank_variables(plan, place, 0),
     }
     return names | {"PYTHONUNBUFFERED", "PYTHONFAULTHANDLER", "OMP_NUM_THREADS"}
 

@@ -1,18 +1,10 @@
-"""The launcher: one file that knows nothing of this package and is copied into each bundle."""
+"""The launcher: a small program of ours that starts on each node, whatever the orchestrator.
+
+It runs under the nodes' own Python (3.8 or newer) with nothing but the standard library, so nothing here imports the rest of the package.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+from .assemble import launcher_source
 
-
-def launcher_path() -> Path:
-    """Where the launcher's file lies in this installation."""
-    return Path(__file__).with_name("launcher.py")
-
-
-def launcher_source() -> bytes:
-    """The launcher's exact bytes, to be put into a bundle as ``launcher.py``."""
-    return launcher_path().read_bytes()
-
-
-__all__ = ["launcher_path", "launcher_source"]
+__all__ = ["launcher_source"]

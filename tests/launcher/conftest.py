@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -17,7 +16,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from hyperpod_jlab.launcher import launcher_path
+from hyperpod_jlab.launcher import launcher_source
 
 T = TypeVar("T")
 
@@ -176,7 +175,7 @@ class Bundle:
 def make_bundle(folder: Path) -> Bundle:
     for part in ("code", "work", "logs", "status"):
         (folder / part).mkdir(parents=True)
-    shutil.copy(launcher_path(), folder / "launcher.py")
+    (folder / "launcher.py").write_bytes(launcher_source())
     return Bundle(folder)
 
 

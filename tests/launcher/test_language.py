@@ -6,15 +6,31 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hyperpod_jlab.launcher import launcher_path, launcher_source
+from hyperpod_jlab.launcher import assemble, launcher_source
+from hyperpod_jlab.launcher.assemble import PARTS
 
 from .conftest import NODE_PYTHON
 
 TREE = ast.parse(launcher_source(), feature_version=(3, 8))
 
 
-def test_the_source_is_the_file():
-    assert launcher_source() == launcher_path().read_bytes()
+def test_every_name_is_there_once():
+    """The parts become one file, so a name that two of them define would be lost."""
+    names = [
+        name
+        for node in TREE.body
+        for name in (
+            [node.name]
+            if isinstance(node, ast.ClassDef | ast.FunctionDef)
+            else [target.id for target in node.targets if isinstance(target, ast.Name)]
+            if isinstance(node, ast.Assign)
+            else []
+        )
+    ]
+    assert sorted(names) == sorted(set(names))
+    folder = Path(assemble.__file__).parent
+    modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "assemble"}
+    assert modules == set(PARTS)
 
 
 def test_only_the_standard_library_is_imported():
@@ -29,9 +45,16 @@ def test_only_the_standard_library_is_imported():
     assert names <= set(sys.stdlib_module_names)
 
 
-def test_every_api_is_there_in_python_3_8():
+def test_every_api_is_there_in_python_3_8(tmp_path):
+    (tmp_path / "launcher.py").write_bytes(launcher_source())
     vermin = Path(sys.executable).with_name("vermin")
-    words = [str(vermin), "--target=3.8-", "--violations", "--no-tips", str(launcher_path())]
+    words = [
+        str(vermin),
+        "--target=3.8-",
+        "--violations",
+        "--no-tips",
+        str(tmp_path / "launcher.py"),
+    ]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 

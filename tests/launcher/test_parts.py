@@ -7,7 +7,9 @@ import time
 
 import pytest
 
-from hyperpod_jlab.launcher.launcher import AgentReport, LineEcho, TimeIndex, last_error
+from hyperpod_jlab.launcher.logs import LineEcho, TimeIndex
+from hyperpod_jlab.launcher.ranks import AgentReport
+from hyperpod_jlab.launcher.tracebacks import last_error
 
 
 def echo(*chunks, every=0.01):

@@ -1,0 +1,72 @@
+"""Assembling the launcher: its parts, in order, as one readable file that needs nothing beside it.
+
+The parts are modules here, so that each has one idea and can be checked by itself; a bundle holds the one file made of them. Their imports of
+each other fall away (names are unique over all parts), and those of the standard library come first.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from pathlib import Path
+
+PARTS = (
+    "contract",
+    "errors",
+    "system",
+    "bundle_files",
+    "plan",
+    "claims",
+    "environment",
+    "logs",
+    "tracebacks",
+    "processes",
+    "ranks",
+    "preparation",
+    "node",
+    "commands",
+)
+"""The parts, each standing only on those before it."""
+
+_BANNER = "# " + "-" * 78
+
+
+@functools.lru_cache(maxsize=1)
+def launcher_source() -> bytes:
+    """The launcher's bytes, to be put into a bundle as ``launcher.py``."""
+    imports: set[str] = set()
+    bodies = []
+    docs = ""
+    for name in PARTS:
+        text = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
+        doc, own, body = _take_apart(text)
+        imports |= own
+        docs = docs or doc
+        title = ast.get_docstring(ast.parse(text)) or name
+        banner = f"{_BANNER}\n# {title.splitlines()[0]}\n{_BANNER}"
+        bodies.append(body if name == PARTS[0] else f"{banner}\n\n{body}")
+    head = f"#!/usr/bin/env python3\n{docs}\n\nfrom __future__ import annotations\n"
+    listed = "\n".join(sorted(imports))
+    return (f"{head}\n{listed}\n\n" + "\n\n".join(bodies)).encode()
+
+
+def _take_apart(text: str) -> tuple[str, set[str], str]:
+    """A part's docstring, its imports of the standard library (one name a line), and all the rest."""
+    lines = text.splitlines()
+    imports: set[str] = set()
+    gone: set[int] = set()
+    tree = ast.parse(text)
+    for place, node in enumerate(tree.body):
+        is_doc = place == 0 and isinstance(node, ast.Expr)
+        if isinstance(node, ast.Import):
+            imports |= {f"import {alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            if node.level == 0 and node.module != "__future__":
+                imports |= {f"from {node.module} import {alias.name}" for alias in node.names}
+        elif not is_doc:
+            continue
+        gone |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    first = tree.body[0]
+    doc = "\n".join(lines[first.lineno - 1 : first.end_lineno])
+    rest = "\n".join(line for number, line in enumerate(lines, 1) if number not in gone)
+    return doc, imports, rest.strip("\n") + "\n"

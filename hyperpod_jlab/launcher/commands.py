@@ -1,0 +1,181 @@
+"""Subcommands."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import errno
+import os
+import signal
+import sys
+import time
+from typing import NoReturn, Sequence
+
+from .bundle_files import BundleFiles, Place
+from .claims import enter_attempt
+from .contract import EXIT_FENCED, EXIT_LAUNCHER
+from .errors import FencedError, LauncherError, StopRequested
+from .node import Node
+from .plan import NodeArguments
+from .ranks import STOPPED
+from .system import (
+    PARENT,
+    PR_SET_CHILD_SUBREAPER,
+    Signals,
+    die_with_parent,
+    hold_standard_descriptors,
+    prctl,
+)
+
+
+def run_rank(words: Sequence[str]) -> int:
+    """Become a rank (or with ``--keep-output`` another process of the node); returns only when that fails.
+
+    The log's path comes from the rank's variables, because torchrun starts all ranks with the same words.
+    """
+    options, argv = list(words[: words.index("--")]), list(words[words.index("--") + 1 :])
+    parent = os.environ.pop(PARENT, "")
+    die_with_parent(int(parent) if parent.isdigit() else None)
+    node_log = os.dup(2)  # closed by exec
+    try:
+        if "--keep-output" in options:
+            os.environ[PARENT] = str(os.getpid())  # torchrun's agent hands it on to its ranks
+        else:
+            _take_rank_files("--write-pid" in options)
+        # Python ignores these for itself; a shell command must not inherit that.
+        for name in ("SIGPIPE", "SIGXFSZ"):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+        os.execvp(argv[0], argv)  # noqa: S606 - to become the rank is the point
+    except OSError as error:
+        label = "rank %s" % os.environ.get("RANK", "?") if not options else argv[0]
+        text = "hyperpod: %s: %s cannot be run: %s\n" % (label, argv[0], error.strerror)
+        os.write(node_log, os.fsencode(text))
+        return 127 if error.errno == errno.ENOENT else 126
+
+
+def _take_rank_files(write_pid: bool) -> None:
+    """Make the rank's log stdout and stderr, and nothing stdin."""
+    variables = os.environ
+    place = Place(
+        variables["HYPERPOD_BUNDLE"],
+        variables["HYPERPOD_RECORDS"],
+        int(variables["HYPERPOD_ATTEMPT"]),
+        int(variables["NODE_RANK"]),
+    )
+    local_rank = int(variables["LOCAL_RANK"])
+    log = os.open(place.rank_log(local_rank), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    null = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((null, 0), (log, 1), (log, 2)):
+        os.dup2(source, target)
+    if write_pid:
+        with contextlib.suppress(OSError):
+            files = BundleFiles(place.bundle)
+            files.write(place.pid_file(local_rank), {"pid": os.getpid(), "time": time.time()})
+
+
+def run_node(arguments: NodeArguments) -> int:
+    """Run this node; its exit code."""
+    bundle = os.path.dirname(os.path.abspath(__file__))
+    signals = Signals()
+    signals.install()
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        files = BundleFiles(bundle)
+        place = enter_attempt(files, bundle, arguments, signals)
+        node = Node(arguments, place, files, signals)
+    except FencedError as error:
+        complain("another job (%s) holds this run; this one ends" % error)
+        return EXIT_FENCED
+    except StopRequested as stop:
+        complain("stopped by %s before the attempt began" % stop.reason)
+        return STOPPED.exit_code
+    except LauncherError as error:
+        complain(str(error))
+        leave_word(bundle, arguments, error)
+        return error.exit_code
+    except OSError as error:
+        complain("the bundle's storage fails: %s" % error)
+        return EXIT_LAUNCHER
+    exit_code = node.run()
+    signals.ignore()
+    return exit_code
+
+
+def complain(text: str) -> None:
+    """Say on stderr why nothing was started."""
+    with contextlib.suppress(OSError):
+        os.write(2, ("hyperpod: " + text + "\n").encode("utf-8", "backslashreplace"))
+
+
+def leave_word(bundle: str, arguments: NodeArguments, error: LauncherError) -> None:
+    """Record the error of a node that came into no attempt, as far as that can be done."""
+    parts = () if arguments.task is None else ("tasks", str(arguments.task))
+    folder = os.path.join(bundle, *parts, "status", "unstarted")
+    document = {
+        "time": time.time(),
+        "scheduler_id": arguments.scheduler_id,
+        "incarnation": arguments.incarnation,
+        "node_rank": arguments.node_rank,
+        "node": arguments.node_name,
+        "error": error.to_dict(),
+    }
+    with contextlib.suppress(OSError):
+        files = BundleFiles(bundle)
+        files.make_folders(folder)
+        files.write(os.path.join(folder, "node-%d.json" % arguments.node_rank), document)
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are the launcher's own failures."""
+
+    def error(self, message: str) -> NoReturn:
+        """Complain and end."""
+        complain(message)
+        sys.exit(EXIT_LAUNCHER)
+
+
+def parse_node(words: Sequence[str]) -> NodeArguments:
+    """Read the arguments of ``node``."""
+    parser = Parser(prog="launcher.py node", allow_abbrev=False)
+    parser.add_argument("--node-rank", type=int, required=True)
+    parser.add_argument("--nodes", type=int, required=True)
+    parser.add_argument("--master-addr", required=True)
+    parser.add_argument("--master-port", type=int, required=True)
+    parser.add_argument("--scheduler-id", required=True)
+    parser.add_argument("--incarnation", required=True)
+    parser.add_argument("--node-name", default=os.uname().nodename)
+    parser.add_argument("--task", type=int)
+    parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--wait-attempt", type=float, default=600.0, metavar="SECONDS")
+    parser.add_argument("--unshared", action="store_true")
+    parser.add_argument("--attempt", type=int)
+    arguments = NodeArguments(**vars(parser.parse_args(list(words))))
+    if not 0 <= arguments.node_rank < arguments.nodes:
+        parser.error("--node-rank must be from 0 to --nodes less 1")
+    if arguments.attempt is not None and (arguments.attempt < 1 or not arguments.unshared):
+        parser.error("--attempt is a number from 1, and goes with --unshared only")
+    if arguments.task is not None and arguments.task < 0:
+        parser.error("--task is a number from 0")
+    return arguments
+
+
+def main(words: Sequence[str]) -> int:
+    """Run a subcommand; the exit code."""
+    if sys.version_info < (3, 8):
+        complain("the launcher needs Python 3.8 or newer, this is %d.%d" % sys.version_info[:2])
+        return EXIT_LAUNCHER
+    if words and words[0] == "rank" and "--" in words:
+        return run_rank(words[1:])
+    if not words or words[0] != "node":
+        complain("usage: launcher.py node ARGUMENTS | launcher.py rank -- COMMAND")
+        return EXIT_LAUNCHER
+    if sys.getfilesystemencoding().lower().replace("-", "") != "utf8":
+        # The plan's text is UTF-8, whatever the node's locale says.
+        again = [sys.executable, "-X", "utf8", os.path.abspath(__file__), *words]
+        os.execv(sys.executable, again)  # noqa: S606
+    hold_standard_descriptors()
+    return run_node(parse_node(words[1:]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,379 @@
+"""Logs."""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import os
+import select
+import struct
+import time
+from collections import deque
+from typing import Callable, Deque, Dict, List, Optional, Tuple
+
+from .bundle_files import BundleFiles, Place, Records
+
+
+class NodeLog:
+    """The launcher's own log; a disk that fails must not end anything here."""
+
+    def __init__(self, files: BundleFiles, path: str) -> None:
+        self.descriptor = files.open(path, os.O_WRONLY | os.O_APPEND)
+
+    def write_line(self, text: str) -> None:
+        """Write one line as it is."""
+        with contextlib.suppress(OSError):
+            os.write(self.descriptor, text.encode("utf-8", "backslashreplace") + b"\n")
+
+    def note(self, text: str) -> None:
+        """Say something to the people who read the log."""
+        self.write_line("hyperpod: " + text)
+
+
+class TimeIndex:
+    """The sparse time index beside a log: from which offset on the bytes were first seen at which time.
+
+    The more records it has, the farther apart they get, so that a rank that never stops talking costs about a
+    megabyte a day. After a pause there always is a record.
+    """
+
+    RECORD = struct.Struct("<qq")
+    SPACING = ((4096, 0.0), (16384, 0.25), (65536, 1.0))
+    WIDEST = 5.0
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._count = 0
+        self._time = 0
+        self.add(0)
+
+    def add(self, offset: int) -> None:
+        """The bytes from `offset` on are seen now."""
+        now = max(time.time_ns(), self._time)
+        if self._count and now - self._time < self._spacing() * 1e9:
+            return
+        record = self.RECORD.pack(now, offset)
+        # It is sparse anyway: a record that a full disk refuses is left out.
+        with contextlib.suppress(OSError):
+            if os.pwrite(self._descriptor, record, self._count * self.RECORD.size) == len(record):
+                self._count += 1
+                self._time = now
+
+    def _spacing(self) -> float:
+        return next((gap for count, gap in self.SPACING if self._count < count), self.WIDEST)
+
+    def time_of(self, offset: int) -> float:
+        """When the byte at `offset` was first seen (Unix time)."""
+        try:
+            data = os.pread(self._descriptor, self._count * self.RECORD.size, 0)
+        except OSError:
+            return time.time()
+        records = list(self.RECORD.iter_unpack(data[: len(data) - len(data) % self.RECORD.size]))
+        place = bisect.bisect_right([record[1] for record in records], offset)
+        return records[place - 1][0] / 1e9 if place else time.time()
+
+
+class LineEcho:
+    """Makes a rank's bytes into prefixed lines for the launcher's stdout.
+
+    A line longer than `LONGEST`, and one that stays unfinished for a while, comes in pieces: those after the first
+    have ``+`` in place of the prefix's blank. Of a progress bar (carriage returns, no line feed) one state a second
+    is shown.
+    """
+
+    LONGEST = 16384
+    BAR_EVERY = 1.0
+    PATIENCE = 2.0
+
+    def __init__(self, label: str) -> None:
+        self._first = label.encode() + b"| "
+        self._more = label.encode() + b"|+"
+        self._held = b""
+        self._begun = False  # a piece of the held line is out already
+        self._bar_at = float("-inf")
+        self._fed_at = 0.0
+
+    def feed(self, data: bytes, now: float) -> bytes:
+        """Take bytes of the rank; what is to be written for them."""
+        self._fed_at = now
+        text = self._held + data
+        lines = text.split(b"\n")
+        self._held = lines.pop()
+        pieces: List[bytes] = []
+        if lines and not self._begun and b"\r" not in text and max(map(len, lines)) <= self.LONGEST:
+            pieces = [self._first, (b"\n" + self._first).join(lines), b"\n"]
+        else:
+            for line in lines:
+                self._put_line(line, pieces)
+        self._trim(now, pieces)
+        return b"".join(pieces)
+
+    def idle(self, now: float) -> bytes:
+        """What is to be written because a line has waited for its end long enough."""
+        if not self._held or now - self._fed_at < self.PATIENCE:
+            return b""
+        return self.close()
+
+    def close(self) -> bytes:
+        """What is left, when no end of line will come."""
+        pieces: List[bytes] = []
+        held = self._held.rstrip(b"\r")
+        if held:
+            self._put_piece(held, pieces)
+        self._begun = self._held == held and bool(held)
+        self._held = b""
+        return b"".join(pieces)
+
+    def _put_piece(self, piece: bytes, pieces: List[bytes]) -> None:
+        pieces += (self._more if self._begun else self._first, piece, b"\n")
+        self._begun = True
+
+    def _put_line(self, line: bytes, pieces: List[bytes]) -> None:
+        line = line.rstrip(b"\r")
+        if b"\r" in line:
+            line = line.rpartition(b"\r")[2]
+            self._begun = False
+        for start in range(0, len(line), self.LONGEST):
+            self._put_piece(line[start : start + self.LONGEST], pieces)
+        if not line and not self._begun:
+            self._put_piece(b"", pieces)
+        self._begun = False
+
+    def _trim(self, now: float, pieces: List[bytes]) -> None:
+        """Keep of the unfinished line only what may still matter."""
+        body = self._held[:-1] if self._held.endswith(b"\r") else self._held
+        if b"\r" in body:
+            earlier, _, tail = body.rpartition(b"\r")
+            shown = earlier.rpartition(b"\r")[2]
+            self._begun = False
+            if shown and now - self._bar_at >= self.BAR_EVERY:
+                self._bar_at = now
+                self._put_piece(shown, pieces)
+                self._begun = False
+            self._held = tail + self._held[len(body) :]
+        while len(self._held) > self.LONGEST:
+            self._put_piece(self._held[: self.LONGEST], pieces)
+            self._held = self._held[self.LONGEST :]
+
+
+class Outlet:
+    """Writes to the launcher's stdout from a thread of its own, so that a slow, stuck or closed one holds nothing up."""
+
+    ROOM = 1 << 20
+
+    def __init__(self, descriptor: int) -> None:
+        import threading
+
+        self._descriptor = descriptor
+        self._queue: Deque[bytes] = deque()
+        self._size = 0
+        self._change = threading.Condition()
+        self.broken: Optional[str] = None
+        try:
+            threading.Thread(target=self._run, name="stdout", daemon=True).start()
+        except RuntimeError as error:  # no more threads for this user; the ranks need them more
+            self.broken = str(error)
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that stdout has not taken yet."""
+        return self._size
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more may be put in; else the log files keep it for us."""
+        return self._size < self.ROOM
+
+    def put(self, data: bytes) -> None:
+        """Have something written."""
+        if data and self.broken is None:
+            with self._change:
+                self._queue.append(data)
+                self._size += len(data)
+                self._change.notify()
+
+    def _run(self) -> None:
+        while self.broken is None:
+            with self._change:
+                while not self._queue:
+                    self._change.wait()
+                data = self._queue.popleft()
+            self._write(memoryview(data))
+
+    def _write(self, data: memoryview) -> None:
+        while len(data):
+            try:
+                done = os.write(self._descriptor, data[:65536])
+            except BlockingIOError:  # somebody who shares it made it non-blocking
+                select.select([], [self._descriptor], [], 1.0)
+                continue
+            except OSError as error:
+                self.broken = error.strerror or str(error)
+                return
+            data = data[done:]
+            with self._change:
+                self._size -= done
+
+
+class Stream:
+    """One log file as the launcher sees it: its size, since when, its time index, and how much of it was echoed."""
+
+    CHUNK = 1 << 18
+
+    def __init__(self, files: BundleFiles, path: str, echo: Optional[LineEcho]) -> None:
+        self.descriptor = files.open(path, os.O_RDONLY)
+        index = os.path.splitext(path)[0] + ".idx"
+        self.index = TimeIndex(files.open(index, os.O_RDWR | os.O_TRUNC))
+        self.size = 0
+        self.changed = time.time()
+        self._echo = echo
+        self._echoed = 0
+
+    def look(self) -> bool:
+        """See whether the file grew."""
+        size = os.fstat(self.descriptor).st_size
+        if size <= self.size:
+            return False
+        self.index.add(self.size)
+        self.size = size
+        self.changed = time.time()
+        return True
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that were not echoed yet."""
+        return self.size - self._echoed if self._echo else 0
+
+    def skip_echo(self) -> None:
+        """Leave out of the echo what is there now."""
+        self._echoed = os.fstat(self.descriptor).st_size
+
+    def echo(self, now: float) -> bytes:
+        """The next part for the launcher's stdout."""
+        if self._echo is None:
+            return b""
+        if not self.backlog:
+            return self._echo.idle(now)
+        try:
+            data = os.pread(self.descriptor, min(self.CHUNK, self.backlog), self._echoed)
+        except OSError:
+            data = b""
+        if not data:  # somebody cut the file short
+            self._echoed = self.size
+        self._echoed += len(data)
+        return self._echo.feed(data, now)
+
+    def end_echo(self) -> bytes:
+        """The unfinished line, if there is one."""
+        return self._echo.close() if self._echo else b""
+
+    def tail(self, limit: int) -> Tuple[bytes, int]:
+        """The last bytes and the offset at which they begin."""
+        start = max(0, self.size - limit)
+        try:
+            return os.pread(self.descriptor, self.size - start, start), start
+        except OSError:
+            return b"", start
+
+
+class Streams:
+    """All logs of this node: looks at them, keeps the activity record, feeds the launcher's stdout."""
+
+    FAST = 0.05
+    SLOW = 0.25
+    HEARTBEAT = 5.0
+
+    def __init__(
+        self, place: Place, files: BundleFiles, nodes: int, outlet: Outlet, echo: bool
+    ) -> None:
+        self._place = place
+        self._files = files
+        self._outlet = outlet
+        self._echoes = echo
+        self._streams: Dict[str, Stream] = {}
+        # A thousand nodes share one metadata server: each writes more seldom.
+        self._activity_every = max(0.25, nodes * 0.004)
+        self._activity_at = float("-inf")
+        self._changed = False
+        self._ended = False
+        self.delay = self.FAST
+
+    def open(self, key: str, path: str, label: str) -> Stream:
+        """Take in a log file, made if need be."""
+        stream = Stream(self._files, path, LineEcho(label) if self._echoes else None)
+        self._streams[key] = stream
+        self._changed = True
+        return stream
+
+    def __getitem__(self, key: str) -> Stream:
+        return self._streams[key]
+
+    def poll(self, records: Records) -> None:
+        """Look at all files, echo, and write the activity record when its time has come."""
+        grew = False
+        for stream in self._streams.values():
+            with contextlib.suppress(OSError):
+                grew = stream.look() or grew
+        behind = self._echo()
+        self._changed = self._changed or grew
+        if behind and self._outlet.has_room:
+            self.delay = 0.0
+        else:
+            self.delay = (
+                self.FAST if grew or behind else min(max(self.delay, 0.01) * 1.5, self.SLOW)
+            )
+        since = time.monotonic() - self._activity_at
+        if since >= (self._activity_every if self._changed else self.HEARTBEAT):
+            self._write_activity(records)
+
+    def _echo(self) -> bool:
+        """Feed stdout as far as it takes; whether something is left to feed."""
+        if self._outlet.broken is not None:
+            return False
+        now = time.monotonic()
+        for stream in self._streams.values():
+            if self._outlet.has_room:
+                self._outlet.put(stream.echo(now))
+        return any(stream.backlog for stream in self._streams.values())
+
+    def _write_activity(self, records: Records) -> None:
+        self._activity_at = time.monotonic()
+        self._changed = False
+        streams = {
+            key: {"size": stream.size, "changed": stream.changed}
+            for key, stream in self._streams.items()
+        }
+        document = {"time": time.time(), "ended": self._ended, "streams": streams}
+        records.put(self._place.activity, document)
+
+    def drain(self, limit: float, patience: float, hurry: Callable[[], bool]) -> int:
+        """Get the rest onto stdout; the bytes that were not.
+
+        Args:
+            limit: Longest time for it.
+            patience: Longest time without progress.
+            hurry: Tells that somebody wants the node to end now.
+        """
+        begun = moved = time.monotonic()
+        left = -1
+        while self._outlet.broken is None and not hurry():
+            if not self._echo() and self._outlet.has_room:
+                for stream in self._streams.values():
+                    self._outlet.put(stream.end_echo())
+            before, left = left, self._outlet.waiting
+            left += sum(stream.backlog for stream in self._streams.values())
+            now = time.monotonic()
+            if left != before:
+                moved = now
+            if left == 0 or now - begun > limit or now - moved > patience:
+                break
+            time.sleep(0.005)
+        return max(left, 0)
+
+    def finish(self, records: Records) -> None:
+        """Look a last time and say that nothing will change any more."""
+        self._ended = True
+        for stream in self._streams.values():
+            with contextlib.suppress(OSError):
+                stream.look()
+        self._write_activity(records)

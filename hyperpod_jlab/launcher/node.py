@@ -1,0 +1,323 @@
+"""The node."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Dict, Mapping, Optional, Sequence
+
+from .bundle_files import BundleFiles, Place, Records
+from .contract import FORMAT, STOP_SIGNALS, WARNING_SIGNALS
+from .environment import delete_secrets, read_secrets, without_secrets
+from .errors import LauncherError, StopRequested
+from .logs import NodeLog, Outlet, Streams
+from .plan import NodeArguments, Plan
+from .preparation import ErrorRecorder, Preparation
+from .processes import Belongings, Child, Children, Ending
+from .ranks import STOPPED, DirectRanks, Failure, PeerWatch, Ranks, TorchrunRanks, entry_words
+from .system import Signals, send, signal_name, topmost_catchers
+
+
+class Node:
+    """One node in one attempt, from its first record to its last."""
+
+    ENDING_DELAY = 0.05
+
+    def __init__(
+        self, arguments: NodeArguments, place: Place, files: BundleFiles, signals: Signals
+    ) -> None:
+        self._arguments = arguments
+        self._place = place
+        self._signals = signals
+        self._log = NodeLog(files, place.node_log)
+        self._records = Records(files, self._log.note)
+        self._outlet = Outlet(1)
+        self._streams = Streams(place, files, arguments.nodes, self._outlet, not arguments.quiet)
+        self._streams.open("node", place.node_log, "node-%d" % place.node_rank)
+        self._errors = ErrorRecorder(place, self._streams, self._records)
+        self._children = Children(self._log.descriptor)
+        self._belongings = Belongings(place, self._children)
+        self._peers = PeerWatch(place, arguments)
+        self._preparation = Preparation(place, arguments, files, self._log)
+        self._started_at = time.time()
+        self._ended_at: Optional[float] = None
+        self._plan: Optional[Plan] = None
+        self._ranks: Optional[Ranks] = None
+        self._ending: Optional[Ending] = None
+        self._secrets: Dict[str, str] = {}
+        self._stopped_by: Optional[str] = None
+        self._error: Optional[LauncherError] = None
+        self._outcome: Optional[Failure] = None
+        self._announced = False
+        self._told_of_stdout = False
+
+    def run(self) -> int:
+        """Run the node; its exit code."""
+        try:
+            self._prepare()
+            self._supervise()
+        except LauncherError as error:
+            self._error = error
+        except StopRequested:
+            pass  # _stopped_by tells
+        except OSError as error:
+            text = "the node's storage fails: %s" % error
+            self._error = LauncherError("storage", text, "see its free space and quota")
+        except Exception as error:  # noqa: BLE001 - a fault of ours must still end the ranks and be told
+            import traceback
+
+            self._log.write_line(traceback.format_exc().rstrip())
+            text = "the launcher failed: %s" % type(error).__name__
+            self._error = LauncherError("internal", text, "see the node's log")
+        if self._error is not None:
+            self._log.note(str(self._error))
+        self._announce_failure()
+        self._end_processes()
+        return self._finish()
+
+    # ---- the loop
+
+    def turn(self) -> None:
+        """One turn of the loop: wait a little, then see to everything that may have happened."""
+        delay = self._streams.delay
+        self._signals.wait(min(delay, self.ENDING_DELAY) if self._ending else delay)
+        for number in self._signals.take():
+            self._take_signal(number)
+        self._children.reap()
+        self._streams.poll(self._records)
+        if self._ranks is not None and self._ranks.refresh():
+            self._write_record()
+        if self._stopped_by is None and self._ending is None:
+            reason = self._peers.look()
+            if reason is not None:
+                self._stop(reason)
+        self._records.retry()
+        self._tell_of_broken_stdout()
+
+    def _take_signal(self, number: int) -> None:
+        if number in WARNING_SIGNALS:
+            self._forward(number)
+        elif self._ending is None and self._stopped_by is None:
+            self._stop(signal_name(number))
+
+    def _stop(self, reason: str) -> None:
+        self._stopped_by = reason
+        words = {
+            "peer": "another node failed",
+            "superseded": "a later attempt of this run has begun",
+        }
+        self._log.note("stopping: " + words.get(reason, "got " + reason))
+
+    def _told_to_stop(self) -> bool:
+        return any(number in STOP_SIGNALS for number in self._signals.take())
+
+    def _check_stop(self) -> None:
+        if self._stopped_by is not None:
+            raise StopRequested(self._stopped_by)
+
+    def _tell_of_broken_stdout(self) -> None:
+        if self._outlet.broken is not None and not self._told_of_stdout:
+            self._told_of_stdout = True
+            text = "stdout: %s; the logs go on in their files only"
+            self._log.note(text % self._outlet.broken)
+
+    def _forward(self, number: int) -> None:
+        """Pass a warning signal on to the ranks that can do something with it."""
+        policy = self._plan.forward_signals if self._plan else "never"
+        reached = []
+        for state in self._ranks.states if self._ranks and policy != "never" else ():
+            if state.pid is None or state.ended_at is not None:
+                continue
+            targets = [state.pid] if policy == "always" else topmost_catchers(state.pid, number)
+            if [target for target in targets if send(target, number)]:
+                reached.append(str(state.rank))
+        told = "passed to rank " + ", ".join(reached) if reached else "no rank was told"
+        self._log.note("%s: %s (%s)" % (signal_name(number), told, policy))
+
+    # ---- from the plan to running ranks
+
+    def _prepare(self) -> None:
+        """Read the plan and the secrets, run the setup lines, start the ranks."""
+        plan = self._read_plan()
+        self._delete_secrets_once_read(False)
+        self.turn()
+        self._check_stop()
+        launch = self._preparation.launch(plan, self._secrets, self._children, self._run_step)
+        torchrun = plan.launcher == "torchrun"
+        self._ranks = (
+            TorchrunRanks(launch, self._streams["node"]) if torchrun else DirectRanks(launch)
+        )
+        for state in self._ranks.states:
+            path = self._place.rank_log(state.local_rank)
+            self._streams.open(str(state.local_rank), path, str(state.rank))
+        self._check_stop()
+        self._ranks.start()
+        self._write_record()
+
+    def _read_plan(self) -> Plan:
+        """The plan; the node's first record says by its being there that the secrets were read."""
+        try:
+            self._plan = Plan.load(os.path.join(self._place.bundle, "launch.json"))
+            self._secrets = read_secrets(self._place.bundle, self._plan.secrets)
+        finally:
+            self._say_hello()
+            self._write_record()
+        return self._plan
+
+    def _say_hello(self) -> None:
+        """The machine-readable line: first in the node's log, and on stdout even when that is to be quiet."""
+        arguments, plan = self._arguments, self._plan
+        document = {
+            "run_id": plan.run_id if plan else None,
+            "host": os.uname().nodename,
+            "node": arguments.node_name,
+            "node_rank": arguments.node_rank,
+            "attempt": self._place.attempt,
+            "local_world_size": plan.processes if plan else None,
+            "pid": os.getpid(),
+        }
+        line = "##hyperpod " + json.dumps(document)
+        self._log.write_line(line)
+        self._outlet.put(line.encode() + b"\n")
+        self._streams["node"].skip_echo()
+        if plan is not None and plan.nodes != arguments.nodes:
+            text = "the plan is for %d nodes, started on %d"
+            self._log.note(text % (plan.nodes, arguments.nodes))
+
+    def _run_step(
+        self,
+        name: str,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        cwd: str,
+        fds: Sequence[int],
+    ) -> Child:
+        words = [*entry_words("--keep-output"), *argv]
+        child = self._children.start(name, words, environment, cwd, fds)
+        while not child.ended:
+            self.turn()
+            self._check_stop()
+        return child
+
+    def _delete_secrets_once_read(self, failed: bool) -> None:
+        """Delete the secrets' files when all nodes have read them, or this one has failed.
+
+        A node's record is there once it has read them.
+        """
+        plan, place, arguments = self._plan, self._place, self._arguments
+        kept = plan is None or plan.keep_secrets or arguments.task is not None
+        if kept or plan is None or not plan.secrets:
+            return
+        nodes = range(1 if arguments.unshared else arguments.nodes)
+        others = (node for node in nodes if node != place.node_rank)
+        if failed or all(os.path.exists(place.node_record_of(node)) for node in others):
+            delete_secrets(place.bundle, plan.secrets)
+
+    # ---- while they run, and the end
+
+    def _supervise(self) -> None:
+        """Until all ranks have ended, one has failed, or somebody wants a stop."""
+        ranks = self._ranks
+        while ranks is not None and not (ranks.ended or ranks.failure or self._stopped_by):
+            self.turn()
+            self._announce_failure()
+
+    @property
+    def _failed(self) -> bool:
+        return self._error is not None or (self._ranks is not None and self._ranks.failing)
+
+    def _announce_failure(self) -> None:
+        """Let the other nodes know as early as can be, so that they stop, and say what it was."""
+        if self._failed and not self._announced:
+            self._announced = True
+            failure = self._ranks.failure if self._ranks else None
+            self._mark_failed(Failure(self._error.exit_code, None) if self._error else failure)
+            self._record_errors()
+
+    def _mark_failed(self, failure: Optional[Failure]) -> None:
+        document = {
+            "time": time.time(),
+            "node_rank": self._place.node_rank,
+            "exit_code": failure.exit_code if failure else None,
+            "signal": failure.signal if failure else None,
+        }
+        self._records.put_once(self._place.failed, document)
+
+    def _record_errors(self) -> None:
+        if self._ranks is not None:
+            self._errors.record(self._ranks.states, self._secrets)
+
+    def _end_processes(self) -> None:
+        """End whatever of this node still runs: ranks, their helpers, what the setup lines started."""
+        ranks = self._ranks
+        grace = self._plan.stop_grace if self._plan else 0.0
+        natural = False
+        if ranks is not None:
+            grace, natural = ranks.grace, ranks.ended and not ranks.failing
+            ranks.told = True
+        # What the ranks leave behind often ends by itself, just after them.
+        ending = Ending(self._belongings.find, grace, 0.25 if natural else 0.0)
+        self._ending = ending
+        while not ending.step(self._children.reaped):
+            self.turn()
+        self._children.reap()
+        if ranks is not None and ranks.refresh():
+            self._write_record()
+        for words, processes in (("killed", ending.killed), ("cannot be ended", ending.left)):
+            if processes:
+                names = sorted("%s (%d)" % (name, pid) for pid, name in processes.items())
+                self._log.note("%s: %s" % (words, ", ".join(names[:20])))
+
+    def _finish(self) -> int:
+        """The last words: errors, logs, records."""
+        self._streams.poll(self._records)
+        self._record_errors()
+        if self._error is None and self._ranks is not None:
+            self._error = self._ranks.error
+        if self._error is not None:
+            self._error.message = without_secrets(self._error.message, self._secrets)
+        outcome = self._find_outcome()
+        if outcome.exit_code and not self._announced and self._stopped_by != "peer":
+            self._mark_failed(outcome)
+        self._delete_secrets_once_read(outcome.exit_code != 0)
+        self._tell_of_broken_stdout()
+        limit, patience = (1.0, 0.5) if self._stopped_by else (30.0, 2.0)
+        missing = self._streams.drain(limit, patience, self._told_to_stop)
+        if missing:
+            text = "stdout did not take the last %d bytes; they are in the log files"
+            self._log.note(text % missing)
+        self._outcome, self._ended_at = outcome, time.time()
+        self._streams.finish(self._records)
+        self._write_record()
+        self._records.flush(1.0)
+        return outcome.exit_code
+
+    def _find_outcome(self) -> Failure:
+        if self._error is not None:
+            return Failure(self._error.exit_code, None)
+        ranks = self._ranks
+        if ranks is not None and ranks.failure is not None:
+            return ranks.failure
+        if self._stopped_by is not None and (ranks is None or not ranks.ended):
+            return STOPPED
+        return Failure(0, None)
+
+    def _write_record(self) -> None:
+        """Write the node's record as things stand."""
+        outcome, states = self._outcome, self._ranks.states if self._ranks else []
+        document = {
+            "format": FORMAT,
+            "node_rank": self._place.node_rank,
+            "node": self._arguments.node_name,
+            "host": os.uname().nodename,
+            "pid": os.getpid(),
+            "started_at": self._started_at,
+            "ended_at": self._ended_at,
+            "exit_code": outcome.exit_code if outcome else None,
+            "signal": outcome.signal if outcome else None,
+            "ranks": [state.to_dict() for state in states],
+            "stopped_by": self._stopped_by,
+            "error": self._error.to_dict() if self._error else None,
+        }
+        self._records.put(self._place.node_record, document)

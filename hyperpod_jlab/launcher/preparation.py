@@ -1,0 +1,165 @@
+"""What a node does before its ranks start: setup lines, programs, and noting down what went wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from typing import Any, Callable, Dict, Mapping, Sequence
+
+from .bundle_files import BundleFiles, Place, Records
+from .environment import (
+    SETUP,
+    anonymous_file,
+    find_program,
+    launcher_variables,
+    node_environment,
+    parse_environment,
+    without_secrets,
+)
+from .errors import LauncherError
+from .logs import NodeLog, Streams
+from .plan import NodeArguments, Plan
+from .processes import Child, Children
+from .ranks import Launch, RankState
+from .system import available_cpus, describe_end
+from .tracebacks import ERROR_WINDOW, LoggedError, last_error
+
+TORCH_CHECK = (
+    "import importlib.util, sys; sys.exit(3 if importlib.util.find_spec('torch') is None else 0)"
+)
+
+Step = Callable[[str, Sequence[str], Mapping[str, str], str, Sequence[int]], Child]
+"""Runs something to its end before the ranks start, while the loop turns: name, words, environment, folder, descriptors."""
+
+
+class Preparation:
+    """Makes a plan into a launch: environment, setup lines, interpreter, and whether this node has what it takes."""
+
+    def __init__(
+        self, place: Place, arguments: NodeArguments, files: BundleFiles, log: NodeLog
+    ) -> None:
+        self._place = place
+        self._arguments = arguments
+        self._files = files
+        self._log = log
+
+    def launch(
+        self, plan: Plan, secrets: Mapping[str, str], children: Children, run_step: Step
+    ) -> Launch:
+        """Everything that starting the ranks takes.
+
+        Raises:
+            LauncherError: Something of it is missing on this node, or the setup lines failed.
+            StopRequested: The node was told to stop meanwhile.
+        """
+        place, arguments = self._place, self._arguments
+        cwd = os.path.join(place.bundle, plan.cwd)
+        if not os.path.isdir(cwd):
+            hint = "the folder must exist on every node"
+            raise LauncherError("cwd_missing", "the working folder %s does not exist" % cwd, hint)
+        environment = node_environment(plan, place, arguments, secrets)
+        if plan.setup is not None and plan.setup.strip():
+            environment = self._run_setup(plan.setup, environment, cwd, run_step)
+            environment.update(launcher_variables(plan, place, arguments))
+        cpus = max(1, (plan.cpus or available_cpus()) // plan.processes)
+        environment.setdefault("OMP_NUM_THREADS", str(cpus))
+        environment["PWD"] = cwd
+        python = self._find_python(plan, environment, cwd)
+        argv = plan.argv(place.bundle, python)
+        if find_program(argv[0], environment, cwd) is None:
+            hint = "the first word of a command is a program on the node"
+            raise LauncherError("command_missing", "%s is no program on this node" % argv[0], hint)
+        if plan.launcher == "torchrun":
+            self._check_torch(python, environment, cwd, run_step)
+        return Launch(plan, place, arguments, python, argv, cwd, environment, children)
+
+    def _find_python(self, plan: Plan, environment: Mapping[str, str], cwd: str) -> str:
+        if plan.python is None:
+            return sys.executable
+        python = find_program(plan.python, environment, cwd)
+        if python is None:
+            hint = "name another with --python, a path that exists on the nodes"
+            raise LauncherError("python_missing", "there is no %s on this node" % plan.python, hint)
+        return python
+
+    def _run_setup(
+        self, lines: str, environment: Mapping[str, str], cwd: str, run_step: Step
+    ) -> Dict[str, str]:
+        """Run the setup lines; the environment that they leave."""
+        path = self._place.setup_file
+        with open(self._files.open(path, os.O_WRONLY | os.O_TRUNC), "wb") as file:
+            file.write(lines.encode("utf-8", "surrogateescape") + b"\n")
+        result = anonymous_file()
+        try:
+            argv = ["/bin/bash", "-e", "-c", SETUP, "setup", path, str(result)]
+            child = run_step("setup", argv, environment, cwd, [result])
+            data = os.pread(result, os.fstat(result).st_size, 0)
+        finally:
+            os.close(result)
+        if child.exit_code:
+            log = os.path.relpath(self._place.node_log, self._place.bundle)
+            message = "the setup lines failed: bash " + describe_end(child.exit_code, child.signal)
+            detail = {"exit_code": child.exit_code, "log": log}
+            hint = "see " + log
+            raise LauncherError("setup_failed", message, hint, detail, child.exit_code)
+        left = parse_environment(data)
+        if not left:
+            self._log.note("the setup lines left no environment, so it stays as it was")
+        return left or dict(environment)
+
+    def _check_torch(
+        self, python: str, environment: Mapping[str, str], cwd: str, run_step: Step
+    ) -> None:
+        """See that torchrun can run, before its traceback has to tell."""
+        name = "the check for torch"
+        child = run_step(name, [python, "-c", TORCH_CHECK], environment, cwd, ())
+        if child.exit_code == 3:
+            hint = "install torch there, name another --python, or use --launcher python"
+            message = "torchrun was asked for, but %s cannot import torch" % python
+            raise LauncherError("torch_missing", message, hint, {"python": python})
+        if child.exit_code:
+            end = describe_end(child.exit_code, child.signal)
+            raise LauncherError("python_failed", "%s does not work: it %s" % (python, end))
+
+
+class ErrorRecorder:
+    """Writes down what failed ranks failed with, from their logs, where the runner in the rank did not."""
+
+    def __init__(self, place: Place, streams: Streams, records: Records) -> None:
+        self._place = place
+        self._streams = streams
+        self._records = records
+
+    def record(self, states: Sequence[RankState], secrets: Mapping[str, str]) -> None:
+        """Look at the ranks that have ended with something else than 0."""
+        for state in states:
+            path = self._place.rank_error(state.rank)
+            if state.exit_code == 0 or state.ended_at is None or os.path.exists(path):
+                continue
+            stream = self._streams[str(state.local_rank)]
+            with contextlib.suppress(OSError):
+                stream.look()
+            error = last_error(*stream.tail(ERROR_WINDOW))
+            # One whose exit code is unknown, or that was ended, may have got over an error long ago.
+            ended = state.exit_code is None or state.signal in (signal.SIGTERM, signal.SIGKILL)
+            if error is not None and (error.ends_log or not ended):
+                document = self._document(state, error, stream.index.time_of(error.offset))
+                for name in ("message", "traceback"):
+                    document[name] = without_secrets(document[name], secrets)
+                self._records.put_once(path, document)
+
+    def _document(self, state: RankState, error: LoggedError, seen_at: float) -> Dict[str, Any]:
+        return {
+            "time": seen_at,
+            "rank": state.rank,
+            "node_rank": self._place.node_rank,
+            "local_rank": state.local_rank,
+            "type": error.type,
+            "message": error.message,
+            "traceback": error.traceback,
+            "cell": error.cell,
+            "line": error.line,
+            "file": error.file,
+        }

@@ -1,0 +1,219 @@
+"""The operating system."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import signal
+from collections import deque
+from typing import Deque, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
+
+from .contract import STOP_SIGNALS, WARNING_SIGNALS
+from .errors import StopRequested
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+
+PARENT = "HYPERPOD_PARENT"
+"""Variable by which an entry of ours learns who started it, in case that one is gone by then."""
+
+
+def prctl(option: int, value: int) -> bool:
+    """Linux's prctl; False where there is none. Nothing depends on it: it closes gaps that only SIGKILL opens."""
+    try:
+        import ctypes
+
+        return bool(ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0)
+    except (ImportError, OSError, AttributeError):
+        return False
+
+
+def die_with_parent(parent: Optional[int]) -> None:
+    """Have the kernel send SIGKILL to this process when the one that started it is gone, or go now if it is."""
+    kept = prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if kept and parent is not None and parent != os.getppid() and is_gone(parent):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def hold_standard_descriptors() -> None:
+    """Make sure that 0, 1 and 2 are open, so that no file of ours takes the place of a closed stdout."""
+    while True:
+        descriptor = os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+        if descriptor > 2:
+            os.close(descriptor)
+            return
+        os.set_inheritable(descriptor, True)
+
+
+def exit_of(status: int) -> Tuple[int, Optional[int]]:
+    """Exit code in the shell's manner (128+N for signal N), and the signal, of a wait status."""
+    if os.WIFSIGNALED(status):
+        return 128 + os.WTERMSIG(status), os.WTERMSIG(status)
+    return os.WEXITSTATUS(status), None
+
+
+def signal_name(number: int) -> str:
+    """A signal's name, such as SIGTERM."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "SIG%d" % number
+
+
+def describe_end(exit_code: int, ended_by: Optional[int]) -> str:
+    """How a process ended, in words."""
+    return "was ended by " + signal_name(ended_by) if ended_by else "ended with %d" % exit_code
+
+
+def available_cpus() -> int:
+    """CPUs that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):
+        return os.cpu_count() or 1
+
+
+class Process(NamedTuple):
+    """A process as /proc shows it; `started` tells it from a later one with the same id."""
+
+    pid: int
+    parent: int
+    state: str
+    started: int
+    name: str
+
+
+def read_process(pid: int) -> Optional[Process]:
+    """Look one process up; None when it is gone, or where there is no /proc."""
+    try:
+        with open("/proc/%d/stat" % pid, "rb") as file:
+            head, _, tail = file.read().rpartition(b")")
+        fields = tail.split()
+        name = head.partition(b"(")[2].decode("utf-8", "replace")
+        return Process(pid, int(fields[1]), fields[0].decode(), int(fields[19]), name)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended, be it waited for or not."""
+    process = read_process(pid)
+    return process.state in "ZX" if process else not send(pid, 0)
+
+
+def running_processes() -> Dict[int, Process]:
+    """All processes that still run, by id; empty where there is no /proc."""
+    found = {}
+    with contextlib.suppress(OSError):
+        for name in os.listdir("/proc"):
+            process = read_process(int(name)) if name.isdigit() else None
+            if process and process.state not in "ZX":
+                found[process.pid] = process
+    return found
+
+
+def has_marks(pid: int, marks: FrozenSet[bytes]) -> bool:
+    """Whether a process of ours was started with all these ``NAME=value`` in its environment."""
+    try:
+        if os.stat("/proc/%d" % pid).st_uid != os.geteuid():
+            return False
+        with open("/proc/%d/environ" % pid, "rb") as file:
+            return marks.issubset(file.read().split(b"\0"))
+    except OSError:
+        return False
+
+
+def catches(pid: int, number: int) -> bool:
+    """Whether a process has a handler for a signal (SigCgt in /proc)."""
+    try:
+        with open("/proc/%d/status" % pid, "rb") as file:
+            found = re.search(rb"^SigCgt:\s*([0-9a-f]+)", file.read(), re.MULTILINE)
+    except OSError:
+        return False
+    return bool(found and int(found.group(1), 16) >> (number - 1) & 1)
+
+
+def topmost_catchers(pid: int, number: int) -> List[int]:
+    """The processes that catch a signal, from `pid` down; below one that does, nobody is looked at.
+
+    A shell that waits for the real program doesn't catch it, the program does; its forked helpers, which inherit the
+    handler, must not get it a second time.
+    """
+    children: Dict[int, List[int]] = {}
+    for process in running_processes().values():
+        children.setdefault(process.parent, []).append(process.pid)
+    found, waiting = [], [pid]
+    while waiting:
+        candidate = waiting.pop()
+        if catches(candidate, number):
+            found.append(candidate)
+        else:
+            waiting.extend(children.get(candidate, ()))
+    return found
+
+
+def send(pid: int, number: int) -> bool:
+    """Send a signal; False when the process is gone or not ours to signal."""
+    try:
+        os.kill(pid, number)
+    except OSError:
+        return False
+    return True
+
+
+class Signals:
+    """Collects signals and wakes the loop; the handlers do nothing else."""
+
+    def __init__(self) -> None:
+        self._pending: Deque[int] = deque()
+        self._wake, self._bell = os.pipe()
+        os.set_blocking(self._wake, False)
+        os.set_blocking(self._bell, False)
+
+    def install(self) -> None:
+        """Take over the signals that mean something to the launcher."""
+        signal.set_wakeup_fd(self._bell, warn_on_full_buffer=False)
+        for number in (*STOP_SIGNALS, *WARNING_SIGNALS, signal.SIGCHLD):
+            if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+                continue  # nohup: the user wants it to go on
+            signal.signal(number, self._caught)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
+
+    def ignore(self) -> None:
+        """Let none of them change the exit code any more; while it shuts down, Python has no handlers."""
+        signal.set_wakeup_fd(-1)
+        for number in (*STOP_SIGNALS, *WARNING_SIGNALS):
+            signal.signal(number, signal.SIG_IGN)
+
+    def _caught(self, number: int, _frame: object) -> None:
+        self._pending.append(number)
+
+    def wait(self, seconds: float) -> None:
+        """Sleep until a signal comes, at most so long."""
+        ready, _, _ = select.select([self._wake], [], [], max(0.0, seconds))
+        if ready:
+            with contextlib.suppress(BlockingIOError):
+                while os.read(self._wake, 512):
+                    pass
+
+    def take(self) -> List[int]:
+        """The signals since the last call, children's ends left out."""
+        taken = []
+        while self._pending:
+            number = self._pending.popleft()
+            if number != signal.SIGCHLD:
+                taken.append(number)
+        return taken
+
+    def pause(self, seconds: float) -> None:
+        """Sleep, before anything is there that would have to be ended.
+
+        Raises:
+            StopRequested: A stop signal came.
+        """
+        self.wait(seconds)
+        for number in self.take():
+            if number in STOP_SIGNALS:
+                raise StopRequested(signal_name(number))
