@@ -13,7 +13,7 @@ from hyperpod_jlab.cli import interrupts
 
 @pytest.mark.parametrize("words", [["--wait"], ["--follow"], ["--follow", "--json"]])
 def test_the_run_goes_on_and_the_way_back_is_told(home, words):
-    command = ["submit", "-c", "echo begin; sleep 3; echo end", "--run-id", "mine", *words]
+    command = ["submit", "-c", "echo begin; sleep 2; echo end", "--run-id", "mine", *words]
     process = home.start(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stderr is not None
     assert process.stderr.readline() == b"mine\n"

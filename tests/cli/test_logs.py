@@ -173,7 +173,7 @@ def test_the_run_goes_on_when_the_reader_of_a_follow_goes_away(home):
 
 
 def test_ctrl_c_leaves_the_run_and_the_cursor_brings_all_the_rest(home):
-    count = "import time\nfor n in range(40):\n    print('line', n, flush=True); time.sleep(0.1)\n"
+    count = "import time\nfor n in range(30):\n    print('line', n, flush=True); time.sleep(0.1)\n"
     (home.work / "count.py").write_text(count)
     run_id = home.process("submit", "count.py").ok().out.strip()
     first = home.start("logs", "-f", run_id, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -188,7 +188,7 @@ def test_ctrl_c_leaves_the_run_and_the_cursor_brings_all_the_rest(home):
     assert command[:4] == ["hpj", "logs", "-f", run_id]
     rest = home.process(*command[1:]).ok().out
     lines = b"".join([*got, out]).decode() + rest
-    assert lines.splitlines() == [f"0|line {number}" for number in range(40)]
+    assert lines.splitlines() == [f"0|line {number}" for number in range(30)]
     assert home.process("show", run_id, "--json").ok().json["state"] == "succeeded"
 
 
@@ -197,7 +197,7 @@ def test_ctrl_c_while_nobody_reads_the_pipe_ends_at_once(home):
     reading, writing = os.pipe()
     process = home.start("logs", "-f", run_id, stdout=writing, stderr=subprocess.PIPE)
     os.close(writing)
-    time.sleep(4)  # the pipe is full by now
+    time.sleep(3)  # the pipe is full by now
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=10)
     assert process.returncode == 130
