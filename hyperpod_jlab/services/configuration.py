@@ -34,18 +34,48 @@ def load_settings(files: list[Path] | None = None) -> Settings:
     Raises:
         InvalidInputError: A file is no TOML (with line and column), or has an unknown or wrong key; ``$HYPERPOD_CONFIG`` does not exist.
     """
+    found: list[tuple[Path, dict[str, Any]]] = []
     merged: dict[str, Any] = {}
     for path in config_files() if files is None else files:
-        merged = _merge(merged, _read(path))
-    settings = parse(Settings, merged, code="invalid_config")
+        found.append((path, _read(path)))
+        merged = _merge(merged, found[-1][1])
+    try:
+        settings = parse(Settings, merged, code="invalid_config")
+    except InvalidInputError as error:
+        raise _in_file(found, error) from error
     if settings.default_cluster not in settings.clusters:
-        raise InvalidInputError(
-            f"default_cluster: there is no cluster '{settings.default_cluster}'",
-            code="invalid_config",
-            hint="add it under [clusters], or name another: " + ", ".join(settings.clusters),
-            detail={"field": "default_cluster"},
+        raise _in_file(
+            found,
+            InvalidInputError(
+                f"default_cluster: there is no cluster '{settings.default_cluster}'",
+                code="invalid_config",
+                hint="add it under [clusters], or name another: " + ", ".join(settings.clusters),
+                detail={"field": "default_cluster"},
+            ),
         )
     return settings
+
+
+def _in_file(
+    found: list[tuple[Path, dict[str, Any]]], error: InvalidInputError
+) -> InvalidInputError:
+    """The error with the file that its field stands in: the last one that goes as far down to it as any."""
+
+    def depth(data: Any) -> int:
+        steps = 0
+        for name in str(error.detail["field"]).split("."):
+            if not isinstance(data, dict) or name not in data:
+                break
+            data, steps = data[name], steps + 1
+        return steps
+
+    path, _ = max(reversed(found), key=lambda one: depth(one[1]))
+    return InvalidInputError(
+        f"{path}: {error.message}",
+        code=error.code,
+        hint=error.hint,
+        detail={**error.detail, "path": str(path)},
+    )
 
 
 def find_partition(settings: Settings) -> Partition:
