@@ -26,6 +26,9 @@ QUIET = 0.5
 PATIENCE = 1.0
 """An unfinished line that keeps growing, such as a progress bar, is shown about this often (seconds)."""
 
+SETTLED = 10.0
+"""A stream of an attempt long over is followed no more once it was quiet for so long (seconds)."""
+
 _BATCH = 1 << 20
 _OWN_READS = 4
 
@@ -178,12 +181,22 @@ class Follower:
     def _seal(self, first_attempt: int) -> None:
         """Leave off attempts that are long over, once all of theirs was taken."""
         over = [stream for stream in self._lanes if stream.attempt < first_attempt]
-        if any(stream in self._fresh or stream in self._alarms for stream in over):
+        now = time.monotonic()
+        if not all(self._is_over(self._lanes[stream], now) for stream in over):
             return
         for stream in over:
             del self._lanes[stream]
+            self._fresh.pop(stream, None)
             self._feed.unsubscribe(self, stream)
         self.cursor = self.cursor.sealed(first_attempt)
+
+    def _is_over(self, lane: _Lane, now: float) -> bool:
+        reader = lane.reader
+        return (
+            reader.at_end
+            and now - reader.grown > SETTLED
+            and lane.place.offset == reader.place.offset
+        )
 
     async def _collect(self, now: float) -> list[LineBlock]:
         """What the fresh streams have, as much as fits a batch."""

@@ -32,13 +32,15 @@ def read_on(
         sources: Where the streams lie.
         streams: The streams to read.
         cursor: Where to begin.
-        flush: Give a last line that has no newline (yet) as well.
+        flush: Give a last line that has no newline (yet) as well. In all attempts but the newest, where it can get
+            none any more, it is given anyway.
         until: Where to stop in each stream, instead of at its end.
         collapse: Show of progress bars only the last state.
     """
     lanes: list[Lane] = []
     wanted = [stream for stream in streams if stream.attempt >= cursor.first_attempt]
     buffer = buffer_size(len(wanted))
+    newest = max((stream.attempt for stream in wanted), default=0)
     for stream in wanted:
         place = cursor.place(stream)
         source = sources.open(stream)
@@ -53,7 +55,7 @@ def read_on(
             place,
             max(end, place.offset + 1),
             buffer=buffer,
-            flush=flush,
+            flush=flush or stream.attempt < newest,
             collapse=collapse,
         )
         lanes.append(lane)

@@ -53,8 +53,9 @@ async def test_attempts_follow_each_other(run: RunFolder, follow: Start) -> None
 
 
 async def test_attempts_long_over_are_left_off(
-    run: RunFolder, logs: LogService, follow: Start
+    run: RunFolder, logs: LogService, follow: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("hyperpod_jlab.logs.follow.SETTLED", 0.2)
     client = follow()
     for attempt in range(1, 6):
         run.write(0, f"attempt {attempt}\n", attempt=attempt)
