@@ -21,6 +21,7 @@ PARTS = (
     "logs",
     "tracebacks",
     "processes",
+    "agent",
     "ranks",
     "preparation",
     "node",

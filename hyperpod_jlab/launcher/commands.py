@@ -11,6 +11,7 @@ import sys
 import time
 from typing import NoReturn, Sequence
 
+from .agent import run_agent
 from .bundle_files import BundleFiles, Place
 from .claims import enter_attempt
 from .contract import EXIT_FENCED, EXIT_LAUNCHER
@@ -166,6 +167,8 @@ def main(words: Sequence[str]) -> int:
         return EXIT_LAUNCHER
     if words and words[0] == "rank" and "--" in words:
         return run_rank(words[1:])
+    if words and words[0] == "agent":
+        return run_agent(words[1:])
     if not words or words[0] != "node":
         complain("usage: launcher.py node ARGUMENTS | launcher.py rank -- COMMAND")
         return EXIT_LAUNCHER

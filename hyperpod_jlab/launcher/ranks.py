@@ -203,7 +203,7 @@ class TorchrunRanks(Ranks):
             "monitor_interval": 0.1,
         }
         argv = [*entry_words("--keep-output"), launch.python]
-        argv += ["-m", "torch.distributed.run", "--no_python"]
+        argv += [os.path.abspath(__file__), "agent", "--no_python"]
         argv += ["--%s=%s" % option for option in options.items()]
         argv += [*entry_words("--write-pid"), *launch.argv]
         environment = dict(launch.environment)

@@ -33,6 +33,8 @@ def launch_plan(
         "cwd": "work",
         "variables": dict(spec.environment.variables),
         "secrets": sorted(spec.environment.secrets),
+        # A later attempt comes without anybody who could deliver them again.
+        "keep_secrets": spec.max_restarts > 0 or bool(spec.auto_resume),
         "setup": spec.environment.setup,
         "stop_grace": spec.stop_grace,
         "forward_signals": spec.forward_signals,

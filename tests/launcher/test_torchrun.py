@@ -149,7 +149,8 @@ def test_ranks_die_with_their_agent_and_the_agent_with_its_launcher(bundle):
 
 
 def test_an_agent_that_cannot_start_the_ranks(bundle):
-    bundle.script("pass", launcher="torchrun", nodes=2, processes_per_node=2)
+    variables = {"PYTHONPATH": str(bundle.folder / "work")}
+    bundle.script("pass", launcher="torchrun", nodes=2, processes_per_node=2, variables=variables)
     (bundle.folder / "work" / "torch").mkdir()
     (bundle.folder / "work" / "torch" / "__init__.py").write_text("raise ImportError('no libcuda')")
     launcher = bundle.start(0, 2)

@@ -27,10 +27,19 @@ class LocalCluster:
         self.folder = folder
         self.hyperpod = Hyperpod()
 
-    async def submit(self, command: str, *, run_id: str | None = None, **spec: Any) -> str:
+    async def submit(
+        self,
+        command: str,
+        *,
+        run_id: str | None = None,
+        secrets: dict[str, str] | None = None,
+        **spec: Any,
+    ) -> str:
         """Submit a shell command; returns the run id."""
         data = {"source": {"kind": "command", "command": command}, "stop_grace": 2, **spec}
-        request = Request(parse(JobSpec, data), run_id=run_id, base=self.folder)
+        request = Request(
+            parse(JobSpec, data), run_id=run_id, base=self.folder, secrets=secrets or {}
+        )
         return await self.hyperpod.submitter.submit(request)
 
     async def until(self, run_id: str, there: Callable[[Run], bool]) -> Run:

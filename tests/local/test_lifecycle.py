@@ -94,3 +94,20 @@ async def test_an_ended_run_stays_as_it_is(local: LocalCluster) -> None:
     before = await local.ended(run_id)
     after = await local.hyperpod.runs.act(run_id, "cancel")
     assert after.status == before.status
+
+
+async def test_secrets_serve_every_attempt_and_are_gone_at_the_end(local: LocalCluster) -> None:
+    for spec in ({"max_restarts": 1}, {"array": "0-1"}):
+        run_id = await local.submit(
+            '[ "$TOKEN" = hush ] && [ "${HYPERPOD_ARRAY_INDEX:-$HYPERPOD_ATTEMPT}" != 1 ]',
+            environment={"secrets": {"TOKEN": ""}},
+            secrets={"TOKEN": "hush"},
+            **spec,
+        )
+        run = await local.ended(run_id)
+        if "array" in spec:
+            assert run.children == {"succeeded": 1, "failed": 1}
+        else:
+            assert [attempt.exit_code for attempt in run.status.attempts] == [1, 0]
+        bundle = local.hyperpod.partition.bundle(run_id)
+        await local.until(run_id, lambda _, bundle=bundle: not (bundle / "secrets").exists())  # type: ignore[misc]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import signal
 import sys
 import time
@@ -66,6 +67,8 @@ class Supervisor:
             else:
                 self._see_through()
         finally:
+            if self._bundle.index is None:  # children share their array's secrets
+                shutil.rmtree(self._bundle.folder / "secrets", ignore_errors=True)
             self._board.leave(seat)
 
     def _see_through(self) -> None:

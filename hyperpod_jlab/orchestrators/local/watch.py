@@ -31,15 +31,18 @@ def observe(bundles: Sequence[BundleReader], now: float) -> dict[str, Observatio
 def observe_one(run_id: str, records: RunRecords, now: float) -> Observation | None:
     """A word on one run, or None when its own records say all."""
     owner = records.owner
-    if owner is None or any(word.state == "ended" for word in records.observations):
+    told = [word for word in records.observations if word.reason_code != "submit_interrupted"]
+    if owner is None or any(word.state == "ended" for word in told):
         return None
     seen = life(owner)
     if seen == "alive":
         return None
-    newest = max(records.observations, key=lambda word: word.time, default=None)
+    newest = max(told, key=lambda word: word.time, default=None)
+    heard = owner.heartbeat or owner.time
     if seen == "dead":
         return Observation(
-            time=now,
+            # It ended when it was heard last, whenever one looks; and this is the last word.
+            time=max(heard, newest.time + 0.001 if newest else 0.0),
             observer="watch",
             scheduler_id=scheduler_id(run_id),
             state="ended",
@@ -47,7 +50,6 @@ def observe_one(run_id: str, records: RunRecords, now: float) -> Observation | N
             reason="its supervisor was killed",
             reason_code="lost",
         )
-    heard = owner.heartbeat or owner.time
     if newest is None or now - heard < _SILENCE:
         return None
     return newest.model_copy(
