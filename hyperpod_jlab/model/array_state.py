@@ -17,7 +17,7 @@ def sum_up_children(parent: Status, children: Sequence[Status]) -> Status:
 
     Args:
         parent: What the array's own records say, such as being held.
-        children: The status of every child.
+        children: The status of every child; one that never began ends with the array.
     """
     counts = Counter(child.state for child in children)
     words = ", ".join(f"{count} {state}" for state, count in counts.most_common())
@@ -36,11 +36,15 @@ def sum_up_children(parent: Status, children: Sequence[Status]) -> Status:
             started_at=started,
             ended_at=max(ends, default=None),
         )
-    if parent.ended:
-        return Status("failed", reason=f"its supervisor is gone; {words}", reason_code="lost")
+    if parent.ended:  # children that live go on without it; the others were told of its end
+        words = f"its supervisor is gone; {words}"
     busy = len(counts) > 1 or counts["running"] > 0
-    if not busy and parent.state == "waiting":  # such as held: the array's own word says why
+    if busy or parent.ended:
+        return Status("running" if busy else "waiting", reason=words, started_at=started)
+    if parent.state == "waiting":  # such as held: the array's own word says why
         return Status("waiting", reason=parent.reason or words, reason_code=parent.reason_code)
-    return Status(
-        "running" if busy else "waiting", reason=words, reason_code=None, started_at=started
-    )
+    said = {child.reason_code: child.reason for child in children if child.reason_code}
+    if len(said) == 1:  # all that know why say the same
+        ((code, reason),) = said.items()
+        return Status("waiting", reason=f"{words}: {reason}", reason_code=code)
+    return Status("waiting", reason=words)

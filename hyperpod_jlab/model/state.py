@@ -114,7 +114,7 @@ def _before_attempts(
         if observation.verdict == "COMPLETED" and observation.exit_code == 0:
             return Status("succeeded", exit_code=0, ended_at=observation.time)
         state, code, words = _VERDICTS.get(observation.verdict or "", _VERDICTS["LOST"])
-        if cancel is not None and cancel.time <= observation.time:
+        if _in_time(cancel, observation.time, observation):
             state, code, words = _VERDICTS["CANCELLED"]
         # A word of the scheduler's own, such as why it refused the run, is better than ours.
         cancelled = state == "cancelled"
@@ -283,8 +283,7 @@ def _ended(
     base = replace(base, ended_at=ended_at, exit_code=exit_code)
     if clean:
         return replace(base, state="succeeded")
-    in_time = cancel is not None and cancel.time <= (ended_at or cancel.time)
-    if in_time and _stopped(attempt, complete):
+    if _in_time(cancel, ended_at, word) and _stopped(attempt, complete):
         return replace(base, state="cancelled")
     if word is not None and word.verdict in _VERDICTS:
         state, code, words = _VERDICTS[word.verdict]
@@ -296,6 +295,14 @@ def _ended(
             return replace(base, state=state, reason=words, reason_code=code)
     reason, code = _why(base, attempt)
     return replace(base, state="failed", reason=reason, reason_code=code)
+
+
+def _in_time(cancel: Action | None, ended_at: float | None, word: Observation | None) -> bool:
+    """Whether a cancel came before the end; of what is lost, the end was some time after it was heard last."""
+    if cancel is None:
+        return False
+    inferred = word is not None and word.verdict == "LOST" and word.attempt is None
+    return inferred or ended_at is None or cancel.time <= ended_at
 
 
 def _stopped(attempt: AttemptRecords, complete: bool) -> bool:

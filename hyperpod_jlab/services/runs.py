@@ -28,7 +28,7 @@ from hyperpod_jlab.model.run_id import split_run_id
 from hyperpod_jlab.orchestrators.protocol import Orchestrator
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.user import current_user
-from hyperpod_jlab.services.view import damaged_view, view_of
+from hyperpod_jlab.services.view import children_of, damaged_view, view_of
 from hyperpod_jlab.storage.index import BrokenIndexError, Row, RunIndex, Session, status_stamp
 from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 
@@ -88,8 +88,7 @@ class _Words:
 
     def view(self, bundle: BundleReader, records: RunRecords) -> Run:
         """The view of a run with what is said of it."""
-        run_id = bundle.run_id
-        return view_of(bundle, records, self.said.get(run_id), self.unreachable.get(run_id))
+        return view_of(bundle, records, self.said, self.unreachable.get(bundle.run_id))
 
 
 class Runs:
@@ -128,7 +127,10 @@ class Runs:
         """
         bundle = await asyncio.to_thread(self.bundle, run_id)
         records = await asyncio.to_thread(bundle.read)
-        words = await self._words(records.head.cluster, [bundle])
+        asked = [bundle]
+        if bundle.index is not None:
+            asked.append(BundleReader(self._partition, records.head.run_id))
+        words = await self._words(records.head.cluster, asked)
         return await asyncio.to_thread(words.view, bundle, records)
 
     async def list(self, wanted: Wanted | None = None) -> Listing:
@@ -305,10 +307,21 @@ class Runs:
         except HyperpodError:  # a cluster that this machine's configuration does not know
             return _Words()
         try:
-            return _Words(await engine.runs(bundles))
+            said = await engine.runs(bundles)
+            children = await asyncio.to_thread(_orphans, bundles, said)
+            return _Words({**said, **await engine.runs(children)} if children else said)
         except HyperpodError as error:
             reason = f"{cluster} does not answer: {error.message}"
             return _Words(unreachable=dict.fromkeys((b.run_id for b in bundles), reason))
+
+
+def _orphans(
+    bundles: Sequence[BundleReader], said: dict[str, Observation]
+) -> Sequence[BundleReader]:
+    """The children of arrays that are said to be gone: only the engine knows whether they live on."""
+    gone = [b for b in bundles if b.index is None and b.run_id in said and said[b.run_id].verdict]
+    arrays = [(bundle, bundle.head().array) for bundle in gone]
+    return [child for bundle, array in arrays if array for child in children_of(bundle, array)]
 
 
 def check_states(words: Sequence[str]) -> tuple[State, ...]:

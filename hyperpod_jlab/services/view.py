@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from hyperpod_jlab.model.array_state import sum_up_children
@@ -21,20 +22,30 @@ from hyperpod_jlab.storage.records import BundleReader
 def view_of(
     bundle: BundleReader,
     records: RunRecords,
-    word: Observation | None = None,
+    words: Mapping[str, Observation] | None = None,
     unreachable: str | None = None,
 ) -> Run:
-    """The view of a run; `word` is what the engine sees of it now, beyond its records, or `unreachable` why it cannot be asked.
+    """The view of a run.
 
     An array shows the sum of its children.
+
+    Args:
+        bundle: Its bundle.
+        records: Its records.
+        words: What the engine sees now, beyond records, by run id: of the run, an array's children, a child's array.
+        unreachable: Why the engine cannot be asked.
     """
     head = records.head
-    if word is not None:
-        records = replace(records, observations=(*records.observations, word))
+    words = words or {}
+    records = _heard(bundle, records, words)
+    if bundle.index is not None:
+        array = BundleReader(bundle.partition, head.run_id)
+        records = _with_end(records, _end_of(_heard(array, array.read(), words)))
     status = derive(records, Moment(time.time(), submitter_of(records), unreachable))
     children: Counter[str] = Counter()
     if head.array is not None and bundle.index is None and not _failed_early(status):
-        statuses = [_child_status(bundle, index, word) for index in parse_array(head.array).indices]
+        end = _end_of(records)
+        statuses = [_child_status(child, end, words) for child in children_of(bundle, head.array)]
         children.update(child.state for child in statuses)
         status = sum_up_children(status, statuses)
     submission = records.submission
@@ -99,9 +110,34 @@ def _failed_early(status: Status) -> bool:
     return status.state in {"submitting", "unknown"} or status.reason_code == "submit_interrupted"
 
 
-def _child_status(parent: BundleReader, index: int, word: Observation | None) -> Status:
-    child = BundleReader(parent.partition, f"{parent.run_id}.{index}")
-    records = child.read()
-    if word is not None and word.state == "ended" and not records.observations:
-        records = replace(records, observations=(word,))
+def children_of(bundle: BundleReader, array: str) -> Iterator[BundleReader]:
+    """The bundles of an array's children, in the order of their indices."""
+    for index in parse_array(array).indices:
+        yield BundleReader(bundle.partition, f"{bundle.run_id}.{index}")
+
+
+def _child_status(
+    child: BundleReader, end: Observation | None, words: Mapping[str, Observation]
+) -> Status:
+    records = _with_end(_heard(child, child.read(), words), end)
     return derive(records, Moment(time.time(), "alive"))
+
+
+def _heard(
+    bundle: BundleReader, records: RunRecords, words: Mapping[str, Observation]
+) -> RunRecords:
+    """The records with what the engine sees of the run now."""
+    word = words.get(bundle.run_id)
+    return replace(records, observations=(*records.observations, word)) if word else records
+
+
+def _end_of(records: RunRecords) -> Observation | None:
+    """The word that a run has ended, if that is what was said last."""
+    newest = max(records.observations, key=lambda seen: seen.time, default=None)
+    return newest if newest is not None and newest.state == "ended" else None
+
+
+def _with_end(records: RunRecords, end: Observation | None) -> RunRecords:
+    """A child's records with its array's end, which is its own when it had not begun by then."""
+    begun = records.observations or records.attempts or records.owner
+    return records if end is None or begun else replace(records, observations=(end,))

@@ -138,6 +138,8 @@ CANCELS = [
     Case("cancelled; one node had failed before", records(attempt(broke(0, end=18.0), stopped(1)), nodes=2, actions=(act(19),)), want("cancelled", exit_code=3)),
     Case("cancelled; a node left no word", records(attempt(stopped(0), node(1)), nodes=2, actions=(act(15),), observations=(ended(40, "CANCELLED"),)), want("cancelled")),
     Case("cancel beats the time limit", records(attempt(stopped()), actions=(act(15),), observations=(ended(21, "TIMEOUT"),)), want("cancelled")),
+    Case("cancelled after it was heard last, and then lost", records(attempt(node()), actions=(act(25),), observations=(ended(21, "LOST"),)), want("cancelled")),
+    Case("cancelled after it was heard last, and lost before it began", records(actions=(act(25),), observations=(ended(21, "LOST"),)), want("cancelled")),
     Case("cancel beats a lost supervisor", records(attempt(node()), actions=(act(15),), observations=(ended(21, "LOST"),)), want("cancelled")),
     Case("hold, release and requeue are no cancel", records(attempt(stopped()), actions=(act(11, "hold"), act(12, "release"), act(13, "requeue"))), want("failed", "signal")),
 ]  # fmt: skip

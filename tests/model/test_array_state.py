@@ -67,10 +67,10 @@ def test_a_failed_child_without_an_exit_code():
     assert sum_up_children(Status("running"), [child("failed")]).exit_code is None
 
 
-def test_children_that_wait_for_a_supervisor_that_is_gone():
-    status = sum_up_children(GONE, [child("succeeded"), child("waiting")])
-    assert (status.state, status.reason_code) == ("failed", "lost")
-    assert status.reason == "its supervisor is gone; 1 succeeded, 1 waiting"
+def test_children_that_live_on_without_a_supervisor():
+    status = sum_up_children(GONE, [child("succeeded"), child("running")])
+    assert status.state == "running"
+    assert status.reason == "its supervisor is gone; 1 succeeded, 1 running"
 
 
 def test_children_count_more_than_the_arrays_own_end():
@@ -80,3 +80,12 @@ def test_children_count_more_than_the_arrays_own_end():
 def test_a_held_array_says_that_it_is_held():
     status = sum_up_children(HELD, [child("waiting"), child("waiting")])
     assert (status.state, status.reason_code) == ("waiting", "held")
+
+
+def test_children_that_wait_for_the_same_reason_tell_it():
+    held = child("waiting", reason="held by its user", reason_code="held")
+    status = sum_up_children(Status("running"), [held, held, child("waiting")])
+    assert (status.state, status.reason_code) == ("waiting", "held")
+    assert status.reason == "3 waiting: held by its user"
+    slots = child("waiting", reason="all slots taken", reason_code="slots")
+    assert sum_up_children(Status("running"), [held, slots]).reason_code is None
