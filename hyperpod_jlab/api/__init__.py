@@ -127,6 +127,7 @@ def _source(
             code="no_source",
             hint="a function, the path of a .ipynb or .py file, or command='...'",
         )
+    _check_call(what, args, kwargs)
     if callable(what):
         from hyperpod_jlab.capture import FunctionCall
 
@@ -142,6 +143,30 @@ def _source(
     kinds = {".ipynb": "notebook", ".py": "script"}
     kind = kinds.get(Path(path).suffix, "native")
     return None, {"kind": kind, "path": path}
+
+
+def _check_call(what: object, args: object, kwargs: object) -> None:
+    """Say in words what Python would say with a TypeError."""
+    if what is not None and not callable(what) and not isinstance(what, (str, os.PathLike)):
+        raise InvalidInputError(
+            f"a {type(what).__name__} cannot be run",
+            code="no_source",
+            hint="give a function, the path of a .ipynb or .py file, or command='...'",
+        )
+    if not isinstance(args, Sequence) or isinstance(args, str | bytes):
+        raise InvalidInputError(
+            f"args is a {type(args).__name__}, not a tuple or a list",
+            code="invalid_args",
+            hint="for one argument write args=(x,)",
+            detail={"field": "args"},
+        )
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        raise InvalidInputError(
+            f"kwargs is a {type(kwargs).__name__}, not a dict",
+            code="invalid_args",
+            hint="write kwargs={'name': value}",
+            detail={"field": "kwargs"},
+        )
 
 
 def _options(options: dict[str, Any]) -> dict[str, Any]:

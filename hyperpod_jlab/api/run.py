@@ -130,8 +130,10 @@ class Run:
         try:
             return load_result(self._hyperpod.runs.records_folder(self.run_id), trust=trust)
         except NotFoundError as error:
-            ended = f"{view.state}: {view.status.reason}" if view.status.reason else view.state
-            why = "only a function's run has one" if view.state == "succeeded" else f"it {ended}"
+            was = "was cancelled" if view.state == "cancelled" else view.state
+            ended = f"it {was}: {view.status.reason}" if view.status.reason else f"it {was}"
+            why = "its code left none; only a function leaves one, by returning"
+            why = why if view.state == "succeeded" else ended
             raise ConflictError(
                 f"{self.run_id} has no result; {why}",
                 code="no_result",

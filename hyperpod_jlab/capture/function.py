@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
+import io
 import json
 import linecache
 import sys
@@ -32,6 +34,10 @@ PLAN = "code/function.json"
 
 LARGE_PICKLE = 100 * 1024 * 1024
 """Bytes of a pickle from which on it is worth a warning."""
+
+# functools offers no public name for what `functools.cache` makes.
+_Cached = functools._lru_cache_wrapper  # noqa: SLF001
+_CacheInfo = functools._CacheInfo  # noqa: SLF001
 
 _registry_lock = threading.Lock()
 
@@ -163,12 +169,30 @@ def _by_value(modules: list[types.ModuleType]) -> Iterator[None]:
 def _pickle(call: FunctionCall, own: list[types.ModuleType]) -> bytes:
     import cloudpickle
 
+    names = {"__main__", *(module.__name__ for module in own)}
+
+    class Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]
+        def reducer_override(self, value: Any) -> Any:
+            # A cached function goes by name otherwise, and nobody has that name over there.
+            if isinstance(value, _Cached) and value.__module__ in names:
+                return _cached_again(value)
+            return super().reducer_override(value)
+
     with _by_value(own):
         try:
             # Functions compiled by another minor version of Python can't be loaded anyway, so the newest protocol is safe.
-            return bytes(cloudpickle.dumps((call.function, call.args, dict(call.kwargs))))
+            buffer = io.BytesIO()
+            Pickler(buffer).dump((call.function, call.args, dict(call.kwargs)))
+            return buffer.getvalue()
         except Exception as error:
             raise explain(call, error) from error
+
+
+def _cached_again(value: functools._lru_cache_wrapper[Any]) -> tuple[Any, ...]:
+    """How to make a function with a cache anew, with an empty one (functools.lru_cache's own words)."""
+    given = value.cache_parameters()
+    words = (value.__wrapped__, given["maxsize"], given["typed"], _CacheInfo)
+    return _Cached, words, dict(vars(value))
 
 
 def _size_findings(size: int) -> list[Finding]:

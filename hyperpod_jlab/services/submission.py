@@ -106,6 +106,7 @@ class Submitter:
         captured = await asyncio.to_thread(self._capture, request)
         findings = [*captured.findings, *await engine.preflight(request.spec)]
         findings += _secret_findings(request)
+        findings += await asyncio.to_thread(self._dependency_findings, request.spec)
         findings += await _version_findings(engine, request)
         python = engine.python(request.spec)
         plan = launch_plan(request.spec, run_id, captured.command, python)
@@ -176,6 +177,19 @@ class Submitter:
             return notebook_of(self._partition, request.clone_of)
         source = request.spec.source
         return str((request.base / source.path).absolute()) if source.kind == "notebook" else None
+
+    def _dependency_findings(self, spec: JobSpec) -> list[Finding]:
+        return [
+            Finding(
+                level="error",
+                code="no_such_run",
+                message=f"there is no run {run_id} to wait for",
+                hint="see: hpj runs",
+                field="after",
+            )
+            for run_id in spec.after
+            if not self._partition.bundle(run_id).is_dir()
+        ]
 
     def _make_bundle(
         self,

@@ -98,12 +98,12 @@ def test_wait_gives_up_and_the_run_goes_on() -> None:
         run.wait(0.5)
     assert run.state in {"waiting", "running"}
     assert run.cancel().wait(30).state == "cancelled"
-    with pytest.raises(ConflictError, match="it cancelled"):
+    with pytest.raises(ConflictError, match="it was cancelled"):
         run.result()
 
 
 def test_a_command_has_no_result() -> None:
-    with pytest.raises(ConflictError, match="only a function's run has one"):
+    with pytest.raises(ConflictError, match="only a function leaves one"):
         hyperpod_jlab.submit(command="true").result(60)
 
 
@@ -139,6 +139,9 @@ def test_secrets_reach_the_rank_and_nothing_else(monkeypatch: pytest.MonkeyPatch
     ("options", "code", "words"),
     [
         ({}, "no_source", "one thing to run"),
+        ({"what": 5}, "no_source", "int"),
+        ({"what": len, "args": 5}, "invalid_args", "args"),
+        ({"what": len, "kwargs": [1]}, "invalid_args", "kwargs"),
         ({"command": "x", "nods": 2}, "unknown_option", "nods"),
         ({"command": "x", "nodes": 0}, "invalid_spec", "resources.nodes"),
         ({"command": "x", "time_limit": "abc"}, "invalid_spec", "time_limit"),
@@ -152,6 +155,12 @@ def test_bad_input_is_named(options: dict[str, object], code: str, words: str) -
     with pytest.raises(InvalidInputError, match=words) as caught:
         hyperpod_jlab.submit(**options)  # type: ignore[arg-type]
     assert caught.value.code == code
+    assert hyperpod_jlab.runs() == []
+
+
+def test_a_run_to_wait_for_must_exist() -> None:
+    with pytest.raises(RefusedError, match="no run nope to wait for"):
+        hyperpod_jlab.submit(command="x", after="nope")
     assert hyperpod_jlab.runs() == []
 
 

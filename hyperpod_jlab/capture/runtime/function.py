@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import sys
+import types
 from typing import Any
 
 from . import ending, failure, outcome, records, sources
@@ -61,6 +62,7 @@ def _load(names: dict[str, Any], plan: dict[str, Any]) -> Any:
     library = os.path.join(records.CODE, "lib")
     sys.path.insert(0, library)
     try:
+        _register_modules(set(plan["by_value"]))
         with open(os.path.join(records.CODE, "function.pkl"), "rb") as file:
             call = pickle.load(file)  # noqa: S301 - the submitter's own function, in the submitter's own job
     finally:
@@ -68,6 +70,23 @@ def _load(names: dict[str, Any], plan: dict[str, Any]) -> Any:
         sys.path.append(library)  # for processes that are started from here
     adopt(call, names, set(plan["by_value"]))
     return call
+
+
+def _register_modules(by_value: set[str]) -> None:
+    """Have modules that travel by value be the modules of this process, so that their classes and functions can be pickled by name."""
+    from cloudpickle import cloudpickle
+
+    make = cloudpickle.dynamic_subimport
+
+    def dynamic_subimport(name: str, variables: dict[str, Any]) -> types.ModuleType:
+        if name not in by_value:
+            made: types.ModuleType = make(name, variables)
+            return made
+        module = sys.modules.setdefault(name, types.ModuleType(name))
+        module.__dict__.update(variables)
+        return module
+
+    cloudpickle.dynamic_subimport = dynamic_subimport
 
 
 def _check_version(wanted: list[int]) -> None:
