@@ -15,6 +15,7 @@ WANTED = (
     f"{DATA}share/jupyter/labextensions/hyperpod_jlab/static/style.js",
     "licenses/LICENSE",
 )
+CACHES = {"__pycache__", ".ruff_cache", ".mypy_cache"}
 UNWANTED = ("tests/", "testbed/", "node_modules/", "benchmarks/", ".map", ".pyc", ".ts", ".stamp")
 
 
@@ -29,7 +30,7 @@ def problems_of(names: list[str]) -> list[str]:
         for path in package.rglob("*")
         if path.is_file()
         and path.relative_to(package).parts[0] != "labextension"
-        and "__pycache__" not in path.parts
+        and CACHES.isdisjoint(path.parts)
     ]
     left_out = [f"left out: {path}" for path in data if path.as_posix() not in names]
     return missing + extra + left_out
