@@ -137,15 +137,15 @@ def kill(records: Path) -> None:
 @pytest.mark.parametrize("with_child", [False, True], ids=["one child lives on", "all are killed"])
 async def test_an_array_whose_supervisor_was_killed(place, with_child):
     """Children that had not begun never will; all faces say the same of them."""
-    await place.submit("sleep 2", run_id="run-1", array="0-4%1")
+    await place.submit("sleep 3", run_id="run-1", array="0-4%1")
     await place.until("run-1", lambda run: run.children.get("running", 0) == 1)
     bundle = place.partition.bundle("run-1")
     kill(bundle)
     if with_child:
         kill(bundle / "tasks" / "0")
     else:
-        assert (await place.hyperpod.runs.get("run-1")).children == {"running": 1, "failed": 4}
-        assert (await place.hyperpod.runs.get("run-1")).state == "running"
+        told = await place.until("run-1", lambda run: run.children.get("failed") == 4)
+        assert (told.state, told.children) == ("running", {"running": 1, "failed": 4})
     run = await place.ended("run-1")
     first = "failed" if with_child else "succeeded"
     assert run.state == "failed"

@@ -31,9 +31,12 @@ class ArrayRunner:
 
     def run(self, tick: Callable[[], bool]) -> None:
         """See all children through; `tick` pauses and tells whether to go on."""
-        self._observe(self._bundle, "running")
+        held = None
         while self._todo or self._alive:
             wishes = sum_up(self._bundle.actions())
+            if held != (wishes.held and not self._alive):
+                held = wishes.held and not self._alive
+                self._observe(self._bundle, "waiting" if held else "running", held=held)
             if wishes.cancelled:
                 self._give_up_rest()
             self._alive = [child for child in self._alive if self._lives(*child)]
@@ -70,13 +73,21 @@ class ArrayRunner:
         return BundleReader(self._bundle.partition, f"{self._bundle.run_id}.{index}")
 
     @staticmethod
-    def _observe(bundle: BundleReader, state: ObservedState, verdict: str | None = None) -> None:
+    def _observe(
+        bundle: BundleReader,
+        state: ObservedState,
+        verdict: str | None = None,
+        *,
+        held: bool = False,
+    ) -> None:
         bundle.add_observation(
             Observation(
                 time=time.time(),
                 observer="local",
                 scheduler_id=scheduler_id(bundle.run_id),
                 state=state,
+                reason="held by its user" if held else None,
+                reason_code="held" if held else None,
                 verdict=verdict,
             )
         )
