@@ -100,7 +100,7 @@ class Ledger:
             if line.mark in ("truncated", "replaced"):
                 self.next[stream] = 0
                 self.taken[stream] = bytearray()
-            # A mark's cursor lies before the lines that it announces.
+            self.cursor = line.cursor
             return
         block, piece = line._block, line._piece
         begin, end = block._begin_of(piece), block.ends[piece]
