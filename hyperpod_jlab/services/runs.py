@@ -28,7 +28,7 @@ from hyperpod_jlab.model.run_id import split_run_id
 from hyperpod_jlab.orchestrators.protocol import Orchestrator
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.user import current_user
-from hyperpod_jlab.services.view import children_of, damaged_view, view_of
+from hyperpod_jlab.services.view import children_of, damaged_view, is_over, view_of
 from hyperpod_jlab.storage.index import BrokenIndexError, Row, RunIndex, Session, status_stamp
 from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 
@@ -262,8 +262,9 @@ class Runs:
         """Derive runs anew and remember them."""
         looks, damaged, gone = await asyncio.to_thread(self._read, run_ids)
         words = _Words()
-        for cluster in {look.records.head.cluster for look in looks}:
-            bundles = [look.bundle for look in looks if look.records.head.cluster == cluster]
+        open_ones = [look for look in looks if not is_over(look.records)]
+        for cluster in {look.records.head.cluster for look in open_ones}:
+            bundles = [look.bundle for look in open_ones if look.records.head.cluster == cluster]
             words.add(await self._words(cluster, bundles))
         await asyncio.to_thread(self._remember, looks, damaged, gone, words)
 

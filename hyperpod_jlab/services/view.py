@@ -110,6 +110,15 @@ def _failed_early(status: Status) -> bool:
     return status.state in {"submitting", "unknown"} or status.reason_code == "submit_interrupted"
 
 
+def is_over(records: RunRecords) -> bool:
+    """Whether the records alone say how a run ended, so that no engine has to be asked."""
+    told = [seen for seen in records.observations if seen.reason_code != "submit_interrupted"]
+    if records.head.array is not None:  # its children have records of their own
+        return False
+    status = derive(records, Moment(time.time(), "alive"))
+    return status.state == "succeeded" or any(seen.state == "ended" for seen in told)
+
+
 def children_of(bundle: BundleReader, array: str) -> Iterator[BundleReader]:
     """The bundles of an array's children, in the order of their indices."""
     for index in parse_array(array).indices:

@@ -186,7 +186,8 @@ class Session:
 
     def open(self) -> list[str]:
         """Runs that had not ended when last looked at."""
-        return [row[0] for row in self._db.execute("SELECT run_id FROM runs WHERE ended = 0")]
+        query = "SELECT run_id FROM runs WHERE ended = 0 AND view IS NOT NULL"
+        return [row[0] for row in self._db.execute(query)]
 
     def put(
         self, run_id: str, view: dict[str, Any], *, created: float, ended: bool, stamp: int
