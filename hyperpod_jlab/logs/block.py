@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import overload
 
-from hyperpod_jlab.logs.cursor import Cursor, CursorWriter
+from hyperpod_jlab.logs.cursor import Cursor
 from hyperpod_jlab.logs.lines import piece_ends, texts
 from hyperpod_jlab.logs.place import Place
 from hyperpod_jlab.logs.source import Chunk, Mark, MarkKind, Origin
+from hyperpod_jlab.logs.walk import CursorWalk
 
 _NEWLINE = 0x0A
 
@@ -315,8 +316,8 @@ class LogBatch(Sequence[LogLine]):
         return lines
 
     @cached_property
-    def _walk(self) -> _Walk:
-        return _Walk(self)
+    def _walk(self) -> CursorWalk:
+        return CursorWalk(self.start, self.blocks, self._lines)
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -353,43 +354,3 @@ class LogBatch(Sequence[LogLine]):
 
     def _mark(self, at: int, block: LineBlock) -> LogLine:
         return LogLine(self, at, block, None, block.time, block.mark.text if block.mark else "")
-
-
-class _Walk:
-    """Goes through a batch's lines and tells their cursors: cheap for lines taken in order."""
-
-    def __init__(self, batch: LogBatch) -> None:
-        self._batch = batch
-        self._lines = batch._lines  # noqa: SLF001 - the walk is a part of the batch
-        self._order = {id(block): number for number, block in enumerate(batch.blocks)}
-        self._reset()
-
-    def _reset(self) -> None:
-        self._writer = CursorWriter(self._batch.start)
-        self._passed = 0
-        self._block: LineBlock | None = None
-        self._around = ("", "")
-
-    def cursor_after(self, index: int) -> str:
-        block, piece = self._lines[index]
-        if block is not self._block:
-            self._go_to(block)
-        # A mark stands before its block, at the beginning of a log that began anew.
-        place = block.chunk.place(block.begin if piece is None else block.ends[piece])
-        if place.offset == 0:
-            self._writer.set(block.origin.stream, place)
-            return self._writer.text()
-        before, after = self._around
-        return f"{before}{place.offset:x}-{place.check}{after}"
-
-    def _go_to(self, block: LineBlock) -> None:
-        """Pass all blocks before this one: whatever they had, and did not show, is done with."""
-        wanted = self._order[id(block)]
-        if wanted < self._passed:
-            self._reset()
-        while self._passed < wanted:
-            passed = self._batch.blocks[self._passed]
-            self._writer.set(passed.origin.stream, passed.after)
-            self._passed += 1
-        self._block = block
-        self._around = self._writer.around(block.origin.stream)

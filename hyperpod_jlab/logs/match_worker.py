@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 _CHUNK = 4 << 20
 _LONGEST_LINE = 8 << 20
+_SAMPLE = 64 << 10
 _RARE = 256
 """Bytes. A text that comes less often than once in so many is worth looking for first."""
 
@@ -56,7 +57,11 @@ class Finder:
         if self.required is not None and (ascii_only or not self.ignore_case):
             hay = data.lower() if self.ignore_case else data
             # What is in every other line tells nothing, and lines taken singly cost more than all at once.
-            if self.literal or not at_once or hay.count(self.required) < len(data) // _RARE:
+            if (
+                self.literal
+                or not at_once
+                or hay.count(self.required, 0, _SAMPLE) < _SAMPLE // _RARE
+            ):
                 return self._with_required(data, hay, self.required)
         return self._at_once(data) if at_once else self._one_by_one(data)
 

@@ -111,7 +111,7 @@ async def test_following_a_real_writer_with_breaks(run: RunFolder, seed: int) ->
     ledger = Ledger()
     rng = random.Random(seed)
     producer = await asyncio.create_subprocess_exec(
-        sys.executable, "-S", str(PRODUCER), str(run.root), str(seed), "8", "1200", "3"
+        sys.executable, "-S", str(PRODUCER), str(run.root), str(seed), "8", "700", "3"
     )
     finishing = asyncio.create_task(producer.wait())
     finishing.add_done_callback(lambda _: setattr(run, "ended", True))
