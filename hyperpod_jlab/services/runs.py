@@ -15,9 +15,11 @@ from pathlib import Path
 from hyperpod_jlab.model.cluster import WaitReason
 from hyperpod_jlab.model.errors import (
     ConflictError,
+    DeniedError,
     HyperpodError,
     InvalidInputError,
     NotFoundError,
+    StorageError,
     UnsupportedError,
     nearest_hint,
 )
@@ -29,6 +31,7 @@ from hyperpod_jlab.orchestrators.protocol import Orchestrator
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.services.view import children_of, damaged_view, is_over, view_of
+from hyperpod_jlab.storage.atomic import storage_errors
 from hyperpod_jlab.storage.index import BrokenIndexError, Row, RunIndex, Session, status_stamp
 from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 
@@ -106,7 +109,9 @@ class Runs:
             NotFoundError: There is no such run.
         """
         bundle = BundleReader(self._partition, run_id)
-        if not bundle.folder.is_dir():
+        with storage_errors(bundle.folder):
+            there = bundle.folder.is_dir()
+        if not there:
             raise NotFoundError(
                 f"there is no run {run_id}", code="no_such_run", hint="see: hpj runs"
             )
@@ -164,6 +169,7 @@ class Runs:
         Raises:
             NotFoundError: There is no such run.
             ConflictError: The action does not fit the run's state.
+            DeniedError: It is somebody else's run.
             UnsupportedError: The engine cannot do it.
         """
         run = await self.get(run_id)
@@ -172,7 +178,15 @@ class Runs:
         if action == "cancel" and run.status.ended:
             return run
         _check_action(run, action, engine)
-        await asyncio.to_thread(bundle.add_action, action, current_user())
+        try:
+            await asyncio.to_thread(bundle.add_action, action, current_user())
+        except StorageError as error:
+            if error.code == "storage_denied" and run.user != current_user():
+                raise DeniedError(
+                    f"{run_id} is {run.user}'s; only {run.user} may {action} it",
+                    detail={"run_id": run_id, "user": run.user},
+                ) from error
+            raise
         await getattr(engine, action)(bundle)
         return await self._once_seen(run_id, action)
 

@@ -23,8 +23,8 @@ _REASONS = {
     errno.ENOSPC: ("storage_full", "the storage partition is full", "free some space: hpj clean"),
     errno.EDQUOT: ("storage_full", "your quota on the storage partition is used up", "hpj clean"),
     errno.EROFS: ("storage_read_only", "the storage partition is read-only", "hpj storage"),
-    errno.EACCES: ("storage_denied", "no right to write on the storage partition", "hpj storage"),
-    errno.EPERM: ("storage_denied", "no right to write on the storage partition", "hpj storage"),
+    errno.EACCES: ("storage_denied", "no right to do this on the storage partition", "hpj storage"),
+    errno.EPERM: ("storage_denied", "no right to do this on the storage partition", "hpj storage"),
 }
 
 

@@ -15,7 +15,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -44,7 +44,7 @@ class ContentStore:
 
     def put_bytes(self, data: bytes, target: Path, *, executable: bool = False) -> Stored:
         """Make `target` a file with these bytes."""
-        return self._put(lambda: hashlib.sha256(data).hexdigest(), executable, data, target)
+        return self._put(hashlib.sha256(data).hexdigest(), executable, data, target)
 
     def put_file(self, source: Path, target: Path, *, executable: bool = False) -> Stored:
         """Make `target` a file with the bytes of `source`; of one that changes meanwhile, those that it had at some moment.
@@ -52,7 +52,7 @@ class ContentStore:
         Raises:
             InvalidInputError: The source cannot be read.
         """
-        return self._put(lambda: _digest_of_source(source), executable, source, target)
+        return self._put(_digest_of_source(source), executable, source, target)
 
     def find(self, digest: str, *, executable: bool = False) -> Path | None:
         """The stored file with this digest, or None."""
@@ -72,18 +72,13 @@ class ContentStore:
             if found.st_nlink == 1:
                 yield entry
 
-    def _put(
-        self, digest: Callable[[], str], executable: bool, content: bytes | Path, target: Path
-    ) -> Stored:
-        for _ in range(3):
-            known = digest()
-            size = len(content) if isinstance(content, bytes) else content.stat().st_size
-            with contextlib.suppress(FileNotFoundError):  # a clean-up took it away in between
-                copied = self._link(self._path(known, executable), target, size)
-                if copied is not None:
-                    return Stored(known, copied)
-                return self._add(known, executable, content, target)
-        raise OSError(errno.EAGAIN, "the content store is being cleaned", str(target))
+    def _put(self, digest: str, executable: bool, content: bytes | Path, target: Path) -> Stored:
+        size = len(content) if isinstance(content, bytes) else content.stat().st_size
+        with contextlib.suppress(FileNotFoundError):  # a clean-up took it away in between
+            copied = self._link(self._path(digest, executable), target, size)
+            if copied is not None:
+                return Stored(digest, copied)
+        return self._add(executable, content, target)
 
     def _mode(self, executable: bool) -> int:
         mode = 0o555 if executable else 0o444
@@ -110,34 +105,40 @@ class ContentStore:
         target.unlink()  # another user of a shared partition exchanged it in between
         return None
 
-    def _add(self, digest: str, executable: bool, content: bytes | Path, target: Path) -> Stored:
+    def _add(self, executable: bool, content: bytes | Path, target: Path) -> Stored:
         """Make the target from the content itself, and put it into the store under the digest that it turned out to have."""
-        folder = self._path(digest, executable).parent
-        self._partition.make_folder(folder, common=True)
-        temporary = folder / f".{secrets.token_hex(8)}.tmp"
         try:
-            if isinstance(content, bytes):
-                temporary.write_bytes(content)
-            else:
-                with temporary.open("xb") as copy:
+            with target.open("xb") as copy:
+                if isinstance(content, bytes):
+                    copy.write(content)
+                    digest = hashlib.sha256(content).hexdigest()
+                else:
                     digest = digest_of(content, copy)
-            temporary.chmod(self._mode(executable))
-            os.utime(temporary, ns=(_STAMP_NS, _STAMP_NS))
-            size = temporary.stat().st_size
-            try:
-                os.link(temporary, target)
-            except OSError as error:
-                if error.errno not in _NO_LINKS:
-                    raise
-                shutil.copy2(temporary, target)
-            stored = self._path(digest, executable)
-            self._partition.make_folder(stored.parent, common=True)
-            with contextlib.suppress(PermissionError):  # another user's file has the name
-                temporary.replace(stored)
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                temporary.unlink()
+                size = copy.tell()
+            target.chmod(self._mode(executable))
+            os.utime(target, ns=(_STAMP_NS, _STAMP_NS))
+        except FileExistsError:
+            raise
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
+        self._keep(target, self._path(digest, executable))
         return Stored(digest, size)
+
+    def _keep(self, target: Path, stored: Path) -> None:
+        """Put a finished file into the store, where that can be: without links, or where another user's file has the name, it cannot."""
+        self._partition.make_folder(stored.parent, common=True)
+        temporary = stored.parent / f".{secrets.token_hex(8)}.tmp"
+        try:
+            os.link(target, temporary)
+            temporary.replace(stored)
+        except FileNotFoundError:
+            pass  # a clean-up took it away in between
+        except OSError as error:
+            if error.errno not in {*_NO_LINKS, errno.EACCES}:
+                raise
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def _is_as_we_left_it(path: Path, size: int) -> bool:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from hyperpod_jlab.storage.atomic import storage_errors
 from hyperpod_jlab.storage.partition import Partition
 
 T = TypeVar("T")
@@ -243,14 +244,19 @@ class Session:
             raise BrokenIndexError(str(error)) from error
 
     def _shards(self) -> Iterator[tuple[str, int]]:
-        now = time.time_ns()
-        with contextlib.suppress(FileNotFoundError), os.scandir(self._partition.runs) as entries:
-            for entry in entries:
-                if not entry.is_dir(follow_symlinks=False):
-                    continue
-                changed = entry.stat().st_mtime_ns
-                # A change within the clock's grain would go unseen: such a shard is read again next time.
-                yield entry.name, changed if now - changed > _FRESH_NS else _FRESH
+        """The shards with the time of their last change.
+
+        Raises:
+            StorageError: They cannot be read.
+        """
+        now, entries = time.time_ns(), list[os.DirEntry[str]]()
+        with storage_errors(self._partition.runs), contextlib.suppress(FileNotFoundError):
+            entries = list(os.scandir(self._partition.runs))
+        for entry in entries:
+            with contextlib.suppress(FileNotFoundError):  # it went just now
+                changed = entry.stat(follow_symlinks=False).st_mtime_ns
+                if entry.is_dir(follow_symlinks=False):
+                    yield entry.name, changed if now - changed > _FRESH_NS else _FRESH
 
     def _refresh_shard(self, name: str, changed: int) -> None:
         there = set[str]()

@@ -14,6 +14,7 @@ import pytest
 from hyperpod_jlab.storage.content import ContentStore
 from hyperpod_jlab.storage.partition import Partition
 from tests.storage.racing import PROCESSES, race
+from tests.storage.users import AS_ROOT
 
 DATA = b"print('hello')\n" * 1000
 DIGEST = hashlib.sha256(DATA).hexdigest()
@@ -165,6 +166,7 @@ def test_what_no_bundle_uses_is_found(store, partition, source, tmp_path):
     assert {path.name for path in store.unused()} == {DIGEST, ".left-over.tmp"}
 
 
+@AS_ROOT
 def test_a_file_that_somebody_else_laid_there_is_not_used(tmp_path, source):
     """On a shared partition another user could lay other code under the name of ours."""
     partition = Partition(tmp_path / "fsx", shared=True)

@@ -18,6 +18,7 @@ from hyperpod_jlab.storage.index import RunIndex, Session, default_path, status_
 from hyperpod_jlab.storage.partition import Partition
 from tests.storage.bundles import make_bundle
 from tests.storage.racing import race
+from tests.storage.users import AS_ROOT
 
 VIEW = {"user": "ada", "cluster": "local", "state": "succeeded"}
 
@@ -250,7 +251,7 @@ def test_each_partition_has_an_index_of_its_own_in_a_folder_of_ones_own(tmp_path
     assert stat.S_IMODE(first.parent.stat().st_mode) == 0o700
 
 
-@pytest.mark.parametrize("trap", ["file", "link", "foreign"])
+@pytest.mark.parametrize("trap", ["file", "link", pytest.param("foreign", marks=AS_ROOT)])
 def test_a_cache_folder_that_somebody_else_laid_is_not_used(tmp_path, home, monkeypatch, trap):
     (home / "cache").write_text("")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))

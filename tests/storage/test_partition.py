@@ -11,6 +11,7 @@ import pytest
 from hyperpod_jlab.model.errors import InvalidInputError, StorageError
 from hyperpod_jlab.storage.partition import Partition
 from tests.storage.racing import race
+from tests.storage.users import AS_ROOT
 
 
 def mode(path: Path) -> int:
@@ -75,6 +76,7 @@ def test_a_symlink_is_refused(tmp_path, name, shared):
     assert str(folder) in refused(partition).message
 
 
+@AS_ROOT
 @pytest.mark.parametrize("name", ["", "runs", "code"])
 def test_a_foreign_owner_is_refused(tmp_path, name):
     partition = Partition(tmp_path)
@@ -83,6 +85,7 @@ def test_a_foreign_owner_is_refused(tmp_path, name):
     assert "12345" in refused(partition).message
 
 
+@AS_ROOT
 def test_a_foreign_owner_is_fine_on_a_shared_partition(tmp_path):
     partition = Partition(tmp_path, shared=True)
     partition.prepare()
