@@ -122,7 +122,7 @@ def _before_attempts(
             state,
             reason=None if cancelled else observation.reason or words,
             reason_code=None if cancelled else observation.reason_code or code,
-            exit_code=observation.exit_code,
+            exit_code=observation.exit_code or None,  # Slurm says 0 of what it ended itself
             ended_at=observation.time,
         )
     if observation is not None and observation.state == "running":
@@ -279,7 +279,7 @@ def _ended(
     clean = complete and all(node.exit_code == 0 for node in attempt.nodes)
     exit_code = 0 if clean else _exit_code(attempt.nodes)
     if exit_code is None and word is not None:
-        exit_code = word.exit_code
+        exit_code = word.exit_code or None
     base = replace(base, ended_at=ended_at, exit_code=exit_code)
     if clean:
         return replace(base, state="succeeded")

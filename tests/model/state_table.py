@@ -92,6 +92,7 @@ BEFORE_ANY_ATTEMPT = [
     Case("a run before it failed", records(observations=(ended(5, "DEPENDENCY", reason="waits for a, which ended failed"),)), want("failed", "dependency", reason="waits for a, which ended failed")),
     Case("refused after it was taken", records(observations=(ended(5, "REFUSED", reason="no such account"),)), want("failed", "refused", reason="no such account")),
     Case("lost before it began", records(observations=(ended(5, "LOST"),)), want("failed", "lost")),
+    Case("ended by the scheduler, which calls that exit code 0", records(observations=(ended(5, "TIMEOUT", exit_code=0),)), want("failed", "timeout", exit_code=None)),
     Case("ended with a verdict that nobody knows", records(observations=(ended(5, "EXPLODED"),)), want("failed", "lost")),
     Case("a cancel that came after the end changes nothing", records(observations=(ended(5, "DEPENDENCY"),), actions=(act(6),)), want("failed", "dependency")),
     Case("a native job without our launcher, well", records(observations=(ended(5, "COMPLETED", exit_code=0),)), want("succeeded", exit_code=0, ended_at=5.0)),
