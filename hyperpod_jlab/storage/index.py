@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hyperpod_jlab.storage.atomic import storage_errors
+from hyperpod_jlab.storage.lock_file import locked
 from hyperpod_jlab.storage.partition import Partition
 
 T = TypeVar("T")
@@ -29,7 +30,7 @@ T = TypeVar("T")
 PATIENCE = 10.0
 """Seconds to wait for another process that writes."""
 
-_SCHEMA = 3
+_SCHEMA = 4
 _FRESH_NS = 3_000_000_000
 """A folder that changed this recently may change again within the clock's grain, and is read anew each time."""
 _FRESH = -1
@@ -57,6 +58,10 @@ CREATE INDEX runs_open ON runs (ended);
 
 class BrokenIndexError(Exception):
     """What the index holds cannot be made sense of."""
+
+
+class _UnusableError(Exception):
+    """The index's file cannot be used now."""
 
 
 @dataclass(frozen=True)
@@ -98,23 +103,36 @@ class RunIndex:
 
         One that is missing, broken or of another version is made anew; where none can be written it is made in memory.
         """
-        for again in (False, True):
-            if self._path is None or self._memory is not None:
-                break
-            try:
-                if again:
-                    self._remove(self._path)
-                with contextlib.closing(_open(self._path)) as connection:
-                    return self._work_on(connection, work)
-            except sqlite3.Error as error:
-                if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_BROKEN:
-                    break
-            except (OSError, BrokenIndexError):
-                continue
+        if self._path is not None and self._memory is None:
+            with (
+                contextlib.suppress(OSError, _UnusableError),
+                locked(self._path.with_name(f"{self._path.name}.lock"), PATIENCE),
+            ):
+                return self._use_file(self._path, work)
         with self._lock:
             if self._memory is None:
                 self._memory = _open(":memory:")
             return self._work_on(self._memory, work)
+
+    def _use_file(self, path: Path, work: Callable[[Session], T]) -> T:
+        """Use the file, after making it anew if it is broken.
+
+        Raises:
+            _UnusableError: It cannot be used now.
+        """
+        for broken in (False, True):
+            try:
+                if broken:
+                    self._remove(path)
+                with contextlib.closing(_open(path)) as connection:
+                    return self._work_on(connection, work)
+            except sqlite3.Error as error:
+                code = getattr(error, "sqlite_errorcode", 0)
+                if code & 0xFF in _NOT_BROKEN and code != sqlite3.SQLITE_READONLY_DBMOVED:
+                    break
+            except BrokenIndexError:
+                continue
+        raise _UnusableError
 
     def _work_on(self, connection: sqlite3.Connection, work: Callable[[Session], T]) -> T:
         answer = work(Session(self._partition, connection))
@@ -123,14 +141,18 @@ class RunIndex:
 
     @staticmethod
     def _remove(path: Path) -> None:
-        for suffix in ("", "-wal", "-shm"):
+        for suffix in ("", "-journal"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def _open(path: Path | str) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=PATIENCE, check_same_thread=False)
+    connection = sqlite3.connect(
+        path, timeout=PATIENCE, check_same_thread=False, isolation_level="IMMEDIATE"
+    )
     try:
-        connection.execute("PRAGMA journal_mode=WAL")
+        # Not WAL, and one user at a time (see `locked`): SQLite finds its side files by name, so whoever deletes the index while others use it
+        # would make them mix the old one's pages into the new one.
+        connection.execute("PRAGMA journal_mode=DELETE")
         connection.execute("PRAGMA synchronous=OFF")
         if connection.execute("PRAGMA user_version").fetchone()[0] != _SCHEMA:
             connection.execute("BEGIN IMMEDIATE")
