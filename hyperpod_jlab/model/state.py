@@ -276,7 +276,9 @@ def _ended(
 ) -> Attempt:
     ends = [node.ended_at for node in attempt.nodes if node.ended_at is not None]
     ended_at = max(ends) if ends else (word.time if word else base.started_at)
-    clean = complete and all(node.exit_code == 0 for node in attempt.nodes)
+    # The last records of nodes may be missing when the partition was full just then; the scheduler knows better.
+    said = word is not None and word.verdict == "COMPLETED" and word.exit_code == 0
+    clean = (complete or said) and all(node.exit_code in {0, None} for node in attempt.nodes)
     exit_code = 0 if clean else _exit_code(attempt.nodes)
     if exit_code is None and word is not None:
         exit_code = word.exit_code or None

@@ -121,7 +121,7 @@ async def test_runs_outlive_whoever_submits_and_hold_nothing_of_it(local: LocalC
         start_new_session=True,
     )
     run_id = done.stdout.strip()
-    run = await local.until(run_id, lambda run: run.state == "running")
+    run = await local.until(run_id, lambda run: bool(run.status.attempts))
     assert time.monotonic() - started < 20
     owner = BundleReader(local.hyperpod.partition, run_id).read().owner
     assert owner is not None
@@ -131,3 +131,35 @@ async def test_runs_outlive_whoever_submits_and_hold_nothing_of_it(local: LocalC
     run = await local.ended(run_id)
     assert run.state == "succeeded"
     assert local.log(run_id) == "late\n"
+
+
+async def test_the_other_nodes_of_a_killed_launcher_are_ended(local: LocalCluster) -> None:
+    run_id = await local.submit("sleep 309", resources={"nodes": 3})
+    started = await local.until(
+        run_id, lambda run: bool(run.status.attempts) and len(run.status.attempts[0].nodes) == 3
+    )
+    assert started.state == "running"
+    nodes = BundleReader(local.hyperpod.partition, run_id).read().attempts[0].nodes
+    pid = nodes[1].pid
+    assert pid is not None
+    killed = time.monotonic()
+    os.kill(pid, signal.SIGKILL)
+    run = await local.ended(run_id)
+    assert time.monotonic() - killed < 10
+    assert (run.state, run.status.reason_code) == ("failed", "node_fail")
+    assert run.status.reason == "the launcher of node 1 was killed (SIGKILL)"
+    assert local.processes(run_id) == []
+
+
+async def test_a_killed_launcher_may_be_restarted(local: LocalCluster) -> None:
+    command = '[ "$HYPERPOD_ATTEMPT" = 2 ] || sleep 310; echo again'
+    run_id = await local.submit(command, resources={"nodes": 2}, max_restarts=1)
+    await local.until(
+        run_id, lambda run: bool(run.status.attempts) and len(run.status.attempts[0].nodes) == 2
+    )
+    pid = BundleReader(local.hyperpod.partition, run_id).read().attempts[0].nodes[0].pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    run = await local.ended(run_id)
+    assert [attempt.state for attempt in run.status.attempts] == ["failed", "succeeded"]
+    assert local.log(run_id, node=1, attempt=2) == "again\n"

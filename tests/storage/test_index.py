@@ -186,7 +186,9 @@ def test_eight_processes_while_it_is_deleted_all_the_time(partition, path):
         for turn in range(30):
             told.append(index.use(newest()))
             if number == 0:
-                for suffix in [[""], ["-journal"], ["", "-journal"], ["", "-journal", ".lock"]][turn % 4]:
+                for suffix in [[""], ["-journal"], ["", "-journal"], ["", "-journal", ".lock"]][
+                    turn % 4
+                ]:
                     path.with_name(path.name + suffix).unlink(missing_ok=True)
         return told
 

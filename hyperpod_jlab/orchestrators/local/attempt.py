@@ -46,6 +46,21 @@ def _die_with_parent() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+@dataclass(frozen=True)
+class End:
+    """How an attempt ended: the verdict on it, and why, where that says more."""
+
+    verdict: str
+    reason: str | None = None
+
+
 @dataclass
 class RunningAttempt:
     """The launchers of one attempt.
@@ -92,9 +107,23 @@ class RunningAttempt:
         """Whether a launcher still runs."""
         return any(launcher.poll() is None for launcher in self.launchers)
 
-    def exit_codes(self) -> list[int]:
-        """The launchers' exit codes; negative for a signal. Only after their end."""
-        return [launcher.wait() for launcher in self.launchers]
+    def loss(self) -> End | None:
+        """What became of launchers that were killed, if any were: they could tell nobody, and their peers may wait for them for hours."""
+        codes = [launcher.poll() for launcher in self.launchers]
+        killed = {node: -code for node, code in enumerate(codes) if code is not None and code < 0}
+        if not killed:
+            return None
+        nodes = ", ".join(map(str, killed))
+        names = ", ".join(sorted({_signal_name(number) for number in killed.values()}))
+        words = f"the launcher of node {nodes} was killed ({names})"
+        return End("LOST" if len(killed) == len(codes) else "NODE_FAIL", words)
+
+    def outcome(self) -> End:
+        """How the attempt ended by itself. Only after its end."""
+        codes = [launcher.wait() for launcher in self.launchers]
+        if FENCED in codes:
+            return End("FENCED")
+        return self.loss() or End("FAILED" if any(codes) else "COMPLETED")
 
     def warn(self) -> None:
         """Tell the ranks that the time limit is near (SIGUSR2; NCCL may take SIGUSR1 for itself)."""

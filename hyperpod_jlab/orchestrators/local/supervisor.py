@@ -7,28 +7,30 @@ run ends at once, so starting one again is harmless.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from hyperpod_jlab.model.records import Observation, ObservedState, Submission
+from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.model.records import AttemptRecords, Observation, ObservedState, Submission
 from hyperpod_jlab.model.run_id import split_run_id
 from hyperpod_jlab.orchestrators.local import machine
 from hyperpod_jlab.orchestrators.local.array import ArrayRunner
-from hyperpod_jlab.orchestrators.local.attempt import FENCED, RunningAttempt
+from hyperpod_jlab.orchestrators.local.attempt import End, RunningAttempt
 from hyperpod_jlab.orchestrators.local.board import Board, Entry
 from hyperpod_jlab.orchestrators.local.dependencies import dependency_word
 from hyperpod_jlab.orchestrators.local.identity import scheduler_id
 from hyperpod_jlab.orchestrators.local.journal import Wishes, sum_up
 from hyperpod_jlab.orchestrators.local.waiting import ahead_of, why_waiting
+from hyperpod_jlab.orchestrators.local.word import Word
 from hyperpod_jlab.storage.partition import Partition
-from hyperpod_jlab.storage.processes import this_process
 from hyperpod_jlab.storage.records import BundleReader
 
-_HEARTBEAT = 5.0
 _POLL = 0.1
 _HELD = 0.3
 _FAR_BACK = 2.0
@@ -45,8 +47,7 @@ class Supervisor:
         self._head = bundle.head()
         self._scheduler_id = scheduler_id(bundle.run_id)
         self._stop = False
-        self._beat = 0.0
-        self._said: tuple[str, str | None] | None = None
+        self._word = Word(bundle)
 
     def run(self) -> None:
         """Take the run's place on the board and see it through, unless another supervisor has it or it has ended."""
@@ -55,7 +56,7 @@ class Supervisor:
             return
         self._seat = seat
         self._bundle.records.joinpath("logs").mkdir(parents=True, exist_ok=True)
-        self._heartbeat()
+        self._word.keep()
         if self._bundle.index is None:
             self._submitted()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -63,9 +64,10 @@ class Supervisor:
         try:
             if self._spec.array is not None and self._bundle.index is None:
                 self._board.change(seat, "array")
-                ArrayRunner(self._bundle, self._board, self._spec).run(self._tick)
+                ArrayRunner(self._bundle, self._board, self._spec, self._word).run(self._tick)
             else:
                 self._see_through()
+            self._word.finish()
         finally:
             if self._bundle.index is None:  # children share their array's secrets
                 shutil.rmtree(self._bundle.folder / "secrets", ignore_errors=True)
@@ -76,19 +78,20 @@ class Supervisor:
         while True:
             if not self._wait_for_start():
                 return
-            verdict, number = self._one_attempt(requeues)
+            end, number = self._one_attempt(requeues)
+            verdict = end.verdict
             if verdict == "REQUEUED":
                 requeues = self._wishes().requeues
                 self._board.change(self._seat, "waiting")
                 self._observe(
                     "waiting", "was requeued", "requeued", verdict=verdict, attempt=number
                 )
-            elif verdict in {"FAILED", "LOST"} and restarts < self._spec.max_restarts:
+            elif verdict in {"FAILED", "LOST", "NODE_FAIL"} and restarts < self._spec.max_restarts:
                 restarts += 1
                 words = f"restart {restarts} of {self._spec.max_restarts} after a failure"
                 self._observe("waiting", words, "recovering", verdict=verdict, attempt=number)
             elif verdict != "FENCED":
-                self._observe("ended", verdict=verdict, attempt=number)
+                self._observe("ended", end.reason, verdict=verdict, attempt=number)
                 return
             else:
                 return
@@ -113,8 +116,12 @@ class Supervisor:
                     return True  # a restart keeps its slot
                 self._board.change(self._seat, "waiting")
                 started, entries = self._board.try_start(self._seat)
-                if started:
+                if started and self._word.beat():
                     return True
+                if started:  # an attempt that can record nothing would only fail
+                    self._board.change(self._seat, "waiting")
+                    self._tick(_FAR_BACK)
+                    continue
                 reason, code = why_waiting(self._board, entries, self._bundle.run_id)
                 self._observe("waiting", reason, code)
                 # Whoever stands far back looks rarely, so that a long line costs next to nothing.
@@ -122,8 +129,8 @@ class Supervisor:
             self._tick(pause)
         return False
 
-    def _one_attempt(self, requeues: int) -> tuple[str, int | None]:
-        """Run one attempt; returns the verdict on it and its number."""
+    def _one_attempt(self, requeues: int) -> tuple[End, int | None]:
+        """Run one attempt; returns how it ended and its number."""
         attempt = RunningAttempt(
             bundle=self._bundle.folder,
             records=self._bundle.records,
@@ -134,20 +141,12 @@ class Supervisor:
         )
         self._observe("running")
         attempt.start()
-        verdict = self._watch(attempt, requeues)
-        codes = attempt.exit_codes()
+        end = self._watch(attempt, requeues) or attempt.outcome()
         attempt.sweep()
-        if verdict is None:
-            if FENCED in codes:
-                verdict = "FENCED"
-            elif any(codes):
-                verdict = "LOST" if all(code < 0 for code in codes) else "FAILED"
-            else:
-                verdict = "COMPLETED"
-        return verdict, self._number_of(attempt.incarnation)
+        return end, self._number_of(attempt.incarnation)
 
-    def _watch(self, attempt: RunningAttempt, requeues: int) -> str | None:
-        """Wait for the attempt's end, ending it early for the user or the time limit; returns the verdict if there is one."""
+    def _watch(self, attempt: RunningAttempt, requeues: int) -> End | None:
+        """Wait for the attempt's end; returns how it was ended early: for the user, the time limit, or a node that was killed."""
         limit = self._spec.time_limit
         warned = limit is None or limit <= 2 * _WARN_BEFORE
         while attempt.running():
@@ -162,9 +161,10 @@ class Supervisor:
                 verdict = "TIMEOUT"
             elif self._stop:
                 verdict = "LOST"
-            if verdict is not None:
+            end = attempt.loss() if verdict is None else End(verdict)
+            if end is not None:
                 attempt.end()
-                return verdict
+                return end
             if limit is not None and not warned and elapsed > limit - _WARN_BEFORE:
                 attempt.warn()
                 warned = True
@@ -175,7 +175,12 @@ class Supervisor:
         return sum_up(self._bundle.actions())
 
     def _number_of(self, incarnation: str) -> int | None:
-        for attempt in self._bundle.read().attempts:
+        attempts: Sequence[AttemptRecords] = ()
+        with contextlib.suppress(
+            HyperpodError
+        ):  # the partition is away: the word goes out without it
+            attempts = self._bundle.read().attempts
+        for attempt in attempts:
             if attempt.claim is not None and attempt.claim.incarnation == incarnation:
                 return attempt.number
         return None
@@ -201,7 +206,7 @@ class Supervisor:
 
     def _submitted(self) -> None:
         if not (self._bundle.folder / "submission.json").exists():
-            self._bundle.write_submission(
+            self._word.say_submitted(
                 Submission(scheduler_id=self._scheduler_id, submitted_at=time.time())
             )
 
@@ -215,10 +220,7 @@ class Supervisor:
         attempt: int | None = None,
     ) -> None:
         """Write down what goes on, if it is something new."""
-        if self._said == (state, reason) and verdict is None:
-            return
-        self._said = (state, reason)
-        self._bundle.add_observation(
+        self._word.say(
             Observation(
                 time=time.time(),
                 observer="local",
@@ -228,19 +230,15 @@ class Supervisor:
                 reason=reason,
                 reason_code=code,
                 verdict=verdict,
+                exit_code=0 if verdict == "COMPLETED" else None,
             )
         )
 
     def _tick(self, pause: float = _POLL) -> bool:
         """Pause for a moment and keep the heartbeat; False when the supervisor is told to stop."""
         time.sleep(pause)
-        if time.monotonic() - self._beat > _HEARTBEAT:
-            self._heartbeat()
+        self._word.keep()
         return not self._stop
-
-    def _heartbeat(self) -> None:
-        self._beat = time.monotonic()
-        self._bundle.write_owner(this_process(heartbeat=time.time()))
 
     def _on_stop(self, *_: object) -> None:
         self._stop = True

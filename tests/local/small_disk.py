@@ -1,0 +1,64 @@
+"""A child whose runs live on a small disk that is full for a while."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.model.validation import parse
+from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.services.submission import Request
+from tests.mounts import fill, tell
+
+LONGER_THAN_A_HEARTBEAT = 6.0
+
+
+def prepare(disk: Path) -> Hyperpod:
+    """The services with their partition on the disk, everything else beside it, and two slots."""
+    for name in ("STATE", "CACHE", "CONFIG"):
+        os.environ[f"XDG_{name}_HOME"] = str(disk.parent / name.lower())
+    config = disk.parent / "config.toml"
+    config.write_text(f'[storage]\npath = "{disk}"\n[clusters.local]\nslots = 2\n')
+    os.environ["HYPERPOD_CONFIG"] = str(config)
+    return Hyperpod()
+
+
+async def until_running(hyperpod: Hyperpod, run_id: str) -> None:
+    async for run in hyperpod.runs.watch(run_id):
+        if run.status.attempts:
+            return
+
+
+async def full_for_a_while(hyperpod: Hyperpod, disk: Path) -> dict[str, Any]:
+    """One run that goes on meanwhile, one that ends, one that waits for a slot."""
+    meanwhile, later = disk.parent / "meanwhile", disk.parent / "later"
+    commands = {
+        "goes-on": f"until [ -e {later} ]; do sleep 0.05; done; echo two",
+        "ends": f"until [ -e {meanwhile} ]; do sleep 0.05; done",
+        "waits": "echo at last",
+    }
+    for run_id, command in commands.items():
+        spec = parse(JobSpec, {"source": {"kind": "command", "command": command}})
+        await hyperpod.submitter.submit(Request(spec, run_id=run_id, base=disk.parent))
+        if run_id != "waits":
+            await until_running(hyperpod, run_id)
+    filler = fill(disk)
+    meanwhile.touch()
+    await asyncio.sleep(LONGER_THAN_A_HEARTBEAT)
+    filler.unlink()
+    later.touch()
+    ended = [await asyncio.wait_for(hyperpod.runs.wait(run_id), 60) for run_id in commands]
+    log = hyperpod.partition.records("goes-on") / "logs/attempt-1/node-0.rank-0.log"
+    return {
+        "states": {run.run_id: [run.state, run.status.reason] for run in ended},
+        "log": log.read_text(),
+    }
+
+
+if __name__ == "__main__":
+    place = Path(sys.argv[2])
+    tell(asyncio.run(globals()[sys.argv[1]](prepare(place), place)))

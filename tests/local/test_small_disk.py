@@ -1,0 +1,15 @@
+"""A partition that is full for a while."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.mounts import on_small_disk
+
+
+def test_a_partition_that_is_full_for_a_while_ends_no_run(tmp_path: Path) -> None:
+    told = on_small_disk("tests.local.small_disk", "full_for_a_while", tmp_path / "disk")
+    assert told["log"] == "two\n"
+    assert told["states"] == {
+        run_id: ["succeeded", None] for run_id in ("goes-on", "ends", "waits")
+    }
