@@ -28,7 +28,7 @@ async def find_run(hyperpod: Hyperpod, text: str, *, whole: bool = False) -> str
         NotFoundError: There is no such run.
     """
     parent, index = split_run_id(text)
-    if await asyncio.to_thread(hyperpod.partition.bundle(parent).exists):
+    if await asyncio.to_thread(hyperpod.partition.holds, parent):
         return text
     if text == LAST:
         return await _newest(hyperpod)

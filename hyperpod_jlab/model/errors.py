@@ -119,6 +119,14 @@ class StorageError(HyperpodError):
     status = 507
 
 
+class StorageDeniedError(StorageError):
+    """The user has no right to what lies on the storage partition."""
+
+    default_code = "storage_denied"
+    exit_code = 4
+    status = 403
+
+
 def nearest(word: str, valid: Iterable[str]) -> str | None:
     """The valid word most like `word`, or None when none is near."""
     found = difflib.get_close_matches(word.lower(), list(valid), n=1, cutoff=0.6)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
+from hyperpod_jlab.model.errors import HyperpodError, NotFoundError, StorageDeniedError
 from hyperpod_jlab.model.run import ENDED, Run
 from hyperpod_jlab.services.runs import Runs, Wanted
 from hyperpod_jlab.services.user import current_user
@@ -126,8 +126,8 @@ class Cleaner:
         needed: dict[str, str] = {}
         for run in listed:
             if run.state not in ENDED:
-                # A damaged one has no spec to look at, and one that was removed meanwhile needs nothing.
-                with contextlib.suppress(DamagedBundleError, NotFoundError):
+                # A damaged or somebody's private one has no spec to look at, and one that was removed meanwhile needs nothing.
+                with contextlib.suppress(DamagedBundleError, NotFoundError, StorageDeniedError):
                     needed |= dict.fromkeys(self._runs.bundle(run.run_id).spec().after, run.run_id)
         return needed
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hyperpod_jlab.model.config import LOCAL
-from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.model.errors import HyperpodError, StorageError
 from hyperpod_jlab.model.quantities import format_size
 from hyperpod_jlab.orchestrators.local.board import default_folder
 from hyperpod_jlab.orchestrators.local.preflight import interpreter
@@ -196,6 +196,8 @@ async def _runs(hyperpod: Hyperpod) -> Check:
     name = "runs"
     try:
         runs = (await hyperpod.runs.list(Wanted())).runs
+    except StorageError as error:
+        return Check(name, "fail", f"runs cannot be listed: {error.message}", error.hint)
     except (HyperpodError, OSError) as error:
         index = default_path(hyperpod.partition)
         hint = f"remove the index, it is only a cache: rm {index}" if index is not None else None

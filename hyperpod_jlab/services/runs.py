@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
-import json
-import math
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +15,7 @@ from hyperpod_jlab.model.errors import (
     HyperpodError,
     InvalidInputError,
     NotFoundError,
-    StorageError,
+    StorageDeniedError,
     UnsupportedError,
     nearest_hint,
 )
@@ -28,10 +24,10 @@ from hyperpod_jlab.model.records import ActionKind, Observation, RunRecords
 from hyperpod_jlab.model.run import STATES, Run, State
 from hyperpod_jlab.model.run_id import split_run_id
 from hyperpod_jlab.orchestrators.protocol import Orchestrator
+from hyperpod_jlab.services import run_cursor
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.user import current_user
-from hyperpod_jlab.services.view import children_of, damaged_view, is_over, view_of
-from hyperpod_jlab.storage.atomic import storage_errors
+from hyperpod_jlab.services.view import as_damaged, children_of, damaged_view, is_over, view_of
 from hyperpod_jlab.storage.index import BrokenIndexError, Row, RunIndex, Session, status_stamp
 from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 
@@ -61,11 +57,13 @@ class Wanted:
 
 @dataclass(frozen=True)
 class _Look:
-    """A run's records, and its status folder's stamp from before they were read."""
+    """A run's records, and its stamp from before they were read."""
 
     bundle: BundleReader
     records: RunRecords
     stamp: int
+    problem: HyperpodError | None
+    """Why its spec cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -109,9 +107,7 @@ class Runs:
             NotFoundError: There is no such run.
         """
         bundle = BundleReader(self._partition, run_id)
-        with storage_errors(bundle.folder):
-            there = bundle.folder.is_dir()
-        if not there:
+        if not self._partition.holds(run_id):
             raise NotFoundError(
                 f"there is no run {run_id}", code="no_such_run", hint="see: hpj runs"
             )
@@ -180,8 +176,8 @@ class Runs:
         _check_action(run, action, engine)
         try:
             await asyncio.to_thread(bundle.add_action, action, current_user())
-        except StorageError as error:
-            if error.code == "storage_denied" and run.user != current_user():
+        except StorageDeniedError as error:
+            if run.user != current_user():
                 raise DeniedError(
                     f"{run_id} is {run.user}'s; only {run.user} may {action} it",
                     detail={"run_id": run_id, "user": run.user},
@@ -244,7 +240,7 @@ class Runs:
 
     def _page(self, wanted: Wanted) -> _Page:
         """A page as the index has it, and what has to be looked at before it can be relied on."""
-        before = _decode(wanted.cursor)
+        before = run_cursor.decode(wanted.cursor)
 
         def read(session: Session) -> tuple[Sequence[Row], Sequence[Run], Sequence[str], int]:
             session.refresh()
@@ -269,7 +265,7 @@ class Runs:
         ]
         more = bool(runs) and len(rows) > len(runs)
         last = rows[len(runs) - 1] if more else None
-        following = _encode(last.created, last.run_id) if last is not None else None
+        following = run_cursor.encode(last.created, last.run_id) if last is not None else None
         return _Page(Listing(tuple(runs), following), [*unsure, *stale], number)
 
     async def _look_at(self, run_ids: Sequence[str]) -> None:
@@ -289,8 +285,8 @@ class Runs:
             try:
                 bundle = BundleReader(self._partition, run_id)
                 stamp = status_stamp(bundle.records)
-                looks.append(_Look(bundle, bundle.read(), stamp))
-            except DamagedBundleError as error:
+                looks.append(_Look(bundle, bundle.read(), stamp, _problem_of_spec(bundle)))
+            except (DamagedBundleError, StorageDeniedError) as error:
                 damaged.append(damaged_view(self._partition, run_id, error.message, error.code))
             except NotFoundError:
                 gone.append(run_id)
@@ -301,7 +297,7 @@ class Runs:
     def _remember(
         self, looks: Sequence[_Look], damaged: Sequence[Run], gone: Sequence[str], words: _Words
     ) -> None:
-        seen = [(words.view(look.bundle, look.records), look.stamp) for look in looks]
+        seen = [(_view(look, words), look.stamp) for look in looks]
 
         def write(session: Session) -> None:
             for run, stamp in seen:
@@ -328,6 +324,20 @@ class Runs:
         except HyperpodError as error:
             reason = f"{cluster} does not answer: {error.message}"
             return _Words(unreachable=dict.fromkeys((b.run_id for b in bundles), reason))
+
+
+def _problem_of_spec(bundle: BundleReader) -> HyperpodError | None:
+    """Why a run's spec cannot be read; None when it can."""
+    try:
+        bundle.spec()
+    except (DamagedBundleError, StorageDeniedError) as error:
+        return error
+    return None
+
+
+def _view(look: _Look, words: _Words) -> Run:
+    run = words.view(look.bundle, look.records)
+    return run if look.problem is None else as_damaged(run, look.problem.message, look.problem.code)
 
 
 def _orphans(
@@ -374,25 +384,3 @@ def _check_action(run: Run, action: ActionKind, engine: Orchestrator) -> None:
             hint="submit it again with: hpj clone" if run.status.ended else None,
             detail={"state": run.state},
         )
-
-
-def _encode(created: float, run_id: str) -> str:
-    text = json.dumps([created, run_id]).encode()
-    return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
-
-
-def _decode(cursor: str | None) -> tuple[float, str] | None:
-    if cursor is None:
-        return None
-    try:
-        created, run_id = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        if isinstance(run_id, str) and math.isfinite(created):
-            return float(created), run_id
-    except (ValueError, TypeError, OverflowError, binascii.Error):
-        pass
-    raise InvalidInputError(
-        "this is no cursor of a list of runs",
-        code="invalid_cursor",
-        hint="take it from 'next' of the page before",
-        detail={"field": "cursor"},
-    )

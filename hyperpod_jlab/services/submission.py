@@ -141,7 +141,7 @@ class Submitter:
         engine = self._engines.get(request.cluster)
         bundle = BundleReader(self._partition, preview.run_id)
         digest = _digest(preview, engine.name)
-        if bundle.folder.exists():
+        if await asyncio.to_thread(self._partition.holds, preview.run_id):
             return await self._again(engine, bundle, digest, on_step)
         refuse_on_error(list(preview.findings))
         on_step("checked")
@@ -188,7 +188,7 @@ class Submitter:
                 field="after",
             )
             for run_id in spec.after
-            if not self._partition.bundle(run_id).is_dir()
+            if not self._partition.holds(run_id)
         ]
 
     def _make_bundle(

@@ -92,6 +92,12 @@ def damaged_view(partition: Partition, run_id: str, reason: str, code: str) -> R
     )
 
 
+def as_damaged(run: Run, reason: str, code: str) -> Run:
+    """The view of a run of which something can be read, but not what it was to do."""
+    status = replace(run.status, state="unknown", reason=reason, reason_code=code, exit_code=None)
+    return replace(run, status=status)
+
+
 def submitter_of(records: RunRecords) -> Submitter:
     """Whether a process that submits the run still lives, as far as this machine can say; one that gave up does not count."""
     given_up = max(

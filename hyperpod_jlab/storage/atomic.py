@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hyperpod_jlab.model.errors import StorageError
+from hyperpod_jlab.model.errors import StorageDeniedError, StorageError
 
 _LARGEST = 64 << 20
 
@@ -23,9 +23,10 @@ _REASONS = {
     errno.ENOSPC: ("storage_full", "the storage partition is full", "free some space: hpj clean"),
     errno.EDQUOT: ("storage_full", "your quota on the storage partition is used up", "hpj clean"),
     errno.EROFS: ("storage_read_only", "the storage partition is read-only", "hpj storage"),
-    errno.EACCES: ("storage_denied", "no right to do this on the storage partition", "hpj storage"),
-    errno.EPERM: ("storage_denied", "no right to do this on the storage partition", "hpj storage"),
 }
+
+DENIED_HINT = "ask its owner for the right, or name a folder of your own as path under [storage] in the configuration"
+"""What a user can do who has no right to the partition."""
 
 
 @contextlib.contextmanager
@@ -33,10 +34,18 @@ def storage_errors(path: Path) -> Iterator[None]:
     """Turn the operating system's errors on the partition into ours.
 
     Raises:
-        StorageError: For any `OSError`, with the path and the system's words in the detail.
+        StorageDeniedError: The user has no right to do it.
+        StorageError: For any other `OSError`, with the path and the system's words in the detail.
     """
     try:
         yield
+    except PermissionError as error:
+        place = str(error.filename or path)
+        raise StorageDeniedError(
+            f"you have no right to do this on the storage partition: {place}",
+            hint=DENIED_HINT,
+            detail={"path": place, "os_error": error.strerror},
+        ) from error
     except OSError as error:
         code, message, hint = _REASONS.get(
             error.errno or 0,

@@ -30,7 +30,7 @@ T = TypeVar("T")
 PATIENCE = 10.0
 """Seconds to wait for another process that writes."""
 
-_SCHEMA = 4
+_SCHEMA = 5
 _FRESH_NS = 3_000_000_000
 """A folder that changed this recently may change again within the clock's grain, and is read anew each time."""
 _FRESH = -1
@@ -275,7 +275,10 @@ class Session:
         with storage_errors(self._partition.runs), contextlib.suppress(FileNotFoundError):
             entries = list(os.scandir(self._partition.runs))
         for entry in entries:
-            with contextlib.suppress(FileNotFoundError):  # it went just now
+            with (
+                storage_errors(self._partition.runs),
+                contextlib.suppress(FileNotFoundError),  # it went just now
+            ):
                 changed = entry.stat(follow_symlinks=False).st_mtime_ns
                 if entry.is_dir(follow_symlinks=False):
                     yield entry.name, changed if now - changed > _FRESH_NS else _FRESH

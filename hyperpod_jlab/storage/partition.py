@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from hyperpod_jlab.model.errors import StorageError
+from hyperpod_jlab.model.errors import StorageDeniedError, StorageError
 from hyperpod_jlab.model.run_id import shard_of, split_run_id
 from hyperpod_jlab.storage.atomic import storage_errors
 
@@ -67,6 +67,17 @@ class Partition:
         bundle = self.bundle(run_id)
         return bundle if index is None else bundle / "tasks" / str(index)
 
+    def holds(self, run_id: str) -> bool:
+        """Whether there is a bundle of the run, or of the array that a child belongs to.
+
+        Raises:
+            InvalidInputError: It is no run id.
+            StorageError: The partition does not let this user look, or fails.
+        """
+        bundle = self.bundle(run_id)
+        with storage_errors(bundle):
+            return bundle.is_dir()
+
     def prepare(self) -> None:
         """Make our folders, and refuse ones that somebody else could have laid.
 
@@ -97,19 +108,24 @@ class Partition:
         """Refuse a folder that is a symlink, no folder, or somebody else's on a private partition.
 
         Raises:
-            StorageError: With code ``untrusted_folder``.
+            StorageError: With code ``untrusted_folder``; a `StorageDeniedError` when it is somebody else's.
         """
         with storage_errors(folder):
             found = folder.lstat()
         if stat.S_ISLNK(found.st_mode) or not stat.S_ISDIR(found.st_mode):
             problem = "is a symbolic link" if stat.S_ISLNK(found.st_mode) else "is no folder"
         elif not self.shared and found.st_uid != os.getuid():
-            problem = f"belongs to another user (uid {found.st_uid})"
+            raise StorageDeniedError(
+                f"{folder} belongs to another user (uid {found.st_uid})",
+                code="untrusted_folder",
+                hint="name a folder of your own as path under [storage] in the configuration, or set shared = true there when the partition is shared on purpose",
+                detail={"path": str(folder)},
+            )
         else:
             return
         raise StorageError(
             f"{folder} {problem}",
             code="untrusted_folder",
-            hint="remove it, or set shared = true under [storage] when the partition is shared on purpose",
+            hint="remove it, or name another folder as path under [storage] in the configuration",
             detail={"path": str(folder)},
         )

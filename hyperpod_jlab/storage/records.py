@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
-from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
+from hyperpod_jlab.model.errors import HyperpodError, NotFoundError, StorageDeniedError
 from hyperpod_jlab.model.records import (
     Action,
     ActionKind,
@@ -31,7 +31,7 @@ from hyperpod_jlab.model.records import (
 from hyperpod_jlab.model.run_id import split_run_id
 from hyperpod_jlab.model.spec import SPEC_FORMAT, JobSpec
 from hyperpod_jlab.storage import atomic
-from hyperpod_jlab.storage.atomic import storage_errors
+from hyperpod_jlab.storage.atomic import DENIED_HINT, storage_errors
 from hyperpod_jlab.storage.partition import Partition
 
 Record = TypeVar("Record", bound=BaseModel)
@@ -72,7 +72,7 @@ class BundleReader:
             raise DamagedBundleError(
                 f"the bundle of {self.run_id} was made by a newer version (format {found})",
                 code="newer_format",
-                hint="update hyperpod_jlab: pip install --upgrade hyperpod_jlab",
+                hint=self._update_hint(),
                 detail={"format": found, "path": str(self.folder)},
             )
         return self._check(Head, data, self.folder / "bundle.json")
@@ -91,7 +91,7 @@ class BundleReader:
             raise DamagedBundleError(
                 f"the spec of {self.run_id} was made by a newer version (format {found})",
                 code="newer_format",
-                hint="update hyperpod_jlab: pip install --upgrade hyperpod_jlab",
+                hint=self._update_hint(),
                 detail={"format": found, "path": str(path)},
             )
         return self._check(JobSpec, data, path)
@@ -239,6 +239,12 @@ class BundleReader:
             raise self._damaged(path, "is missing") from None
         except ValueError as error:
             raise self._damaged(path, f"is broken: {error}") from error
+        except PermissionError as error:
+            raise StorageDeniedError(
+                f"you have no right to read the run {self.run_id}: {path}",
+                hint=DENIED_HINT,
+                detail={"path": str(path), "os_error": error.strerror},
+            ) from error
         except OSError as error:
             raise self._damaged(path, f"cannot be read: {error.strerror}") from error
         if not isinstance(data, dict):
@@ -256,9 +262,12 @@ class BundleReader:
     def _damaged(self, path: Path, problem: str) -> DamagedBundleError:
         return DamagedBundleError(
             f"the bundle of {self.run_id} is damaged: {path.name} {problem}",
-            hint="its logs may still be read as files; remove the folder to be rid of it",
+            hint=f"its logs may still be read as files; remove its folder to be rid of it: {self.folder}",
             detail={"path": str(path)},
         )
+
+    def _update_hint(self) -> str:
+        return f"update hyperpod_jlab (pip install --upgrade hyperpod_jlab); its folder is {self.folder}"
 
 
 def _names(folder: Path) -> list[str]:

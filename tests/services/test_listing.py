@@ -19,6 +19,7 @@ from hyperpod_jlab.services.runs import Wanted, check_states
 from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.storage.index import default_path
 from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.records import BundleReader
 from tests.storage.bundles import make_bundle
 from tests.storage.racing import race
 
@@ -162,6 +163,48 @@ async def test_damaged_ones_are_shown_as_damaged_and_the_others_are_listed(place
             assert set(told.values()) == {("unknown", "damaged")}
             assert len(told) == len(DAMAGES)
             assert all(run.status.reason for run in listing.runs if run.run_id != "good")
+
+
+async def test_a_damaged_spec_is_shown_in_the_list_too(place):
+    """It is `hpj show` that reads a spec, but the list must not call such a run a good one."""
+    me = current_user()
+    make_bundle(place.partition, "good", user=me)
+    for how in DAMAGES[:-1]:
+        bundle = make_bundle(place.partition, f"bad-{how}", user=me, cluster="local")
+        spoil(bundle.folder / "spec.json", how)
+    late = make_bundle(place.partition, "late", user=me)
+    for wanted in (Wanted(), Wanted(user=me, cluster="local")):
+        listing = await place.hyperpod.runs.list(wanted)
+        told = {run.run_id: (run.state, run.status.reason_code) for run in listing.runs}
+        assert told.pop("good") == told.pop("late") == ("succeeded", None)
+        assert told.pop("bad-newer") == ("unknown", "newer_format")
+        assert set(told.values()) == {("unknown", "damaged")}
+        assert len(told) == len(DAMAGES) - 2
+        reasons = [run.status.reason for run in listing.runs if run.run_id in told]
+        assert all("spec.json" in str(reason) for reason in reasons)
+    text = (late.folder / "spec.json").read_text()
+    spoil(late.folder / "spec.json", "half")
+    assert "late" not in await ids(place.hyperpod, states=("succeeded",))
+    (late.folder / "spec.json").write_text(text)
+    assert "late" in await ids(place.hyperpod, states=("succeeded",))
+
+
+async def test_the_spec_of_a_run_that_has_ended_is_read_once(place, monkeypatch):
+    for number in range(3):
+        make_bundle(place.partition, f"run-{number}")
+    make_bundle(place.partition, "open", code=None, created=time.time())
+    read: list[str] = []
+    before = BundleReader.spec
+
+    def spec(reader: BundleReader) -> Any:
+        read.append(reader.run_id)
+        return before(reader)
+
+    monkeypatch.setattr(BundleReader, "spec", spec)
+    for _ in range(3):
+        assert len(await ids(place.hyperpod)) == 4
+    assert sorted(set(read)) == ["open", "run-0", "run-1", "run-2"]
+    assert [read.count(f"run-{number}") for number in range(3)] == [1, 1, 1]
 
 
 async def test_a_damaged_one_that_is_mended_is_itself_again(place):

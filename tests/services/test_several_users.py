@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from hyperpod_jlab.cli.main import main
 from hyperpod_jlab.model.config import Settings
 from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.services.hyperpod import Hyperpod
@@ -57,6 +61,15 @@ def listed(folder: Path, who: str, shared: bool = True, **wanted: Any) -> Any:
         )
 
     return look
+
+
+def called(folder: Path, *words: str) -> tuple[int, str]:
+    """``hpj`` in this process: its exit code, and what it wrote to stderr."""
+    os.chdir(folder)
+    words_on_error = io.StringIO()
+    with contextlib.redirect_stderr(words_on_error), contextlib.redirect_stdout(io.StringIO()):
+        code = main(words)
+    return code, words_on_error.getvalue()
 
 
 def write(folder: Path, run_id: str) -> str:
@@ -111,9 +124,61 @@ def test_all_runs_are_listed_with_whose_they_are_and_only_their_own_may_act(fold
 
 def test_somebody_elses_private_partition(folder):
     make_bundle(Partition(folder / "fsx"), "mine")
-    assert as_other(listed(folder, "other", shared=False)) == ("storage_denied", 2)
+    assert as_other(listed(folder, "other", shared=False)) == ("storage_denied", 4)
     answer = as_other(lambda: told(hyperpod(folder, False, "other").runs.get("mine")))
-    assert answer == ("storage_denied", 2)
+    assert answer == ("storage_denied", 4)
+
+
+@pytest.mark.parametrize(
+    ("where", "mode"),
+    [("", 0o700), (".hyperpod", 0o700), (".hyperpod/runs", 0o700), (".hyperpod/runs", 0o744)],
+)
+def test_every_command_tells_in_words_that_somebody_elses_partition_is_closed(folder, where, mode):
+    partition = Partition(folder / "fsx")
+    bundle = make_bundle(partition, "mine")
+    for path in [partition.root, *partition.root.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    (partition.root / where).chmod(mode)
+    config = folder / "config.toml"
+    python = "/usr/bin/python3"  # the tests' own may lie where only root may look
+    config.write_text(
+        f"[storage]\npath = '{partition.root}'\n[clusters.local]\npython = '{python}'\n"
+    )
+    os.environ["HYPERPOD_CONFIG"] = str(config)
+    os.environ["XDG_CACHE_HOME"] = str(folder / "cache" / "other")
+    commands = ["runs", "show mine", "show last", "logs mine", "cancel mine", "clone mine"]
+    commands += ["clean --older 1d", "submit -c true", "submit -c true --after mine"]
+    try:
+        for command in commands:
+            code, err = as_other(lambda: called(folder, *command.split(), "--json"))  # noqa: B023
+            error = json.loads(err.splitlines()[-1])
+            assert (command, code, error["code"]) == (command, 4, "storage_denied")
+            assert str(partition.root) in error["message"]
+            assert "[storage]" in error["hint"]
+        code, err = as_other(lambda: called(folder, "doctor"))
+        assert code == 2
+        assert "not well: storage, runs" in err
+        assert "[storage]" in err
+    finally:
+        del os.environ["HYPERPOD_CONFIG"]
+    assert bundle.read().damage == ()
+
+
+def test_a_submit_into_somebody_elses_open_folder_is_denied(folder):
+    partition = Partition(folder / "fsx")
+    partition.prepare()
+    for path in (partition.root, partition.folder, partition.runs):
+        path.chmod(0o755)
+
+    def prepare() -> Any:
+        try:
+            partition.prepare()
+        except HyperpodError as error:
+            return error.code, error.exit_code, error.hint
+
+    code, exit_code, hint = as_other(prepare)
+    assert (code, exit_code) == ("untrusted_folder", 4)
+    assert "remove" not in hint
 
 
 def test_one_private_run_on_a_shared_partition_is_told_as_unreadable(folder):

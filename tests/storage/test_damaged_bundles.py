@@ -117,6 +117,7 @@ def test_without_its_own_files_a_bundle_is_damaged(bundle, name, how):
     assert error.code == "damaged"
     assert name in error.message
     assert len(error.message) < 500
+    assert str(bundle.folder) in str(error.hint)
     json.dumps(error.to_dict()).encode()
 
 
@@ -200,6 +201,7 @@ def test_a_newer_format_is_said_to_be_one(bundle, name, number):
     assert caught.value.code == "newer_format"
     assert str(number) in caught.value.message
     assert "update" in str(caught.value.hint)
+    assert str(bundle.folder) in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(
