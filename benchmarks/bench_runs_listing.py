@@ -49,6 +49,7 @@ def make_bundles(partition: Partition, number: int) -> None:
                 "orchestrator": "local",
                 "spec_digest": "0",
             },
+            "spec.json": {"format": 1, "source": {"kind": "command", "command": "true"}},
             "submission.json": {"scheduler_id": run_id, "submitted_at": created},
             "status/attempt-1/node-0.json": {
                 "node_rank": 0,
