@@ -109,7 +109,7 @@ def _data_folder() -> Path:
 def _read(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         if os.environ.get("HYPERPOD_CONFIG") == str(path):
             raise _broken(path, "there is no such file ($HYPERPOD_CONFIG names it)") from None
         return {}

@@ -47,15 +47,14 @@ def storage_errors(path: Path) -> Iterator[None]:
             detail={"path": place, "os_error": error.strerror},
         ) from error
     except OSError as error:
-        code, message, hint = _REASONS.get(
-            error.errno or 0,
-            ("storage", f"the storage partition failed: {error.strerror or error}", "hpj storage"),
-        )
+        place = str(error.filename or path)
+        words = f"the storage partition failed at {place}: {error.strerror or error}"
+        code, message, hint = _REASONS.get(error.errno or 0, ("storage", words, "hpj storage"))
         raise StorageError(
             message,
             code=code,
             hint=f"try: {hint}" if hint.startswith("hpj") else hint,
-            detail={"path": str(error.filename or path), "os_error": error.strerror},
+            detail={"path": place, "os_error": error.strerror},
         ) from error
 
 

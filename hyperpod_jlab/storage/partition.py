@@ -86,9 +86,20 @@ class Partition:
         """
         with storage_errors(self.root):
             if not self.root.is_dir():
-                self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._make_root()
         for folder in (self.folder, self.runs, self.content):
             self.make_folder(folder, common=True)
+
+    def _make_root(self) -> None:
+        try:
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except (PermissionError, FileNotFoundError, NotADirectoryError) as error:
+            kind = StorageDeniedError if isinstance(error, PermissionError) else StorageError
+            raise kind(
+                f"the storage partition {self.root} cannot be made: {error.strerror}",
+                hint="name a folder of your own as path under [storage] in the configuration; without it the home folder is used",
+                detail={"path": str(self.root), "os_error": error.strerror},
+            ) from error
 
     def make_folder(self, folder: Path, *, common: bool = False) -> None:
         """Make a folder of ours if it is not there; `common` ones are open to all users of a shared partition."""

@@ -122,6 +122,7 @@ def test_errors_of_the_system_become_ours(tmp_path: Path, number: int | None, co
     assert not denied or "/fsx/a" in error.message
     assert error.hint
     assert error.detail["path"] == ("/fsx/a" if number else str(tmp_path))
+    assert code != "storage" or error.detail["path"] in error.message
     assert "None" not in error.message
     json.dumps(error.to_dict())
 

@@ -11,7 +11,7 @@ import pytest
 from hyperpod_jlab.model.errors import InvalidInputError, StorageError
 from hyperpod_jlab.storage.partition import Partition
 from tests.storage.racing import race
-from tests.storage.users import AS_ROOT
+from tests.storage.users import AS_ROOT, as_other
 
 
 def mode(path: Path) -> int:
@@ -46,6 +46,26 @@ def test_preparing_again_changes_nothing(tmp_path):
     before = partition.folder.stat()
     partition.prepare()
     assert partition.folder.stat() == before
+
+
+@pytest.mark.parametrize("root", ["/proc/x/.local/share", "/dev/null/x"])
+def test_a_root_that_cannot_be_made_is_named(root):
+    with pytest.raises(StorageError) as caught:
+        Partition(Path(root)).prepare()
+    assert caught.value.exit_code == 2
+    assert root in caught.value.message
+    assert "[storage]" in str(caught.value.hint)
+
+
+@AS_ROOT
+def test_a_root_that_another_user_may_not_make_is_named():
+    def prepare() -> tuple[str, int]:
+        with pytest.raises(StorageError) as caught:
+            Partition(Path("/no-home-there/.local/share")).prepare()
+        assert "/no-home-there/.local/share" in caught.value.message
+        return caught.value.code, caught.value.exit_code
+
+    assert as_other(prepare) == ("storage_denied", 4)
 
 
 def test_eight_prepare_at_once(tmp_path):
