@@ -22,7 +22,7 @@ def source_data(path: str | None, command: str | None) -> dict[str, Any] | None:
     """The source's data, or None when neither is given.
 
     Raises:
-        InvalidInputError: Both are given, or nothing of ours runs such a file.
+        InvalidInputError: Both are given, the command is empty, or nothing of ours runs such a file.
     """
     if path is not None and command is not None:
         raise _refused(
@@ -30,6 +30,8 @@ def source_data(path: str | None, command: str | None) -> dict[str, Any] | None:
             f"arguments for the command come after --, as in: hpj submit -c '{command[:40]}' -- {path[:40]}",
         )
     if command is not None:
+        if not command.strip():
+            raise _refused("the command given with -c is empty", "such as: -c 'python train.py'")
         return {"kind": "command", "command": command}
     if path is None:
         return None

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from hyperpod_jlab.model.quantities import WHOLE
+
 ClusterName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 
 LOCAL = "local"
@@ -40,7 +42,7 @@ class LocalCluster(_Part):
     """The embedded cluster: processes on this machine."""
 
     orchestrator: Literal["local"] = "local"
-    slots: Annotated[int, Field(ge=1, le=1024)] | None = None
+    slots: Annotated[int, Field(ge=1, le=1024), WHOLE] | None = None
     """Runs at a time; default: one for every two CPUs, at least one."""
     python: str | None = None
     """Interpreter of its runs; default: the one that hyperpod_jlab is installed for."""

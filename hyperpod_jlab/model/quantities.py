@@ -6,6 +6,7 @@ import re
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _SLURM_TIME = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,2}))?(?::(\d{1,2}))?")
@@ -86,6 +87,16 @@ def _from_text(parse: Any) -> Any:
         return parse(value) if isinstance(value, str) else value
 
     return validate
+
+
+def _no_truth_value(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise PydanticCustomError("int_type", "must be a whole number")
+    return value
+
+
+WHOLE = BeforeValidator(_no_truth_value)
+"""For whole numbers: True is none, though Python takes it for 1."""
 
 
 def _json_schema(description: str, examples: list[str]) -> WithJsonSchema:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from hyperpod_jlab.model.options import option
+from hyperpod_jlab.model.quantities import WHOLE
 from hyperpod_jlab.model.ranges import parse_ranges
 
 Path = Annotated[str, Field(min_length=1, max_length=4096, pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -23,6 +24,12 @@ def _check_cells(text: str) -> str:
 
 
 CellList = Annotated[str, AfterValidator(_check_cells)]
+
+
+def _check_not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be empty")
+    return text
 
 
 class NotebookSource(_Part):
@@ -63,7 +70,11 @@ class CommandSource(_Part):
     """A shell command: /bin/bash -c with the text as one argument."""
 
     kind: Literal["command"] = "command"
-    command: Annotated[str, Field(min_length=1, max_length=131_072, pattern=r"^[^\x00]+$")]
+    command: Annotated[
+        str,
+        Field(min_length=1, max_length=131_072, pattern=r"^[^\x00]+$"),
+        AfterValidator(_check_not_blank),
+    ]
     """The command's text."""
 
 
@@ -94,5 +105,5 @@ class FilesSpec(_Part):
         default_factory=list
     )
     """Further files, even ignored ones, as patterns relative to the root."""
-    max_bytes: Annotated[int, Field(ge=0, le=1024**4)] = 256 * 1024**2
+    max_bytes: Annotated[int, Field(ge=0, le=1024**4), WHOLE] = 256 * 1024**2
     """Refuse to take along more than this."""

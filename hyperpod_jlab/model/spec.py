@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from hyperpod_jlab.model.options import option
-from hyperpod_jlab.model.quantities import Duration, Size
+from hyperpod_jlab.model.quantities import WHOLE, Duration, Size
 from hyperpod_jlab.model.ranges import ArrayText
 from hyperpod_jlab.model.run_id import RUN_ID
 from hyperpod_jlab.model.source import FilesSpec, Source
@@ -53,26 +53,26 @@ class Accelerators(_Part):
     """What they are: GPUs, or the NeuronCores of Trainium and Inferentia."""
     type: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")] | None = None
     """A model, such as h100, or a MIG profile, when the cluster has several."""
-    count: Annotated[int, Field(ge=0, le=1024)] = 1
+    count: Annotated[int, Field(ge=0, le=1024), WHOLE] = 1
     """How many on each node."""
 
 
 class Resources(_Part):
     """What the run needs on how many nodes."""
 
-    nodes: Annotated[int, Field(ge=1, le=10_000), option("--nodes", basic=True)] = 1
+    nodes: Annotated[int, Field(ge=1, le=10_000), WHOLE, option("--nodes", basic=True)] = 1
     """Number of nodes."""
     processes_per_node: Annotated[
-        int | None, Field(ge=1, le=1024), option("--processes-per-node", basic=True)
+        int | None, Field(ge=1, le=1024), WHOLE, option("--processes-per-node", basic=True)
     ] = None
     """Processes (ranks) on each node; default: one for each accelerator, at least one."""
     gpus_per_node: Annotated[
-        int | None, Field(ge=0, le=1024), option("--gpus-per-node", basic=True)
+        int | None, Field(ge=0, le=1024), WHOLE, option("--gpus-per-node", basic=True)
     ] = None
     """GPUs on each node; the short form of accelerators."""
     accelerators: Accelerators | None = None
     """Accelerators on each node, with kind and type."""
-    cpus: Annotated[int | None, Field(ge=1, le=4096), option("--cpus")] = None
+    cpus: Annotated[int | None, Field(ge=1, le=4096), WHOLE, option("--cpus")] = None
     """CPUs on each node."""
     memory: Annotated[Size | None, option("--memory", metavar="SIZE")] = None
     """Memory on each node, such as 64G."""
@@ -80,7 +80,7 @@ class Resources(_Part):
     """Instance type to run on, such as ml.p5.48xlarge."""
     instance_group: Annotated[OneLine | None, option("--instance-group")] = None
     """HyperPod instance group to run on."""
-    efa: Annotated[int | None, Field(ge=0, le=64)] = None
+    efa: Annotated[int | None, Field(ge=0, le=64), WHOLE] = None
     """EFA interfaces for each node; default: what the instance type has when whole nodes are asked for."""
 
     @model_validator(mode="after")
@@ -201,7 +201,7 @@ class JobSpec(_Part):
         None
     )
     """Longest run time, such as 2h; the run is ended after it."""
-    max_restarts: Annotated[int, Field(ge=0, le=100), option("--max-restarts")] = 0
+    max_restarts: Annotated[int, Field(ge=0, le=100), WHOLE, option("--max-restarts")] = 0
     """How many further attempts a failed run gets."""
     auto_resume: Annotated[bool | None, option("--auto-resume/--no-auto-resume")] = None
     """HyperPod's auto-resume on node failure, where the cluster has it."""

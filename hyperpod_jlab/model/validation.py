@@ -16,6 +16,49 @@ _CUT = 60
 """Characters of the user's own words that a message repeats."""
 
 
+_LARGEST_SHOWN = 10**15
+
+_WHOLE = ("must be a whole number, not {given}", "write a whole number, such as 2")
+_NUMBER = ("must be a number, not {given}", "write a number, such as 0.5")
+_TRUTH = ("must be true or false, not {given}", "valid: false, true")
+_TEXT = ("must be text, not {given}", "put it in quotes")
+_LIST = ("must be a list, not {given}", 'write a list, such as ["a", "b"]')
+_TABLE = (
+    "must be names with values, not {given}",
+    'write names with values, such as {{"NAME": "value"}}',
+)
+
+_WORDS: Mapping[str, tuple[str, str | None]] = {
+    "int_parsing": _WHOLE,
+    "int_parsing_size": _WHOLE,
+    "int_from_float": _WHOLE,
+    "int_type": _WHOLE,
+    "float_parsing": _NUMBER,
+    "float_type": _NUMBER,
+    "finite_number": ("must be a finite number, not {given}", None),
+    "bool_parsing": _TRUTH,
+    "bool_type": _TRUTH,
+    "string_type": _TEXT,
+    "list_type": _LIST,
+    "tuple_type": _LIST,
+    "dict_type": _TABLE,
+    "mapping_type": _TABLE,
+    "model_type": ("takes further fields, not one value", None),
+    "model_attributes_type": ("takes further fields, not one value", None),
+    "missing": ("is missing", None),
+    "greater_than_equal": ("must be at least {ge}, not {given}", None),
+    "greater_than": ("must be more than {gt}, not {given}", None),
+    "less_than_equal": ("must be at most {le}, not {given}", None),
+    "less_than": ("must be less than {lt}, not {given}", None),
+    "string_too_short": ("must have at least {min_length} characters", None),
+    "string_too_long": ("must have at most {max_length} characters", None),
+    "too_short": ("must have at least {min_length} entries", None),
+    "too_long": ("must have at most {max_length} entries, not {actual_length}", None),
+    "string_pattern_mismatch": ("{given} is not valid here", "it must match {pattern}"),
+}
+"""Our words for pydantic's types of errors, with a hint; their places are filled from the error's context and the value given."""
+
+
 def parse(model: type[Model], data: Mapping[str, Any], *, code: str = "invalid_spec") -> Model:
     """Validate plain data.
 
@@ -96,8 +139,8 @@ def _tag(model: Any) -> str | None:
 
 
 def _problem(place: list[str], around: Any, entry: Any) -> dict[str, str | None]:
-    kind, message, context = entry["type"], str(entry["msg"]), entry.get("ctx", {})
-    hint = None
+    kind, context = entry["type"], entry.get("ctx", {})
+    message, hint = _words(entry)
     if kind == "extra_forbidden":
         message = f"there is no field '{place[-1]}'"
         hint = nearest_hint(
@@ -114,18 +157,37 @@ def _problem(place: list[str], around: Any, entry: Any) -> dict[str, str | None]
         given = str(context.get("tag", entry["input"]))
         message = f"'{given[:_CUT]}' is not valid here"
         hint = nearest_hint(given[:_CUT], filter(None, words))
-    elif kind == "missing":
-        message = "is missing"
-    elif kind == "string_pattern_mismatch":
-        message = f"'{str(entry['input'])[:_CUT]}' is not valid here"
-        hint = f"it must match {context['pattern']}"
-    elif kind == "model_type":
-        message = "takes further fields, not one value"
-    return {
-        "field": ".".join(place),
-        "message": message.removeprefix("Value error, "),
-        "hint": hint,
-    }
+    return {"field": ".".join(place), "message": message, "hint": hint}
+
+
+def _words(entry: Any) -> tuple[str, str | None]:
+    """What is wrong with a value, and what to do about it; pydantic's own words for what is not in the table."""
+    kind, context = entry["type"], entry.get("ctx", {})
+    if kind not in _WORDS:
+        return str(entry["msg"]).removeprefix("Value error, "), None
+    message, hint = _WORDS[kind]
+    if kind == "string_too_short" and context["min_length"] == 1:
+        return "must not be empty", hint
+    given = _shown(entry["input"])
+    if kind.startswith(("greater_than", "less_than")):
+        given = given.strip("'")
+    words = {**context, "given": given}
+    return message.format_map(words), hint.format_map(words) if hint else None
+
+
+def _shown(value: Any) -> str:
+    """A value that somebody gave, as it may stand in a message."""
+    if value is None or isinstance(value, bool):
+        return {None: "nothing", True: "true", False: "false"}[value]
+    if isinstance(value, int):
+        return str(value) if abs(value) < _LARGEST_SHOWN else "so large a number"
+    if isinstance(value, float):
+        return str(value)
+    if isinstance(value, str):
+        return f"'{value[:_CUT]}'"
+    if isinstance(value, Mapping):
+        return "a table"
+    return "a list" if isinstance(value, (list, tuple, set)) else f"a {type(value).__name__[:_CUT]}"
 
 
 def _check_text(data: Any, place: tuple[str, ...], code: str) -> None:

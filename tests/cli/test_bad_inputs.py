@@ -56,7 +56,11 @@ CASES = {
     "nothing to run": Bad(_submit(), ("-c",)),
     "two things to run": Bad(_submit("train.py", "other.py"), ("other.py", "--")),
     "file and command": Bad(_command("train.py"), ("not both",)),
-    "empty command": Bad(_submit("-c", ""), ("command",)),
+    "empty command": Bad(_submit("-c", ""), ("command", "-c", "empty")),
+    "blank command": Bad(_submit("-c", "  \t"), ("command", "-c", "empty")),
+    "no number of nodes": Bad(
+        _command("--nodes", "abc"), ("--nodes", "whole number", "'abc'"), "resources.nodes"
+    ),
     "0 nodes": Bad(_command("--nodes", "0"), ("--nodes",), "resources.nodes"),
     "-1 nodes": Bad(_command("--nodes", "-1"), ("--nodes",), "resources.nodes"),
     "a milliard nodes": Bad(_command("--nodes", "1000000000"), ("--nodes",), "resources.nodes"),

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 import pytest
+from pydantic import BaseModel
 
+from hyperpod_jlab.model.config import LocalCluster, Settings
 from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.model.quantities import WHOLE
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.model.validation import parse
 
@@ -151,6 +155,7 @@ def test_a_source_without_its_kind():
         (with_command(environment={"setup": "a\0b"}), "environment.setup"),
         (with_command(kubernetes={"namespace": "A_B"}), "kubernetes.namespace"),
         ({"source": {"kind": "command", "command": ""}}, "source.command"),
+        ({"source": {"kind": "command", "command": " \t\n"}}, "source.command"),
         ({"source": {"kind": "command", "command": "a\0b"}}, "source.command"),
         ({"source": {"kind": "script", "path": "a\nb.py"}}, "source.path"),
         ({"source": {"kind": "script", "path": ""}}, "source.path"),
@@ -171,6 +176,85 @@ def test_a_wrong_value_is_refused_at_its_field(data, field):
     assert error.message.startswith(f"{field}: ")
     assert len(error.message) < 400
     assert "pydantic" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("data", "message", "hint"),
+    [
+        (with_command(resources={"nodes": "abc"}), "resources.nodes: must be a whole number, not 'abc'", "write a whole number, such as 2"),
+        (with_command(resources={"nodes": "9" * 5000}), "resources.nodes: must be a whole number, not '" + "9" * 60 + "'", "write a whole number, such as 2"),
+        (with_command(resources={"nodes": ""}), "resources.nodes: must be a whole number, not ''", "write a whole number, such as 2"),
+        (with_command(resources={"nodes": 1.5}), "resources.nodes: must be a whole number, not 1.5", "write a whole number, such as 2"),
+        (with_command(resources={"nodes": float("nan")}), "resources.nodes: must be a finite number, not nan", None),
+        (with_command(resources={"nodes": []}), "resources.nodes: must be a whole number, not a list", "write a whole number, such as 2"),
+        (with_command(resources={"nodes": None}), "resources.nodes: must be a whole number, not nothing", "write a whole number, such as 2"),
+        (with_command(resources={"nodes": 0}), "resources.nodes: must be at least 1, not 0", None),
+        (with_command(resources={"nodes": 10**30}), "resources.nodes: must be at most 10000, not so large a number", None),
+        (with_command(resources={"nodes": "0"}), "resources.nodes: must be at least 1, not 0", None),
+        (with_command(max_restarts=101), "max_restarts: must be at most 100, not 101", None),
+        (with_command(auto_resume="perhaps"), "auto_resume: must be true or false, not 'perhaps'", "valid: false, true"),
+        (with_command(auto_resume=[]), "auto_resume: must be true or false, not a list", "valid: false, true"),
+        (with_command(queue=7), "queue: must be text, not 7", "put it in quotes"),
+        (with_command(queue={}), "queue: must be text, not a table", "put it in quotes"),
+        (with_command(queue=""), "queue: must not be empty", None),
+        (with_command(queue="x" * 5000), "queue: must have at most 4096 characters", None),
+        (with_command(args="a"), "args: must be a list, not 'a'", 'write a list, such as ["a", "b"]'),
+        (with_command(args=[True]), "args.0: must be text, not true", "put it in quotes"),
+        (with_command(environment={"variables": ["A=1"]}), "environment.variables: must be names with values, not a list", 'write names with values, such as {"NAME": "value"}'),
+        (with_command(resources=3), "resources: takes further fields, not one value", None),
+        (with_command(name="-a"), "name: '-a' is not valid here", "it must match ^[A-Za-z0-9][A-Za-z0-9._ -]{0,62}$"),
+        ({"source": {"kind": "command", "command": ""}}, "source.command: must not be empty", None),
+        ({"source": {"kind": "command", "command": "  "}}, "source.command: must not be empty", None),
+    ],
+)  # fmt: skip
+def test_the_words_are_our_own(data, message, hint):
+    error = refused(data)
+    assert (error.message, error.hint) == (message, hint)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("resources", "nodes"),
+        ("resources", "processes_per_node"),
+        ("resources", "gpus_per_node"),
+        ("resources", "cpus"),
+        ("resources", "efa"),
+        ("resources", "memory"),
+        ("resources", "accelerators", "count"),
+        ("files", "max_bytes"),
+        ("max_restarts",),
+        ("time_limit",),
+        ("stop_grace",),
+    ],
+)
+@pytest.mark.parametrize("value", [True, False])
+def test_a_truth_value_is_no_number(place, value):
+    data = value
+    for name in reversed(place):
+        data = {name: data}
+    error = refused(with_command(**data))
+    shown = "true" if value else "false"
+    assert error.message == f"{'.'.join(place)}: must be a whole number, not {shown}"
+
+
+def numbers_of(model, path=()):
+    """All whole numbers of a model, by their place."""
+    for name, field in model.model_fields.items():
+        inner = field.annotation
+        kinds = {inner, *get_args(inner)}
+        if int in kinds:
+            yield (*path, name), field
+        for kind in kinds:
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from numbers_of(kind, (*path, name))
+
+
+@pytest.mark.parametrize("model", [JobSpec, Settings, LocalCluster])
+def test_no_number_of_a_model_was_forgotten(model):
+    for place, field in numbers_of(model):
+        strict = any(getattr(mark, "strict", False) for mark in field.metadata)
+        assert strict or WHOLE in field.metadata, place
 
 
 def test_all_problems_are_told():
