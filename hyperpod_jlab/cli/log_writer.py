@@ -82,10 +82,10 @@ class JsonWriter:
 
 
 class TextWriter:
-    """Lines behind their ranks: ``3|text``, ``node0|text`` for a node's own log.
+    """Lines behind their ranks: ``3|text``, ``node0|text`` for a node's own log, ``2.3|text`` in an array's child 2.
 
     Args:
-        colour: Give each rank a colour, always the same one.
+        colour: Give each rank (and child) a colour, always the same one.
         live: Redraw lines that are redrawn; otherwise each state is a line.
     """
 
@@ -93,7 +93,7 @@ class TextWriter:
         self._colour = colour
         self._live = live
         self._open: Stream | None = None
-        self._prefixes: dict[tuple[int, int | None], str] = {}
+        self._prefixes: dict[Stream, str] = {}
 
     def write(self, batch: LogBatch, done: Callable[[], None]) -> None:
         """Write a batch."""
@@ -162,15 +162,15 @@ class TextWriter:
             parts.append("\n")
 
     def _prefix(self, block: LineBlock) -> str:
-        key = (block.origin.stream.node_rank, block.origin.rank)
-        found = self._prefixes.get(key)
+        stream, rank = block.origin.stream, block.origin.rank
+        found = self._prefixes.get(stream)
         if found is None:
-            node, rank = key
-            found = f"node{node}|" if rank is None else f"{rank}|"
+            found = stream.prefix(rank)
             if self._colour:
-                code = _NODE_COLOUR if rank is None else _COLOURS[rank % len(_COLOURS)]
+                number = rank if stream.child is None or rank is None else rank + stream.child
+                code = _NODE_COLOUR if number is None else _COLOURS[number % len(_COLOURS)]
                 found = f"\x1b[{code}m{found}\x1b[0m"
-            self._prefixes[key] = found
+            self._prefixes[stream] = found
         return found
 
 

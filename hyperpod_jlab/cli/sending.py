@@ -71,7 +71,9 @@ def sending_options(function: Decorated) -> Decorated:
             "--wait", is_flag=True, help="Wait for the end; exit with 1 unless it succeeds."
         ),
         click.option(
-            "--follow", is_flag=True, help="Print the logs of all ranks until the end, like --wait."
+            "--follow",
+            is_flag=True,
+            help="Print the logs of all ranks (of an array: of all children) until the end, like --wait.",
         ),
     )
     for option in reversed(options):
@@ -125,7 +127,7 @@ async def _send(hyperpod: Hyperpod, request: Request, ways: Ways) -> None:
     )
     call.on_interrupt = reading.interruption
     print(run_id, file=sys.stderr, flush=True)
-    if ways.follow and request.spec.array is None:
+    if ways.follow:
         call.closed_pipe = _CLOSED_PIPE
         async with told_states(hyperpod, run_id):
             await write_logs(hyperpod, reading)

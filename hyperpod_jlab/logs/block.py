@@ -214,12 +214,17 @@ class LogLine:
     @property
     def attempt(self) -> int:
         """The attempt's number, from 1."""
-        return self._block.origin.stream.attempt
+        return self._block.origin.stream.own.attempt
+
+    @property
+    def index(self) -> int | None:
+        """In an array's log the index of the child; None in a run's own log."""
+        return self._block.origin.stream.child
 
     @property
     def node_rank(self) -> int:
         """The node's rank."""
-        return self._block.origin.stream.node_rank
+        return self._block.origin.stream.own.node_rank
 
     @property
     def node(self) -> str:
@@ -258,11 +263,11 @@ class LogLine:
         return self._batch.cursor_after(self._index)
 
     def __str__(self) -> str:
-        """The line behind its rank, ``3|text``; a node's own log stands behind ``node0|``, a mark between dashes."""
+        """The line behind its rank, ``3|text`` (`Stream.prefix`); a mark stands between dashes."""
         if self.mark == "attempt":
             return f"--- {self.line} ---"
-        prefix = f"node{self.node_rank}" if self.rank is None else str(self.rank)
-        return f"{prefix}|--- {self.line} ---" if self.mark else f"{prefix}|{self.line}"
+        prefix = self._block.origin.stream.prefix(self.rank)
+        return f"{prefix}--- {self.line} ---" if self.mark else f"{prefix}{self.line}"
 
     def __repr__(self) -> str:
         return f"LogLine(attempt={self.attempt}, node={self.node!r}, rank={self.rank}, line={self.line[:60]!r}, mark={self.mark})"

@@ -16,7 +16,7 @@ from hyperpod_jlab.model.errors import InvalidInputError
 
 _VERSION = "1"
 _GROUP = re.compile(
-    r"([0-9a-f]{1,6})\.([0-9a-f]{1,6})((?:_(?:n|[0-9a-f]{1,6})-[0-9a-f]{1,15}-[0-9a-z]{0,40})+)"
+    r"([0-9a-f]{1,6})\.([0-9a-f]{1,18})((?:_(?:n|[0-9a-f]{1,6})-[0-9a-f]{1,15}-[0-9a-z]{0,40})+)"
 )
 _PLACE = re.compile(r"_(n|[0-9a-f]{1,6})-([0-9a-f]{1,15})-([0-9a-z]{0,40})")
 _ATTEMPT = re.compile(r"[0-9a-f]{1,6}")

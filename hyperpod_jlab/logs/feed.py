@@ -67,6 +67,7 @@ class _Result:
     records: list[Activity | None]
     origins: dict[Stream, Origin] | None
     attempts: list[int]
+    over: frozenset[Stream]
 
 
 class Feed:
@@ -77,6 +78,7 @@ class Feed:
         readers: The streams that are followed.
         origins: All streams known by now, in order, with who writes them; None until they were looked for.
         attempts: The attempts known by now.
+        over: The streams to which nothing is added any more: of earlier attempts, and what the sources say.
         failure: What ended the feed, if it was not its last member's leaving.
     """
 
@@ -85,6 +87,7 @@ class Feed:
         self.readers: dict[Stream, Reader] = {}
         self.origins: dict[Stream, Origin] | None = None
         self.attempts: list[int] = []
+        self.over: frozenset[Stream] = frozenset()
         self.failure: BaseException | None = None
         self._means = means
         self._ended = ended
@@ -203,6 +206,7 @@ class Feed:
         records = [self.sources.activity(*node) for node in job.nodes]
         origins: dict[Stream, Origin] | None = None
         attempts: list[int] = []
+        over = self.over
         if job.discover:
             attempts = self.sources.attempts()
             # Once all is known, new streams can only come in the newest attempt.
@@ -216,7 +220,10 @@ class Feed:
                 else self.sources.origin(stream)
                 for stream in self.sources.streams(wanted)
             }
-        return _Result(chunks, records, origins, attempts)
+            newest = max((stream.attempt for stream in origins), default=0)
+            earlier = (stream for stream in (*known, *origins) if stream.attempt < newest)
+            over = self.sources.over().union(earlier)
+        return _Result(chunks, records, origins, attempts, over)
 
     def _take(self, job: _Job, result: _Result) -> None:
         now = time.monotonic()
@@ -232,8 +239,18 @@ class Feed:
                 and not record.streams.keys() <= self.origins.keys()
             ):
                 self._discover_due = now
+        self._bid_farewell(result.over)
         if result.origins is not None:
             self._discovered(result.origins, result.attempts, now)
+
+    def _bid_farewell(self, over: frozenset[Stream]) -> None:
+        """Have a last look at streams of which was just heard that they are over."""
+        for stream in over - self.over:
+            reader = self.readers.get(stream)
+            if reader is not None:
+                reader.farewell = reader.nudged = True
+                self._poke.set()
+        self.over = over
 
     def _discovered(self, origins: dict[Stream, Origin], attempts: list[int], now: float) -> None:
         known = self.origins

@@ -29,6 +29,9 @@ PATIENCE = 1.0
 SETTLED = 10.0
 """A stream of an attempt long over is followed no more once it was quiet for so long (seconds)."""
 
+LAST_WORDS = 2.0
+"""So long (seconds) new streams wait for the last look at those that have just ended."""
+
 _BATCH = 1 << 20
 _OWN_READS = 4
 
@@ -92,9 +95,8 @@ class Follower:
         self._fresh: dict[Stream, None] = {}
         self._changed = asyncio.Event()
         self._stopped = False
-        self._newest = 0
-        self._hurry: set[Stream] = set()
         self._adopted = 0
+        self._grace: float | None = None
         self._marks: AttemptMarks | None = None
         self._alarms: dict[Stream, float] = {}
         feed.join(self)
@@ -145,7 +147,10 @@ class Follower:
 
     async def _sleep(self, now: float) -> None:
         """Until something changes, or an unfinished line is to be shown."""
-        alarm = min(self._alarms.values(), default=None)
+        alarms = [*self._alarms.values()]
+        if self._grace is not None and self._grace > now:
+            alarms.append(self._grace)
+        alarm = min(alarms, default=None)
         try:
             async with asyncio.timeout(None if alarm is None else max(0.0, alarm - now)):
                 await self._changed.wait()
@@ -155,18 +160,12 @@ class Follower:
     def _adopt(self) -> None:
         """Begin to follow streams that the feed has found."""
         origins = self._feed.origins
-        if origins is None or len(origins) == self._adopted:
+        if origins is None or len(origins) == self._adopted or self._awaits_last_words():
             return
         self._adopted = len(origins)
         if self._marks is None:
             self._marks = AttemptMarks(self.cursor, origins)
-        newest = max(stream.attempt for stream in origins)
-        if newest > self._newest:
-            self._newest = newest
-            # What earlier attempts left unfinished comes before what the new one writes.
-            self._hurry = {stream for stream in self._alarms if stream.attempt < newest}
-            self._fresh.update(dict.fromkeys(self._hurry))
-        self._seal(newest - 1)
+        self._seal(max(stream.attempt for stream in origins) - 1)
         for stream, origin in origins.items():
             if (
                 stream in self._lanes
@@ -177,6 +176,16 @@ class Follower:
             place = self.cursor.place(stream)
             self._lanes[stream] = _Lane(origin, self._feed.subscribe(self, stream, place), place)
             self._fresh[stream] = None
+
+    def _awaits_last_words(self) -> bool:
+        """Whether what ended a moment ago may still have something to say, which comes before what begins now."""
+        if not any(lane.reader.farewell for lane in self._lanes.values()):
+            self._grace = None
+            return False
+        now = time.monotonic()
+        if self._grace is None:
+            self._grace = now + LAST_WORDS
+        return now < self._grace
 
     def _seal(self, first_attempt: int) -> None:
         """Leave off attempts that are long over, once all of theirs was taken."""
@@ -207,9 +216,14 @@ class Follower:
         blocks: list[LineBlock] = []
         behind: list[_Lane] = []
         size = 0
+        earliest = min((stream.attempt for stream in self._fresh), default=0)
         for stream in list(self._fresh):
             if size >= _BATCH:
                 break
+            if (
+                stream.attempt > earliest
+            ):  # its turn comes when the attempts before it have had theirs
+                continue
             del self._fresh[stream]
             lane = self._lanes.get(stream)
             if lane is None:
@@ -220,6 +234,8 @@ class Follower:
                 behind.append(lane)
                 continue
             size += self._show(lane, held, blocks, now)
+        if self._fresh:
+            self._changed.set()
         if behind:
             self._fresh.update(dict.fromkeys(lane.origin.stream for lane in behind[_OWN_READS:]))
             await self._read_own(behind[:_OWN_READS], blocks, now)
@@ -306,6 +322,9 @@ class Follower:
 
     def _unfinished(self, lane: _Lane, chunk: Chunk, begin: int, now: float) -> int:
         """Where to stop in an unfinished line: behind it when it is time to show it, else before it."""
+        stream = lane.origin.stream
+        if stream in self._feed.over and not lane.reader.farewell:
+            return len(chunk.data)
         if not self._manner.partial:
             return begin
         if begin or lane.waiting_since is None:
@@ -313,11 +332,9 @@ class Follower:
         due = min(lane.reader.grown + QUIET, lane.waiting_since + PATIENCE)
         if b"\r" in chunk.data[begin:]:
             due = max(due, lane.shown + PATIENCE)
-        stream = lane.origin.stream
-        if now < due and stream not in self._hurry:
+        if now < due:
             self._alarms[stream] = due
             return begin
-        self._hurry.discard(stream)
         lane.shown, lane.waiting_since = now, None
         return cut(chunk.data, begin, len(chunk.data))
 

@@ -12,7 +12,8 @@ from hyperpod_jlab.model.run import iso_time
 def line_object(line: LogLine) -> dict[str, Any]:
     """The line as plain data: ``{attempt, node, rank, time, line, cursor}``.
 
-    A mark has a further key, ``mark``, which tells its kind; `line` then says it in words.
+    A mark has a further key, ``mark``, which tells its kind; `line` then says it in words. A line of an array's log has
+    ``index``, the child's.
     """
     plain: dict[str, Any] = {
         "attempt": line.attempt,
@@ -22,6 +23,8 @@ def line_object(line: LogLine) -> dict[str, Any]:
         "line": line.line,
         "cursor": line.cursor,
     }
+    if line.index is not None:
+        plain["index"] = line.index
     if line.mark is not None:
         plain["mark"] = line.mark
     return plain

@@ -32,8 +32,8 @@ def read_on(
         sources: Where the streams lie.
         streams: The streams to read.
         cursor: Where to begin.
-        flush: Give a last line that has no newline (yet) as well. In all attempts but the newest, where it can get
-            none any more, it is given anyway.
+        flush: Give a last line that has no newline (yet) as well. In all attempts but the newest, and in streams that
+            are over, where it can get none any more, it is given anyway.
         until: Where to stop in each stream, instead of at its end.
         collapse: Show of progress bars only the last state.
     """
@@ -41,6 +41,7 @@ def read_on(
     wanted = [stream for stream in streams if stream.attempt >= cursor.first_attempt]
     buffer = buffer_size(len(wanted))
     newest = max((stream.attempt for stream in wanted), default=0)
+    over = sources.over()
     for stream in wanted:
         place = cursor.place(stream)
         source = sources.open(stream)
@@ -55,7 +56,7 @@ def read_on(
             place,
             max(end, place.offset + 1),
             buffer=buffer,
-            flush=flush or stream.attempt < newest,
+            flush=flush or stream.attempt < newest or stream in over,
             collapse=collapse,
         )
         lanes.append(lane)
@@ -70,21 +71,27 @@ def end_in(cursor: Cursor, source: LogSource) -> Place:
 
 
 class AttemptMarks:
-    """Puts a mark before the first block of every attempt but the first."""
+    """Puts a mark before the first block of every attempt but the first, of a run or of each child of an array."""
 
     def __init__(self, cursor: Cursor, streams: Iterable[Stream]) -> None:
-        self._seen = {stream.attempt for stream, place in cursor.places.items() if place.offset}
-        self._first = min((stream.attempt for stream in streams), default=1)
-        if not self._seen:
-            self._seen.add(cursor.first_attempt - 1 if cursor.first_attempt > 1 else self._first)
+        self._seen: dict[int | None, set[int]] = {}
+        for stream, place in cursor.places.items():
+            if place.offset:
+                self._seen.setdefault(stream.child, set()).add(stream.own.attempt)
+        if cursor.first_attempt > 1:
+            self._seen.setdefault(None, {cursor.first_attempt - 1})
+        for stream in sorted(streams, key=lambda stream: stream.order):
+            self._seen.setdefault(stream.child, {stream.own.attempt})
 
     def put(self, block: LineBlock) -> LineBlock:
         """The block, with a mark when it opens an attempt."""
-        attempt = block.origin.stream.attempt
-        if attempt in self._seen:
+        index, attempt = block.origin.stream.child, block.origin.stream.own.attempt
+        seen = self._seen.setdefault(index, {attempt})
+        if attempt in seen:
             return block
-        self._seen.add(attempt)
-        return block.marked(Mark("attempt", f"attempt {attempt} started"))
+        seen.add(attempt)
+        words = f"attempt {attempt} started"
+        return block.marked(Mark("attempt", words if index is None else f"{index}: {words}"))
 
 
 def _batches(

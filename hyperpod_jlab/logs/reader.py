@@ -40,6 +40,7 @@ class Reader:
         rest: The present pause between looks, in seconds.
         at_end: When it was last looked at, there was no more to read.
         trouble: What keeps it from being read, if anything.
+        farewell: Nothing is added any more, as was just heard: the next look is the last word, and is told whatever it finds.
         subscribers: Who follows it.
     """
 
@@ -54,6 +55,7 @@ class Reader:
     nudged: bool = False
     asleep: bool = False
     trouble: Mark | None = None
+    farewell: bool = False
     at_end: bool = True
 
     def __post_init__(self) -> None:
@@ -85,7 +87,8 @@ class Reader:
         self.looked = now
         self.at_end = len(chunk.data) < min(_LONGEST_READ, self.ring.limit)
         trouble = chunk.mark if chunk.mark is not None and chunk.mark.kind == "unreadable" else None
-        news = trouble is not None and trouble != self.trouble
+        news = self.farewell or (trouble is not None and trouble != self.trouble)
+        self.farewell = self.farewell and not self.at_end
         self.trouble = trouble
         if chunk.data or chunk.restarted:
             self.ring.add(chunk)

@@ -52,10 +52,14 @@ class RecordStreams:
         logs = self.records / "logs"
         return logs if attempt is None else logs / attempt_folder(attempt)
 
-    def open(self, stream: Stream) -> BundleFile:
-        """A source object of its own for a stream. Opens nothing until it is read."""
+    def over(self) -> frozenset[Stream]:
+        """None: when a run has ended is for others to say, and that a later attempt began is seen in the streams."""
+        return frozenset()
+
+    def open(self, stream: Stream, known_as: Stream | None = None) -> BundleFile:
+        """A source object of its own for a stream, which others may know as another one. Opens nothing until it is read."""
         path = self.folder(stream.attempt) / stream.file_name
-        return BundleFile(stream, path, reopen_after=_REOPEN_AFTER)
+        return BundleFile(known_as or stream, path, reopen_after=_REOPEN_AFTER)
 
     def origin(self, stream: Stream) -> Origin:
         """Who writes a stream. Blocking, until the node's name is known."""

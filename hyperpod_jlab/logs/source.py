@@ -160,6 +160,14 @@ class SourceSet(Protocol):
         """The attempts that have logs, in rising order. Blocking."""
         ...
 
+    def over(self) -> frozenset[Stream]:
+        """Streams of which is known that nothing is added any more, as of the last call of `streams`.
+
+        What they end with is shown at once, newline or not. Those of earlier attempts, and all once the run has ended,
+        need not be named.
+        """
+        ...
+
     def open(self, stream: Stream) -> LogSource:
         """A source object of its own for a stream, which need not exist yet. Opens nothing until it is read."""
         ...

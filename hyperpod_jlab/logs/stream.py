@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+_ONE_CHILD = 1 << 40
+_ONE_ATTEMPT = 1 << 20
+
 _FILE = re.compile(r"node-(0|[1-9]\d{0,5})(?:\.rank-(0|[1-9]\d{0,5}))?\.log")
 LAUNCHER_LINE = b"##hyperpod "
 """How the launcher's machine-readable lines in a node's own log begin, which are not shown."""
@@ -13,11 +16,33 @@ _ATTEMPT = re.compile(r"attempt-([1-9]\d{0,5})")
 
 
 class Stream(NamedTuple):
-    """One log of a run: a rank's output, or (local rank None) what the launcher itself printed on a node."""
+    """One log of a run: a rank's output, or (local rank None) what the launcher itself printed on a node.
+
+    Seen from an array, a child's stream has its child and attempt in its node rank (`in_array`): children's attempts
+    have nothing to do with each other, so their lines are merged as if they were one attempt's.
+    """
 
     attempt: int
     node_rank: int
     local_rank: int | None
+
+    @property
+    def child(self) -> int | None:
+        """The array's child that the stream belongs to; None for a stream that its own run looks at."""
+        return None if self.node_rank < _ONE_CHILD else self.node_rank // _ONE_CHILD - 1
+
+    @property
+    def own(self) -> Stream:
+        """The stream as its own run sees it."""
+        if self.node_rank < _ONE_CHILD:
+            return self
+        attempt, node_rank = divmod(self.node_rank % _ONE_CHILD, _ONE_ATTEMPT)
+        return Stream(attempt, node_rank, self.local_rank)
+
+    def in_array(self, index: int) -> Stream:
+        """The stream of an array's child as the array sees it; `own` leads back."""
+        packed = (index + 1) * _ONE_CHILD + self.attempt * _ONE_ATTEMPT + self.node_rank
+        return Stream(1, packed, self.local_rank)
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -44,7 +69,12 @@ class Stream(NamedTuple):
         """The global rank, or None for a node's own log."""
         if self.local_rank is None:
             return None
-        return self.node_rank * processes_per_node + self.local_rank
+        return self.own.node_rank * processes_per_node + self.local_rank
+
+    def prefix(self, rank: int | None) -> str:
+        """What its lines stand behind: ``3|``, or ``node0|`` for a node's own log; of an array's child ``2.3|``."""
+        name = f"node{self.own.node_rank}" if rank is None else str(rank)
+        return f"{name}|" if self.child is None else f"{self.child}.{name}|"
 
 
 def stream_of(attempt: int, file_name: str) -> Stream | None:

@@ -24,7 +24,8 @@ class Hyperpod:
         self.partition = find_partition(self.settings)
         self.engines = Engines(self.settings, self.partition)
         self.runs = Runs(self.engines)
-        self.logs = LogService(RunLogsOf(self.runs))
+        known = RunLogsOf(self.runs)
+        self.logs = LogService(known, elsewhere=known.array_streams)
         self.submitter = Submitter(self.engines)
 
     async def clusters(self) -> list[Cluster]:

@@ -36,7 +36,7 @@ class LogRequest:
     """Which lines of a run somebody wants.
 
     Attributes:
-        run_id: The run, or a child of an array.
+        run_id: The run, an array (then all its children), or a child of one.
         attempt: Only this attempt; None for all.
         node: Only the node of this rank; None for all.
         ranks: Only these global ranks; None for all.
@@ -112,6 +112,7 @@ class SearchHit:
         line: Its text, or 16 KiB of it around the match.
         match: Begin and end of the (first) match in `line`, in characters.
         cursor: A page forward from here begins with the line; a page backward ends before it.
+        index: In an array's log the index of the child; None in a run's own log.
     """
 
     attempt: int
@@ -122,6 +123,7 @@ class SearchHit:
     line: str
     match: tuple[int, int]
     cursor: str
+    index: int | None = None
 
 
 @dataclass(frozen=True)

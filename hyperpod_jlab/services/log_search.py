@@ -53,13 +53,15 @@ def _lanes(view: View, streams: list[Stream], direction: Direction) -> tuple[lis
 def _hit(view: View, streams: list[Stream], hit: Hit) -> SearchHit:
     stream = hit.origin.stream
     cursor = cursor_at(view.sources, streams, stream, hit.place, hit.key[1])
+    own = stream.own
     return SearchHit(
-        attempt=stream.attempt,
-        node=hit.origin.node or f"node-{stream.node_rank}",
-        node_rank=stream.node_rank,
+        attempt=own.attempt,
+        node=hit.origin.node or f"node-{own.node_rank}",
+        node_rank=own.node_rank,
         rank=hit.origin.rank,
         time=hit.time,
         line=hit.line,
         match=hit.match,
         cursor=cursor.text(),
+        index=stream.child,
     )

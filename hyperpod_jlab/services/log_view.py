@@ -41,10 +41,10 @@ class View:
 
     def wanted(self, stream: Stream) -> bool:
         """Whether the request means a stream."""
-        request = self.request
-        if request.attempt is not None and stream.attempt != request.attempt:
+        request, own = self.request, stream.own
+        if request.attempt is not None and own.attempt != request.attempt:
             return False
-        if request.node is not None and stream.node_rank != request.node:
+        if request.node is not None and own.node_rank != request.node:
             return False
         rank = stream.rank(self.sources.processes_per_node)
         if rank is None:

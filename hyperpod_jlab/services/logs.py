@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from typing import TypeVar
 
+from hyperpod_jlab.logs.array import ArrayStreams
 from hyperpod_jlab.logs.block import LineBlock, LogBatch, LogLine
 from hyperpod_jlab.logs.cursor import Cursor
 from hyperpod_jlab.logs.feed import Feed
@@ -18,7 +19,7 @@ from hyperpod_jlab.logs.hub import Hub
 from hyperpod_jlab.logs.records import RecordStreams
 from hyperpod_jlab.logs.source import SourceSet
 from hyperpod_jlab.logs.stream import Stream
-from hyperpod_jlab.model.errors import NotFoundError, UnreachableError
+from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError, UnreachableError
 from hyperpod_jlab.services.log_request import (
     Direction,
     LogRequest,
@@ -57,7 +58,8 @@ class LogService:
     Args:
         runs: Tells where a run's records lie and whether it has ended.
         hub: Reads what is being followed; one of its own when left out.
-        elsewhere: Gives the sources of a run whose log is not in its bundle, and None for the others. May block.
+        elsewhere: Gives the sources of a run whose log is not in its records folder (an array's lie in those of its
+            children), and None for the others. May block.
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class LogService:
 
         Raises:
             NotFoundError: There is no such stream, or no such run.
+            InvalidInputError: It is an array: exact bytes are those of one of its children.
         """
         if rank is None and node is None:
             rank = 0
@@ -120,6 +123,8 @@ class LogService:
             follow=follow,
         )
         async with await self._view(request) as view:
+            if isinstance(view.sources, ArrayStreams):
+                raise _no_raw_of_array(run_id, await self.hub.thread(view.sources.streams))
             stream = await self._raw_stream(view)
             cursor = Cursor()
             if follow:
@@ -323,3 +328,14 @@ class LogService:
             at_start=at_start,
             at_end=view.given is None,
         )
+
+
+def _no_raw_of_array(run_id: str, streams: Sequence[Stream]) -> InvalidInputError:
+    begun = streams[0].child if streams else None
+    child = f"{run_id}.{'<index>' if begun is None else begun}"
+    return InvalidInputError(
+        f"{run_id} is an array, and exact bytes are those of one stream of one child",
+        code="is_array",
+        hint=f"name a child, as in: hpj logs {child} --raw",
+        detail={"field": "run", "run_id": run_id},
+    )

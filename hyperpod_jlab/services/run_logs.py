@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from hyperpod_jlab.logs.array import ArrayStreams
 from hyperpod_jlab.services.runs import Runs
 
 _FRESH = 0.25  # seconds for which "has it ended" is not asked again, however many follow the run
@@ -24,6 +25,14 @@ class RunLogsOf:
     def processes_per_node(self, run_id: str) -> int:
         """Ranks on each node."""
         return self._runs.bundle(run_id).head().processes_per_node
+
+    def array_streams(self, run_id: str) -> ArrayStreams | None:
+        """The logs of all children of an array; None for any other run. May block."""
+        bundle = self._runs.bundle(run_id)
+        head = bundle.head()
+        if head.array is None or bundle.index is not None:
+            return None
+        return ArrayStreams(bundle.folder / "tasks", head.nodes, head.processes_per_node)
 
     async def is_ended(self, run_id: str) -> bool:
         """Whether no further attempt of the run can start."""

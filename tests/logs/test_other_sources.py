@@ -97,6 +97,9 @@ class Pods:
     def attempts(self) -> list[int]:
         return [1]
 
+    def over(self) -> frozenset[Stream]:
+        return frozenset()
+
     def open(self, stream: Stream) -> LogSource:
         return PodSource(stream, self.spools[stream])
 

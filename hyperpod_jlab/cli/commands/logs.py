@@ -26,6 +26,7 @@ _HELP = """\
 Print the logs of a run's ranks, in the order of time, each line behind its rank: '3|text' (a node's own log: 'node0|text').
 
 RUN is a run's id, the beginning of one, or 'last'. The run need not have ended; -f follows it until it has.
+Of an array all children are printed, each line behind its child and rank: '2.0|text'. One child alone is RUN.2.
 Ctrl-C leaves the run alone and says how to come back to the same place.
 """
 
@@ -150,19 +151,7 @@ def _misfit(message: str) -> InvalidInputError:
     return InvalidInputError(message, code="usage", hint="see: hpj logs --help")
 
 
-def _check_array(run: Run) -> None:
-    if run.children and not run.parent:
-        child = f"{run.run_id}.<index>"
-        raise InvalidInputError(
-            f"{run.run_id} is an array; its children have the logs",
-            code="is_array",
-            hint=f"name one: hpj logs {child}; all of them: hpj show {run.run_id}",
-            detail={"field": "run", "run_id": run.run_id},
-        )
-
-
 def _ranks(run: Run, wanted: _Wanted) -> tuple[int, ...] | None:
-    _check_array(run)
     if not wanted.ranks:
         return None
     ranks = tuple(sorted({rank for given in wanted.ranks for rank in given}))
@@ -175,6 +164,8 @@ def _ranks(run: Run, wanted: _Wanted) -> tuple[int, ...] | None:
 
 def _attempt(run: Run, wanted: _Wanted) -> int | None:
     number = wanted.attempt
+    if run.children:  # an array's children have attempts of their own, each as many as it took
+        return number
     last = run.status.attempts[-1].number if run.status.attempts else 0
     # One that has not begun yet can be waited for.
     if number is not None and number > last and (run.status.ended or not wanted.follow):
