@@ -164,7 +164,15 @@ def _code_cell(cell: Mapping[str, Any], number: int, identity: str | None, path:
 
 
 def _check_characters(source: str, number: int, path: Path) -> None:
-    """Refuse what no file can hold: half of a surrogate pair, which JSON lets through."""
+    """Refuse what no file can hold, half of a surrogate pair, and what Python compiles in no file, a NUL; JSON lets both through."""
+    if "\0" in source:
+        line = source.count("\n", 0, source.index("\0")) + 1
+        raise InvalidInputError(
+            f"cell {number} of {path.name} holds a NUL character in line {line}, which Python does not take",
+            code="nul_character",
+            hint="delete that character, or write it as \\0 in a string",
+            detail={"field": _PATH_FIELD, "cell": number, "line": line},
+        )
     try:
         source.encode("utf-8")
     except UnicodeEncodeError as error:

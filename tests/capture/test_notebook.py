@@ -90,6 +90,14 @@ def test_half_a_character_is_refused_with_its_cell_and_line():
     assert caught.value.detail["line"] == 2
 
 
+def test_a_nul_is_refused_with_its_cell_and_line():
+    with pytest.raises(InvalidInputError, match=r"cell 2 of nb\.ipynb holds a NUL") as caught:
+        read_notebook(Path("nb.ipynb"), notebook_of("fine = '\\0'", "x\n\ny = '\0'"))
+    assert (caught.value.code, caught.value.exit_code) == ("nul_character", 2)
+    assert (caught.value.detail["cell"], caught.value.detail["line"]) == (2, 3)
+    assert "\0" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "metadata", [{"kernelspec": {"language": "R"}}, {"language_info": {"name": "julia"}}]
 )

@@ -126,6 +126,20 @@ def test_a_failing_await_shows_the_cell_and_no_event_loop(lab: Laboratory):
     assert done.err.count("File ") == 2
 
 
+@pytest.mark.parametrize("text", ["x = 1\nif x\n  y", "x = 1\nreturn 3", "x = 1\nbreak"])
+def test_an_awaiting_notebook_that_cannot_be_compiled_shows_the_cell_and_no_event_loop(
+    lab: Laboratory, text: str
+):
+    done = lab.run("import asyncio\nawait asyncio.sleep(0)", text)
+    assert done.code == 1
+    assert "asyncio" not in done.err
+    assert done.err.count("File ") == 1
+    assert "cell-02.py" in done.err
+    assert done.error is not None
+    assert (done.error["cell"], done.error["line"]) == (2, 2)
+    assert "asyncio" not in done.error["traceback"]
+
+
 @pytest.mark.parametrize(
     ("text", "code", "err"),
     [

@@ -15,6 +15,8 @@ from . import records
 MAX_MESSAGE = 8_000
 MAX_TRACEBACK = 200_000
 
+_EVENT_LOOP = os.path.join(os.path.dirname(os.__file__), "asyncio") + os.sep
+
 
 class Places:
     """The files whose frames are the user's own cells, with their numbers."""
@@ -68,7 +70,9 @@ def _trimmed(trace: types.TracebackType | None, places: Places) -> types.Traceba
         if not is_ours(trace.tb_frame.f_code.co_filename):
             kept.append(trace)
         trace = trace.tb_next
-    # An event loop's own frames lead to the cells; they tell nobody anything.
+    # An event loop's own frames lead to the cells, or to one that can't be compiled; they tell nobody anything.
+    if all(one.tb_frame.f_code.co_filename.startswith(_EVENT_LOOP) for one in kept):
+        return None
     first = next(
         (at for at, one in enumerate(kept) if one.tb_frame.f_code.co_filename in places.numbers), 0
     )
