@@ -67,6 +67,19 @@ export class HyperPodClient {
     return this._request('POST', path, body, decode, options);
   }
 
+  /**
+   * Where something is: for links that the browser itself follows, such as downloads.
+   */
+  url(path: string, query: IRequestOptions['query'] = {}): string {
+    const url = URLExt.join(this._serverSettings.baseUrl, API_PATH, path);
+    const given = Object.entries(query).filter(
+      (entry): entry is [string, string] => entry[1] !== undefined
+    );
+    return given.length === 0
+      ? url
+      : url + URLExt.objectToQueryString(Object.fromEntries(given));
+  }
+
   private async _request<T>(
     method: string,
     path: string,
@@ -87,7 +100,7 @@ export class HyperPodClient {
     }
     try {
       const response = await ServerConnection.makeRequest(
-        this._url(path, options.query),
+        this.url(path, options.query),
         {
           method,
           signal: controller.signal,
@@ -115,16 +128,6 @@ export class HyperPodClient {
       clearTimeout(timer);
       options.signal?.removeEventListener('abort', abort);
     }
-  }
-
-  private _url(path: string, query: IRequestOptions['query'] = {}): string {
-    const url = URLExt.join(this._serverSettings.baseUrl, API_PATH, path);
-    const given = Object.entries(query).filter(
-      (entry): entry is [string, string] => entry[1] !== undefined
-    );
-    return given.length === 0
-      ? url
-      : url + URLExt.objectToQueryString(Object.fromEntries(given));
   }
 
   private readonly _serverSettings: ServerConnection.ISettings;

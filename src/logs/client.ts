@@ -1,0 +1,134 @@
+import { URLExt } from '@jupyterlab/coreutils';
+import { IDisposable } from '@lumino/disposable';
+
+import { HyperPodClient } from '../api';
+import { decodeHits, decodePage, decodeStreams } from './decode';
+import { ILogAttempt, ILogFrame, ILogHits, ILogPage } from './types';
+import { ILogRequest } from './types';
+import { ILogHandler, LogSocket } from './socket';
+
+/**
+ * Which page of a log: backward from a cursor (or from the end), or forward from one.
+ */
+export interface IPageRequest extends ILogRequest {
+  readonly direction: 'backward' | 'forward';
+  readonly cursor?: string;
+  readonly limit: number;
+}
+
+/**
+ * What to look for, and from where on.
+ */
+export interface ISearchRequest extends ILogRequest {
+  readonly grep: string;
+  readonly ignoreCase?: boolean;
+  readonly cursor?: string;
+  readonly limit?: number;
+}
+
+/**
+ * Everything that the log viewer asks of the server; tests give it one of their own.
+ */
+export interface ILogClient {
+  /** A page of the log. */
+  page(request: IPageRequest): Promise<ILogPage>;
+  /** Lines that match. */
+  search(request: ISearchRequest, signal?: AbortSignal): Promise<ILogHits>;
+  /** What can be chosen. */
+  streams(runId: string): Promise<ILogAttempt[]>;
+  /** Where one stream's exact bytes can be had. */
+  rawUrl(runId: string, stream: IRawStream): string;
+  /** Follow from a cursor on, until the subscription is disposed of. */
+  follow(
+    request: ILogRequest,
+    cursor: string | undefined,
+    handler: ILogHandler
+  ): IDisposable;
+}
+
+/**
+ * Names one stream.
+ */
+export interface IRawStream {
+  readonly attempt: number;
+  readonly rank: number | null;
+  readonly nodeRank: number;
+}
+
+/** The most lines that the server gives in a page. */
+export const MAX_PAGE = 2000;
+
+export type { ILogHandler, ILogFrame };
+
+/**
+ * The client of the server extension's log routes: pages by HTTP, live frames by the page's one socket.
+ */
+export class LogClient implements ILogClient {
+  constructor(client: HyperPodClient, socket: LogSocket) {
+    this._client = client;
+    this._socket = socket;
+  }
+
+  page(request: IPageRequest): Promise<ILogPage> {
+    return this._client.get(path(request.runId, 'logs'), decodePage, {
+      query: {
+        ...queryOf(request),
+        cursor: request.cursor,
+        direction: request.direction,
+        limit: String(request.limit)
+      }
+    });
+  }
+
+  search(request: ISearchRequest, signal?: AbortSignal): Promise<ILogHits> {
+    return this._client.get(path(request.runId, 'logs/search'), decodeHits, {
+      query: {
+        ...queryOf(request),
+        grep: request.grep,
+        ignore_case: request.ignoreCase ? 'true' : undefined,
+        cursor: request.cursor,
+        limit: request.limit === undefined ? undefined : String(request.limit)
+      },
+      signal
+    });
+  }
+
+  streams(runId: string): Promise<ILogAttempt[]> {
+    return this._client.get(path(runId, 'streams'), decodeStreams);
+  }
+
+  rawUrl(runId: string, stream: IRawStream): string {
+    const which =
+      stream.rank === null
+        ? { node: String(stream.nodeRank) }
+        : { rank: String(stream.rank) };
+    return this._client.url(path(runId, 'logs/raw'), {
+      attempt: String(stream.attempt),
+      ...which
+    });
+  }
+
+  follow(
+    request: ILogRequest,
+    cursor: string | undefined,
+    handler: ILogHandler
+  ): IDisposable {
+    return this._socket.subscribe(request, cursor, handler);
+  }
+
+  private readonly _client: HyperPodClient;
+  private readonly _socket: LogSocket;
+}
+
+function path(runId: string, rest: string): string {
+  return URLExt.join('runs', encodeURIComponent(runId), rest);
+}
+
+function queryOf(request: ILogRequest): Record<string, string | undefined> {
+  return {
+    attempt: request.attempt?.toString(),
+    node: request.node?.toString(),
+    ranks: request.ranks?.join(','),
+    node_logs: request.nodeLogs?.toString()
+  };
+}
