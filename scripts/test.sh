@@ -19,5 +19,6 @@ scripts/lint.sh
 step "Front-end tests (jest)" jlpm test
 scripts/check-wheel.sh
 scripts/ensure-torch.sh
+step "Browser tests" scripts/ui-test.sh -q
 echo "==> pytest"
 exec .venv/bin/python -m pytest "${select[@]}" "$@"

@@ -1,0 +1,95 @@
+"""A real browser (Chromium) on a real Jupyter server.
+
+A pytest run of its own (`scripts/ui-test.sh`): Playwright keeps an event loop running, which the suites with asyncio do not bear.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lab_server import LabServer, lab_server
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+]
+VIEWPORT = {"width": 1400, "height": 900}
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium, driven by Playwright."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    assert chromium, "Chromium is missing; scripts/ui-test.sh installs it"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=QUIET, headless=True)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
+    """A JupyterLab that the tests of a session share."""
+    with lab_server(tmp_path_factory.mktemp("lab") / "home") as server:
+        yield server
+
+
+@pytest.fixture
+def own_lab(tmp_path: Path) -> Iterator[LabServer]:
+    """A JupyterLab of the test's own, to be killed and started again."""
+    with lab_server(tmp_path / "home") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def notebook7(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
+    """A Notebook 7."""
+    with lab_server(tmp_path_factory.mktemp("notebook") / "home", "notebook") as server:
+        yield server
+
+
+@pytest.fixture
+def console() -> list[str]:
+    """Errors and warnings that the page writes to its console."""
+    return []
+
+
+@pytest.fixture
+def page(browser: Browser, console: list[str], request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A fresh page; a screenshot is left behind when the test fails."""
+    context = browser.new_context(viewport=VIEWPORT)
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+
+    def note(message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"}:
+            console.append(f"{message.type}: {message.text}")
+
+    page.on("console", note)
+    page.on("pageerror", lambda error: console.append(f"exception: {error.stack or error}"))
+    yield page
+    failed = getattr(request.node, "failed", False)
+    if failed:
+        folder = Path(__file__).parent / "test-results"
+        folder.mkdir(exist_ok=True)
+        page.screenshot(path=folder / f"{request.node.name}.png")
+    context.close()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Let fixtures know that their test failed."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    if report.when == "call" and report.failed:
+        item.failed = True  # type: ignore[attr-defined]

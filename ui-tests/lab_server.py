@@ -1,0 +1,154 @@
+"""A real Jupyter server for the browser: a scratch home, partition and state, its own port and token; it can be killed and started again."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+START_PATIENCE = 60.0
+TOKEN = "token-of-the-browser-tests"
+
+
+def free_port() -> int:
+    """A TCP port on loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class LabServer:
+    """JupyterLab (or Notebook 7) as a user starts it, in a home of its own.
+
+    Attributes:
+        home: The user's home; `work` in it is the server's root folder.
+        work: What the file browser shows.
+        url: The server's base URL, without the token.
+    """
+
+    def __init__(self, home: Path, application: str = "lab", *, slots: int = 4) -> None:
+        self.home = home
+        self.work = home / "work"
+        self.work.mkdir(parents=True)
+        self.application = application
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._process: subprocess.Popen[bytes] | None = None
+        config = home / "config.toml"
+        config.write_text(
+            f'[storage]\npath = "{home / "fsx"}"\n[clusters.local]\nslots = {slots}\n'
+        )
+        bin_folder = Path(sys.executable).parent
+        self.environment = {
+            "HOME": str(home),
+            "PATH": f"{bin_folder}:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "HYPERPOD_CONFIG": str(config),
+            "JUPYTER_PREFER_ENV_PATH": "1",
+            **{f"XDG_{name}_HOME": str(home / name.lower()) for name in ("STATE", "CACHE", "DATA")},
+        }
+
+    @property
+    def page_url(self) -> str:
+        """Where the application's page is, token included."""
+        page = "lab" if self.application == "lab" else "tree"
+        return f"{self.url}/{page}?token={TOKEN}"
+
+    @property
+    def log(self) -> str:
+        """What the server has written so far."""
+        return (self.home / "server.log").read_text(errors="replace")
+
+    def start(self) -> None:
+        """Start the server and wait until it answers."""
+        command = [
+            sys.executable,
+            "-m",
+            "jupyter",
+            self.application,
+            "--no-browser",
+            "--allow-root",
+        ]
+        command += [f"--ServerApp.port={self.port}", "--ServerApp.port_retries=0"]
+        command += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={self.work}"]
+        command += [f"--IdentityProvider.token={TOKEN}"]
+        command += ["--expose-app-in-browser", "--LabApp.news_url=None"]
+        command += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+        with (self.home / "server.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command, cwd=self.work, env=self.environment, stdout=log, stderr=log
+            )
+        deadline = time.monotonic() + START_PATIENCE
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"the server does not start:\n{self.log[-3000:]}")
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        """Kill -9, as a crash does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def stop(self) -> None:
+        """End the server as Ctrl-C does."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(15)
+            except subprocess.TimeoutExpired:
+                self.kill()
+            self._process = None
+
+    def hpj(self, *arguments: str) -> str:
+        """Run `hpj` as the same user; returns what it prints."""
+        hpj = Path(sys.executable).parent / "hpj"
+        done = subprocess.run(
+            [hpj, *arguments],
+            cwd=self.work,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def cancel_all(self) -> None:
+        """Cancel what still runs."""
+        for run in json.loads(self.hpj("runs", "--json"))["runs"]:
+            if run["state"] in {"submitting", "waiting", "running"}:
+                self.hpj("cancel", run["run_id"])
+
+    def _answers(self) -> bool:
+        request = urllib.request.Request(
+            f"{self.url}/hyperpod/api/v1/version", headers={"Authorization": f"token {TOKEN}"}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=5) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+
+@contextmanager
+def lab_server(home: Path, application: str = "lab") -> Iterator[LabServer]:
+    """A server that runs until the block ends, and leaves no run behind."""
+    server = LabServer(home, application)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        if (home / "fsx").exists():
+            server.cancel_all()
