@@ -54,7 +54,8 @@ async def write_logs(hyperpod: Hyperpod, reading: Reading) -> None:
         async with aclosing(hyperpod.logs.lines(reading.request)) as batches:
             async for batch in batches:
                 reading.written = reading.written or not batch.empty
-                writer.write(batch, partial(setattr, reading, "cursor", batch.after.text()))
+                for part in batch.between_marks():
+                    writer.write(part, partial(setattr, reading, "cursor", part.after.text()))
     finally:
         writer.finish()
 

@@ -14,6 +14,7 @@ from hyperpod_jlab.cli.interrupts import uninterrupted
 from hyperpod_jlab.cli.terminal import is_terminal, wants_colour
 from hyperpod_jlab.logs.block import LineBlock, LogBatch
 from hyperpod_jlab.logs.format import json_line
+from hyperpod_jlab.logs.source import Mark
 from hyperpod_jlab.logs.stream import Stream
 
 _STDOUT = 1
@@ -24,7 +25,7 @@ _MARK_COLOUR = 31
 
 
 class LogWriter(Protocol):
-    """Writes batches of lines."""
+    """Writes batches of lines that have a mark before their first block at the most."""
 
     def write(self, batch: LogBatch, done: Callable[[], None]) -> None:
         """Write a batch, and call `done` once it is written; no Ctrl-C comes in between."""
@@ -37,7 +38,11 @@ class LogWriter(Protocol):
 
 def log_writer(*, as_json: bool) -> LogWriter:
     """The writer for stdout."""
-    return JsonWriter() if as_json else TextWriter(colour=wants_colour(), live=shows_progress())
+    if as_json:
+        return JsonWriter()
+    return TextWriter(
+        colour=wants_colour(), live=shows_progress(), aside=not is_terminal(sys.stdout)
+    )
 
 
 def shows_progress() -> bool:
@@ -87,11 +92,13 @@ class TextWriter:
     Args:
         colour: Give each rank (and child) a colour, always the same one.
         live: Redraw lines that are redrawn; otherwise each state is a line.
+        aside: Marks go to stderr: what a program reads has the ranks' own lines alone.
     """
 
-    def __init__(self, *, colour: bool, live: bool) -> None:
+    def __init__(self, *, colour: bool, live: bool, aside: bool) -> None:
         self._colour = colour
         self._live = live
+        self._aside = aside
         self._open: Stream | None = None
         self._prefixes: dict[Stream, str] = {}
 
@@ -115,9 +122,7 @@ class TextWriter:
         prefix = self._prefix(block)
         if block.mark is not None:
             self._end_line(parts)
-            text = f"--- {block.mark.text} ---"
-            shown = f"\x1b[{_MARK_COLOUR}m{text}\x1b[0m" if self._colour else text
-            parts.append(f"{shown}\n" if block.mark.kind == "attempt" else f"{prefix}{shown}\n")
+            self._mark(block, block.mark, parts)
         texts = block.texts()
         if not texts:
             return
@@ -135,6 +140,19 @@ class TextWriter:
         else:
             self._open = None
             parts.append("\n")
+
+    def _mark(self, block: LineBlock, mark: Mark, parts: list[str]) -> None:
+        text = f"--- {mark.text} ---"
+        if self._aside:
+            write_bytes("".join(parts).encode("utf-8", "backslashreplace"))
+            parts.clear()
+            prefix = block.origin.stream.prefix(block.origin.rank)
+            print(
+                text if mark.kind == "attempt" else f"{prefix}{text}", file=sys.stderr, flush=True
+            )
+            return
+        shown = f"\x1b[{_MARK_COLOUR}m{text}\x1b[0m" if self._colour else text
+        parts.append(f"{shown}\n" if mark.kind == "attempt" else f"{self._prefix(block)}{shown}\n")
 
     def _pieces(self, block: LineBlock, texts: list[str], prefix: str, parts: list[str]) -> None:
         """Write the pieces behind the first one: those of one line go together again."""

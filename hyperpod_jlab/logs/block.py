@@ -131,8 +131,8 @@ class LineBlock:
             only=only,
         )
 
-    def marked(self, mark: Mark) -> LineBlock:
-        """The same block with a mark before it."""
+    def marked(self, mark: Mark | None) -> LineBlock:
+        """The same block with another mark, or none, before it."""
         return LineBlock(
             self.origin,
             self.chunk,
@@ -289,12 +289,23 @@ class LogBatch(Sequence[LogLine]):
         places = dict(self.start.places)
         for block in self.blocks:
             places[block.origin.stream] = block.after
-        return Cursor(places, self.start.first_attempt)
+        return Cursor(places, self.start.first_attempt, self.start.run)
 
     @property
     def empty(self) -> bool:
         """Whether the batch shows nothing and only moves the cursor. Cheap."""
         return all(block.empty for block in self.blocks)
+
+    def between_marks(self) -> Iterator[LogBatch]:
+        """The batch in parts, each with a mark before its first block at the most."""
+        start, held = self.start, list[LineBlock]()
+        for block in self.blocks:
+            if block.mark is not None and held:
+                part = LogBatch(start, held)
+                yield part
+                start, held = part.after, []
+            held.append(block)
+        yield LogBatch(start, held)
 
     def head(self, count: int) -> LogBatch:
         """The first `count` lines; ends right behind the last of them."""

@@ -1,12 +1,14 @@
 """Cursors: one place in each of the streams that somebody reads, as a value and as compact text.
 
-The text is ``1~<first attempt>~<group>~<group>...``; a group is ``<attempt>.<node>`` and, for each of the node's streams that was
+The text is ``1~<first attempt>.<run>~<group>~<group>...``; the run, which cursors of older versions lack, is `mark_of` its
+id, so that a cursor is not taken for one of another run. A group is ``<attempt>.<node>`` and, for each of the node's streams that was
 read from, ``_<local rank, or n>-<offset>-<check>``. Numbers are hexadecimal. A stream that does not appear is read from its start.
 """
 
 from __future__ import annotations
 
 import re
+from binascii import crc32
 from collections.abc import Iterable, Mapping
 from typing import NoReturn
 
@@ -19,9 +21,14 @@ _GROUP = re.compile(
     r"([0-9a-f]{1,6})\.([0-9a-f]{1,18})((?:_(?:n|[0-9a-f]{1,6})-[0-9a-f]{1,15}-[0-9a-z]{0,40})+)"
 )
 _PLACE = re.compile(r"_(n|[0-9a-f]{1,6})-([0-9a-f]{1,15})-([0-9a-z]{0,40})")
-_ATTEMPT = re.compile(r"[0-9a-f]{1,6}")
+_HEAD = re.compile(r"([0-9a-f]{1,6})(?:\.([0-9a-f]{8}))?")
 _MAX_TEXT = 1 << 20
 _GAP = "\0"
+
+
+def mark_of(run_id: str) -> str:
+    """How cursors name a run, or an array."""
+    return f"{crc32(run_id.encode()):08x}"
 
 
 class Cursor:
@@ -30,13 +37,15 @@ class Cursor:
     Attributes:
         first_attempt: Attempts before this one are done with and not read any more.
         places: Where each stream was left; a stream that is not there is read from its start.
+        run: The `mark_of` the run that it belongs to; empty when it does not say.
     """
 
-    __slots__ = ("first_attempt", "places")
+    __slots__ = ("first_attempt", "places", "run")
 
     def __init__(
-        self, places: Mapping[Stream, Place] | None = None, first_attempt: int = 1
+        self, places: Mapping[Stream, Place] | None = None, first_attempt: int = 1, run: str = ""
     ) -> None:
+        self.run = run
         self.first_attempt = first_attempt
         self.places: Mapping[Stream, Place] = places or {}
 
@@ -53,15 +62,16 @@ class Cursor:
             for stream, place in self.places.items()
             if stream.attempt >= first_attempt
         }
-        return Cursor(kept, first_attempt)
+        return Cursor(kept, first_attempt, self.run)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Cursor):
             return NotImplemented
-        return self.first_attempt == other.first_attempt and dict(self.places) == dict(other.places)
+        mine, others = (self.first_attempt, self.run), (other.first_attempt, other.run)
+        return mine == others and dict(self.places) == dict(other.places)
 
     def __hash__(self) -> int:
-        return hash((self.first_attempt, frozenset(self.places.items())))
+        return hash((self.first_attempt, self.run, frozenset(self.places.items())))
 
     def __repr__(self) -> str:
         return f"Cursor({self.text()!r})"
@@ -80,9 +90,9 @@ class Cursor:
         if len(text) > _MAX_TEXT:
             _bad(text)
         version, *parts = text.split("~")
-        if version != _VERSION or not parts or not _ATTEMPT.fullmatch(parts[0]):
+        head = _HEAD.fullmatch(parts[0]) if parts and version == _VERSION else None
+        if head is None:
             _bad(text)
-        first_attempt = int(parts[0], 16)
         places: dict[Stream, Place] = {}
         for part in parts[1:]:
             group = _GROUP.fullmatch(part)
@@ -92,7 +102,7 @@ class Cursor:
             for local, offset, check in _PLACE.findall(group[3]):
                 stream = Stream(attempt, node, None if local == "n" else int(local, 16))
                 places[stream] = Place(int(offset, 16), check)
-        return cls(places, first_attempt)
+        return cls(places, int(head[1], 16), head[2] or "")
 
 
 class CursorWriter:
@@ -100,6 +110,7 @@ class CursorWriter:
 
     def __init__(self, start: Cursor) -> None:
         self._first_attempt = start.first_attempt
+        self._run = f".{start.run}" if start.run else ""
         self._groups: dict[tuple[int, int], dict[int, str]] = {}
         self._texts: dict[tuple[int, int], str] = {}
         for stream in sorted(start.places, key=lambda stream: stream.order):
@@ -133,7 +144,7 @@ class CursorWriter:
             for key in self._groups.keys() - texts.keys():
                 places = "".join(self._groups[key].values())
                 texts[key] = f"~{key[0]:x}.{key[1]:x}{places}" if places else ""
-        return f"{_VERSION}~{self._first_attempt:x}{''.join(_in_order(texts))}"
+        return f"{_VERSION}~{self._first_attempt:x}{self._run}{''.join(_in_order(texts))}"
 
 
 def _name(local: int) -> str:

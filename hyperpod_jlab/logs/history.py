@@ -125,7 +125,8 @@ def start_of_tail(
     found = back_by_lines(lanes, count)
     places = {lane.source.stream: lane.place for lane in lanes}
     moved = [stream.attempt for stream, place in places.items() if place != before[stream]]
-    return Cursor({**end.places, **places}).sealed(min([end.first_attempt, *moved])), found
+    start = Cursor({**end.places, **places}, run=end.run)
+    return start.sealed(min([end.first_attempt, *moved])), found
 
 
 def start_since(sources: SourceSet, streams: Iterable[Stream], time: float) -> Cursor:

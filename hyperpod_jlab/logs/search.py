@@ -130,7 +130,7 @@ class Search:
             else:
                 place = Place(lane.begin if self._forward else lane.end)
             places[lane.origin.stream] = place
-        return Cursor(places, given.first_attempt)
+        return Cursor(places, given.first_attempt, given.run)
 
     def close(self) -> None:
         """Close the files."""

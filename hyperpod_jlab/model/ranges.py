@@ -8,7 +8,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-_PART = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_PART = re.compile(r"(\d+)(?:-(\d+))?")
+_MAX_NUMBER = 999_999_999
 _MAX_TASKS = 100_000
 
 
@@ -23,6 +24,8 @@ def parse_ranges(text: str) -> tuple[int, ...]:
         match = _PART.fullmatch(part.strip())
         if match is None:
             raise ValueError(f"'{text[:60]}' is not a list such as 2-5,7")
+        if any(len(number or "") > len(str(_MAX_NUMBER)) for number in match.groups()):
+            raise ValueError(f"the range {part.strip()[:60]} goes beyond {_MAX_NUMBER}")
         first = int(match.group(1))
         last = int(match.group(2) or first)
         if last < first:

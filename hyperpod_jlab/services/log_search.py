@@ -47,12 +47,12 @@ def _lanes(view: View, streams: list[Stream], direction: Direction) -> tuple[lis
         begin, end = (place.offset, source.size()) if direction == "forward" else (0, place.offset)
         if begin < end:
             lanes.append((source, view.sources.origin(stream), begin, end))
-    return lanes, Cursor(places)
+    return lanes, view.ours(Cursor(places))
 
 
 def _hit(view: View, streams: list[Stream], hit: Hit) -> SearchHit:
     stream = hit.origin.stream
-    cursor = cursor_at(view.sources, streams, stream, hit.place, hit.key[1])
+    cursor = view.ours(cursor_at(view.sources, streams, stream, hit.place, hit.key[1]))
     own = stream.own
     return SearchHit(
         attempt=own.attempt,

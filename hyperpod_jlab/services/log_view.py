@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Self
 
 from hyperpod_jlab.logs.block import LineBlock, LogBatch
-from hyperpod_jlab.logs.cursor import Cursor
+from hyperpod_jlab.logs.cursor import Cursor, mark_of
 from hyperpod_jlab.logs.history import ends_of, start_of_tail, start_since
 from hyperpod_jlab.logs.matcher import Matcher
 from hyperpod_jlab.logs.pattern import parse_pattern
 from hyperpod_jlab.logs.source import SourceSet
 from hyperpod_jlab.logs.stream import LAUNCHER_LINE, Stream
+from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.services.log_request import LogRequest
 
 
@@ -19,7 +20,7 @@ class View:
     """One request and the sources behind it. Methods without ``async`` may block. Use it in an ``async with``.
 
     Raises:
-        InvalidInputError: The request's numbers, cursor or pattern make no sense.
+        InvalidInputError: The request's numbers, cursor or pattern make no sense, or not for this run.
     """
 
     def __init__(self, request: LogRequest, sources: SourceSet) -> None:
@@ -27,7 +28,9 @@ class View:
         self.request = request
         self.sources = sources
         self._ranks = None if request.ranks is None else frozenset(request.ranks)
-        self.given = None if request.cursor is None else Cursor.parse(request.cursor)
+        self._check_node()
+        self._run = mark_of(request.run_id)
+        self.given = None if request.cursor is None else self._parse(request.cursor)
         self.matcher: Matcher | None = None
         if request.grep is not None:
             self.matcher = Matcher(parse_pattern(request.grep, ignore_case=request.ignore_case))
@@ -59,8 +62,13 @@ class View:
 
     def start(self) -> Cursor:
         """Where to begin; with a pattern and `tail` the caller must search instead."""
-        if self.given is not None:
-            return self.given
+        return self.given if self.given is not None else self.ours(self._found_start())
+
+    def ours(self, cursor: Cursor) -> Cursor:
+        """The same cursor, saying that it belongs to this run."""
+        return Cursor(cursor.places, cursor.first_attempt, self._run)
+
+    def _found_start(self) -> Cursor:
         if self.request.tail is not None:
             streams = self.streams()
             return start_of_tail(
@@ -70,6 +78,33 @@ class View:
             return start_since(self.sources, self.streams(), self.request.since)
         return Cursor()
 
+    def _parse(self, text: str) -> Cursor:
+        cursor = Cursor.parse(text)
+        if cursor.run not in ("", self._run):  # those of older versions do not say
+            raise InvalidInputError(
+                f"this cursor belongs to another run, not to {self.request.run_id}",
+                code="invalid_cursor",
+                hint="take it from a line of this run's own log, or leave it out",
+                detail={"field": "cursor", "run_id": self.request.run_id},
+            )
+        return self.ours(cursor)
+
+    def _check_node(self) -> None:
+        node, per_node = self.request.node, self.sources.processes_per_node
+        if node is None or not self._ranks or any(rank // per_node == node for rank in self._ranks):
+            return
+        first = min(self._ranks)
+        last = (node + 1) * per_node - 1
+        own = f"only rank {last}" if per_node == 1 else f"the ranks {last - per_node + 1}-{last}"
+        raise InvalidInputError(
+            f"rank {first} is on node {first // per_node}, not on node {node}"
+            if len(self._ranks) == 1
+            else f"none of these ranks is on node {node}",
+            code="rank_elsewhere",
+            hint=f"node {node} has {own}",
+            detail={"field": "node", "run_id": self.request.run_id},
+        )
+
     async def shown(self, batch: LogBatch) -> LogBatch:
         """The batch with only those lines shown that the request asks for."""
         if self.matcher is None and all(block.origin.rank is not None for block in batch.blocks):
@@ -78,6 +113,8 @@ class View:
 
     async def _shown(self, block: LineBlock) -> LineBlock:
         only: Sequence[int] | None = None
+        if self.matcher is not None and block.mark is not None and block.mark.kind == "attempt":
+            block = block.marked(None)  # who asks for certain lines wants no others
         data = block.chunk.data
         if block.origin.rank is None and data.find(LAUNCHER_LINE, block.begin, block.end) >= 0:
             prefix = LAUNCHER_LINE.decode()

@@ -225,7 +225,7 @@ class LogService:
             )
             if found.hits and request.tail:
                 return Cursor.parse(found.hits[-1].cursor)
-            return await self.hub.thread(lambda: ends_of(view.sources, view.streams()))
+            return await self.hub.thread(lambda: view.ours(ends_of(view.sources, view.streams())))
         return await self.hub.thread(view.start)
 
     async def _history(
@@ -287,7 +287,7 @@ class LogService:
             await asyncio.sleep(_ASK_ENDED)
 
     async def _forward_page(self, view: View, limit: int) -> Page:
-        start = cursor = view.given or Cursor()
+        start = cursor = view.given or view.ours(Cursor())
         blocks: list[LineBlock] = []
         count = 0
         async with aclosing(self._history(view, cursor, flush=True)) as batches:
@@ -307,7 +307,7 @@ class LogService:
         streams = await self.hub.thread(view.streams)
         end = view.given
         if end is None:
-            end = await self.hub.thread(ends_of, view.sources, streams)
+            end = view.ours(await self.hub.thread(ends_of, view.sources, streams))
         if view.matcher is not None:
             found = await search(view, self.hub.thread, "backward", limit, float("inf"))
             start = Cursor.parse(found.hits[-1].cursor) if found.hits else end

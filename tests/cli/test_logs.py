@@ -122,6 +122,15 @@ def test_raw_gives_exact_bytes(done):
         (["--raw", "--rank", "0-1"], 2, "--rank"),
         (["--raw", "--tail", "3"], 2, "--tail"),
         (["--attempt", "0"], 2, "--attempt"),
+        (
+            ["--node", "0", "--rank", "3"],
+            2,
+            "rank 3 is on node 1, not on node 0 node 0 has the ranks 0-1",
+        ),
+        (["--node", "local-1", "--rank", "0-1"], 2, "none of these ranks is on node 1"),
+        (["--rank", "0-99999999999"], 2, "--rank: the range 0-99999999999 goes beyond 999999999"),
+        (["--rank", "0-999999"], 2, "longer than 100000"),
+        (["--cursor", "1~1.00000000~1.0_0-5-"], 2, "belongs to another run"),
     ],
 )
 def test_what_is_not_there_is_told(logs, words, code, word):
@@ -251,3 +260,70 @@ def test_files_of_the_test_are_in_its_home(done):
     assert Path(home.process("show", run_id, "--json").ok().json["bundle"]).is_relative_to(
         home.root
     )
+
+
+TORN = """
+import os, sys
+attempt, rank = os.environ["HYPERPOD_ATTEMPT"], os.environ["RANK"]
+sys.stdout.buffer.write(f"begin {attempt}.{rank}\\n".encode())
+sys.stdout.buffer.write(f"torn {attempt}.{rank} ".encode() + b"\\xc3")
+sys.stdout.flush()
+sys.exit(attempt == "1" and rank == "0")
+"""
+
+
+@pytest.fixture(scope="module")
+def restarted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Home, str, str, str]:
+    """A home with a run that was followed over a restart, its id, and what that printed to stdout and stderr."""
+    home = make_home(tmp_path_factory.mktemp("restarted"))
+    (home.work / "torn.py").write_text(TORN)
+    words = ["--processes-per-node", "2", "--launcher", "python", "--max-restarts", "1"]
+    followed = home.process("submit", "torn.py", *words, "--follow").ok()
+    run_id = followed.err.splitlines()[0]
+    return home, run_id, followed.out, followed.err
+
+
+def test_what_an_attempt_ends_with_comes_before_the_next_attempt(restarted):
+    home, run_id, followed, _ = restarted
+    for out in (followed, home.process("logs", run_id).ok().out):
+        lines = [line for line in out.splitlines() if line.startswith(("0|", "1|"))]
+        first = [line for line in lines if " 1." in line]
+        assert "0|torn 1.0 \ufffd" in first
+        assert lines[: len(first)] == first
+        assert sorted(lines[len(first) :]) == [
+            f"{rank}|{text}" for rank in (0, 1) for text in (f"begin 2.{rank}", f"torn 2.{rank} \ufffd")
+        ]  # fmt: skip
+
+
+def test_marks_go_to_stderr_in_a_pipe_and_to_a_terminal_among_the_lines(restarted):
+    home, run_id, followed, told = restarted
+    mark = "--- attempt 2 started ---"
+    again = home.process("logs", run_id, "--rank", "0").ok()
+    assert mark not in followed + again.out
+    assert mark in told.splitlines()
+    assert again.err == f"{mark}\n"
+    assert on_terminal(home, "logs", run_id, "--rank", "0").count(mark) == 1
+
+
+def test_marks_are_no_lines_that_are_asked_for(restarted):
+    home, run_id, _, _ = restarted
+    found = home.process("logs", run_id, "--grep", "begin", "--rank", "0").ok()
+    assert (found.out, found.err) == ("0|begin 1.0\n0|begin 2.0\n", "")
+    assert "attempt" not in on_terminal(home, "logs", run_id, "--grep", "begin", "--rank", "0")
+    found = home.process("logs", run_id, "--grep", "begin", "--rank", "0", "--json").ok()
+    assert [json.loads(line)["line"] for line in found.out.splitlines()] == [
+        "begin 1.0",
+        "begin 2.0",
+    ]
+
+
+def test_a_cursor_of_another_run_is_refused(done, restarted, logs):
+    home, run_id, _, _ = restarted
+    cursor = json.loads(home.process("logs", run_id, "--json").ok().out.splitlines()[0])["cursor"]
+    told = logs("--cursor", cursor)
+    assert told.code == 2
+    assert f"belongs to another run, not to {done[1]}" in told.err
+    # One of an older version, which does not name its run, is taken as before.
+    version, first, rest = cursor.split("~", 2)
+    old = "~".join((version, first.partition(".")[0], rest))
+    assert logs("--cursor", old).code == 0

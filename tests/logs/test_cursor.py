@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperpod_jlab.logs.cursor import Cursor, CursorWriter
+from hyperpod_jlab.logs.cursor import Cursor, CursorWriter, mark_of
 from hyperpod_jlab.logs.place import Place, check_of
 from hyperpod_jlab.logs.stream import Stream, attempt_of, stream_of
 from hyperpod_jlab.model.errors import InvalidInputError
@@ -28,6 +28,15 @@ def test_text_and_back(chosen: dict[Stream, Place], first: int) -> None:
     text = cursor.text()
     assert re.fullmatch(r"[-A-Za-z0-9._~]+", text)
     assert Cursor.parse(text) == cursor
+
+
+def test_a_cursor_names_its_run() -> None:
+    places = {Stream(3, 0, 0): Place(7, "ab")}
+    cursor = Cursor(places, 2, mark_of("run-1"))
+    assert Cursor.parse(cursor.text()) == cursor
+    assert cursor.sealed(3).run == cursor.run
+    assert Cursor.parse(cursor.text()) != Cursor(places, 2, mark_of("run-1.0"))
+    assert Cursor.parse("1~2~3.0_0-7-ab") == Cursor(places, 2)
 
 
 @given(st.lists(st.tuples(streams, places), max_size=30))

@@ -52,6 +52,38 @@ async def test_attempts_follow_each_other(run: RunFolder, follow: Start) -> None
     assert [line.attempt for line in client.lines] == [1, 1, 2, 2]
 
 
+async def test_an_attempts_torn_end_comes_before_the_next_attempt_in_a_pipe_too(
+    run: RunFolder, follow: Start
+) -> None:
+    client = follow(partial=False)
+    run.write(0, "one\n", at=1)
+    await client.sees("one")
+    run.write(0, b"torn \xc3")
+    run.write(0, "two\nopen", attempt=2)
+    run.write(1, "late\n", attempt=2)
+    await client.sees("late")
+    await client.sees("two")
+    run.ended = True
+    await client.end()
+    assert client.texts[:3] == ["one", "torn \ufffd", "attempt 2 started"]
+    assert sorted(client.texts[3:]) == ["late", "open", "two"]
+    assert client.texts[-1] == "open"
+
+
+async def test_much_of_an_earlier_attempt_comes_first(run: RunFolder, follow: Start) -> None:
+    client = follow(partial=False)
+    run.write(0, "begin\n")
+    await client.sees("begin")
+    for rank in (0, 1):
+        run.write(rank, b"x" * 100 + b"\n" + b"much\n" * 700_000)
+    run.write(0, "two\n", attempt=2)
+    run.ended = True
+    await client.end()
+    attempts = [line.attempt for line in client.lines]
+    assert attempts == sorted(attempts)
+    assert len(attempts) == 1 + 2 * 700_001 + 2
+
+
 async def test_attempts_long_over_are_left_off(
     run: RunFolder, logs: LogService, follow: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
