@@ -1,0 +1,260 @@
+import { DisposableDelegate, IDisposable } from '@lumino/disposable';
+
+import { ApiError } from '../../api';
+import { ILogClient, IPageRequest, ISearchRequest } from '../client';
+import { LogFeed } from '../feed';
+import { LogSearch } from '../search';
+import { ILogHandler } from '../socket';
+import { ILogHits, ILogPage, ILogRequest } from '../types';
+import { LogWindow } from '../window';
+import { block, frame, page } from './fakes';
+
+/** A log of numbered lines; the cursor before line n is `n`. */
+class FakeClient implements ILogClient {
+  constructor(size: number) {
+    this.size = size;
+  }
+
+  size: number;
+  readonly pages: IPageRequest[] = [];
+  readonly follows: { request: ILogRequest; cursor?: string }[] = [];
+  handler: ILogHandler | null = null;
+  failure: ApiError | null = null;
+  taken = 0;
+
+  page(request: IPageRequest): Promise<ILogPage> {
+    this.pages.push(request);
+    if (this.failure) {
+      return Promise.reject(this.failure);
+    }
+    const back = request.direction === 'backward';
+    const at = Number(request.cursor ?? (back ? this.size : 0));
+    const begin = back ? Math.max(0, at - request.limit) : at;
+    const end = back ? at : Math.min(this.size, at + request.limit);
+    return Promise.resolve(
+      page(String(begin), this.frames(begin, end, 50), {
+        atStart: begin === 0,
+        atEnd: end === this.size
+      })
+    );
+  }
+
+  frames(begin: number, end: number, size: number): ILogPage['frames'] {
+    const frames = [];
+    for (let at = begin; at < end; at += size) {
+      const stop = Math.min(end, at + size);
+      const lines = Array.from({ length: stop - at }, (_, n) => `${at + n}`);
+      frames.push(frame(String(stop), block(lines)));
+    }
+    return frames;
+  }
+
+  search(request: ISearchRequest): Promise<ILogHits> {
+    const begin = Number(request.cursor ?? 0);
+    const found: number[] = [];
+    for (let at = begin; at < begin + 1000 && at < this.size; at++) {
+      if (String(at).includes(request.grep)) {
+        found.push(at);
+      }
+    }
+    const next = begin + 1000 < this.size ? String(begin + 1000) : null;
+    const hits = found.map(at => ({
+      ...block(null),
+      time: null,
+      line: String(at),
+      match: [0, 1] as const,
+      cursor: String(at)
+    }));
+    return Promise.resolve({ hits, next });
+  }
+
+  streams(): Promise<[]> {
+    return Promise.resolve([]);
+  }
+
+  rawUrl(): string {
+    return '';
+  }
+
+  follow(
+    request: ILogRequest,
+    cursor: string | undefined,
+    handler: ILogHandler
+  ): IDisposable {
+    this.follows.push({ request, cursor });
+    this.handler = handler;
+    return new DisposableDelegate(() => {
+      if (this.handler === handler) {
+        this.handler = null;
+      }
+    });
+  }
+
+  /** The log grows. */
+  grow(lines: number): void {
+    const begin = this.size;
+    this.size += lines;
+    this.frames(begin, this.size, 100).forEach(item =>
+      this.handler?.frame(item, () => this.taken++)
+    );
+  }
+}
+
+function shown(feed: LogFeed): number[] {
+  const { window } = feed;
+  return Array.from({ length: window.length }, (_, at) =>
+    Number(window.row(window.first + at)?.text)
+  );
+}
+
+function expectNoGap(feed: LogFeed): void {
+  const numbers = shown(feed);
+  numbers.forEach((value, at) => expect(value).toBe(numbers[0] + at));
+}
+
+function drawn(): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, 150));
+}
+
+describe('LogFeed', () => {
+  it('opens at the end and goes on from there', async () => {
+    const client = new FakeClient(10_000);
+    const feed = new LogFeed({ client, runId: 'a' });
+    await feed.follow();
+    expect(shown(feed)[0]).toBe(9_500);
+    expect(client.follows).toMatchObject([{ cursor: '10000' }]);
+    client.grow(100);
+    expect(client.taken).toBe(0);
+    await drawn();
+    expect(client.taken).toBe(1);
+    expect(shown(feed)[feed.window.length - 1]).toBe(10_099);
+    expectNoGap(feed);
+    feed.dispose();
+    expect(client.handler).toBeNull();
+  });
+
+  it('pages back to the first line and forward to the last one', async () => {
+    const client = new FakeClient(3_000);
+    const feed = new LogFeed({
+      client,
+      runId: 'a',
+      window: new LogWindow(1_000)
+    });
+    await feed.follow();
+    feed.pause();
+    for (let turn = 0; turn < 6; turn++) {
+      await feed.loadBackward();
+      expectNoGap(feed);
+    }
+    expect(shown(feed)[0]).toBe(0);
+    expect(feed.window.backward).toBeNull();
+    expect(feed.atEnd).toBe(false);
+    expect(client.handler).toBeNull();
+    client.size = 3_100;
+    for (let turn = 0; turn < 8; turn++) {
+      await feed.loadForward();
+      expectNoGap(feed);
+    }
+    expect(feed.atEnd).toBe(true);
+    expect(shown(feed)[feed.window.length - 1]).toBe(3_099);
+    expect(client.follows).toMatchObject([
+      { cursor: '3000' },
+      { cursor: '3100' }
+    ]);
+    feed.dispose();
+  });
+
+  it('leaves new lines on the server while somebody reads old ones', async () => {
+    const client = new FakeClient(500);
+    const feed = new LogFeed({
+      client,
+      runId: 'a',
+      window: new LogWindow(1_000)
+    });
+    await feed.follow();
+    feed.pause();
+    client.grow(450);
+    await drawn();
+    expect(client.handler).toBeNull();
+    expect(shown(feed)[0]).toBe(0);
+    client.size = 2_000;
+    await feed.follow();
+    expect(shown(feed)[feed.window.length - 1]).toBe(1_999);
+    feed.dispose();
+  });
+
+  it('starts anew with other ranks', async () => {
+    const client = new FakeClient(10);
+    const feed = new LogFeed({ client, runId: 'a' });
+    await feed.follow();
+    const { handler } = client;
+    await feed.choose({ ranks: [3] });
+    expect(client.follows[1].request).toEqual({ runId: 'a', ranks: [3] });
+    // What still comes for the old choice is not shown.
+    handler?.frame(frame('x', block(['old'])), () => undefined);
+    await drawn();
+    expect(feed.window.length).toBe(10);
+    feed.dispose();
+  });
+
+  it('says why nothing comes, and tries again', async () => {
+    const client = new FakeClient(10);
+    client.failure = ApiError.local('network', 'down');
+    const feed = new LogFeed({ client, runId: 'a' });
+    await feed.follow();
+    expect(feed.error?.code).toBe('network');
+    client.failure = null;
+    await feed.follow();
+    expect(feed.error).toBeNull();
+    client.handler?.error(ApiError.local('not_found', 'gone'));
+    expect(feed.error?.code).toBe('not_found');
+    feed.dispose();
+  });
+
+  it('knows when the run has ended', async () => {
+    const client = new FakeClient(10);
+    const feed = new LogFeed({ client, runId: 'a' });
+    await feed.follow();
+    client.grow(5);
+    client.handler?.end();
+    expect(feed.ended).toBe(true);
+    expect(feed.window.length).toBe(15);
+    feed.dispose();
+  });
+});
+
+describe('LogSearch', () => {
+  it('finds lines far away and steps through them', async () => {
+    const client = new FakeClient(5_000);
+    const feed = new LogFeed({ client, runId: 'a' });
+    const search = new LogSearch(client, feed);
+    await feed.follow();
+    const rows: number[] = [];
+    feed.revealed.connect((_, row) =>
+      rows.push(Number(feed.window.row(row)?.text))
+    );
+    await search.find('234');
+    expect(search.current?.line).toBe('234');
+    await search.forward();
+    await search.forward();
+    expect(rows).toEqual([234, 1234, 2234 + 0]);
+    await search.backward();
+    expect(rows[3]).toBe(1234);
+    expect(search.more).toBe(true);
+    expect(feed.following).toBe(false);
+    search.dispose();
+    feed.dispose();
+  });
+
+  it('says when there is none', async () => {
+    const client = new FakeClient(5_000);
+    const feed = new LogFeed({ client, runId: 'a' });
+    const search = new LogSearch(client, feed);
+    await search.find('nothing');
+    expect(search.hits).toHaveLength(0);
+    expect(search.more).toBe(false);
+    expect(search.busy).toBe(false);
+    search.dispose();
+    feed.dispose();
+  });
+});

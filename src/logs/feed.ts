@@ -1,0 +1,341 @@
+import { IDisposable } from '@lumino/disposable';
+import { ISignal, Signal } from '@lumino/signaling';
+
+import { ApiError, NETWORK_ERROR } from '../api';
+import { FrameQueue } from './queue';
+import { ILogClient, MAX_PAGE } from './client';
+import { ILogHandler } from './socket';
+import { ILogPage, ILogRequest } from './types';
+import { LogWindow } from './window';
+
+/** Rows of the first page and of each further one. */
+const PAGE = 500;
+
+/**
+ * What of a run's log is wanted; the run itself is fixed.
+ */
+export type LogChoice = Omit<ILogRequest, 'runId'>;
+
+/**
+ * Fills a window with the log of a run: its end at first, then what comes, or older pages, as the view asks for them.
+ */
+export class LogFeed implements IDisposable {
+  constructor(options: LogFeed.IOptions) {
+    this._client = options.client;
+    this._request = { ...options.choice, runId: options.runId };
+    this.window = options.window ?? new LogWindow();
+    this._queue = new FrameQueue(frames => {
+      frames.forEach(frame => this.window.append(frame));
+      this._detachWhenFull();
+      this._changed.emit();
+    });
+  }
+
+  /** The rows. */
+  readonly window: LogWindow;
+
+  /** Rows came, went or changed. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** Something else of what is shown here is different. */
+  get stateChanged(): ISignal<this, void> {
+    return this._stateChanged;
+  }
+
+  /** A row that the user asked for is in the window. */
+  get revealed(): ISignal<this, number> {
+    return this._revealed;
+  }
+
+  get request(): ILogRequest {
+    return this._request;
+  }
+
+  /** The view stays at the end. */
+  get following(): boolean {
+    return this._following;
+  }
+
+  /** The window's last row is the newest of the log. */
+  get atEnd(): boolean {
+    return this._atEnd;
+  }
+
+  /** The run has ended and all of its log was read. */
+  get ended(): boolean {
+    return this._ended;
+  }
+
+  /** The first page is on its way. */
+  get loading(): boolean {
+    return this._loading;
+  }
+
+  /** Why nothing comes, if so. */
+  get error(): ApiError | null {
+    return this._error;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  dispose(): void {
+    if (!this._isDisposed) {
+      this._isDisposed = true;
+      this._generation++;
+      this._detach();
+      this._queue.dispose();
+      Signal.clearData(this);
+    }
+  }
+
+  /** Show the end of the log and stay there. */
+  async follow(): Promise<void> {
+    this._following = true;
+    if (this._atEnd && !this._error) {
+      this._stateChanged.emit();
+      this._changed.emit();
+      return;
+    }
+    await this._restart(() =>
+      this._client.page({
+        ...this._request,
+        direction: 'backward',
+        limit: PAGE
+      })
+    );
+  }
+
+  /** Let the view stand still. */
+  pause(): void {
+    if (this._following) {
+      this._following = false;
+      this._stateChanged.emit();
+    }
+  }
+
+  /** Show other ranks, or another attempt. */
+  async choose(choice: LogChoice): Promise<void> {
+    this._request = { ...choice, runId: this._request.runId };
+    this._atEnd = false;
+    await this.follow();
+  }
+
+  /** Show the line that begins at a cursor, with what is around it. */
+  async goTo(cursor: string): Promise<void> {
+    this._following = false;
+    const loaded = await this._restart(() =>
+      this._client.page({
+        ...this._request,
+        direction: 'forward',
+        cursor,
+        limit: PAGE
+      })
+    );
+    if (loaded) {
+      const number = this.window.first;
+      await this.loadBackward();
+      this._revealed.emit(number);
+    }
+  }
+
+  /** Page in what lies before the window. */
+  loadBackward(): Promise<void> {
+    return this._once(async generation => {
+      const place = this.window.backward;
+      if (!place) {
+        return;
+      }
+      const pages: ILogPage[] = [];
+      let { cursor } = place;
+      let missing = place.skip + PAGE;
+      while (missing > 0) {
+        const page = await this._client.page({
+          ...this._request,
+          direction: 'backward',
+          cursor,
+          limit: Math.min(missing, MAX_PAGE)
+        });
+        if (generation !== this._generation) {
+          return;
+        }
+        pages.unshift(page);
+        cursor = page.before;
+        missing -= Math.min(missing, MAX_PAGE);
+        if (page.atStart) {
+          break;
+        }
+      }
+      // What came while this was read belongs behind it.
+      this._queue.flush();
+      if (this.window.backward?.cursor !== place.cursor) {
+        return;
+      }
+      if (this.window.prepend(pages)) {
+        this._detach();
+      }
+      this._changed.emit();
+    });
+  }
+
+  /** Page in what lies behind the window; where nothing does, new lines are followed again. */
+  loadForward(): Promise<void> {
+    return this._once(async generation => {
+      const cursor = this.window.after;
+      if (this._atEnd || cursor === undefined) {
+        return;
+      }
+      const page = await this._client.page({
+        ...this._request,
+        direction: 'forward',
+        cursor,
+        limit: PAGE
+      });
+      if (generation === this._generation) {
+        this.window.appendPage(page);
+        this._attachWhenAtEnd(page);
+        this._changed.emit();
+      }
+    });
+  }
+
+  /** Run one at a time; a second call while one runs does nothing. */
+  private async _once(
+    act: (generation: number) => Promise<void>
+  ): Promise<void> {
+    if (this._busy || this._isDisposed) {
+      return;
+    }
+    const generation = this._generation;
+    this._busy = true;
+    try {
+      await act(generation);
+    } catch (reason) {
+      if (generation === this._generation) {
+        this._fail(reason);
+      }
+    } finally {
+      if (generation === this._generation) {
+        this._busy = false;
+      }
+    }
+  }
+
+  /** Begin the window anew with a page. */
+  private async _restart(load: () => Promise<ILogPage>): Promise<boolean> {
+    const generation = ++this._generation;
+    this._busy = false;
+    this._detach();
+    this._error = null;
+    this._ended = false;
+    this._loading = true;
+    this._stateChanged.emit();
+    try {
+      const page = await load();
+      if (generation !== this._generation) {
+        return false;
+      }
+      this._loading = false;
+      this.window.reset(page);
+      this._attachWhenAtEnd(page);
+      this._stateChanged.emit();
+      this._changed.emit();
+      return true;
+    } catch (reason) {
+      if (generation === this._generation) {
+        this._loading = false;
+        this._fail(reason);
+      }
+      return false;
+    }
+  }
+
+  private _attachWhenAtEnd(page: ILogPage): void {
+    if (!page.atEnd || this._live) {
+      return;
+    }
+    this._atEnd = true;
+    this._live = this._client.follow(
+      this._request,
+      this.window.after,
+      this._handler(this._generation)
+    );
+  }
+
+  private _handler(generation: number): ILogHandler {
+    const mine = () => generation === this._generation && this._live !== null;
+    return {
+      frame: (frame, taken) => {
+        if (mine()) {
+          this._queue.add(frame, taken);
+        }
+      },
+      end: () => {
+        if (mine()) {
+          this._queue.flush();
+          this._live = null;
+          this._ended = true;
+          this._stateChanged.emit();
+        }
+      },
+      error: error => {
+        if (mine()) {
+          this._queue.flush();
+          this._live = null;
+          this._fail(error);
+        }
+      }
+    };
+  }
+
+  /** Who reads an old part must not have it taken away by new lines: they wait on the server. */
+  private _detachWhenFull(): void {
+    if (!this._following && this.window.length >= this.window.capacity * 0.9) {
+      this._detach();
+      this._stateChanged.emit();
+    }
+  }
+
+  private _detach(): void {
+    this._queue.clear();
+    this._live?.dispose();
+    this._live = null;
+    this._atEnd = false;
+  }
+
+  private _fail(reason: unknown): void {
+    this._error =
+      reason instanceof ApiError
+        ? reason
+        : ApiError.local(NETWORK_ERROR, String(reason));
+    this._stateChanged.emit();
+  }
+
+  private readonly _client: ILogClient;
+  private readonly _queue: FrameQueue;
+  private readonly _changed = new Signal<this, void>(this);
+  private readonly _stateChanged = new Signal<this, void>(this);
+  private readonly _revealed = new Signal<this, number>(this);
+  private _request: ILogRequest;
+  private _live: IDisposable | null = null;
+  private _generation = 0;
+  private _busy = false;
+  private _following = true;
+  private _atEnd = false;
+  private _ended = false;
+  private _loading = false;
+  private _error: ApiError | null = null;
+  private _isDisposed = false;
+}
+
+export namespace LogFeed {
+  export interface IOptions {
+    client: ILogClient;
+    runId: string;
+    choice?: LogChoice;
+    window?: LogWindow;
+  }
+}
