@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any
 
 from jupyter_server.extension.application import ExtensionApp
 
-from hyperpod_jlab.server.base import API_PREFIX, HyperPodHandler
-from hyperpod_jlab.server.version import VersionHandler
-
-ROUTES: Final[list[tuple[str, type[HyperPodHandler]]]] = [
-    (f"{API_PREFIX}/version", VersionHandler),
-]
-"""Every path (under the server's base URL) and who answers it."""
+from hyperpod_jlab.server.base import API_PREFIX
+from hyperpod_jlab.server.endpoint import handlers
+from hyperpod_jlab.server.log_socket import LogSocket
+from hyperpod_jlab.server.process import ServerProcess
+from hyperpod_jlab.server.routes import SOCKET_PATH
 
 
 class HyperPodApp(ExtensionApp):
@@ -22,6 +20,15 @@ class HyperPodApp(ExtensionApp):
     description = "Run notebooks, cells and scripts on a SageMaker HyperPod cluster."
     load_other_extensions = True
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.process = ServerProcess()
+
     def initialize_handlers(self) -> None:
         """Register our routes."""
-        self.handlers.extend(ROUTES)
+        self.handlers.extend(handlers())
+        self.handlers.append((f"{API_PREFIX}/{SOCKET_PATH}", LogSocket))
+
+    async def stop_extension(self) -> None:
+        """Give back what is held open."""
+        await self.process.close()

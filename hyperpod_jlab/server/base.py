@@ -9,11 +9,12 @@ from typing import Any, Final, Literal, ParamSpec, TypeVar, cast
 
 import tornado.web
 from jupyter_server.auth.decorator import authorized
-from jupyter_server.base.handlers import APIHandler
+from jupyter_server.base.handlers import APIHandler, JupyterHandler
 from jupyter_server.extension.handler import ExtensionHandlerMixin
-from tornado.web import HTTPError
+from tornado.web import HTTPError, RequestHandler
 
 from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.server.process import ServerProcess
 
 API_VERSION: Final = 1
 API_PREFIX: Final = f"/hyperpod/api/v{API_VERSION}"
@@ -52,10 +53,8 @@ def guarded(
     return decorate
 
 
-class HyperPodHandler(ExtensionHandlerMixin, APIHandler):
-    """Base of the REST handlers. Every verb of every subclass carries `guarded`."""
-
-    auth_resource = AUTH_RESOURCE
+class ErrorShape(JupyterHandler):
+    """Answers every error in the one shape, with its real HTTP status."""
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer an exception as ``{code, message, hint, detail}``."""
@@ -66,9 +65,39 @@ class HyperPodHandler(ExtensionHandlerMixin, APIHandler):
             body = error.to_dict()
         else:
             body = _error_body(status_code, error)
+        if status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            self.set_header("Allow", ", ".join(self._verbs()))
         self.log.warning("%s %s: %s", self.request.method, self.request.path, body["message"])
         self.set_header("Content-Type", "application/json")
         self.finish(json.dumps(body))
+
+    def log_exception(self, *exc_info: Any) -> None:
+        """A traceback for faults of ours only, not for what a user did."""
+        if not isinstance(exc_info[1], HyperpodError):
+            super().log_exception(*exc_info)
+
+    def _verbs(self) -> list[str]:
+        unserved = RequestHandler.get.__name__
+        verbs = ("GET", "POST")
+        return [verb for verb in verbs if getattr(self, verb.lower()).__name__ != unserved]
+
+
+class HyperPodHandler(ExtensionHandlerMixin, ErrorShape, APIHandler):
+    """Base of the REST handlers. Every verb of every subclass carries `guarded`."""
+
+    auth_resource = AUTH_RESOURCE
+
+    @property
+    def process(self) -> ServerProcess:
+        """What all requests share."""
+        return process_of(self)
+
+
+def process_of(handler: ExtensionHandlerMixin) -> ServerProcess:
+    """What all requests to the handler's server share."""
+    app: Any = handler.extensionapp
+    process: ServerProcess = app.process
+    return process
 
 
 def _error_body(status_code: int, error: BaseException | None) -> dict[str, Any]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hyperpod_jlab
-from hyperpod_jlab.server.base import API_VERSION, HyperPodHandler, guarded
+from hyperpod_jlab.server.answers import VersionAnswer
+from hyperpod_jlab.server.base import API_VERSION
+from hyperpod_jlab.server.call import Call
 
 
-class VersionHandler(HyperPodHandler):
+async def version(call: Call) -> VersionAnswer:  # noqa: ARG001 - every endpoint is given its call
     """The versions of this package and of its REST API."""
-
-    @guarded("read")
-    async def get(self) -> None:
-        """Answer ``{version, api}``."""
-        self.finish({"version": hyperpod_jlab.__version__, "api": API_VERSION})
+    return {"version": hyperpod_jlab.__version__, "api": API_VERSION}

@@ -1,0 +1,153 @@
+"""What the requests about runs answer, as types: the OpenAPI document and the front end's types are made from them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, cast
+
+from typing_extensions import TypedDict
+
+from hyperpod_jlab.model.finding import Finding
+from hyperpod_jlab.model.run import Run as RunRecord
+from hyperpod_jlab.model.run import State
+
+
+class VersionAnswer(TypedDict):
+    """Who answers."""
+
+    version: str
+    api: int
+
+
+class Error(TypedDict):
+    """The one shape of an error."""
+
+    code: str
+    message: str
+    hint: str | None
+    detail: dict[str, Any]
+
+
+class FirstError(TypedDict):
+    """The error of the rank that failed first."""
+
+    rank: int
+    type: str
+    message: str
+    time: str | None
+    cell: int | None
+    line: int | None
+    traceback: str
+
+
+class Attempt(TypedDict):
+    """One execution of a run."""
+
+    number: int
+    state: State
+    reason: str | None
+    reason_code: str | None
+    exit_code: int | None
+    started_at: str | None
+    ended_at: str | None
+    nodes: list[str]
+    first_error: FirstError | None
+
+
+class Run(TypedDict):
+    """One run, or a child of an array."""
+
+    run_id: str
+    name: str
+    cluster: str
+    orchestrator: str
+    user: str
+    queue: str | None
+    state: State
+    reason: str | None
+    reason_code: str | None
+    exit_code: int | None
+    created_at: str | None
+    submitted_at: str | None
+    started_at: str | None
+    ended_at: str | None
+    scheduler_id: str | None
+    parent: str | None
+    bundle: str
+    notebook: str | None
+    nodes: int
+    processes_per_node: int
+    children: dict[State, int] | None
+    attempts: list[Attempt]
+
+
+class RunList(TypedDict):
+    """A page of runs, newest first, and the cursor of the next one."""
+
+    runs: list[Run]
+    next: str | None
+
+
+class Children(TypedDict):
+    """The children of an array, in the order of their indices."""
+
+    runs: list[Run]
+
+
+class RenderedText(TypedDict):
+    """The script or manifest that the scheduler is given."""
+
+    name: str
+    text: str
+
+
+class PreviewPart(TypedDict):
+    """One part of the code, as it will run."""
+
+    title: str
+    language: str
+    text: str
+    notes: list[str]
+
+
+class FoundThing(TypedDict):
+    """What was found wrong or worth saying; one of level ``error`` refuses the run. `field` is a path in the spec."""
+
+    level: Literal["error", "warning", "info"]
+    code: str
+    message: str
+    hint: str | None
+    field: str | None
+
+
+class Preview(TypedDict):
+    """Exactly what would run."""
+
+    run_id: str
+    name: str
+    rendered: RenderedText
+    command: list[str]
+    files: list[str]
+    parts: list[PreviewPart]
+    findings: list[FoundThing]
+
+
+class WaitReason(TypedDict):
+    """Why a run waits."""
+
+    run_id: str
+    reason: str | None
+    reason_code: str | None
+    position: int | None
+    ahead: list[str]
+    expected_start: str | None
+    would_start_now: list[str]
+
+
+def run_answer(run: RunRecord) -> Run:
+    """A run as it is answered."""
+    return cast("Run", run.to_dict())
+
+
+def finding_answer(finding: Finding) -> FoundThing:
+    """A finding as it is answered."""
+    return cast("FoundThing", finding.model_dump())

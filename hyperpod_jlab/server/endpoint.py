@@ -1,0 +1,154 @@
+"""From HTTP to the function that a route names, and back: the only place where requests are read and answers written."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import AsyncGeneratorType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from hyperpod_jlab.server.base import API_PREFIX, HyperPodHandler, guarded
+from hyperpod_jlab.server.call import Call, Download
+from hyperpod_jlab.server.routes import ROUTES, Route
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+_PACKAGE = __package__
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """The function behind a route, and what it takes and gives.
+
+    Attributes:
+        function: The function.
+        query: The model of the query, or None when it takes none.
+        body: The model of the body, or None when it takes none.
+        answer: The type of the answer.
+    """
+
+    function: Callable[..., Coroutine[Any, Any, Any]]
+    query: type[BaseModel] | None
+    body: type[BaseModel] | None
+    answer: Any
+
+
+@lru_cache(maxsize=256)
+def endpoint_of(route: Route) -> Endpoint:
+    """The endpoint of a route. Imports what answers, which takes a moment the first time."""
+    module, _, name = route.function.partition(":")
+    function = getattr(importlib.import_module(f"{_PACKAGE}.{module}"), name)
+    signature = inspect.signature(function, eval_str=True)
+    types = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    expected = {"call", *route.parameters, "query", "body"}
+    assert types.keys() <= expected, f"{route.function} takes something that no request has"
+    return Endpoint(function, types.get("query"), types.get("body"), signature.return_annotation)
+
+
+class EndpointHandler(HyperPodHandler):
+    """Answers requests by calling the functions that its routes name."""
+
+    routes: ClassVar[tuple[Route, ...]] = ()
+    _work: asyncio.Task[None] | None = None
+    _gone = False
+
+    async def serve(self, route: Route, path: Mapping[str, str]) -> None:
+        """Answer one request."""
+        # Reading a list again and again is no sign of life: the server may be told to stop when idle.
+        self._track_activity = route.verb != "get"
+        self._work = asyncio.ensure_future(self._serve(route, path))
+        try:
+            await self._work
+        except asyncio.CancelledError:
+            if not self._gone:
+                raise
+
+    def on_connection_close(self) -> None:
+        """Nobody waits for the answer any more; what only reads is broken off."""
+        super().on_connection_close()
+        self._gone = True
+        if self._work is not None and self.request.method == "GET":
+            self._work.cancel()
+
+    async def _serve(self, route: Route, path: Mapping[str, str]) -> None:
+        endpoint = await asyncio.to_thread(endpoint_of, route)
+        given = await asyncio.to_thread(
+            _read_request, endpoint, self.request.query_arguments, self.request.body
+        )
+        call = Call(self.process, self._root())
+        answer = await endpoint.function(call, **path, **given)
+        if isinstance(answer, Download):
+            await self._send(answer)
+            return
+        data = await asyncio.to_thread(_to_json, answer)
+        self.set_status(call.status)
+        await self.finish(data)
+
+    async def _send(self, download: Download) -> None:
+        self.set_header("Content-Type", "application/octet-stream")
+        self.set_header("Content-Disposition", f'attachment; filename="{download.name}"')
+        chunks = download.chunks
+        assert isinstance(chunks, AsyncGeneratorType)
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                self.write(chunk)
+                await self.flush()
+        await self.finish(set_content_type="application/octet-stream")
+
+    def _root(self) -> Path:
+        root = getattr(self.contents_manager, "root_dir", None)
+        return Path(root or self.settings["server_root_dir"]).expanduser()
+
+
+def _read_request(
+    endpoint: Endpoint, arguments: Mapping[str, list[bytes]], body: bytes
+) -> dict[str, Any]:
+    """The query and the body as the function wants them. May take a while for a large body."""
+    from hyperpod_jlab.server.requests import read_body, read_query
+
+    given: dict[str, Any] = {}
+    query = read_query(endpoint.query, arguments)
+    if endpoint.query is not None:
+        given["query"] = query
+    if endpoint.body is not None:
+        given["body"] = read_body(endpoint.body, body)
+    return given
+
+
+def _to_json(answer: Any) -> bytes:
+    import json
+
+    from pydantic_core import PydanticSerializationError, to_json
+
+    try:
+        return to_json(answer, inf_nan_mode="null")
+    except PydanticSerializationError:  # half a character, as in a file's name that is no UTF-8
+        return json.dumps(answer).encode()
+
+
+def _verb(route: Route) -> Callable[..., Coroutine[Any, Any, None]]:
+    async def answer(self: EndpointHandler, **path: str) -> None:
+        await self.serve(route, path)
+
+    answer.__name__ = route.verb
+    return guarded(route.action)(answer)
+
+
+def handlers(routes: Iterable[Route] = ROUTES) -> list[tuple[str, type[EndpointHandler]]]:
+    """A handler for each path, as tornado wants them: all verbs of a path in one class, each guarded by its own action."""
+    paths: dict[str, list[Route]] = {}
+    for route in routes:
+        paths.setdefault(route.path, []).append(route)
+    return [(f"{API_PREFIX}/{served[0].pattern}", _handler(served)) for served in paths.values()]
+
+
+def _handler(routes: list[Route]) -> type[EndpointHandler]:
+    content: dict[str, Any] = {route.verb: _verb(route) for route in routes}
+    return type("RouteHandler", (EndpointHandler,), {**content, "routes": tuple(routes)})

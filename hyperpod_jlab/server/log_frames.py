@@ -1,0 +1,76 @@
+"""Lines by column: a frame is made from whole blocks, without an object a line."""
+
+from __future__ import annotations
+
+from pydantic_core import to_json
+
+from hyperpod_jlab.logs.block import LineBlock, LogBatch
+from hyperpod_jlab.server.log_messages import LogBlock, LogFrame
+
+CONTINUED, PARTIAL, REDRAWS = 1, 2, 4
+"""Bits of a line that is not whole."""
+
+
+def frame_of(batch: LogBatch) -> LogFrame:
+    """A batch as a frame."""
+    return {
+        "blocks": [_block(block) for block in batch.blocks if not block.empty],
+        "after": batch.after.text(),
+    }
+
+
+def frame_message(number: int, seq: int, batch: LogBatch) -> bytes:
+    """The message with a batch, as JSON."""
+    return to_json({"type": "frame", "id": number, "seq": seq, **frame_of(batch)})
+
+
+def _block(block: LineBlock) -> LogBlock:
+    origin = block.origin
+    own = origin.stream.own
+    texts = block.texts()
+    mark = block.mark
+    return {
+        "attempt": own.attempt,
+        "node": origin.node or f"node-{own.node_rank}",
+        "node_rank": own.node_rank,
+        "rank": origin.rank,
+        "index": origin.stream.child,
+        "mark": None if mark is None else {"kind": mark.kind, "text": mark.text},
+        "lines": "\n".join(texts) if texts else None,
+        "times": _times(block),
+        "flags": _flags(block) if texts else None,
+    }
+
+
+def _times(block: LineBlock) -> float | list[float | None] | None:
+    if len(block.chunk.stamps) <= 1:
+        return block.time
+    times = block.times()
+    if not times:
+        return block.time
+    return times[0] if times[0] == times[-1] and len(set(times)) == 1 else times
+
+
+def _flags(block: LineBlock) -> list[tuple[int, int]] | None:
+    """The lines that are not whole. Only the first and the last piece can be so, unless a long line was cut."""
+    indices = block.indices()
+    last = len(block.ends) - 1
+    if _is_cut(block):
+        doubtful = list(range(len(indices)))
+    else:
+        doubtful = sorted({0, len(indices) - 1})
+        doubtful = [line for line in doubtful if indices[line] in {0, last}]
+    found = [(line, _bits(block, indices[line])) for line in doubtful]
+    return [(line, bits) for line, bits in found if bits] or None
+
+
+def _bits(block: LineBlock, index: int) -> int:
+    continued = CONTINUED if block.continued(index) else 0
+    partial = PARTIAL if block.partial(index) else 0
+    redraws = REDRAWS if continued and block.redraws(index) else 0
+    return continued | partial | redraws
+
+
+def _is_cut(block: LineBlock) -> bool:
+    """Whether a line of the block is in several pieces."""
+    return len(block.ends) - 1 > block.chunk.data.count(b"\n", block.first, block.end - 1)

@@ -1,0 +1,127 @@
+"""The log socket: one for a page, for any number of followed logs."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from jupyter_core.utils import ensure_async
+from jupyter_server.auth.decorator import ws_authenticated
+from jupyter_server.base.websocket import WebSocketMixin
+from jupyter_server.extension.handler import ExtensionHandlerMixin
+from tornado.web import HTTPError
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
+
+from hyperpod_jlab.model.errors import DeniedError, HyperpodError, InternalError, RefusedError
+from hyperpod_jlab.server.base import AUTH_RESOURCE, ErrorShape, process_of
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.server.log_messages import Message, Subscribe
+    from hyperpod_jlab.server.log_subscription import Subscription
+
+MOST_SUBSCRIPTIONS = 64
+
+
+class LogSocket(ExtensionHandlerMixin, WebSocketMixin, ErrorShape, WebSocketHandler):
+    """``GET logs`` with an upgrade, see docs/rest-api.md. Origin, user and authorizer are asked before the upgrade."""
+
+    auth_resource = AUTH_RESOURCE
+
+    @ws_authenticated
+    async def get(self, *args: Any, **kwargs: Any) -> None:
+        """Open the socket."""
+        if not await self._may_read():
+            raise HTTPError(403)
+        if self.request.headers.get("Upgrade", "").lower() != "websocket":
+            raise HTTPError(HTTPStatus.UPGRADE_REQUIRED, reason="This is a WebSocket")
+        if not self.check_origin():
+            raise HTTPError(403, reason="Cross origin sockets are not allowed")
+        # The first messages would otherwise wait for the import in turn.
+        await asyncio.to_thread(import_module, "hyperpod_jlab.server.log_subscription")
+        await super().get(*args, **kwargs)
+
+    def open(self, *args: Any, **kwargs: Any) -> None:
+        """Begin to serve, and to ping."""
+        super().open(*args, **kwargs)
+        self._subscriptions: dict[int, Subscription] = {}
+        self._process = process_of(self)
+        self._process.sockets.add(self)
+
+    def on_close(self) -> None:
+        """The page has gone."""
+        self._process.sockets.discard(self)
+        for subscription in list(self._subscriptions.values()):
+            subscription.stop()
+
+    async def on_message(self, message: str | bytes) -> None:
+        """Do what a message says, or say what is wrong with it."""
+        from hyperpod_jlab.server.log_messages import failure, read_message
+
+        try:
+            await self._do(read_message(message))
+        except HyperpodError as error:
+            told = failure(error.to_dict(), error.detail.pop("id", None))
+            await self._write_json(told)
+        except Exception:
+            self.log.exception("a message of a log socket failed")
+            told = failure(InternalError("the message could not be served").to_dict())
+            await self._write_json(told)
+
+    async def _do(self, message: Message) -> None:
+        if message.type == "subscribe":
+            await self._subscribe(message)
+            return
+        subscription = self._subscriptions.get(message.id)
+        if subscription is None:  # it has just ended, which the page does not know yet
+            return
+        if message.type == "ack":
+            subscription.acknowledge(message.seq)
+        else:
+            del self._subscriptions[message.id]
+            subscription.stop()
+
+    async def _subscribe(self, message: Subscribe) -> None:
+        from hyperpod_jlab.server.log_subscription import Subscription
+
+        number = message.id
+        before = self._subscriptions.pop(number, None)
+        if before is not None:
+            before.stop()
+        if not await self._may_read():
+            raise DeniedError("you may not read runs here", detail={"id": number})
+        if len(self._subscriptions) >= MOST_SUBSCRIPTIONS:
+            raise RefusedError(
+                f"a socket follows at most {MOST_SUBSCRIPTIONS} logs at a time",
+                detail={"id": number},
+            )
+        try:
+            hyperpod = await self._process.hyperpod()
+        except HyperpodError as error:
+            error.detail["id"] = number
+            raise
+        if self.ws_connection is None:  # closed meanwhile
+            return
+        made = Subscription(hyperpod, message, self._write)
+        self._subscriptions[number] = made
+        made.when_done(lambda: self._forget(number, made))
+
+    def _forget(self, number: int, subscription: Subscription) -> None:
+        if self._subscriptions.get(number) is subscription:
+            del self._subscriptions[number]
+
+    async def _may_read(self) -> bool:
+        asked = self.authorizer.is_authorized(self, self.current_user, "read", AUTH_RESOURCE)
+        return bool(await ensure_async(asked))
+
+    async def _write(self, data: bytes) -> None:
+        await self.write_message(data.decode())
+
+    async def _write_json(self, message: dict[str, Any]) -> None:
+        from pydantic_core import to_json
+
+        try:
+            await self._write(to_json(message))
+        except WebSocketClosedError:
+            return

@@ -1,0 +1,105 @@
+"""Reading queries and bodies into models: whatever is wrong is told with its field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic_core import from_json
+
+from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.model.validation import parse
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_NOT_OURS = re.compile(r"token|_xsrf|no_track_activity|_|\d+")
+"""Parameters that Jupyter's own clients add: the token, what keeps a browser's cache away, and the like."""
+
+
+class RequestModel(BaseModel):
+    """Base of queries and bodies: a field that is not known is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class NoQuery(RequestModel):
+    """The query of a request that takes none."""
+
+
+def _split(value: Any) -> Any:
+    if not isinstance(value, list | tuple):
+        return value
+    return [
+        part
+        for item in value
+        for part in (item.split(",") if isinstance(item, str) and "," in item else [item])
+    ]
+
+
+Several = BeforeValidator(_split)
+"""On a list in a query: the parameter may come several times, or once with commas."""
+
+
+def read_query(model: type[Model] | None, arguments: Mapping[str, list[bytes]]) -> BaseModel:
+    """The query of a request.
+
+    Raises:
+        InvalidInputError: A parameter is unknown or wrong; the detail names it.
+    """
+    wanted: type[BaseModel] = model or NoQuery
+    data: dict[str, Any] = {}
+    for name, values in arguments.items():
+        if name not in wanted.model_fields and _NOT_OURS.fullmatch(name):
+            continue
+        try:
+            texts = [value.decode() for value in values]
+        except UnicodeDecodeError as error:
+            raise _invalid(name, "is no UTF-8") from error
+        field = wanted.model_fields.get(name)
+        if field is not None and _is_list(field.annotation):
+            data[name] = texts
+        elif len(texts) > 1:
+            raise _invalid(name, "is given more than once")
+        else:
+            data[name] = texts[0]
+    return parse(wanted, data, code="invalid_input")
+
+
+def read_body(model: type[Model], body: bytes) -> Model:
+    """The body of a request.
+
+    Raises:
+        InvalidInputError: It is no JSON object, or a field is unknown or wrong; the detail names it.
+    """
+    return parse(model, read_object(body), code="invalid_input")
+
+
+def read_object(text: str | bytes) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        InvalidInputError: It is none.
+    """
+    try:
+        data = from_json(text, allow_inf_nan=False)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(
+            f"this is no JSON: {error}", code="invalid_json", detail={"field": ""}
+        ) from error
+    if not isinstance(data, dict):
+        raise InvalidInputError("this is no JSON object", code="invalid_json", detail={"field": ""})
+    return data
+
+
+def _is_list(annotation: Any) -> bool:
+    if get_origin(annotation) is Annotated:
+        return _is_list(get_args(annotation)[0])
+    return get_origin(annotation) in {list, tuple} or any(
+        get_origin(choice) in {list, tuple} for choice in get_args(annotation)
+    )
+
+
+def _invalid(name: str, what: str) -> InvalidInputError:
+    return InvalidInputError(f"{name[:60]}: {what}", detail={"field": name[:60]})

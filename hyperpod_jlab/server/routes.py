@@ -1,0 +1,65 @@
+"""Every route of the REST API, once: from this list they are registered, and described in ``openapi.json``.
+
+A route names its function as ``module:function``, so that nothing of what answers is imported when the server starts.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Action = Literal["read", "write", "execute"]
+Verb = Literal["get", "post"]
+
+_PARAMETER = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True)
+class Route:
+    """One request that can be made.
+
+    Attributes:
+        verb: The HTTP method.
+        path: The path under the API's prefix; ``{name}`` stands for one part of it, ``{path}`` for any number.
+        action: What the authorizer is asked for.
+        function: Who answers: ``module:function`` in this package. Its parameters and its result are the request's and the answer's.
+        statuses: The HTTP statuses of success.
+    """
+
+    verb: Verb
+    path: str
+    action: Action
+    function: str
+    statuses: tuple[int, ...] = (200,)
+
+    @property
+    def pattern(self) -> str:
+        """The path as a regular expression with named groups."""
+        return _PARAMETER.sub(_group, self.path.replace(".", r"\."))
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names in the path."""
+        return tuple(_PARAMETER.findall(self.path))
+
+
+def _group(match: re.Match[str]) -> str:
+    name = match.group(1)
+    return f"(?P<{name}>{'.+' if name == 'path' else '[^/]+'})"
+
+
+ROUTES: Final[tuple[Route, ...]] = (
+    Route("get", "version", "read", "version:version"),
+    Route("get", "runs", "read", "runs:list_runs"),
+    Route("post", "runs", "execute", "submit:submit_run", statuses=(200, 201)),
+    Route("post", "runs/preview", "read", "submit:preview_run"),
+    Route("get", "runs/{run_id}", "read", "runs:show_run"),
+    Route("post", "runs/{run_id}/cancel", "execute", "runs:cancel_run"),
+    Route("post", "runs/{run_id}/hold", "execute", "runs:hold_run"),
+    Route("post", "runs/{run_id}/release", "execute", "runs:release_run"),
+    Route("post", "runs/{run_id}/requeue", "execute", "runs:requeue_run"),
+)
+
+SOCKET_PATH: Final = "logs"
+"""The path of the log socket."""

@@ -1,0 +1,162 @@
+"""Sending a run, and showing beforehand exactly what would be sent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from hyperpod_jlab.capture.captured import CommandItem
+from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.model.run_id import check_run_id
+from hyperpod_jlab.model.source import Path as PathText
+from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.server.answers import Preview, Run, finding_answer, run_answer
+from hyperpod_jlab.server.call import Call
+from hyperpod_jlab.server.requests import RequestModel
+from hyperpod_jlab.services.submission import Preview as Previewed
+from hyperpod_jlab.services.submission import Request, Step
+
+
+class SubmitBody(RequestModel):
+    """What to run."""
+
+    run_id: str | None = None
+    """A run id made by the client: sent again, the same one is the same run, not a second one."""
+    cluster: str | None = None
+    """The cluster; default: the configured one."""
+    spec: JobSpec
+    """The spec."""
+    base: Annotated[PathText | None, Field(max_length=4096)] = None
+    """Folder under the server's root that the spec's paths are relative to; default: the root itself."""
+    notebook: dict[str, Any] | None = None
+    """The notebook as it is on the screen, unsaved edits included; default: the file."""
+    secrets: dict[str, str] = Field(default_factory=dict)
+    """Values of the spec's secrets that have no reference. They are never answered, logged or stored in the spec."""
+    clone_of: str | None = None
+    """An earlier run whose code is sent once more; the spec's source is then only told."""
+
+
+async def submit_run(call: Call, body: SubmitBody) -> Run:
+    """Send a run. 201 when it is new, 200 when this run id was sent before."""
+    hyperpod = await call.hyperpod()
+    steps: list[Step] = []
+    try:
+        request = await asyncio.to_thread(_request, call.root, body)
+        run_id = await hyperpod.submitter.submit(request, steps.append)
+    except InvalidInputError as error:
+        raise _in_body(error) from error
+    call.status = 201 if "committed" in steps else 200
+    return run_answer(await hyperpod.runs.get(run_id))
+
+
+async def preview_run(call: Call, body: SubmitBody) -> Preview:
+    """Exactly what would run, and all that was found. Nothing is sent or written."""
+    hyperpod = await call.hyperpod()
+    try:
+        request = await asyncio.to_thread(_request, call.root, body)
+        preview = await hyperpod.submitter.preview(request)
+    except InvalidInputError as error:
+        raise _in_body(error) from error
+    return _preview_answer(preview)
+
+
+def _request(root: Path, body: SubmitBody) -> Request:
+    """The body as the services want it.
+
+    Raises:
+        InvalidInputError: An id is none, or a path leads out of the server's root.
+    """
+    for field, run_id in (("run_id", body.run_id), ("clone_of", body.clone_of)):
+        if run_id is not None:
+            _check_id(field, run_id)
+    return Request(
+        body.spec,
+        cluster=body.cluster,
+        run_id=body.run_id,
+        base=_base(root, body),
+        notebook=body.notebook,
+        secrets=body.secrets,
+        clone_of=body.clone_of,
+    )
+
+
+def _check_id(field: str, run_id: str) -> None:
+    try:
+        check_run_id(run_id)
+    except InvalidInputError as error:
+        error.detail["field"] = field
+        raise
+
+
+def _base(root: Path, body: SubmitBody) -> Path:
+    """The folder that paths are relative to. As in Jupyter's own file browser, links that lie under the root may lead anywhere."""
+    root = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow links
+    base = _under(root, root / (body.base or "").strip("/"), "base")
+    if not base.is_dir():
+        raise InvalidInputError(
+            "base: there is no such folder under the server's root", detail={"field": "base"}
+        )
+    if body.clone_of is None:
+        path = getattr(body.spec.source, "path", None)
+        if path is not None:
+            _under(root, base / Path(path), "spec.source.path")
+        if body.spec.files.root is not None:
+            _under(root, base / Path(body.spec.files.root), "spec.files.root")
+    return base
+
+
+def _under(root: Path, path: Path, field: str) -> Path:
+    found = Path(os.path.normpath(path))
+    if str(path.relative_to(root) if path.is_relative_to(root) else path).startswith("~") or not (
+        found == root or root in found.parents
+    ):
+        raise InvalidInputError(
+            f"{field}: it lies outside the server's root folder",
+            code="outside_root",
+            hint="name a path relative to the folder that the file browser shows",
+            detail={"field": field},
+        )
+    return found
+
+
+def _in_body(error: InvalidInputError) -> InvalidInputError:
+    """The error with its field as a path in the body: the services know only the spec."""
+    field = error.detail.get("field")
+    if isinstance(field, str) and field.split(".")[0] in JobSpec.model_fields:
+        error.detail["field"] = f"spec.{field}"
+    return error
+
+
+def _preview_answer(preview: Previewed) -> Preview:
+    captured = preview.captured
+    return {
+        "run_id": preview.run_id,
+        "name": preview.spec.name or captured.name,
+        "rendered": {"name": preview.rendered.filename, "text": preview.rendered.text},
+        "command": [_word(item, preview.plan.get("python")) for item in captured.command],
+        "files": [file.path for file in captured.files]
+        + [f"work/{file.path}" for file in captured.project],
+        "parts": [
+            {
+                "title": part.title,
+                "language": part.language,
+                "text": part.text,
+                "notes": list(part.notes),
+            }
+            for part in captured.parts
+        ],
+        "findings": [finding_answer(finding) for finding in preview.findings],
+    }
+
+
+def _word(item: CommandItem, python: str | None) -> str:
+    """An item of a command for people: the interpreter by its path, files by their place in the bundle."""
+    if isinstance(item, str):
+        return item
+    if "bundle" in item:
+        return f"$BUNDLE/{item['bundle']}"
+    return python or "python3"
