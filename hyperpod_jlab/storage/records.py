@@ -31,7 +31,7 @@ from hyperpod_jlab.model.records import (
 from hyperpod_jlab.model.run_id import split_run_id
 from hyperpod_jlab.model.spec import SPEC_FORMAT, JobSpec
 from hyperpod_jlab.storage import atomic
-from hyperpod_jlab.storage.atomic import DENIED_HINT, storage_errors
+from hyperpod_jlab.storage.atomic import storage_errors
 from hyperpod_jlab.storage.partition import Partition
 
 Record = TypeVar("Record", bound=BaseModel)
@@ -242,7 +242,7 @@ class BundleReader:
         except PermissionError as error:
             raise StorageDeniedError(
                 f"you have no right to read the run {self.run_id}: {path}",
-                hint=DENIED_HINT,
+                hint="ask its owner for the right to read it",
                 detail={"path": str(path), "os_error": error.strerror},
             ) from error
         except OSError as error:

@@ -190,3 +190,5 @@ def test_one_private_run_on_a_shared_partition_is_told_as_unreadable(folder):
     private.folder.chmod(0o700)
     told_of = as_other(listed(folder, "other"))
     assert told_of == [("open", "root", "succeeded"), ("private", "root", "unknown")]
+    answer = as_other(lambda: told(hyperpod(folder, True, "other").runs.get("private")))
+    assert answer == ("storage_denied", 4)
