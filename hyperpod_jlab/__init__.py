@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
     from hyperpod_jlab.api import Run, get, runs, submit
 
 __all__ = ["Run", "__version__", "get", "runs", "submit"]
@@ -29,6 +31,13 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """``%load_ext hyperpod_jlab``: the magics ``%%hyperpod`` and ``%hyperpod``."""
+    from hyperpod_jlab import magics
+
+    magics.load_ipython_extension(shell)
 
 
 def _jupyter_labextension_paths() -> list[dict[str, str]]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import html
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hyperpod_jlab.api.background import background
-from hyperpod_jlab.model.errors import ConflictError, NotFoundError
+from hyperpod_jlab.model.errors import ConflictError, HyperpodError, NotFoundError
 from hyperpod_jlab.model.records import ActionKind
 from hyperpod_jlab.model.run import Run as RunView
 from hyperpod_jlab.model.run import State
@@ -17,6 +16,9 @@ from hyperpod_jlab.services.hyperpod import Hyperpod
 
 if TYPE_CHECKING:
     from hyperpod_jlab.api.logs import Logs
+
+CARD = "application/vnd.hyperpod.run+json"
+"""MIME type of a run in a notebook's output: its version, id and name, which JupyterLab shows as the live log."""
 
 
 class Run:
@@ -67,6 +69,8 @@ class Run:
         cursor: str | None = None,
     ) -> Logs:
         """The run's log: lines of all ranks merged by time, to be iterated over (with ``for`` or ``async for``) or printed.
+
+        An array's log is that of all its children; `LogLine.index` tells the child of a line.
 
         Args:
             rank: One global rank or several; default: all.
@@ -166,13 +170,17 @@ class Run:
         reason = f", {view.status.reason}" if view.status.reason else ""
         return f"<Run {self.run_id} '{view.name}' on {view.cluster}: {view.state}{reason}>"
 
-    def _repr_html_(self) -> str:
-        view = self.view
-        reason = f" ({html.escape(view.status.reason)})" if view.status.reason else ""
-        return (
-            f"<b>{html.escape(view.name)}</b> <code>{self.run_id}</code> on "
-            f"{html.escape(view.cluster)}: {view.state}{reason}<br><code>hpj logs -f {self.run_id}</code>"
-        )
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        """The run's card in a notebook: which run it is, and how to read its log elsewhere; no state, for that passes."""
+        del include, exclude
+        try:
+            name = self.view.name
+        except HyperpodError:  # its folder is gone, or cannot be read now
+            name = self.run_id
+        return {
+            CARD: {"version": 1, "run_id": self.run_id, "name": name},
+            "text/plain": f"run '{name}', its log: hpj logs {self.run_id}",
+        }
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Run) and other.run_id == self.run_id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -34,11 +34,13 @@ class Invocation:
         as_json: Whether output and errors are JSON.
         on_interrupt: Makes the words for the user when Ctrl-C ends this call; None when there is nothing to say.
         closed_pipe: Exit code when whoever reads the output goes away.
+        run: Runs what a command waits for; None to do that on an event loop in this thread.
     """
 
     as_json: bool = False
     on_interrupt: Callable[[], InterruptionError] | None = None
     closed_pipe: int = 0
+    run: Callable[[Callable[[], Awaitable[Any]]], Any] | None = None
 
 
 def invocation() -> Invocation:
@@ -88,7 +90,7 @@ def with_services(work: Callable[[Hyperpod], Awaitable[T]]) -> T:
 
     call = invocation()
     try:
-        return asyncio.run(run())
+        return asyncio.run(run()) if call.run is None else call.run(run)
     except KeyboardInterrupt:
         if call.on_interrupt is None:
             raise

@@ -61,6 +61,12 @@ def write_bytes(data: bytes, done: Callable[[], None] | None = None) -> None:
         BrokenPipeError: Nobody reads any more.
     """
     sys.stdout.flush()
+    if not _is_descriptor():
+        sys.stdout.write(data.decode("utf-8", "backslashreplace"))
+        sys.stdout.flush()
+        if done is not None:
+            done()
+        return
     left = memoryview(data)
     while left:
         # Once a pipe takes anything it takes this much at once, so only the waiting can take long.
@@ -69,6 +75,14 @@ def write_bytes(data: bytes, done: Callable[[], None] | None = None) -> None:
             left = left[os.write(_STDOUT, left[:_AT_ONCE]) :]
             if not left and done is not None:
                 done()
+
+
+def _is_descriptor() -> bool:
+    """Whether stdout is the process's own: in a kernel it is a cell's output."""
+    try:
+        return sys.stdout.fileno() == _STDOUT
+    except OSError:
+        return False
 
 
 class JsonWriter:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -102,7 +102,7 @@ def send(request: Request, ways: Ways) -> None:
 async def _send(hyperpod: Hyperpod, request: Request, ways: Ways) -> None:
     done: list[Step] = []
     call = invocation()
-    call.on_interrupt = lambda: _interrupted(request, done)
+    call.on_interrupt = lambda: interrupted_sending(request, done)
 
     def tell(preview: Preview) -> None:
         # An error among them is raised, and told, by the submit itself; a script wants to know of warnings only.
@@ -143,7 +143,8 @@ async def _send(hyperpod: Hyperpod, request: Request, ways: Ways) -> None:
         print(printable(last_word(run)), file=sys.stderr)
 
 
-def _interrupted(request: Request, done: list[Step]) -> InterruptionError:
+def interrupted_sending(request: Request, done: Sequence[Step]) -> InterruptionError:
+    """The words for a submit that Ctrl-C broke off after these steps."""
     if "committed" not in done:
         return InterruptionError("interrupted; nothing was sent")
     return InterruptionError(

@@ -1,0 +1,88 @@
+"""What a kernel knows of the cell that it runs: its exact text, its id, its notebook, what ran before."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+MAGIC = "%%hyperpod"
+
+
+@dataclass(frozen=True)
+class KernelCell:
+    """A cell that is being run as a job.
+
+    Attributes:
+        text: Its exact text, the magic's line included.
+        id: Its id in the notebook, where the front end says it.
+        notebook: The notebook's file, or None when there is none.
+        inputs: All that was run in this kernel, the cell itself being the last.
+        names: The names that the user has in the kernel.
+    """
+
+    text: str
+    id: str | None
+    notebook: Path | None
+    inputs: tuple[str, ...]
+    names: frozenset[str]
+
+
+def kernel_cell(shell: InteractiveShell, line: str, body: str) -> KernelCell:
+    """The cell that is being run, given what IPython hands to a magic."""
+    parent: Any = getattr(shell, "get_parent", dict)() or {}
+    sent = parent.get("content", {}).get("code")
+    inputs = [str(text) for text in shell.history_manager.input_hist_raw[1:]]  # type: ignore[union-attr]
+    known = [text for text in (sent, *inputs[-1:]) if isinstance(text, str)]
+    text = exact_text(known, line, body)
+    if not inputs or inputs[-1] not in known or exact_text(inputs[-1:], line, body) != text:
+        inputs.append(text)  # what runs without history, or from within another cell
+    identity = parent.get("metadata", {}).get("cellId")
+    return KernelCell(
+        text=text,
+        id=identity if isinstance(identity, str) else None,
+        notebook=_notebook(shell.user_ns),
+        inputs=tuple(inputs),
+        names=frozenset(shell.user_ns),
+    )
+
+
+def exact_text(sent: Iterable[str], line: str, body: str) -> str:
+    """The cell as its author wrote it, so that its lines keep their numbers; put together again when nobody knows it.
+
+    Args:
+        sent: Texts that the cell may come from.
+        line: What stands behind the magic.
+        body: What stands below it.
+    """
+    for text in sent:
+        lines = text.split("\n")
+        at = next((n for n, one in enumerate(lines) if one.lstrip().startswith(MAGIC)), None)
+        if at is None or any(one.strip() and not one.startswith("%%") for one in lines[:at]):
+            continue
+        if "\n".join(lines[at + 1 :]).strip() == body.strip():
+            # Another magic above it, such as %%time, is the kernel's business and not the job's.
+            above = ["" if one.strip() else one for one in lines[:at]]
+            return "\n".join([*above, *lines[at:]])
+    return f"{MAGIC} {line}".rstrip() + f"\n{body}"
+
+
+def _notebook(names: dict[str, Any]) -> Path | None:
+    """The notebook's file: as VS Code says it, as Jupyter's session says it, or the same name in this folder."""
+    for place in _places(names.get("__vsc_ipynb_file__"), os.environ.get("JPY_SESSION_NAME")):
+        if place.suffix == ".ipynb" and place.is_file():
+            return place
+    return None
+
+
+def _places(*said: object) -> Iterator[Path]:
+    for text in said:
+        if isinstance(text, str) and text:
+            path = Path(text)
+            yield path
+            yield Path.cwd() / path.name.removeprefix("RTC:")
