@@ -120,19 +120,21 @@ class ArrayStreams:
             return child
         streams = child.records.streams()
         newest = max((stream.attempt for stream in streams), default=0)
-        ended = {
-            node: (found := child.records.activity(newest, node)) is not None and found.ended
-            for node in {stream.node_rank for stream in streams if stream.attempt == newest}
-        }
+        nodes = {stream.node_rank for stream in streams if stream.attempt == newest}
         # A node that is still to come may still open logs.
-        whole = len(ended) == self._nodes
-        over = {
+        ended = len(nodes) == self._nodes and all(
+            (found := child.records.activity(newest, node)) is not None and found.ended
+            for node in nodes
+        )
+        if ended:  # what was opened since the look and before the end
+            streams = child.records.streams()
+        child.streams = tuple(stream.in_array(index) for stream in streams)
+        child.over = frozenset(
             stream.in_array(index)
             for stream in streams
-            if stream.attempt < newest or (whole and ended[stream.node_rank])
-        }
-        found_now = tuple(stream.in_array(index) for stream in streams)
-        child.streams, child.over, child.stamp = found_now, frozenset(over), stamp
+            if stream.attempt < newest or (ended and stream.attempt == newest)
+        )
+        child.stamp = stamp
         return child
 
 

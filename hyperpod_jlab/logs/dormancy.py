@@ -17,6 +17,9 @@ from hyperpod_jlab.logs.stream import Stream
 FEW = 32
 """With no more readers than this nobody sleeps: looking at them is cheap."""
 
+RECORDS_A_SECOND = 200.0
+"""Of very many nodes (an array of hundreds) this many records are read a second at the most, to leave looks for the logs."""
+
 _QUIET = 5.0
 _FASTEST = 0.25
 
@@ -63,7 +66,8 @@ class Dormancy:
             watch.quiet = sleepers
             if not watch.alive(now):
                 self._wake(sleepers)
-        return [node for node, watch in self._watches.items() if watch.due <= now]
+        found = [(watch.due, node) for node, watch in self._watches.items() if watch.due <= now]
+        return [node for _, node in sorted(found)]
 
     def told(
         self, node: Node, record: Activity | None, readers: Mapping[Stream, Reader], now: float
@@ -89,7 +93,7 @@ class Dormancy:
                 elif not reader.asleep and now - reader.grown > _QUIET and watch.alive(now):
                     reader.asleep, reader.due = True, now + SWEEP
         watch.rest = _FASTEST if grown else min(SLOW, watch.rest * GROWTH)
-        watch.due = now + watch.rest
+        watch.due = now + max(watch.rest, len(self._watches) / RECORDS_A_SECOND)
 
     def next_due(self) -> float:
         """When the next record is to be read (monotonic seconds)."""

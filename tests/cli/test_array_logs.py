@@ -101,7 +101,7 @@ def test_ctrl_c_says_how_to_come_back_and_the_rest_is_there(home):
     (home.work / "count.py").write_text(script)
     first = home.start(
         "submit", "count.py", "--array", "0-3%2", "--follow",
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,  # communicate() knows no buffer
     )  # fmt: skip
     assert first.stdout is not None
     got = [first.stdout.readline() for _ in range(8)]

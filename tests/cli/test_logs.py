@@ -185,7 +185,9 @@ def test_ctrl_c_leaves_the_run_and_the_cursor_brings_all_the_rest(home):
     count = "import time\nfor n in range(30):\n    print('line', n, flush=True); time.sleep(0.1)\n"
     (home.work / "count.py").write_text(count)
     run_id = home.process("submit", "count.py").ok().out.strip()
-    first = home.start("logs", "-f", run_id, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    # communicate() knows nothing of what a buffer has read ahead
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "bufsize": 0}
+    first = home.start("logs", "-f", run_id, **pipes)
     assert first.stdout is not None
     got = [first.stdout.readline() for _ in range(8)]
     first.send_signal(signal.SIGINT)

@@ -10,8 +10,12 @@ import pytest
 
 from hyperpod_jlab.logs.array import ArrayStreams
 from hyperpod_jlab.logs.block import LogLine
+from hyperpod_jlab.logs.dormancy import RECORDS_A_SECOND, Dormancy
 from hyperpod_jlab.logs.hub import Hub
+from hyperpod_jlab.logs.place import START
+from hyperpod_jlab.logs.reader import Reader
 from hyperpod_jlab.logs.records import RecordStreams
+from hyperpod_jlab.logs.ring import Ring
 from hyperpod_jlab.logs.stream import Stream
 from hyperpod_jlab.services.logs import LogRequest, LogService
 from tests.logs.client import Client
@@ -118,6 +122,20 @@ async def test_children_that_come_late_and_end_without_a_newline(
     assert sorted(map(str, client.lines)) == [
         "--- 3: attempt 2 started ---", "3.0|again", "3.0|hello", "3.0|no end", "8.1|later",
     ]  # fmt: skip
+
+
+def test_records_of_very_many_nodes_leave_looks_for_the_logs(array: ArrayFolder) -> None:
+    dormancy, readers = Dormancy(), dict[Stream, Reader]()
+    for index in range(600):
+        stream = Stream(1, 0, 0).in_array(index)
+        source = array.sources("run").open(stream)
+        readers[stream] = Reader(source, START, Ring(1000), due=0.0, grown=-100.0)
+    nodes = dormancy.due(readers, 1.0)
+    assert len(nodes) == 600
+    for node in nodes:
+        dormancy.told(node, None, readers, 1.0)
+    assert dormancy.due(readers, 1.9) == []
+    assert dormancy.next_due() == 1.0 + 600 / RECORDS_A_SECOND
 
 
 async def test_of_hundreds_of_children_those_that_have_ended_rest(
