@@ -15,6 +15,7 @@ import click
 
 from hyperpod_jlab.cli.main import COMMANDS, cli
 from hyperpod_jlab.launcher import environment
+from hyperpod_jlab.magics.cell import run_cell
 from hyperpod_jlab.model import errors
 from hyperpod_jlab.model.config import Settings
 from hyperpod_jlab.model.run import STATES
@@ -28,7 +29,7 @@ HEAD = """\
 <!-- Written by scripts/make_reference.py. Do not edit: change the code, then run `.venv/bin/python scripts/make_reference.py`. -->
 
 On this page: [the spec](#the-spec), [the configuration file](#the-configuration-file), [commands](#commands),
-[states](#states), [exit codes](#exit-codes), [the environment of a rank](#the-environment-of-a-rank).
+[the magic](#the-magic), [states](#states), [exit codes](#exit-codes), [the environment of a rank](#the-environment-of-a-rank).
 """
 
 SPEC = """\
@@ -65,6 +66,12 @@ COMMANDS_HEAD = """\
 
 `--json` may stand anywhere in the line: it prints one JSON document (logs: one object a line), and errors as one line of JSON. What
 stands behind `--` goes to your own program. `-h` prints the help of a command.
+"""
+
+MAGIC = """\
+## The magic
+
+`%load_ext hyperpod_jlab` makes these two ([more on them](magic.md)). `%hyperpod COMMAND` is `hpj COMMAND` in the kernel, and lists the runs without one.
 """
 
 STATE_WORDS = {
@@ -296,6 +303,11 @@ def commands_part() -> str:
     return "\n".join(parts)
 
 
+def magic_part() -> str:
+    """The section on the magic."""
+    return MAGIC + "\n" + command_text(run_cell, context_of(run_cell, "%%hyperpod", None), "###")
+
+
 def states_part() -> str:
     """The section on states."""
     if set(STATE_WORDS) != set(STATES):
@@ -346,7 +358,7 @@ def environment_part() -> str:
 
 def render() -> str:
     """The whole page."""
-    parts = [HEAD, spec_part(), configuration_part(), commands_part()]
+    parts = [HEAD, spec_part(), configuration_part(), commands_part(), magic_part()]
     parts += [states_part(), exit_codes_part(), environment_part()]
     return "\n".join(parts)
 
