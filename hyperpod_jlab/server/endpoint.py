@@ -13,6 +13,8 @@ from pathlib import Path
 from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tornado.iostream import StreamClosedError
+
 from hyperpod_jlab.server.base import API_PREFIX, HyperPodHandler, guarded
 from hyperpod_jlab.server.call import Call, Download
 from hyperpod_jlab.server.routes import ROUTES, Route
@@ -99,7 +101,10 @@ class EndpointHandler(HyperPodHandler):
         async with aclosing(chunks):
             async for chunk in chunks:
                 self.write(chunk)
-                await self.flush()
+                try:
+                    await self.flush()
+                except StreamClosedError:  # nobody takes it any more
+                    return
         await self.finish(set_content_type="application/octet-stream")
 
     def _root(self) -> Path:

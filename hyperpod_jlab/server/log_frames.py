@@ -13,10 +13,12 @@ CONTINUED, PARTIAL, REDRAWS = 1, 2, 4
 
 def frame_of(batch: LogBatch) -> LogFrame:
     """A batch as a frame."""
-    return {
-        "blocks": [_block(block) for block in batch.blocks if not block.empty],
-        "after": batch.after.text(),
-    }
+    return {"blocks": blocks_of(batch), "after": batch.after.text()}
+
+
+def blocks_of(batch: LogBatch) -> list[LogBlock]:
+    """A batch's blocks, less those of which nothing is shown."""
+    return [_block(block) for block in batch.blocks if not block.empty]
 
 
 def frame_message(number: int, seq: int, batch: LogBatch) -> bytes:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from hyperpod_jlab.server.tables import Snapshots
     from hyperpod_jlab.services.hyperpod import Hyperpod
 
 
@@ -39,6 +41,13 @@ class ServerProcess:
                 if self._hyperpod is None:
                     self._hyperpod = await asyncio.to_thread(_make_services)
         return self._hyperpod
+
+    @cached_property
+    def snapshots(self) -> Snapshots:
+        """What clusters said a moment ago."""
+        from hyperpod_jlab.server.tables import Snapshots
+
+        return Snapshots()
 
     async def close(self) -> None:
         """End what is open: sockets first, so that their pages come back to the next server."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 from pydantic_core import from_json
@@ -96,9 +97,9 @@ def read_object(text: str | bytes) -> dict[str, Any]:
 def _is_list(annotation: Any) -> bool:
     if get_origin(annotation) is Annotated:
         return _is_list(get_args(annotation)[0])
-    return get_origin(annotation) in {list, tuple} or any(
-        get_origin(choice) in {list, tuple} for choice in get_args(annotation)
-    )
+    if get_origin(annotation) in {Union, UnionType}:
+        return any(_is_list(choice) for choice in get_args(annotation))
+    return get_origin(annotation) in {list, tuple}
 
 
 def _invalid(name: str, what: str) -> InvalidInputError:

@@ -51,6 +51,11 @@ def _group(match: re.Match[str]) -> str:
 
 ROUTES: Final[tuple[Route, ...]] = (
     Route("get", "version", "read", "version:version"),
+    Route("get", "schema", "read", "schema:show_schema"),
+    Route("get", "clusters", "read", "clusters:list_clusters"),
+    Route("get", "clusters/{cluster}/nodes", "read", "clusters:list_nodes"),
+    Route("get", "clusters/{cluster}/queues", "read", "clusters:list_queues"),
+    Route("get", "clusters/{cluster}/jobs", "read", "clusters:list_jobs"),
     Route("get", "runs", "read", "runs:list_runs"),
     Route("post", "runs", "execute", "submit:submit_run", statuses=(200, 201)),
     Route("post", "runs/preview", "read", "submit:preview_run"),
@@ -59,6 +64,16 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("post", "runs/{run_id}/hold", "execute", "runs:hold_run"),
     Route("post", "runs/{run_id}/release", "execute", "runs:release_run"),
     Route("post", "runs/{run_id}/requeue", "execute", "runs:requeue_run"),
+    Route("get", "runs/{run_id}/spec", "read", "run_content:show_spec"),
+    Route("get", "runs/{run_id}/script", "read", "run_content:show_script"),
+    Route("get", "runs/{run_id}/code", "read", "run_content:list_code"),
+    Route("get", "runs/{run_id}/code/{path}", "read", "run_content:show_code"),
+    Route("get", "runs/{run_id}/children", "read", "run_content:list_children"),
+    Route("get", "runs/{run_id}/why", "read", "run_content:explain_wait"),
+    Route("get", "runs/{run_id}/logs", "read", "logs:show_page"),
+    Route("get", "runs/{run_id}/logs/search", "read", "logs:search_log"),
+    Route("get", "runs/{run_id}/logs/raw", "read", "logs:download_log"),
+    Route("get", "runs/{run_id}/streams", "read", "logs:list_streams"),
 )
 
 SOCKET_PATH: Final = "logs"

@@ -93,7 +93,7 @@ class Api:
         response = await self.raw(verb, path, body, query=query, headers=headers)
         return response.code, json.loads(response.body)
 
-    async def raw(self, verb, path, body=None, *, query=None, headers=None):
+    async def raw(self, verb, path, body=None, *, query=None, headers=None, timeout=60):
         """The response as it came."""
         if body is not None and not isinstance(body, str | bytes):
             body = json.dumps(body)
@@ -107,7 +107,7 @@ class Api:
             body=body,
             params=query or {},
             raise_error=False,
-            request_timeout=60,
+            request_timeout=timeout,
             **options,
         )
 

@@ -124,7 +124,7 @@ async def test_a_wrong_body_names_the_field(api, path, body, field):
 
 async def test_an_unknown_run_is_not_found(api):
     for verb, rest in (("GET", ""), ("POST", "/cancel")):
-        body = {} if verb == "POST" else None
+        body = "" if verb == "POST" else None
         status, error = await api.request(verb, f"runs/no-such-run{rest}", body)
         assert (status, error["code"]) == (404, "no_such_run")
 

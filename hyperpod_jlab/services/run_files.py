@@ -1,0 +1,96 @@
+"""What was sent with a run, to be looked at: its code as it was then, and the script or manifest that the scheduler was given."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from hyperpod_jlab.model.errors import NotFoundError, UnsupportedError
+from hyperpod_jlab.storage.content import ContentStore
+from hyperpod_jlab.storage.records import BundleReader
+
+LONGEST_TEXT = 4 << 20
+"""Bytes of the largest file that is shown as text."""
+
+_RENDERED = ("sbatch.sh", "manifest.yaml", "local.json")
+
+
+@dataclass(frozen=True)
+class SentFile:
+    """One file of the code, by its place in the bundle, and its bytes; None when it is gone."""
+
+    path: str
+    size: int | None
+
+
+def code_of(bundle: BundleReader) -> tuple[SentFile, ...]:
+    """The files of a run's code and project, as they were sent. May block.
+
+    Raises:
+        NotFoundError: There is no such run.
+        DamagedBundleError: Its list of files cannot be read.
+    """
+    found = []
+    for entry in bundle.files():
+        place = _place(bundle, entry)
+        size = None
+        with contextlib.suppress(OSError):
+            size = place.stat().st_size
+        found.append(SentFile(entry["path"], size))
+    return tuple(found)
+
+
+def code_text(bundle: BundleReader, path: str) -> str:
+    """The text of one file of the code, as it was sent. May block.
+
+    Raises:
+        NotFoundError: There is no such run, or no such file was sent with it, or it is gone.
+        UnsupportedError: It is no text, or too long to be shown.
+        DamagedBundleError: The list of files cannot be read.
+    """
+    entry = next((entry for entry in bundle.files() if entry["path"] == path), None)
+    if entry is None:
+        raise NotFoundError(
+            f"no such file was sent with {bundle.run_id}",
+            code="no_such_file",
+            detail={"field": "path", "run_id": bundle.run_id},
+        )
+    return _text(_place(bundle, entry), path)
+
+
+def rendered_of(bundle: BundleReader) -> tuple[str, str]:
+    """The name and the text of what the scheduler was given. May block.
+
+    Raises:
+        NotFoundError: There is no such run, or it has none.
+    """
+    bundle.head()
+    for name in _RENDERED:
+        path = bundle.folder / name
+        if path.is_file():
+            return name, _text(path, name)
+    raise NotFoundError(f"{bundle.run_id} has no script", code="no_such_file")
+
+
+def _place(bundle: BundleReader, entry: dict[str, object]) -> Path:
+    """The file with the bytes that were sent, where the content store has it; else the bundle's, which the run may have changed."""
+    stored = ContentStore(bundle.partition).find(
+        str(entry["digest"]), executable=bool(entry["executable"])
+    )
+    return stored if stored is not None else bundle.folder / str(entry["path"])
+
+
+def _text(path: Path, name: str) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(LONGEST_TEXT + 1)
+    except OSError as error:
+        raise NotFoundError(
+            f"{name} cannot be read: {error.strerror}", code="no_such_file"
+        ) from error
+    if len(data) > LONGEST_TEXT:
+        raise UnsupportedError(f"{name} is too long to be shown", code="too_long")
+    if b"\0" in data:
+        raise UnsupportedError(f"{name} is no text", code="no_text")
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,140 @@
+"""Clusters and their tables: on the local cluster, and on one with many rows."""
+
+import time
+
+import pytest
+
+from hyperpod_jlab.model.cluster import Job, Node
+from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.server.tables import Snapshots, TableQuery, page_of
+
+
+async def test_clusters_are_listed(api):
+    answer = await api.get("clusters")
+    (local,) = answer["clusters"]
+    assert (local["name"], local["orchestrator"], local["default"]) == ("local", "local", True)
+    assert (answer["next"], answer["total"]) == (None, 1)
+
+
+async def test_nodes_queues_and_jobs(api):
+    run = await api.submit("sleep 60", name="sleeper")
+    await api.until(run["run_id"], lambda run: run["state"] == "running")
+    assert (await api.get("clusters/local/nodes"))["total"] >= 1
+    assert (await api.get("clusters/local/queues"))["queues"][0]["name"]
+    jobs = await api.get("clusters/local/jobs", filter="SLEEPER running")
+    assert [job["run_id"] for job in jobs["jobs"]] == [run["run_id"]]
+    assert (await api.get("clusters/local/jobs", filter="nobody"))["total"] == 0
+
+
+@pytest.mark.parametrize("table", ["nodes", "queues", "jobs"])
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"sort": "colour"}, "sort"),
+        ({"sort": "-"}, "sort"),
+        ({"limit": "0"}, "limit"),
+        ({"cursor": "é"}, "cursor"),
+        ({"cursor": "eyJ9"}, "cursor"),
+        ({"order": "name"}, "order"),
+    ],
+)
+async def test_a_wrong_query_names_the_field(api, table, query, field):
+    await api.submit("sleep 60")
+    status, error = await api.request("GET", f"clusters/local/{table}", query=query)
+    assert (status, error["detail"]["field"]) == (400, field)
+
+
+async def test_an_unknown_cluster_is_not_found(api):
+    status, error = await api.request("GET", "clusters/lokal/nodes")
+    assert (status, error["code"], error["hint"]) == (
+        404,
+        "unknown_cluster",
+        "did you mean 'local'?",
+    )
+
+
+def nodes(count):
+    return [
+        Node(f"node-{number}", "idle", cpus=number % 3 or None, jobs=("a",) * (number % 2))
+        for number in range(count)
+    ]
+
+
+def walk(rows, **query):
+    """All pages of a table."""
+    found, cursor = [], None
+    while True:
+        page = page_of(Node, rows, TableQuery(cursor=cursor, **query), name="name", sort="name")
+        found += page.rows
+        cursor = page.next
+        if cursor is None:
+            assert page.total == len(found)
+            return found
+
+
+@pytest.mark.parametrize("sort", ["name", "-name", "cpus", "-cpus", "jobs", "-state"])
+def test_pages_hold_each_row_once(sort):
+    found = walk(nodes(50), sort=sort, limit=7)
+    assert sorted(row["name"] for row in found) == sorted(node.name for node in nodes(50))
+
+
+def test_names_are_sorted_as_people_count():
+    assert [row["name"] for row in walk(nodes(12))][-3:] == ["node-9", "node-10", "node-11"]
+
+
+def test_rows_without_a_value_come_last_both_ways():
+    for sort in ("cpus", "-cpus"):
+        values = [row["cpus"] for row in walk(nodes(9), sort=sort)]
+        assert values[-3:] == [None] * 3
+        assert values[:6] == sorted(values[:6], reverse=sort == "-cpus")
+
+
+def test_a_page_goes_on_where_its_row_stood_when_that_is_gone():
+    first = page_of(Node, nodes(10), TableQuery(limit=5), name="name", sort="name")
+    left = [node for node in nodes(10) if node.name not in {"node-4", "node-1"}]
+    rest = page_of(Node, left, TableQuery(cursor=first.next), name="name", sort="name")
+    assert [row["name"] for row in rest.rows] == [f"node-{number}" for number in range(5, 10)]
+
+
+def test_ten_thousand_jobs_are_sorted_and_cut_in_time():
+    jobs = [
+        Job(str(number), f"job {number}", "user", "running", submitted_at=float(number))
+        for number in range(10_000)
+    ]
+    begin = time.perf_counter()
+    page = page_of(
+        Job, jobs, TableQuery(filter="job 99"), name="scheduler_id", sort="-submitted_at"
+    )
+    assert time.perf_counter() - begin < 0.3
+    assert page.rows[0]["scheduler_id"] == "9999"
+
+
+def test_a_column_must_exist_even_in_an_empty_table():
+    with pytest.raises(InvalidInputError):
+        page_of(Node, [], TableQuery(sort="colour"), name="name", sort="name")
+
+
+async def test_those_who_ask_at_once_cost_one_look():
+    looks = []
+
+    async def look():
+        looks.append(1)
+        return "seen"
+
+    snapshots = Snapshots()
+    for _ in range(3):
+        assert await snapshots.get("nodes", look) == "seen"
+    assert len(looks) == 1
+
+
+async def test_a_failed_look_is_not_kept():
+    async def fail():
+        raise InvalidInputError("away")
+
+    async def look():
+        return "seen"
+
+    snapshots = Snapshots()
+    with pytest.raises(InvalidInputError):
+        await snapshots.get("nodes", fail)
+    assert await snapshots.get("nodes", look) == "seen"
