@@ -39,6 +39,8 @@ export default defineConfig([
     },
     linterOptions: { reportUnusedDisableDirectives: 'error' },
     rules: {
+      // Lumino's signals take the method and its object apart: connect(this._onChange, this).
+      '@typescript-eslint/unbound-method': 'off',
       '@typescript-eslint/explicit-module-boundary-types': 'error',
       '@typescript-eslint/naming-convention': [
         'error',
@@ -67,5 +69,13 @@ export default defineConfig([
     rules: { 'max-lines-per-function': 'off' }
   },
   ...jupyterRules,
+  {
+    files: ['**/*.ts', '**/*.tsx'],
+    plugins: { jupyter },
+    rules: {
+      // The clients and models that all plugins share are small and needed at once; pages and dialogs are bigger.
+      'jupyter/prefer-lazy-imports': ['error', { minimumSize: 65536 }]
+    }
+  },
   prettierRecommended
 ]);

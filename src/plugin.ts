@@ -7,7 +7,13 @@ import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { HyperPodClient } from './api';
+import { LogClient } from './logs/client';
+import { LogSocket } from './logs/socket';
+import { WakeDetector } from './logs/wake';
+import { RunClient } from './runs/client';
+import { RunsModel } from './runs/model';
 import { followSettings } from './settings';
+import { CommandIDs, IHyperPod } from './tokens';
 
 /** Also the id of the settings: the schema file's name makes it. */
 const PLUGIN_ID = 'hyperpod_jlab:plugin';
@@ -15,31 +21,24 @@ const PLUGIN_ID = 'hyperpod_jlab:plugin';
 const TRANSLATION_DOMAIN = 'hyperpod_jlab';
 
 /**
- * The ids of this plugin's commands.
- */
-export namespace CommandIDs {
-  export const showVersion = 'hyperpod:show-version';
-}
-
-/**
- * The base of the extension: the client of the server extension, its settings, the version command.
+ * The base of the extension: the clients of the server extension, its settings, the version command.
  *
  * Starting costs next to nothing: what a command does is loaded when it is first used.
  */
-export const basePlugin: JupyterFrontEndPlugin<void> = {
+export const basePlugin: JupyterFrontEndPlugin<IHyperPod> = {
   id: PLUGIN_ID,
   description: 'Connects JupyterLab with the HyperPod server extension.',
   autoStart: true,
+  provides: IHyperPod,
   optional: [ITranslator, ISettingRegistry, ICommandPalette],
   activate: (
     app: JupyterFrontEnd,
     translator: ITranslator | null,
     settingRegistry: ISettingRegistry | null,
     palette: ICommandPalette | null
-  ): void => {
-    const trans = (translator ?? nullTranslator).load(TRANSLATION_DOMAIN);
-    const client = new HyperPodClient(app.serviceManager.serverSettings);
-
+  ): IHyperPod => {
+    const hyperPod = makeShared(app, translator ?? nullTranslator);
+    const { client, trans } = hyperPod;
     app.commands.addCommand(CommandIDs.showVersion, {
       label: trans.__('Show HyperPod Extension Version'),
       caption: trans.__('Ask the HyperPod server extension for its version'),
@@ -55,9 +54,29 @@ export const basePlugin: JupyterFrontEndPlugin<void> = {
       command: CommandIDs.showVersion,
       category: trans.__('HyperPod')
     });
-
     if (settingRegistry) {
       void followSettings(settingRegistry, PLUGIN_ID, client);
     }
+    return hyperPod;
   }
 };
+
+/** The one set of clients and models of a page; it lives as long as the page. */
+function makeShared(app: JupyterFrontEnd, translator: ITranslator): IHyperPod {
+  const { events, serverSettings } = app.serviceManager;
+  const client = new HyperPodClient(serverSettings);
+  const runClient = new RunClient(client);
+  const socket = new LogSocket({ connect: () => client.socket('logs') });
+  const wake = new WakeDetector(() => socket.reconnect());
+  window.addEventListener('pagehide', () => wake.dispose(), { once: true });
+  return {
+    client,
+    runClient,
+    runs: new RunsModel({ client: runClient, events: events.stream }),
+    logs: new LogClient(client, socket),
+    trans: translator.load(TRANSLATION_DOMAIN),
+    openRun: async runId => {
+      await app.commands.execute(CommandIDs.openRun, { runId });
+    }
+  };
+}

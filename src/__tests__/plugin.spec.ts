@@ -4,7 +4,8 @@ import { ServerConnection } from '@jupyterlab/services';
 import { CommandRegistry } from '@lumino/commands';
 
 import plugins from '..';
-import { basePlugin, CommandIDs } from '../plugin';
+import { basePlugin } from '../plugin';
+import { CommandIDs } from '../tokens';
 
 /**
  * As much of an application as the plugin uses, with a server that gives one answer.
@@ -15,7 +16,10 @@ function appWith(answer: Response): JupyterFrontEnd {
   });
   return {
     commands: new CommandRegistry(),
-    serviceManager: { serverSettings }
+    serviceManager: {
+      serverSettings,
+      events: { stream: { connect: () => true } }
+    }
   } as unknown as JupyterFrontEnd;
 }
 

@@ -68,16 +68,25 @@ export class HyperPodClient {
   }
 
   /**
-   * Where something is: for links that the browser itself follows, such as downloads.
+   * Where something is, for links that the browser itself follows, such as downloads.
    */
-  url(path: string, query: IRequestOptions['query'] = {}): string {
-    const url = URLExt.join(this._serverSettings.baseUrl, API_PATH, path);
-    const given = Object.entries(query).filter(
-      (entry): entry is [string, string] => entry[1] !== undefined
-    );
-    return given.length === 0
-      ? url
-      : url + URLExt.objectToQueryString(Object.fromEntries(given));
+  link(path: string, query: IRequestOptions['query'] = {}): string {
+    const { appendToken, token } = this._serverSettings;
+    return this._url(path, {
+      ...query,
+      token: appendToken && token ? token : undefined
+    });
+  }
+
+  /**
+   * Open a socket.
+   */
+  socket(path: string): WebSocket {
+    const { appendToken, token, wsUrl } = this._serverSettings;
+    const url = URLExt.join(wsUrl, API_PATH, path);
+    const query =
+      appendToken && token ? URLExt.objectToQueryString({ token }) : '';
+    return new this._serverSettings.WebSocket(url + query);
   }
 
   private async _request<T>(
@@ -100,7 +109,7 @@ export class HyperPodClient {
     }
     try {
       const response = await ServerConnection.makeRequest(
-        this.url(path, options.query),
+        this._url(path, options.query),
         {
           method,
           signal: controller.signal,
@@ -128,6 +137,16 @@ export class HyperPodClient {
       clearTimeout(timer);
       options.signal?.removeEventListener('abort', abort);
     }
+  }
+
+  private _url(path: string, query: IRequestOptions['query'] = {}): string {
+    const url = URLExt.join(this._serverSettings.baseUrl, API_PATH, path);
+    const given = Object.entries(query).filter(
+      (entry): entry is [string, string] => entry[1] !== undefined
+    );
+    return given.length === 0
+      ? url
+      : url + URLExt.objectToQueryString(Object.fromEntries(given));
   }
 
   private readonly _serverSettings: ServerConnection.ISettings;

@@ -1,11 +1,12 @@
 import { URLExt } from '@jupyterlab/coreutils';
 import { IDisposable } from '@lumino/disposable';
+import { ISignal, Signal } from '@lumino/signaling';
 
 import { HyperPodClient } from '../api';
 import { decodeHits, decodePage, decodeStreams } from './decode';
 import { ILogAttempt, ILogFrame, ILogHits, ILogPage } from './types';
 import { ILogRequest } from './types';
-import { ILogHandler, LogSocket } from './socket';
+import { ILogHandler, LogSocket, SocketState } from './socket';
 
 /**
  * Which page of a log: backward from a cursor (or from the end), or forward from one.
@@ -30,6 +31,10 @@ export interface ISearchRequest extends ILogRequest {
  * Everything that the log viewer asks of the server; tests give it one of their own.
  */
 export interface ILogClient {
+  /** New lines can come in (or nobody waits for any). */
+  readonly connected: boolean;
+  /** That changed. */
+  readonly connectionChanged: ISignal<ILogClient, boolean>;
   /** A page of the log. */
   page(request: IPageRequest): Promise<ILogPage>;
   /** Lines that match. */
@@ -67,6 +72,15 @@ export class LogClient implements ILogClient {
   constructor(client: HyperPodClient, socket: LogSocket) {
     this._client = client;
     this._socket = socket;
+    socket.stateChanged.connect(this._onState, this);
+  }
+
+  get connected(): boolean {
+    return this._connected;
+  }
+
+  get connectionChanged(): ISignal<this, boolean> {
+    return this._connectionChanged;
   }
 
   page(request: IPageRequest): Promise<ILogPage> {
@@ -102,7 +116,7 @@ export class LogClient implements ILogClient {
       stream.rank === null
         ? { node: String(stream.nodeRank) }
         : { rank: String(stream.rank) };
-    return this._client.url(path(runId, 'logs/raw'), {
+    return this._client.link(path(runId, 'logs/raw'), {
       attempt: String(stream.attempt),
       ...which
     });
@@ -116,6 +130,18 @@ export class LogClient implements ILogClient {
     return this._socket.subscribe(request, cursor, handler);
   }
 
+  private _onState(_: LogSocket, state: SocketState): void {
+    // The first moments of a connection are no news.
+    const connected =
+      state === 'connecting' ? this._connected : state !== 'waiting';
+    if (connected !== this._connected) {
+      this._connected = connected;
+      this._connectionChanged.emit(connected);
+    }
+  }
+
+  private readonly _connectionChanged = new Signal<this, boolean>(this);
+  private _connected = true;
   private readonly _client: HyperPodClient;
   private readonly _socket: LogSocket;
 }

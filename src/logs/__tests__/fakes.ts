@@ -26,7 +26,7 @@ export function frame(after: string, ...blocks: ILogBlock[]): ILogFrame {
 
 export function page(
   before: string,
-  frames: ILogFrame[],
+  frames: readonly ILogFrame[],
   parts: Partial<ILogPage> = {}
 ): ILogPage {
   const after = frames[frames.length - 1]?.after ?? before;

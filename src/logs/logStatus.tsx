@@ -1,0 +1,91 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import * as React from 'react';
+
+import { LogViewModel } from './viewModel';
+
+/**
+ * One line on the state of the log, told to screen readers too.
+ */
+export class LogStatus extends ReactWidget {
+  constructor(model: LogViewModel, trans: TranslationBundle) {
+    super();
+    this.addClass('jp-HyperPod-LogStatus');
+    this._model = model;
+    this._trans = trans;
+  }
+
+  protected override render(): JSX.Element {
+    return (
+      <UseSignal signal={this._model.changed}>
+        {() => <StatusLine model={this._model} trans={this._trans} />}
+      </UseSignal>
+    );
+  }
+
+  private readonly _model: LogViewModel;
+  private readonly _trans: TranslationBundle;
+}
+
+interface IProps {
+  model: LogViewModel;
+  trans: TranslationBundle;
+}
+
+function StatusLine({ model, trans }: IProps): JSX.Element {
+  const { error } = model.feed;
+  return (
+    <>
+      <span role="status" aria-live="polite">
+        {stateText(model, trans)}
+      </span>
+      {error && (
+        <button
+          type="button"
+          className="jp-HyperPod-link"
+          onClick={() => void model.feed.follow()}
+        >
+          {trans.__('Try again')}
+        </button>
+      )}
+      {model.silent.length > 0 && !model.feed.ended && (
+        <span className="jp-HyperPod-LogStatus-silent">
+          {trans._n(
+            '%1 rank is silent',
+            '%1 ranks are silent',
+            model.silent.length
+          )}
+        </span>
+      )}
+    </>
+  );
+}
+
+function stateText(model: LogViewModel, trans: TranslationBundle): string {
+  const { feed, client } = model;
+  if (feed.error) {
+    const { hint, message } = feed.error;
+    return hint
+      ? trans.__('%1 (%2)', message, hint)
+      : trans.__('The log can’t be read: %1', message);
+  }
+  if (feed.loading) {
+    return trans.__('Reading the log…');
+  }
+  if (!client.connected) {
+    return trans.__(
+      'The connection to the server is lost; lines go on where they stopped once it is back.'
+    );
+  }
+  if (feed.ended) {
+    return feed.window.length === 0
+      ? trans.__('The run has ended without any output.')
+      : trans.__('The run has ended; this is all of its log.');
+  }
+  if (feed.window.length === 0) {
+    return trans.__('No output yet: lines appear here as soon as there are.');
+  }
+  return feed.following
+    ? trans.__('Following new lines.')
+    : trans.__('Paused: scroll to the end, or press Follow, for new lines.');
+}

@@ -1,0 +1,138 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import {
+  downloadIcon,
+  ReactWidget,
+  UseSignal
+} from '@jupyterlab/ui-components';
+import * as React from 'react';
+
+import { RanksField } from './ranksField';
+import { SearchField } from './searchField';
+import { LogViewModel } from './viewModel';
+
+/**
+ * What can be done with a log.
+ */
+export class LogToolbar extends ReactWidget {
+  constructor(model: LogViewModel, trans: TranslationBundle) {
+    super();
+    this.addClass('jp-HyperPod-LogToolbar');
+    this.node.setAttribute('role', 'toolbar');
+    this.node.setAttribute('aria-label', trans.__('Log'));
+    this._model = model;
+    this._trans = trans;
+  }
+
+  protected override render(): JSX.Element {
+    const props = { model: this._model, trans: this._trans };
+    return (
+      <UseSignal signal={this._model.changed}>
+        {() => (
+          <>
+            <FollowButton {...props} />
+            <AttemptField {...props} />
+            <RanksField {...props} />
+            <LookButtons {...props} />
+            <DownloadLink {...props} />
+            <SearchField {...props} />
+          </>
+        )}
+      </UseSignal>
+    );
+  }
+
+  private readonly _model: LogViewModel;
+  private readonly _trans: TranslationBundle;
+}
+
+interface IProps {
+  model: LogViewModel;
+  trans: TranslationBundle;
+}
+
+function FollowButton({ model, trans }: IProps): JSX.Element {
+  const { feed } = model;
+  return (
+    <button
+      type="button"
+      className="jp-HyperPod-button"
+      title={
+        feed.following
+          ? trans.__('Let the log stand still')
+          : trans.__('Go to the end and stay there')
+      }
+      onClick={() => (feed.following ? feed.pause() : void feed.follow())}
+    >
+      {feed.following ? trans.__('Pause') : trans.__('Follow')}
+    </button>
+  );
+}
+
+function AttemptField({ model, trans }: IProps): JSX.Element | null {
+  if (model.attempts.length < 2) {
+    return null;
+  }
+  return (
+    <select
+      className="jp-HyperPod-select"
+      aria-label={trans.__('Attempt')}
+      value={model.attempt ?? ''}
+      onChange={event => {
+        const { value } = event.target;
+        model.chooseAttempt(value === '' ? undefined : Number(value));
+      }}
+    >
+      <option value="">{trans.__('All attempts')}</option>
+      {model.attempts.map(({ number }) => (
+        <option key={number} value={number}>
+          {trans.__('Attempt %1', number)}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function LookButtons({ model, trans }: IProps): JSX.Element {
+  return (
+    <>
+      <button
+        type="button"
+        className="jp-HyperPod-button"
+        aria-pressed={model.wraps}
+        title={trans.__('Wrap long lines')}
+        onClick={() => (model.wraps = !model.wraps)}
+      >
+        {trans.__('Wrap')}
+      </button>
+      <button
+        type="button"
+        className="jp-HyperPod-button"
+        aria-pressed={model.showsTime}
+        title={trans.__('Show when each line was written')}
+        onClick={() => (model.showsTime = !model.showsTime)}
+      >
+        {trans.__('Time')}
+      </button>
+    </>
+  );
+}
+
+function DownloadLink({ model, trans }: IProps): JSX.Element {
+  const url = model.rawUrl;
+  const title = url
+    ? trans.__('Download the exact bytes of this log')
+    : trans.__('Choose one rank to download its exact bytes');
+  return (
+    <a
+      className="jp-HyperPod-button"
+      role="button"
+      href={url ?? undefined}
+      download
+      aria-disabled={url === null}
+      aria-label={title}
+      title={title}
+    >
+      <downloadIcon.react tag="span" elementSize="normal" />
+    </a>
+  );
+}

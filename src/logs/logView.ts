@@ -1,0 +1,69 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import { Message } from '@lumino/messaging';
+import { Panel } from '@lumino/widgets';
+
+import { LogList } from './logList';
+import { LogStatus } from './logStatus';
+import { LogToolbar } from './logToolbar';
+import { IMatch } from './rowElement';
+import { LogViewModel } from './viewModel';
+
+/**
+ * The log of a run: a toolbar, the lines, and what is to be said about them.
+ */
+export class LogView extends Panel {
+  constructor(options: LogView.IOptions) {
+    super();
+    this.addClass('jp-HyperPod-LogView');
+    const { trans } = options;
+    this.model = new LogViewModel(options);
+    this._list = new LogList(this.model.feed, trans.__('Log lines'));
+    this._list.matchOf = text => this._matchOf(text);
+    this.addWidget(new LogToolbar(this.model, trans));
+    this.addWidget(this._list);
+    this.addWidget(new LogStatus(this.model, trans));
+    this.model.changed.connect(this._onChanged, this);
+    this._onChanged();
+  }
+
+  /** What is shown, and how. */
+  readonly model: LogViewModel;
+
+  override dispose(): void {
+    if (!this.isDisposed) {
+      this.model.changed.disconnect(this._onChanged, this);
+      super.dispose();
+      this.model.dispose();
+    }
+  }
+
+  protected override onAfterAttach(msg: Message): void {
+    super.onAfterAttach(msg);
+    if (!this._started) {
+      this._started = true;
+      void this.model.start();
+    }
+  }
+
+  private _onChanged(): void {
+    this.toggleClass('jp-mod-wrap', this.model.wraps);
+    this.toggleClass('jp-mod-time', this.model.showsTime);
+    this._list.refresh();
+  }
+
+  private _matchOf(text: string): IMatch | null {
+    const hit = this.model.search.current;
+    return hit && hit.line === text
+      ? { begin: hit.match[0], end: hit.match[1] }
+      : null;
+  }
+
+  private readonly _list: LogList;
+  private _started = false;
+}
+
+export namespace LogView {
+  export interface IOptions extends LogViewModel.IOptions {
+    trans: TranslationBundle;
+  }
+}

@@ -1,0 +1,55 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { LogViewModel } from './viewModel';
+
+/** More would only make a long list of proposals. */
+const MOST_PROPOSALS = 256;
+
+/**
+ * Chooses ranks: all, one, or some.
+ */
+export function RanksField(props: {
+  model: LogViewModel;
+  trans: TranslationBundle;
+}): JSX.Element | null {
+  const { model, trans } = props;
+  const list = React.useId();
+  const [text, setText] = React.useState(model.ranks);
+  const [isWrong, setWrong] = React.useState(false);
+  const ranks = model.streams.filter(stream => stream.rank !== null);
+  if (ranks.length < 2 && model.ranks === '') {
+    return null;
+  }
+  const choose = (value: string): void => setWrong(!model.chooseRanks(value));
+  return (
+    <label className="jp-HyperPod-field">
+      {trans.__('Ranks')}
+      <input
+        className="jp-HyperPod-input jp-mod-ranks"
+        list={list}
+        value={text}
+        placeholder={trans.__('all')}
+        title={trans.__('Such as 0-3, 7; empty for all')}
+        aria-invalid={isWrong}
+        onChange={event => setText(event.target.value)}
+        onBlur={() => choose(text)}
+        onKeyDown={event => {
+          if (event.key === 'Enter') {
+            choose(text);
+          }
+        }}
+      />
+      <datalist id={list}>
+        {ranks.slice(0, MOST_PROPOSALS).map(stream => (
+          <option
+            key={`${stream.index ?? ''}.${stream.rank}`}
+            value={stream.rank ?? ''}
+          >
+            {stream.node}
+          </option>
+        ))}
+      </datalist>
+    </label>
+  );
+}

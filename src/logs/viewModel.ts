@@ -1,0 +1,178 @@
+import { IDisposable } from '@lumino/disposable';
+import { ISignal, Signal } from '@lumino/signaling';
+
+import { ILogClient } from './client';
+import { LogChoice, LogFeed } from './feed';
+import { formatRanks, parseRanks } from './ranks';
+import { LogSearch } from './search';
+import { ILogAttempt, ILogStream } from './types';
+
+/**
+ * What a log viewer shows and how: its feed, its search, what can be chosen, and how lines look.
+ */
+export class LogViewModel implements IDisposable {
+  constructor(options: LogViewModel.IOptions) {
+    this.client = options.client;
+    this.runId = options.runId;
+    this.feed = new LogFeed(options);
+    this.search = new LogSearch(options.client, this.feed);
+    this.feed.stateChanged.connect(this._emit, this);
+    this.search.changed.connect(this._emit, this);
+    this.client.connectionChanged.connect(this._emit, this);
+  }
+
+  readonly client: ILogClient;
+  readonly runId: string;
+  readonly feed: LogFeed;
+  readonly search: LogSearch;
+
+  /** Anything but the rows changed. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** What can be chosen. */
+  get attempts(): readonly ILogAttempt[] {
+    return this._attempts;
+  }
+
+  /** The chosen attempt; undefined for all. */
+  get attempt(): number | undefined {
+    return this.feed.request.attempt;
+  }
+
+  /** The chosen ranks as text; empty for all. */
+  get ranks(): string {
+    return formatRanks(this.feed.request.ranks);
+  }
+
+  /** The streams of the chosen attempt, or of the last one. */
+  get streams(): readonly ILogStream[] {
+    const number = this.attempt;
+    const attempt =
+      number === undefined
+        ? this._attempts[this._attempts.length - 1]
+        : this._attempts.find(item => item.number === number);
+    return attempt?.streams ?? [];
+  }
+
+  /** Ranks that say nothing although others do. */
+  get silent(): readonly number[] {
+    return this.streams
+      .filter(stream => stream.silent && stream.rank !== null)
+      .map(stream => stream.rank ?? 0);
+  }
+
+  /** Where the chosen stream's exact bytes are; null while more than one is chosen. */
+  get rawUrl(): string | null {
+    const { ranks } = this.feed.request;
+    const fits = this.streams.filter(stream =>
+      ranks ? stream.rank !== null && ranks.includes(stream.rank) : true
+    );
+    const spoken = fits.filter(stream => ranks || stream.rank !== null);
+    if (spoken.length !== 1) {
+      return null;
+    }
+    const [{ nodeRank, rank }] = spoken;
+    const last = this._attempts[this._attempts.length - 1].number;
+    const attempt = this.attempt ?? last;
+    return this.client.rawUrl(this.runId, { attempt, nodeRank, rank });
+  }
+
+  /** Long lines go on in the next row. */
+  get wraps(): boolean {
+    return this._wraps;
+  }
+
+  set wraps(value: boolean) {
+    this._wraps = value;
+    this._changed.emit();
+  }
+
+  /** Each line has its time in front. */
+  get showsTime(): boolean {
+    return this._showsTime;
+  }
+
+  set showsTime(value: boolean) {
+    this._showsTime = value;
+    this._changed.emit();
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  dispose(): void {
+    if (!this._isDisposed) {
+      this._isDisposed = true;
+      this.client.connectionChanged.disconnect(this._emit, this);
+      this.search.dispose();
+      this.feed.dispose();
+      Signal.clearData(this);
+    }
+  }
+
+  /** Begin to show the log. */
+  async start(): Promise<void> {
+    await Promise.all([this.feed.follow(), this.loadStreams()]);
+  }
+
+  /** Ask anew what can be chosen. */
+  async loadStreams(): Promise<void> {
+    try {
+      const attempts = await this.client.streams(this.runId);
+      if (!this._isDisposed) {
+        this._attempts = attempts;
+        this._changed.emit();
+      }
+    } catch {
+      // Without the list everything is shown still; the feed tells what is wrong.
+    }
+  }
+
+  /**
+   * Choose ranks by a text such as `0-3, 7`.
+   *
+   * @returns whether it could be understood
+   */
+  chooseRanks(text: string): boolean {
+    const ranks = parseRanks(text);
+    if (ranks === null) {
+      return false;
+    }
+    if (formatRanks(ranks) !== this.ranks) {
+      void this._choose({ ranks });
+    }
+    return true;
+  }
+
+  /** Choose an attempt; undefined for all. */
+  chooseAttempt(attempt: number | undefined): void {
+    void this._choose({ attempt });
+  }
+
+  private async _choose(change: LogChoice): Promise<void> {
+    const { runId, ...choice } = this.feed.request;
+    void runId;
+    await this.feed.choose({ ...choice, ...change });
+  }
+
+  private _emit(): void {
+    this._changed.emit();
+  }
+
+  private readonly _changed = new Signal<this, void>(this);
+  private _attempts: readonly ILogAttempt[] = [];
+  private _wraps = true;
+  private _showsTime = true;
+  private _isDisposed = false;
+}
+
+export namespace LogViewModel {
+  export interface IOptions {
+    client: ILogClient;
+    runId: string;
+    choice?: LogChoice;
+  }
+}

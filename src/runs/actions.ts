@@ -1,0 +1,70 @@
+import { JupyterFrontEnd } from '@jupyterlab/application';
+import {
+  Clipboard,
+  Dialog,
+  Notification,
+  showDialog
+} from '@jupyterlab/apputils';
+
+import { ApiError } from '../api';
+import { CommandIDs, IHyperPod } from '../tokens';
+import type { IRunActions } from './header';
+import { IRun } from './types';
+
+/** How long a short word of thanks stays. */
+const BRIEFLY = 3000;
+
+/**
+ * What the buttons of a run page do in this application.
+ */
+export function pageActions(
+  app: JupyterFrontEnd,
+  hyperPod: IHyperPod
+): IRunActions {
+  const { trans } = hyperPod;
+  return {
+    cancel: run => void cancelAfterQuestion(hyperPod, run),
+    // The dialog is another plugin's, which may be switched off.
+    clone: app.commands.hasCommand(CommandIDs.submit)
+      ? run =>
+          void app.commands.execute(CommandIDs.submit, { cloneOf: run.runId })
+      : null,
+    copyCommand: run => {
+      Clipboard.copyToSystem(`hpj logs -f ${run.runId}`);
+      Notification.info(
+        trans.__('Copied. Paste it in a terminal to follow the log there.'),
+        { autoClose: BRIEFLY }
+      );
+    }
+  };
+}
+
+/** Cancel a run if the user really wants that. */
+export async function cancelAfterQuestion(
+  hyperPod: IHyperPod,
+  run: IRun
+): Promise<void> {
+  const { runs, trans } = hyperPod;
+  const answer = await showDialog({
+    title: trans.__('Cancel this run?'),
+    body: trans.__(
+      '%1 ends; what it has written so far stays. This can’t be undone.',
+      run.name
+    ),
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Let it run') }),
+      Dialog.warnButton({ label: trans.__('Cancel run') })
+    ]
+  });
+  if (!answer.button.accept) {
+    return;
+  }
+  try {
+    await runs.act(run.runId, 'cancel');
+  } catch (reason) {
+    const message = reason instanceof ApiError ? reason.message : '';
+    Notification.error(
+      trans.__('%1 could not be cancelled. %2', run.name, message)
+    );
+  }
+}

@@ -1,0 +1,147 @@
+import { JupyterFrontEnd } from '@jupyterlab/application';
+import { Dialog, showDialog, WidgetTracker } from '@jupyterlab/apputils';
+import {
+  JSONObject,
+  ReadonlyJSONObject,
+  ReadonlyPartialJSONObject
+} from '@lumino/coreutils';
+
+import { hyperPodIcon } from '../icons';
+import { CommandIDs, IHyperPod } from '../tokens';
+import { pageActions } from './actions';
+import type { RunPage } from './page';
+import { IRun } from './types';
+
+type Arguments = ReadonlyPartialJSONObject;
+
+/** The schema of commands on one run. */
+const RUN_ARGUMENTS: ReadonlyJSONObject = {
+  type: 'object',
+  properties: {
+    runId: { type: 'string', description: 'The id of the run' }
+  },
+  required: ['runId'],
+  additionalProperties: false
+};
+
+const LIST_ARGUMENTS: ReadonlyJSONObject = {
+  type: 'object',
+  properties: {
+    limit: { type: 'integer', minimum: 1, maximum: 500, default: 50 },
+    cluster: { type: 'string', description: 'Only runs on this cluster' },
+    cursor: { type: 'string', description: 'The `next` of the list before' }
+  },
+  additionalProperties: false
+};
+
+/**
+ * Add the commands on runs; each answers with JSON and rejects with an error that says why.
+ */
+export function addRunCommands(
+  app: JupyterFrontEnd,
+  hyperPod: IHyperPod,
+  tracker: WidgetTracker<RunPage>
+): void {
+  const { runClient, runs, trans } = hyperPod;
+  app.commands.addCommand(CommandIDs.openRun, {
+    label: trans.__('Open Run…'),
+    caption: trans.__('Show a run with its log'),
+    icon: hyperPodIcon,
+    describedBy: { args: RUN_ARGUMENTS },
+    execute: async args => {
+      const runId = textOf(args, 'runId') ?? (await askForRun(hyperPod));
+      return runId === null ? null : openRun(app, hyperPod, tracker, runId);
+    }
+  });
+  app.commands.addCommand(CommandIDs.cancelRun, {
+    label: trans.__('Cancel Run'),
+    caption: trans.__('End a run that waits or runs'),
+    describedBy: { args: RUN_ARGUMENTS },
+    execute: async args => plainRun(await runs.act(neededRunId(args), 'cancel'))
+  });
+  app.commands.addCommand(CommandIDs.listRuns, {
+    label: trans.__('List Runs'),
+    caption: trans.__('The newest runs with their states, as JSON'),
+    describedBy: { args: LIST_ARGUMENTS },
+    execute: async args => {
+      const page = await runClient.list({
+        limit: typeof args.limit === 'number' ? args.limit : 50,
+        cluster: textOf(args, 'cluster'),
+        cursor: textOf(args, 'cursor')
+      });
+      return { runs: page.runs.map(plainRun), next: page.next };
+    }
+  });
+}
+
+async function openRun(
+  app: JupyterFrontEnd,
+  hyperPod: IHyperPod,
+  tracker: WidgetTracker<RunPage>,
+  runId: string
+): Promise<JSONObject> {
+  const there = tracker.find(item => item.runId === runId);
+  const id = there?.id ?? (await addPage(app, hyperPod, tracker, runId));
+  app.shell.activateById(id);
+  return { run_id: runId };
+}
+
+/** Put a run's page into the main area, which owns it from then on. */
+async function addPage(
+  app: JupyterFrontEnd,
+  hyperPod: IHyperPod,
+  tracker: WidgetTracker<RunPage>,
+  runId: string
+): Promise<string> {
+  const { RunPage } = await import('./page');
+  hyperPod.runs.start();
+  const page = new RunPage({
+    runId,
+    runs: hyperPod.runs,
+    runClient: hyperPod.runClient,
+    logClient: hyperPod.logs,
+    actions: pageActions(app, hyperPod),
+    trans: hyperPod.trans
+  });
+  page.id = `hyperpod-run-${runId}`;
+  page.title.label = runId;
+  page.title.caption = runId;
+  page.title.icon = hyperPodIcon;
+  page.title.closable = true;
+  app.shell.add(page, 'main');
+  await tracker.add(page);
+  return page.id;
+}
+
+async function askForRun(hyperPod: IHyperPod): Promise<string | null> {
+  const { trans } = hyperPod;
+  const { ChooseRun } = await import('./chooseRun');
+  await hyperPod.runs.refresh().catch(() => undefined);
+  const body = new ChooseRun(hyperPod.runs.runs, trans);
+  const answer = await showDialog({
+    title: trans.__('Open a run'),
+    body,
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Cancel') }),
+      Dialog.okButton({ label: trans.__('Open') })
+    ]
+  });
+  return answer.button.accept && answer.value ? answer.value : null;
+}
+
+function plainRun(run: IRun): JSONObject {
+  return run.plain as JSONObject;
+}
+
+function neededRunId(args: Arguments): string {
+  const runId = textOf(args, 'runId');
+  if (runId === undefined) {
+    throw new Error('runId is missing');
+  }
+  return runId;
+}
+
+function textOf(args: Arguments, name: string): string | undefined {
+  const value = args[name];
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}

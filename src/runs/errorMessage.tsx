@@ -1,0 +1,44 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { ApiError, NETWORK_ERROR } from '../api';
+
+/**
+ * What went wrong, in words, with what to do about it.
+ */
+export function ErrorMessage(props: {
+  error: ApiError;
+  trans: TranslationBundle;
+  retry?: () => void;
+}): JSX.Element {
+  const { error, retry, trans } = props;
+  return (
+    <div className="jp-HyperPod-Message jp-mod-error" role="alert">
+      <p>{errorText(error, trans)}</p>
+      {error.hint && <p>{error.hint}</p>}
+      {retry && (
+        <button type="button" className="jp-HyperPod-button" onClick={retry}>
+          {trans.__('Try again')}
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** An error's sentence: the server's own, but where no server spoke. */
+export function errorText(error: ApiError, trans: TranslationBundle): string {
+  if (error.code === NETWORK_ERROR) {
+    return trans.__(
+      'The Jupyter server does not answer. Runs on the cluster go on.'
+    );
+  }
+  if (error.status === 403) {
+    return trans.__('You may not do this: %1', error.message);
+  }
+  if (error.status === 404 && error.code === 'http_404') {
+    return trans.__(
+      'The server has no HyperPod extension: is hyperpod_jlab installed and enabled there?'
+    );
+  }
+  return error.message;
+}

@@ -1,0 +1,99 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { IRun } from './types';
+import { durationText, momentText } from './words';
+
+interface IFact {
+  readonly name: string;
+  readonly value: string;
+}
+
+/**
+ * A run's times, nodes, attempts and paths.
+ */
+export function RunFacts(props: {
+  run: IRun;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const facts = factsOf(props.run, props.trans).filter(
+    fact => fact.value !== ''
+  );
+  return (
+    <dl className="jp-HyperPod-facts">
+      {facts.map(({ name, value }) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function factsOf(run: IRun, trans: TranslationBundle): IFact[] {
+  const last = run.attempts[run.attempts.length - 1];
+  const ranks = (run.nodes ?? 1) * (run.processesPerNode ?? 1);
+  const nodes = last?.nodes.length
+    ? last.nodes.slice(0, 8).join(', ')
+    : String(run.nodes ?? '');
+  return [
+    { name: trans.__('Run'), value: run.runId },
+    { name: trans.__('Cluster'), value: run.cluster },
+    { name: trans.__('Queue'), value: run.queue ?? '' },
+    { name: trans.__('Submitted'), value: momentText(run.submittedAt) },
+    { name: trans.__('Started'), value: momentText(run.startedAt) },
+    {
+      name: run.endedAt ? trans.__('Took') : trans.__('Runs for'),
+      value: durationText(run.startedAt, run.endedAt, trans)
+    },
+    { name: trans.__('Nodes'), value: nodes },
+    { name: trans.__('Processes'), value: ranks > 1 ? String(ranks) : '' },
+    {
+      name: trans.__('Attempt'),
+      value: run.attempts.length > 1 ? String(last.number) : ''
+    },
+    {
+      name: trans.__('Exit code'),
+      value: run.exitCode === null ? '' : String(run.exitCode)
+    },
+    { name: trans.__('Scheduler id'), value: run.schedulerId ?? '' },
+    { name: trans.__('Folder'), value: run.bundle ?? '' }
+  ];
+}
+
+/**
+ * The rank that failed first, and a way to its log.
+ */
+export function FirstError(props: {
+  run: IRun;
+  trans: TranslationBundle;
+  show: (rank: number) => void;
+}): JSX.Element | null {
+  const { run, show, trans } = props;
+  const error = run.attempts[run.attempts.length - 1]?.firstError;
+  if (!error) {
+    return null;
+  }
+  const what = [error.type, error.message].filter(Boolean).join(': ');
+  return (
+    <div className="jp-HyperPod-RunHeader-error">
+      {error.line === null || error.cell === null
+        ? trans.__('Rank %1 failed first: %2', error.rank, what)
+        : trans.__(
+            'Rank %1 failed first, in cell %2, line %3: %4',
+            error.rank,
+            error.cell,
+            error.line,
+            what
+          )}{' '}
+      <button
+        type="button"
+        className="jp-HyperPod-link"
+        onClick={() => show(error.rank)}
+      >
+        {trans.__('Show its log')}
+      </button>
+    </div>
+  );
+}

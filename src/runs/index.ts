@@ -1,0 +1,4 @@
+export * from './client';
+export * from './model';
+export * from './types';
+export * from './words';

@@ -1,0 +1,88 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import { Panel, TabPanel, Widget } from '@lumino/widgets';
+
+import { ILogClient, LogView } from '../logs';
+import { IRunClient } from './client';
+import { CodeTab } from './codeTab';
+import { IRunActions, RunHeader } from './header';
+import { RunsModel } from './model';
+import { RunPageModel } from './pageModel';
+import { TextTab } from './textTab';
+import { isEnded } from './types';
+
+/**
+ * A run in the main area: its head, and tabs for its log, script, spec and code.
+ */
+export class RunPage extends Panel {
+  constructor(options: RunPage.IOptions) {
+    super();
+    const { actions, runClient, runId, runs, trans } = options;
+    this.addClass('jp-HyperPod-RunPage');
+    this.node.setAttribute('role', 'region');
+    this.runId = runId;
+    this.model = new RunPageModel(runs, runId);
+    this.log = new LogView({ client: options.logClient, runId, trans });
+    this._tabs = new TabPanel({ tabsMovable: false });
+    this._addTab(this.log, trans.__('Log'));
+    const loadScript = async () => (await runClient.script(runId)).text;
+    this._addTab(new TextTab(loadScript, trans), trans.__('Script'));
+    const loadSpec = async () =>
+      JSON.stringify(await runClient.spec(runId), null, 2);
+    this._addTab(new TextTab(loadSpec, trans), trans.__('Spec'));
+    this._addTab(new CodeTab(runClient, runId, trans), trans.__('Code'));
+    this.addWidget(new RunHeader(this.model, actions, trans));
+    this.addWidget(this._tabs);
+    this.model.showRank = rank => {
+      this._tabs.currentWidget = this.log;
+      this.log.model.chooseRanks(String(rank));
+    };
+    this.model.changed.connect(this._onChanged, this);
+    this._onChanged();
+    void this.model.load();
+  }
+
+  readonly runId: string;
+  readonly model: RunPageModel;
+  readonly log: LogView;
+
+  override dispose(): void {
+    if (!this.isDisposed) {
+      this.model.dispose();
+      super.dispose();
+    }
+  }
+
+  private _addTab(widget: Widget, label: string): void {
+    widget.title.label = label;
+    this._tabs.addWidget(widget);
+  }
+
+  private _onChanged(): void {
+    const { run } = this.model;
+    if (!run) {
+      return;
+    }
+    this.title.label = run.name;
+    this.node.setAttribute('aria-label', run.name);
+    // Ranks come with an attempt, and who is silent is known at the end for good.
+    const phase = `${run.attempts.length} ${isEnded(run.state)}`;
+    if (this._phase !== '' && phase !== this._phase) {
+      void this.log.model.loadStreams();
+    }
+    this._phase = phase;
+  }
+
+  private readonly _tabs: TabPanel;
+  private _phase = '';
+}
+
+export namespace RunPage {
+  export interface IOptions {
+    runId: string;
+    runs: RunsModel;
+    runClient: IRunClient;
+    logClient: ILogClient;
+    actions: IRunActions;
+    trans: TranslationBundle;
+  }
+}

@@ -1,0 +1,41 @@
+import {
+  ILayoutRestorer,
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { ICommandPalette, WidgetTracker } from '@jupyterlab/apputils';
+
+import { CommandIDs, IHyperPod } from '../tokens';
+import { addRunCommands } from './commands';
+import type { RunPage } from './page';
+
+/**
+ * Run pages, and the commands on runs.
+ */
+export const runsPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'hyperpod_jlab:runs',
+  description: 'Opens, lists and cancels runs on HyperPod clusters.',
+  autoStart: true,
+  requires: [IHyperPod],
+  optional: [ILayoutRestorer, ICommandPalette],
+  activate: (
+    app: JupyterFrontEnd,
+    hyperPod: IHyperPod,
+    restorer: ILayoutRestorer | null,
+    palette: ICommandPalette | null
+  ): void => {
+    const tracker = new WidgetTracker<RunPage>({ namespace: 'hyperpod-run' });
+    addRunCommands(app, hyperPod, tracker);
+    palette?.addItem({
+      command: CommandIDs.openRun,
+      category: hyperPod.trans.__('HyperPod')
+    });
+    if (restorer) {
+      void restorer.restore(tracker, {
+        command: CommandIDs.openRun,
+        args: page => ({ runId: page.runId }),
+        name: page => page.runId
+      });
+    }
+  }
+};

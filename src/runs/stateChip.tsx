@@ -1,0 +1,23 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { stateText } from './words';
+
+/**
+ * A state, as a word with a colour.
+ */
+export function StateChip(props: {
+  state: string;
+  reason?: string | null;
+  trans: TranslationBundle;
+}): JSX.Element {
+  return (
+    <span
+      className="jp-HyperPod-StateChip"
+      data-state={props.state}
+      title={props.reason ?? undefined}
+    >
+      {stateText(props.state, props.trans)}
+    </span>
+  );
+}

@@ -1,0 +1,121 @@
+import {
+  asText,
+  listOf,
+  numberOf,
+  numberOrNull,
+  recordOf,
+  textOf,
+  textOrNull
+} from '../api';
+
+/**
+ * The error of the rank that failed first.
+ */
+export interface IFirstError {
+  readonly rank: number;
+  readonly type: string;
+  readonly message: string;
+  readonly cell: number | null;
+  readonly line: number | null;
+}
+
+/**
+ * One execution of a run.
+ */
+export interface IAttempt {
+  readonly number: number;
+  readonly state: string;
+  readonly reason: string | null;
+  readonly exitCode: number | null;
+  readonly startedAt: string | null;
+  readonly endedAt: string | null;
+  readonly nodes: readonly string[];
+  readonly firstError: IFirstError | null;
+}
+
+/**
+ * A run as all faces show it; times are ISO 8601.
+ */
+export interface IRun {
+  readonly runId: string;
+  readonly name: string;
+  readonly cluster: string;
+  readonly orchestrator: string;
+  readonly user: string | null;
+  readonly queue: string | null;
+  readonly state: string;
+  readonly reason: string | null;
+  readonly reasonCode: string | null;
+  readonly exitCode: number | null;
+  readonly submittedAt: string | null;
+  readonly startedAt: string | null;
+  readonly endedAt: string | null;
+  readonly schedulerId: string | null;
+  readonly parent: string | null;
+  readonly bundle: string | null;
+  readonly nodes: number | null;
+  readonly processesPerNode: number | null;
+  readonly attempts: readonly IAttempt[];
+  /** The answer as it came, for callers that are programs. */
+  readonly plain: Readonly<Record<string, unknown>>;
+}
+
+/** States after which nothing happens by itself. */
+const ENDED = new Set(['succeeded', 'failed', 'cancelled']);
+
+/** Whether a state is one after which nothing happens by itself. */
+export function isEnded(state: string): boolean {
+  return ENDED.has(state);
+}
+
+/** A run from an answer. */
+export function decodeRun(value: unknown): IRun {
+  const from = recordOf(value, 'run');
+  return {
+    runId: textOf(from, 'run_id'),
+    name: textOrNull(from, 'name') ?? textOf(from, 'run_id'),
+    cluster: textOrNull(from, 'cluster') ?? '',
+    orchestrator: textOrNull(from, 'orchestrator') ?? '',
+    user: textOrNull(from, 'user'),
+    queue: textOrNull(from, 'queue'),
+    state: textOf(from, 'state'),
+    reason: textOrNull(from, 'reason'),
+    reasonCode: textOrNull(from, 'reason_code'),
+    exitCode: numberOrNull(from, 'exit_code'),
+    submittedAt: textOrNull(from, 'submitted_at'),
+    startedAt: textOrNull(from, 'started_at'),
+    endedAt: textOrNull(from, 'ended_at'),
+    schedulerId: textOrNull(from, 'scheduler_id'),
+    parent: textOrNull(from, 'parent'),
+    bundle: textOrNull(from, 'bundle'),
+    nodes: numberOrNull(from, 'nodes'),
+    processesPerNode: numberOrNull(from, 'processes_per_node'),
+    attempts: listOf(from, 'attempts', decodeAttempt),
+    plain: from
+  };
+}
+
+function decodeAttempt(value: unknown): IAttempt {
+  const from = recordOf(value, 'attempt');
+  return {
+    number: numberOf(from, 'number'),
+    state: textOrNull(from, 'state') ?? 'unknown',
+    reason: textOrNull(from, 'reason'),
+    exitCode: numberOrNull(from, 'exit_code'),
+    startedAt: textOrNull(from, 'started_at'),
+    endedAt: textOrNull(from, 'ended_at'),
+    nodes: listOf(from, 'nodes', asText),
+    firstError: from.first_error ? decodeFirstError(from.first_error) : null
+  };
+}
+
+function decodeFirstError(value: unknown): IFirstError {
+  const from = recordOf(value, 'first error');
+  return {
+    rank: numberOf(from, 'rank'),
+    type: textOrNull(from, 'type') ?? '',
+    message: textOrNull(from, 'message') ?? '',
+    cell: numberOrNull(from, 'cell'),
+    line: numberOrNull(from, 'line')
+  };
+}

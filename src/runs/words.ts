@@ -1,0 +1,63 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+
+/** A run's or a cluster's state in words. */
+export function stateText(state: string, trans: TranslationBundle): string {
+  switch (state) {
+    case 'submitting':
+      return trans.__('submitting');
+    case 'waiting':
+      return trans.__('waiting');
+    case 'running':
+      return trans.__('running');
+    case 'succeeded':
+      return trans.__('succeeded');
+    case 'failed':
+      return trans.__('failed');
+    case 'cancelled':
+      return trans.__('cancelled');
+    case 'unknown':
+      return trans.__('unknown');
+    case 'up':
+      return trans.__('up');
+    case 'down':
+      return trans.__('down');
+    default:
+      return state;
+  }
+}
+
+/** A moment as the user's language writes it. */
+export function momentText(iso: string | null): string {
+  if (iso === null) {
+    return '';
+  }
+  return new Intl.DateTimeFormat(undefined, {
+    dateStyle: 'medium',
+    timeStyle: 'medium'
+  }).format(new Date(iso));
+}
+
+/** How long something took, or takes so far. */
+export function durationText(
+  begin: string | null,
+  end: string | null,
+  trans: TranslationBundle
+): string {
+  if (begin === null) {
+    return '';
+  }
+  const until = end === null ? Date.now() : Date.parse(end);
+  const seconds = Math.max(0, Math.round((until - Date.parse(begin)) / 1000));
+  const minutes = Math.floor(seconds / 60);
+  const hours = Math.floor(minutes / 60);
+  const days = Math.floor(hours / 24);
+  if (days > 0) {
+    return trans.__('%1 d %2 h', days, hours % 24);
+  }
+  if (hours > 0) {
+    return trans.__('%1 h %2 min', hours, minutes % 60);
+  }
+  return minutes > 0
+    ? trans.__('%1 min %2 s', minutes, seconds % 60)
+    : trans.__('%1 s', seconds);
+}

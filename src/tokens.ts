@@ -1,0 +1,43 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import { Token } from '@lumino/coreutils';
+
+import type { HyperPodClient } from './api';
+import type { ILogClient } from './logs/client';
+import type { IRunClient } from './runs/client';
+import type { RunsModel } from './runs/model';
+
+/**
+ * What the parts of the extension share.
+ */
+export interface IHyperPod {
+  /** The server extension's client, for requests that no other client here has. */
+  readonly client: HyperPodClient;
+  /** Requests on runs. */
+  readonly runClient: IRunClient;
+  /** The runs that this page knows; `start` it before use. */
+  readonly runs: RunsModel;
+  /** Logs, followed over the page's one socket. */
+  readonly logs: ILogClient;
+  /** The extension's words in the user's language. */
+  readonly trans: TranslationBundle;
+  /** Open a run's page, or bring it to the front. */
+  openRun(runId: string): Promise<void>;
+}
+
+/** The token of what the parts of the extension share. */
+export const IHyperPod = new Token<IHyperPod>(
+  'hyperpod_jlab:IHyperPod',
+  'The clients and models of the HyperPod extension.'
+);
+
+/** The ids of all commands. */
+export namespace CommandIDs {
+  export const showVersion = 'hyperpod:show-version';
+  export const openRun = 'hyperpod:open-run';
+  export const cancelRun = 'hyperpod:cancel-run';
+  export const listRuns = 'hyperpod:list-runs';
+  export const openCluster = 'hyperpod:open-cluster';
+  export const showPanel = 'hyperpod:show-panel';
+  /** Asks what to run and how; `{cloneOf}` begins with another run's spec. */
+  export const submit = 'hyperpod:submit';
+}
