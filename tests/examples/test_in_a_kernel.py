@@ -52,3 +52,12 @@ def test_a_function_goes_to_the_cluster_and_its_value_comes_back(run_all):
     [accuracy] = re.findall(r"'accuracy': (0\.\d+)", text)
     assert float(accuracy) > 0.95
     assert "9 neighbours: 9" in text
+
+
+def test_a_cell_goes_to_the_cluster(run_all, monkeypatch):
+    monkeypatch.setenv("JPY_SESSION_NAME", str(EXAMPLES / "magic.ipynb"))
+    text = run_all("magic.ipynb")
+    assert "--- Cell 2 ---" in text
+    assert "'succeeded'" in text
+    assert len(re.findall(r"1\|rank 1: \d has \d+\.\d\d ink", text)) == 10
+    assert "warning" not in text
