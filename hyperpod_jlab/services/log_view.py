@@ -93,11 +93,10 @@ class View:
         node, per_node = self.request.node, self.sources.processes_per_node
         if node is None or not self._ranks or any(rank // per_node == node for rank in self._ranks):
             return
-        first = min(self._ranks)
         last = (node + 1) * per_node - 1
         own = f"only rank {last}" if per_node == 1 else f"the ranks {last - per_node + 1}-{last}"
         raise InvalidInputError(
-            f"rank {first} is on node {first // per_node}, not on node {node}"
+            f"rank {min(self._ranks)} is not on node {node}"
             if len(self._ranks) == 1
             else f"none of these ranks is on node {node}",
             code="rank_elsewhere",

@@ -125,7 +125,7 @@ def test_raw_gives_exact_bytes(done):
         (
             ["--node", "0", "--rank", "3"],
             2,
-            "rank 3 is on node 1, not on node 0 node 0 has the ranks 0-1",
+            "rank 3 is not on node 0 node 0 has the ranks 0-1",
         ),
         (["--node", "local-1", "--rank", "0-1"], 2, "none of these ranks is on node 1"),
         (["--rank", "0-99999999999"], 2, "--rank: the range 0-99999999999 goes beyond 999999999"),
