@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from jupyter_server.extension.application import ExtensionApp
 
 from hyperpod_jlab.server.base import API_PREFIX
 from hyperpod_jlab.server.endpoint import handlers
+from hyperpod_jlab.server.events import SCHEMA_FILE
 from hyperpod_jlab.server.log_socket import LogSocket
 from hyperpod_jlab.server.process import ServerProcess
 from hyperpod_jlab.server.routes import SOCKET_PATH
@@ -20,9 +19,13 @@ class HyperPodApp(ExtensionApp):
     description = "Run notebooks, cells and scripts on a SageMaker HyperPod cluster."
     load_other_extensions = True
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.process = ServerProcess()
+    def initialize_settings(self) -> None:
+        """Make what all requests share, and tell the event bus what will come."""
+        assert self.serverapp is not None
+        bus = self.serverapp.event_logger
+        assert bus is not None
+        bus.register_event_schema(SCHEMA_FILE)
+        self.process = ServerProcess(bus)
 
     def initialize_handlers(self) -> None:
         """Register our routes."""

@@ -6,9 +6,14 @@ import asyncio
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from hyperpod_jlab.server.events import RunEvents
+
 if TYPE_CHECKING:
+    from jupyter_events import EventLogger
+
     from hyperpod_jlab.server.tables import Snapshots
     from hyperpod_jlab.services.hyperpod import Hyperpod
+    from hyperpod_jlab.services.runs import Runs
 
 
 class Closable(Protocol):
@@ -23,12 +28,13 @@ _GOING_AWAY = 1001
 
 
 class ServerProcess:
-    """The one `Hyperpod` of this server, and the sockets that it serves."""
+    """The one `Hyperpod` of this server, the sockets that it serves, and what it tells on the event bus."""
 
-    def __init__(self) -> None:
+    def __init__(self, bus: EventLogger) -> None:
         self._lock = asyncio.Lock()
         self._hyperpod: Hyperpod | None = None
         self.sockets: set[Closable] = set()
+        self.events = RunEvents(bus, self._runs)
 
     async def hyperpod(self) -> Hyperpod:
         """The services.
@@ -53,9 +59,13 @@ class ServerProcess:
         """End what is open: sockets first, so that their pages come back to the next server."""
         for socket in list(self.sockets):
             socket.close(_GOING_AWAY, "the server stops")
+        await self.events.close()
         if self._hyperpod is not None:
             await self._hyperpod.close()
             self._hyperpod = None
+
+    async def _runs(self) -> Runs:
+        return (await self.hyperpod()).runs
 
 
 def _make_services() -> Hyperpod:

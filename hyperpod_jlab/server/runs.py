@@ -50,7 +50,9 @@ async def list_runs(call: Call, query: RunsQuery) -> RunList:
 async def show_run(call: Call, run_id: str) -> Run:
     """One run as it is now."""
     hyperpod = await call.hyperpod()
-    return run_answer(await hyperpod.runs.get(run_id))
+    run = await hyperpod.runs.get(run_id)
+    call.process.events.seen(run)
+    return run_answer(run)
 
 
 async def cancel_run(call: Call, run_id: str) -> Run:
@@ -75,7 +77,9 @@ async def requeue_run(call: Call, run_id: str) -> Run:
 
 async def _act(call: Call, run_id: str, action: ActionKind) -> Run:
     hyperpod = await call.hyperpod()
-    return run_answer(await hyperpod.runs.act(run_id, action))
+    run = await hyperpod.runs.act(run_id, action)
+    call.process.events.tell(run)
+    return run_answer(run)
 
 
 def _list_answer(listing: Listing) -> RunList:

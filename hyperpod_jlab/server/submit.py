@@ -50,7 +50,9 @@ async def submit_run(call: Call, body: SubmitBody) -> Run:
     except InvalidInputError as error:
         raise _in_body(error) from error
     call.status = 201 if "committed" in steps else 200
-    return run_answer(await hyperpod.runs.get(run_id))
+    run = await hyperpod.runs.get(run_id)
+    call.process.events.tell(run)
+    return run_answer(run)
 
 
 async def preview_run(call: Call, body: SubmitBody) -> Preview:
