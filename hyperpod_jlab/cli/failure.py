@@ -38,10 +38,7 @@ def report(error: BaseException, *, as_json: bool) -> int:
     """Tell the user what went wrong on stderr; returns the exit code."""
     if isinstance(error, SystemExit):
         return close_output(error.code if isinstance(error.code, int) else 0)
-    if os.environ.get(_DEBUG):
-        import traceback
-
-        traceback.print_exception(error)
+    show_origin(error)
     told = translate(error)
     code = close_output(told.exit_code)
     try:
@@ -49,6 +46,14 @@ def report(error: BaseException, *, as_json: bool) -> int:
     except OSError:
         return code  # nobody listens on stderr either
     return code
+
+
+def show_origin(error: BaseException) -> None:
+    """Print the stack trace, for whoever looks for a fault of ours."""
+    if os.environ.get(_DEBUG):
+        import traceback
+
+        traceback.print_exception(error)
 
 
 def close_output(code: int) -> int:

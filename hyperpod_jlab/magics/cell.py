@@ -112,7 +112,7 @@ def run_cell(
         )
     under = read_spec_file(spec) if spec is not None else {}
     over, given = data_of(options)
-    source = cell_source(call.cell, over.pop("source", {}))
+    source = cell_source(call.cell, over.pop("source", {}), again=run_id is not None)
     data = {**merge(under, over), "source": source.source}
     words = program_words()
     if words is not None:

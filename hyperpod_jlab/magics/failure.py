@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from hyperpod_jlab.cli.failure import RunEndedError, translate
+from hyperpod_jlab.cli.failure import RunEndedError, show_origin, translate
 from hyperpod_jlab.cli.invocation import InterruptionError
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.model.errors import HyperpodError
@@ -41,4 +41,5 @@ class MagicError(HyperpodError):
 
 def magic_error(error: BaseException, *, as_json: bool) -> MagicError:
     """The error to raise for any exception of a command."""
+    show_origin(error)
     return MagicError(translate(error), as_json=as_json)

@@ -40,7 +40,7 @@ def kernel_cell(shell: InteractiveShell, line: str, body: str) -> KernelCell:
     inputs = [str(text) for text in shell.history_manager.input_hist_raw[1:]]  # type: ignore[union-attr]
     known = [text for text in (sent, *inputs[-1:]) if isinstance(text, str)]
     text = exact_text(known, line, body)
-    if not inputs or inputs[-1] not in known or exact_text(inputs[-1:], line, body) != text:
+    if not inputs or exact_text(inputs[-1:], line, body).strip() != text.strip():
         inputs.append(text)  # what runs without history, or from within another cell
     identity = parent.get("metadata", {}).get("cellId")
     return KernelCell(

@@ -36,12 +36,15 @@ class CellSource:
     findings: tuple[Finding, ...]
 
 
-def cell_source(cell: KernelCell, selection: Mapping[str, Any]) -> CellSource:
+def cell_source(
+    cell: KernelCell, selection: Mapping[str, Any], *, again: bool = False
+) -> CellSource:
     """Put the cell where it stands in its notebook; without a file, where it stands among the kernel's inputs.
 
     Args:
         cell: The cell.
         selection: Which cells run before it: ``cells`` and ``tag`` as in a notebook source.
+        again: Whether the same cell run once more is to be the same source: then it stands where it was first run.
 
     Raises:
         InvalidInputError: The cell is empty, or the selection does not fit.
@@ -52,7 +55,7 @@ def cell_source(cell: KernelCell, selection: Mapping[str, Any]) -> CellSource:
             code="empty_cells",
             hint="write the code below that line; commands take one %: %hyperpod logs RUN",
         )
-    notebook, place = _notebook_of(cell)
+    notebook, place = _notebook_of(cell, again=again)
     own = notebook.cells[place]
     before = _before(notebook, own, selection)
     numbers = [*(one.number for one in before), own.number]
@@ -62,7 +65,7 @@ def cell_source(cell: KernelCell, selection: Mapping[str, Any]) -> CellSource:
             "path": _as_typed(notebook.path),
             "cells": ",".join(map(str, numbers)),
         },
-        content=_content(notebook),
+        content=_content(notebook, numbers),
         findings=(
             *_unknown_texts(cell, before),
             *_name_findings(cell, notebook, own, before),
@@ -70,7 +73,7 @@ def cell_source(cell: KernelCell, selection: Mapping[str, Any]) -> CellSource:
     )
 
 
-def _notebook_of(cell: KernelCell) -> tuple[NotebookFile, int]:
+def _notebook_of(cell: KernelCell, *, again: bool) -> tuple[NotebookFile, int]:
     """The notebook with the cell's text in it, and the cell's place among its code cells."""
     if cell.notebook is not None:
         try:
@@ -79,6 +82,9 @@ def _notebook_of(cell: KernelCell) -> tuple[NotebookFile, int]:
             found = NotebookFile(cell.notebook, (), frozenset())
         return _with_cell(found, cell)
     texts = [*cell.inputs[:-1], cell.text]
+    if again:
+        first = next(n for n, text in enumerate(texts, 1) if text.strip() == cell.text.strip())
+        texts = [*texts[: first - 1], cell.text]
     cells = [CodeCell(number, text, frozenset(), None) for number, text in enumerate(texts, 1)]
     return NotebookFile(Path.cwd() / _NO_FILE, tuple(cells), frozenset()), len(cells) - 1
 
@@ -112,12 +118,13 @@ def _before(
     return tuple(chosen)
 
 
-def _content(notebook: NotebookFile) -> dict[str, Any]:
+def _content(notebook: NotebookFile, numbers: Sequence[int]) -> dict[str, Any]:
+    """The notebook's JSON; cells that are not sent keep their places, and nothing else."""
     cells: list[dict[str, Any]] = [
         {
             "cell_type": "code",
             "id": one.id,
-            "source": one.text,
+            "source": one.text if one.number in numbers else "",
             "metadata": {"tags": sorted(one.tags)},
             "execution_count": None,
             "outputs": [],

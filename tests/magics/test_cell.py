@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import signal
+import threading
+import time
 
 import pytest
 
 import hyperpod_jlab
+from hyperpod_jlab.services.submission import Submitter
 
 from .conftest import log_of
 
@@ -48,7 +54,7 @@ def test_a_spec_file_goes_under_the_options(shell, project):
 
 def test_a_dry_run_shows_what_would_run_and_sends_nothing(shell):
     shell.run("x = 1")
-    shown = shell.run("%%hyperpod --nodes 2 --dry-run\nprint(x)\n!echo hi")
+    shown = shell.run("%%hyperpod --nodes 2 --launcher python --dry-run\nprint(x)\n!echo hi")
     assert '"--nodes=2"' in shown.out
     assert "print(x)" in shown.out
     assert "runs through /bin/bash -c on every rank" in shown.out
@@ -131,3 +137,43 @@ def test_loading_twice_changes_nothing(shell):
     assert shell.run("%reload_ext hyperpod_jlab").error is None
     matchers = shell.shell.Completer.custom_matchers
     assert len({id(one) for one in matchers}) == len(matchers)
+
+
+def test_a_run_id_again_is_the_same_run(shell):
+    cell = "%%hyperpod --run-id once\nprint(1)"
+    assert shell.run(cell).card["run_id"] == "once"
+    shell.run("1")
+    assert shell.run(cell).card["run_id"] == "once"
+    assert len(hyperpod_jlab.runs(limit=None)) == 1
+    assert "[run_id_taken]" in shell.run("%%hyperpod --run-id once\nprint(2)").error
+
+
+def test_an_interrupt_before_anything_is_sent(shell, monkeypatch):
+    async def slow(*_):
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(Submitter, "preview", slow)
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    begin = time.monotonic()
+    shown = shell.run("%%hyperpod\nprint(1)")
+    assert time.monotonic() - begin < 10
+    assert shown.error == "interrupted; nothing was sent [interrupted]"
+
+
+def test_a_fault_of_ours_is_no_stack_trace(shell, monkeypatch, capfd):
+    async def broken(*_):
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr(Submitter, "preview", broken)
+    shown = shell.run("%%hyperpod\nprint(1)")
+    assert shown.error.startswith("error: internal error: ZeroDivisionError: oh [internal]")
+    assert shown.err == ""
+    monkeypatch.setenv("HYPERPOD_DEBUG", "1")
+    assert "in broken" in shell.run("%%hyperpod\nprint(1)").err
+
+
+def test_an_earlier_cell_that_no_file_can_hold_is_no_hindrance(shell):
+    shell.run("x = '\\ud800'")
+    shell.shell.history_manager.input_hist_raw[-1] = "x = '\ud800'"
+    assert shell.run("%%hyperpod --wait\nprint(1)").error is None
