@@ -1,8 +1,23 @@
 import { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
+import { clustersPlugin } from './clusters/plugin';
+import { noticesPlugin } from './notices/plugin';
+import { panelPlugin } from './panel/plugin';
 import { basePlugin } from './plugin';
+import { runningPlugin } from './running/plugin';
 import { runsPlugin } from './runs/plugin';
+import { statusPlugin } from './status/plugin';
 
-const plugins: JupyterFrontEndPlugin<unknown>[] = [basePlugin, runsPlugin];
+export * from './tokens';
+
+const plugins: JupyterFrontEndPlugin<unknown>[] = [
+  basePlugin,
+  runsPlugin,
+  clustersPlugin,
+  panelPlugin,
+  statusPlugin,
+  runningPlugin,
+  noticesPlugin
+];
 
 export default plugins;

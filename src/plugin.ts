@@ -7,6 +7,7 @@ import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { HyperPodClient } from './api';
+import { ClusterClient } from './clusters/client';
 import { LogClient } from './logs/client';
 import { LogSocket } from './logs/socket';
 import { WakeDetector } from './logs/wake';
@@ -71,6 +72,7 @@ function makeShared(app: JupyterFrontEnd, translator: ITranslator): IHyperPod {
   window.addEventListener('pagehide', () => wake.dispose(), { once: true });
   return {
     client,
+    clusterClient: new ClusterClient(client),
     runClient,
     runs: new RunsModel({ client: runClient, events: events.stream }),
     logs: new LogClient(client, socket),

@@ -2,6 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { Token } from '@lumino/coreutils';
 
 import type { HyperPodClient } from './api';
+import type { IClusterClient } from './clusters/client';
 import type { ILogClient } from './logs/client';
 import type { IRunClient } from './runs/client';
 import type { RunsModel } from './runs/model';
@@ -12,6 +13,8 @@ import type { RunsModel } from './runs/model';
 export interface IHyperPod {
   /** The server extension's client, for requests that no other client here has. */
   readonly client: HyperPodClient;
+  /** Requests on clusters. */
+  readonly clusterClient: IClusterClient;
   /** Requests on runs. */
   readonly runClient: IRunClient;
   /** The runs that this page knows; `start` it before use. */

@@ -45,6 +45,11 @@ export class LogView extends Panel {
     }
   }
 
+  protected override onActivateRequest(msg: Message): void {
+    super.onActivateRequest(msg);
+    this._list.node.focus();
+  }
+
   private _onChanged(): void {
     this.toggleClass('jp-mod-wrap', this.model.wraps);
     this.toggleClass('jp-mod-time', this.model.showsTime);

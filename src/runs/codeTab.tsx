@@ -3,9 +3,9 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { IRunClient } from './client';
-import { ErrorMessage } from './errorMessage';
-import { LoadedText } from './loadedText';
-import { useLoaded } from './useLoaded';
+import { ErrorMessage } from '../components/errorMessage';
+import { LoadedText } from '../components/loadedText';
+import { useLoaded } from '../components/useLoaded';
 
 /**
  * The files that went with a run, as they were then.

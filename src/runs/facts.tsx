@@ -2,7 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { IRun } from './types';
-import { durationText, momentText } from './words';
+import { durationText, momentText } from '../components/words';
 
 interface IFact {
   readonly name: string;

@@ -2,10 +2,10 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
-import { ErrorMessage } from './errorMessage';
+import { ErrorMessage } from '../components/errorMessage';
 import { FirstError, RunFacts } from './facts';
 import { RunPageModel } from './pageModel';
-import { StateChip } from './stateChip';
+import { StateChip } from '../components/stateChip';
 import { IRun, isEnded } from './types';
 
 /**

@@ -1,4 +1,3 @@
 export * from './client';
 export * from './model';
 export * from './types';
-export * from './words';

@@ -1,4 +1,5 @@
 import { TranslationBundle } from '@jupyterlab/translation';
+import { Message, MessageLoop } from '@lumino/messaging';
 import { Panel, TabPanel, Widget } from '@lumino/widgets';
 
 import { ILogClient, LogView } from '../logs';
@@ -19,6 +20,7 @@ export class RunPage extends Panel {
     const { actions, runClient, runId, runs, trans } = options;
     this.addClass('jp-HyperPod-RunPage');
     this.node.setAttribute('role', 'region');
+    this.node.tabIndex = -1;
     this.runId = runId;
     this.model = new RunPageModel(runs, runId);
     this.log = new LogView({ client: options.logClient, runId, trans });
@@ -36,6 +38,9 @@ export class RunPage extends Panel {
       this._tabs.currentWidget = this.log;
       this.log.model.chooseRanks(String(rank));
     };
+    this._resized = new ResizeObserver(() =>
+      MessageLoop.postMessage(this._tabs, Widget.ResizeMessage.UnknownSize)
+    );
     this.model.changed.connect(this._onChanged, this);
     this._onChanged();
     void this.model.load();
@@ -47,8 +52,29 @@ export class RunPage extends Panel {
 
   override dispose(): void {
     if (!this.isDisposed) {
+      this._resized.disconnect();
       this.model.dispose();
       super.dispose();
+    }
+  }
+
+  protected override onAfterAttach(msg: Message): void {
+    super.onAfterAttach(msg);
+    // The head grows and shrinks with what is known of the run, of which Lumino's layout hears nothing.
+    this._resized.observe(this._tabs.node);
+  }
+
+  protected override onBeforeDetach(msg: Message): void {
+    this._resized.disconnect();
+    super.onBeforeDetach(msg);
+  }
+
+  protected override onActivateRequest(msg: Message): void {
+    super.onActivateRequest(msg);
+    if (this._tabs.currentWidget === this.log) {
+      this.log.activate();
+    } else {
+      this.node.focus();
     }
   }
 
@@ -73,6 +99,7 @@ export class RunPage extends Panel {
   }
 
   private readonly _tabs: TabPanel;
+  private readonly _resized: ResizeObserver;
   private _phase = '';
 }
 

@@ -2,7 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
-import { LoadedText } from './loadedText';
+import { LoadedText } from '../components/loadedText';
 
 /**
  * A tab with a text that is read when the tab is first shown.

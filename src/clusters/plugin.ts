@@ -1,0 +1,95 @@
+import {
+  ILayoutRestorer,
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { WidgetTracker } from '@jupyterlab/apputils';
+import { JSONObject } from '@lumino/coreutils';
+
+import { hyperPodIcon } from '../icons';
+import { CommandIDs, IHyperPod } from '../tokens';
+import type { ClusterPage } from './page';
+
+/**
+ * Cluster pages.
+ */
+export const clustersPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'hyperpod_jlab:clusters',
+  description: 'Shows the nodes, queues and jobs of HyperPod clusters.',
+  autoStart: true,
+  requires: [IHyperPod],
+  optional: [ILayoutRestorer],
+  activate: (
+    app: JupyterFrontEnd,
+    hyperPod: IHyperPod,
+    restorer: ILayoutRestorer | null
+  ): void => {
+    const { trans } = hyperPod;
+    const tracker = new WidgetTracker<ClusterPage>({
+      namespace: 'hyperpod-cluster'
+    });
+    app.commands.addCommand(CommandIDs.openCluster, {
+      label: trans.__('Open Cluster'),
+      caption: trans.__('Show the nodes, queues and jobs of a cluster'),
+      icon: hyperPodIcon,
+      describedBy: {
+        args: {
+          type: 'object',
+          properties: {
+            cluster: { type: 'string', description: 'The cluster’s name' }
+          },
+          required: ['cluster'],
+          additionalProperties: false
+        }
+      },
+      execute: async args => {
+        const { cluster } = args;
+        if (typeof cluster !== 'string') {
+          throw new Error('cluster is missing');
+        }
+        return openCluster(app, hyperPod, tracker, cluster);
+      }
+    });
+    if (restorer) {
+      void restorer.restore(tracker, {
+        command: CommandIDs.openCluster,
+        args: page => ({ cluster: page.cluster }),
+        name: page => page.cluster
+      });
+    }
+  }
+};
+
+async function openCluster(
+  app: JupyterFrontEnd,
+  hyperPod: IHyperPod,
+  tracker: WidgetTracker<ClusterPage>,
+  cluster: string
+): Promise<JSONObject> {
+  const there = tracker.find(item => item.cluster === cluster);
+  const id = there?.id ?? (await addPage(app, hyperPod, tracker, cluster));
+  app.shell.activateById(id);
+  return { cluster };
+}
+
+async function addPage(
+  app: JupyterFrontEnd,
+  hyperPod: IHyperPod,
+  tracker: WidgetTracker<ClusterPage>,
+  cluster: string
+): Promise<string> {
+  const { ClusterPage } = await import('./page');
+  const page = new ClusterPage({
+    cluster,
+    client: hyperPod.clusterClient,
+    openRun: runId => void hyperPod.openRun(runId),
+    trans: hyperPod.trans
+  });
+  page.id = `hyperpod-cluster-${cluster}`;
+  page.title.label = cluster;
+  page.title.icon = hyperPodIcon;
+  page.title.closable = true;
+  app.shell.add(page, 'main');
+  await tracker.add(page);
+  return page.id;
+}

@@ -1,0 +1,69 @@
+import { ITranslator } from '@jupyterlab/translation';
+import { SidePanel } from '@jupyterlab/ui-components';
+import { Message } from '@lumino/messaging';
+
+import { ClustersModel } from '../clusters/model';
+import { hyperPodIcon } from '../icons';
+import { IHyperPod } from '../tokens';
+import { ClustersSection } from './clustersSection';
+import { RunsSection } from './runsSection';
+
+/**
+ * What the panel's sections do with the application.
+ */
+export interface IPanelActions {
+  openCluster(name: string): void;
+  openRun(runId: string): void;
+}
+
+/**
+ * The side panel: clusters, and the user's runs.
+ */
+export class HyperPodPanel extends SidePanel {
+  constructor(
+    hyperPod: IHyperPod,
+    actions: IPanelActions,
+    translator: ITranslator
+  ) {
+    super({ translator });
+    const { clusterClient, runs, trans } = hyperPod;
+    this.id = 'hyperpod-panel';
+    this.addClass('jp-HyperPod-Panel');
+    this.title.icon = hyperPodIcon;
+    this.title.caption = trans.__('HyperPod clusters and runs');
+    this.node.setAttribute('role', 'region');
+    this.node.setAttribute('aria-label', this.title.caption);
+    this._clusters = new ClustersModel(clusterClient);
+    this._hyperPod = hyperPod;
+    this.addWidget(new ClustersSection(this._clusters, actions, trans));
+    this.addWidget(new RunsSection(runs, actions, trans));
+  }
+
+  override dispose(): void {
+    if (!this.isDisposed) {
+      this._clusters.dispose();
+      super.dispose();
+    }
+  }
+
+  protected override onAfterShow(msg: Message): void {
+    super.onAfterShow(msg);
+    this._start();
+  }
+
+  protected override onAfterAttach(msg: Message): void {
+    super.onAfterAttach(msg);
+    if (this.isVisible) {
+      this._start();
+    }
+  }
+
+  /** Nothing is asked for before somebody looks. */
+  private _start(): void {
+    this._clusters.start();
+    this._hyperPod.runs.start();
+  }
+
+  private readonly _hyperPod: IHyperPod;
+  private readonly _clusters: ClustersModel;
+}
