@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -73,6 +74,11 @@ def capture_notebook(
     )
 
 
+def checksum(text: str) -> str:
+    """A cell's source in short, as a browser can work it out too: whether the cell has changed since it was sent."""
+    return f"{zlib.crc32(text.encode()):08x}"
+
+
 def _ready(cell: CodeCell, stem: str) -> _Ready:
     done = transform_cell(cell, stem)
     return _Ready(cell, stem, done, inspect_cell(done.text))
@@ -100,6 +106,8 @@ def _plan(path: Path, cells: Sequence[_Ready], project: Project) -> bytes:
         "cells": [
             {
                 "number": ready.cell.number,
+                "id": ready.cell.id,
+                "checksum": checksum(ready.cell.text),
                 "file": f"{ready.stem}.py",
                 "compiled": f"{ready.stem}.compiled.py" if ready.changed else None,
                 "rewritten": ready.done.rewritten,

@@ -97,7 +97,7 @@ def _check_id(field: str, run_id: str) -> None:
 def _base(root: Path, body: SubmitBody) -> Path:
     """The folder that paths are relative to. As in Jupyter's own file browser, links that lie under the root may lead anywhere."""
     root = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow links
-    base = _under(root, root / (body.base or "").strip("/"), "base")
+    base = under_root(root, root / (body.base or "").strip("/"), "base")
     if not base.is_dir():
         raise InvalidInputError(
             "base: there is no such folder under the server's root", detail={"field": "base"}
@@ -105,13 +105,18 @@ def _base(root: Path, body: SubmitBody) -> Path:
     if body.clone_of is None:
         path = getattr(body.spec.source, "path", None)
         if path is not None:
-            _under(root, base / Path(path), "spec.source.path")
+            under_root(root, base / Path(path), "spec.source.path")
         if body.spec.files.root is not None:
-            _under(root, base / Path(body.spec.files.root), "spec.files.root")
+            under_root(root, base / Path(body.spec.files.root), "spec.files.root")
     return base
 
 
-def _under(root: Path, path: Path, field: str) -> Path:
+def under_root(root: Path, path: Path, field: str) -> Path:
+    """The path without dots in it.
+
+    Raises:
+        InvalidInputError: It leads out of the root.
+    """
     found = Path(os.path.normpath(path))
     if str(path.relative_to(root) if path.is_relative_to(root) else path).startswith("~") or not (
         found == root or root in found.parents

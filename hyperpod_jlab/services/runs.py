@@ -46,11 +46,12 @@ class Listing:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which runs to list; `user` None for everybody's."""
+    """Which runs to list; `user` None for everybody's, `notebook` the absolute path of the one that they come from."""
 
     cluster: str | None = None
     states: tuple[State, ...] = ()
     user: str | None = None
+    notebook: str | None = None
     limit: int | None = None
     cursor: str | None = None
 
@@ -249,6 +250,7 @@ class Runs:
                 before=before,
                 user=wanted.user,
                 cluster=wanted.cluster,
+                notebook=wanted.notebook,
                 states=wanted.states,
             )
             try:

@@ -30,7 +30,7 @@ T = TypeVar("T")
 PATIENCE = 10.0
 """Seconds to wait for another process that writes."""
 
-_SCHEMA = 5
+_SCHEMA = 6
 _FRESH_NS = 3_000_000_000
 """A folder that changed this recently may change again within the clock's grain, and is read anew each time."""
 _FRESH = -1
@@ -49,9 +49,10 @@ _TABLES = """
 CREATE TABLE shards (name TEXT PRIMARY KEY, changed INTEGER NOT NULL);
 CREATE TABLE runs (
   run_id TEXT PRIMARY KEY, shard TEXT NOT NULL, created REAL NOT NULL DEFAULT 0, user TEXT, cluster TEXT,
-  state TEXT, ended INTEGER NOT NULL DEFAULT 0, stamp INTEGER NOT NULL DEFAULT 0, view TEXT
+  notebook TEXT, state TEXT, ended INTEGER NOT NULL DEFAULT 0, stamp INTEGER NOT NULL DEFAULT 0, view TEXT
 );
 CREATE INDEX runs_by_time ON runs (created DESC, run_id DESC);
+CREATE INDEX runs_by_notebook ON runs (notebook) WHERE notebook IS NOT NULL;
 CREATE INDEX runs_open ON runs (ended);
 """
 
@@ -217,12 +218,13 @@ class Session:
     ) -> None:
         """Remember what a run looks like."""
         self._db.execute(
-            "UPDATE runs SET view=?, created=?, user=?, cluster=?, state=?, ended=?, stamp=? WHERE run_id=?",
+            "UPDATE runs SET view=?, created=?, user=?, cluster=?, notebook=?, state=?, ended=?, stamp=? WHERE run_id=?",
             (
                 json.dumps(view, ensure_ascii=False),
                 created,
                 view["user"],
                 view["cluster"],
+                view.get("notebook"),
                 view["state"],
                 int(ended),
                 stamp,
@@ -237,11 +239,12 @@ class Session:
         before: tuple[float, str] | None = None,
         user: str | None = None,
         cluster: str | None = None,
+        notebook: str | None = None,
         states: tuple[str, ...] = (),
     ) -> list[Row]:
         """Runs newest first, before a given (created, run_id)."""
         where, values = ["view IS NOT NULL"], list[Any]()
-        for column, value in (("user", user), ("cluster", cluster)):
+        for column, value in (("user", user), ("cluster", cluster), ("notebook", notebook)):
             if value is not None:
                 where.append(f"{column} = ?")
                 values.append(value)
