@@ -140,9 +140,9 @@ class Kernel:
                 return shown
         raise AssertionError(f"the cell is not done: {shown}")
 
-    def offered(self, text):
-        """What the Tab key offers at the end of the text."""
-        reply = self.client.complete(text, reply=True, timeout=30)["content"]
+    def offered(self, text, below=""):
+        """What the Tab key offers at the end of the text, with more text below."""
+        reply = self.client.complete(text + below, len(text), reply=True, timeout=30)["content"]
         return [text[: reply["cursor_start"]] + match for match in reply["matches"]]
 
 

@@ -138,6 +138,10 @@ def test_the_tab_key_offers_options_and_values(kernel):
     assert kernel.offered(f"%hyperpod logs {run_id[:12]}") == [f"%hyperpod logs {run_id}"]
     assert kernel.offered("%hyperpod logs --ta") == ["%hyperpod logs --tail"]
     assert "%%hyperpod" in kernel.offered("%%hyperp")
+    below = "\nimport os\nos.path"
+    assert kernel.offered("%%hyperpod --time", below) == ["%%hyperpod --time-limit"]
+    assert "%%hyperpod\nimport os\nos.pathsep" in kernel.offered("%%hyperpod\nimport os\nos.paths")
+    assert "--dry-run" not in kernel.offered("%%hyperpod -- --dr")
 
 
 def wait_for_start(run_id):
