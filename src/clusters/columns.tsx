@@ -129,7 +129,7 @@ function share(
   all: TableRow[string],
   trans: TranslationBundle
 ): string {
-  if (typeof all !== 'number') {
+  if (typeof all !== 'number' || all === 0) {
     return '';
   }
   return typeof free === 'number' ? trans.__('%1 of %2', free, all) : `${all}`;

@@ -1,5 +1,6 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import { ReactWidget } from '@jupyterlab/ui-components';
+import { Message } from '@lumino/messaging';
 import * as React from 'react';
 
 import { IClusterClient } from './client';
@@ -22,6 +23,11 @@ export class ClusterPage extends ReactWidget {
   }
 
   readonly cluster: string;
+
+  protected override onActivateRequest(msg: Message): void {
+    super.onActivateRequest(msg);
+    this.node.focus();
+  }
 
   protected override render(): JSX.Element {
     return <ClusterTables {...this._options} />;

@@ -10,6 +10,9 @@ const MAX_ROWS = 400;
 /** Rows that are drawn beyond what is seen, on each side. */
 const OVERSCAN = 40;
 
+/** As much above the end while it is followed: little, as these are drawn again and again. */
+const FOLLOW_OVERSCAN = 10;
+
 /** Rows that are left to an edge of the window when more are paged in. */
 const NEAR = 120;
 
@@ -138,7 +141,7 @@ export class LogList extends Widget {
   private _draw(): void {
     const { window } = this._feed;
     if (this._feed.following) {
-      const count = this._visibleRows() + OVERSCAN;
+      const count = this._visibleRows() + FOLLOW_OVERSCAN;
       this._drawRange(window.end - count, window.end);
       this._scrollTo(this.node.scrollHeight);
       return;

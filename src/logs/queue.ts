@@ -3,7 +3,7 @@ import { IDisposable } from '@lumino/disposable';
 import { ILogFrame } from './types';
 
 /** The page is drawn at most this often: eyes see no more, and other work goes on between. */
-const INTERVAL_MS = 80;
+const INTERVAL_MS = 100;
 
 /** A hidden page draws nothing; it only takes in. */
 const HIDDEN_INTERVAL_MS = 1000;

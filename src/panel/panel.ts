@@ -1,12 +1,16 @@
 import { ITranslator } from '@jupyterlab/translation';
 import { SidePanel } from '@jupyterlab/ui-components';
 import { Message } from '@lumino/messaging';
+import { AccordionPanel } from '@lumino/widgets';
 
 import { ClustersModel } from '../clusters/model';
 import { hyperPodIcon } from '../icons';
 import { IHyperPod } from '../tokens';
 import { ClustersSection } from './clustersSection';
 import { RunsSection } from './runsSection';
+
+/** There are more runs than clusters. */
+const SIZES = [1, 2];
 
 /**
  * What the panel's sections do with the application.
@@ -37,6 +41,9 @@ export class HyperPodPanel extends SidePanel {
     this._hyperPod = hyperPod;
     this.addWidget(new ClustersSection(this._clusters, actions, trans));
     this.addWidget(new RunsSection(runs, actions, trans));
+    if (this.content instanceof AccordionPanel) {
+      this.content.setRelativeSizes(SIZES);
+    }
   }
 
   override dispose(): void {
