@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +95,8 @@ def _with_cell(notebook: NotebookFile, cell: KernelCell) -> tuple[NotebookFile, 
     same_text = [n for n, one in enumerate(cells) if one.text.strip() == cell.text.strip()]
     found = [*same_id, *(same_text if len(same_text) == 1 else [])]
     place = found[0] if found else len(cells)
-    tags = cells[place].tags if found else frozenset()
-    cells[place : place + 1] = [CodeCell(place + 1, cell.text, tags, cell.id)]
+    before = cells[place] if found else CodeCell(place + 1, "", frozenset(), None)
+    cells[place : place + 1] = [replace(before, text=cell.text, id=cell.id or before.id)]
     return NotebookFile(notebook.path, tuple(cells), notebook.other_ids), place
 
 

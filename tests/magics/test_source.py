@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import hyperpod_jlab
@@ -44,6 +46,9 @@ def test_cells_go_along_and_keep_their_numbers(shell, save, project, monkeypatch
         "cell-04.py",
     ]
     assert (code / "cell-04.py").read_text() == cell
+    assert run.to_dict()["notebook"] == str(project / "train.ipynb")
+    plan = json.loads((run.bundle / "code" / "cells.json").read_text())
+    assert [one["id"] for one in plan["cells"]] == ["c1", "c3", "c4"]
 
 
 def test_cells_with_a_tag_go_along(shell, save, monkeypatch):
