@@ -57,7 +57,8 @@ def cell_source(
         )
     notebook, place = _notebook_of(cell, again=again)
     own = notebook.cells[place]
-    before = _before(notebook, own, selection)
+    chosen = _chosen(notebook, own, selection)
+    before = [one for one in chosen if not _is_job(one)]
     numbers = [*(one.number for one in before), own.number]
     return CellSource(
         source={
@@ -67,6 +68,7 @@ def cell_source(
         },
         content=_content(notebook, numbers),
         findings=(
+            *_left_out(chosen),
             *_unknown_texts(cell, before),
             *_name_findings(cell, notebook, own, before),
         ),
@@ -100,7 +102,7 @@ def _with_cell(notebook: NotebookFile, cell: KernelCell) -> tuple[NotebookFile, 
     return NotebookFile(notebook.path, tuple(cells), notebook.other_ids), place
 
 
-def _before(
+def _chosen(
     notebook: NotebookFile, own: CodeCell, selection: Mapping[str, Any]
 ) -> tuple[CodeCell, ...]:
     if not selection:
@@ -116,6 +118,25 @@ def _before(
             detail={"field": "source.cells"},
         )
     return tuple(chosen)
+
+
+def _is_job(cell: CodeCell) -> bool:
+    return cell.text.lstrip().startswith(MAGIC)
+
+
+def _left_out(chosen: Sequence[CodeCell]) -> list[Finding]:
+    """Cells that are jobs of their own: in the kernel they made nothing, so they don't go along."""
+    return [
+        Finding(
+            level="info",
+            code="job_left_out",
+            message=f"cell {one.number} is a job of its own and does not go along",
+            hint=None,
+            field="source.cells",
+        )
+        for one in chosen
+        if _is_job(one)
+    ]
 
 
 def _content(notebook: NotebookFile, numbers: Sequence[int]) -> dict[str, Any]:
@@ -186,7 +207,7 @@ def _cells_that_define(missing: set[str], notebook: NotebookFile, own: CodeCell)
     above: dict[int, Names] = {
         one.number: names_in(one)
         for one in notebook.cells
-        if one.number < own.number and not one.text.lstrip().startswith(MAGIC)
+        if one.number < own.number and not _is_job(one)
     }
     needed: set[int] = set()
     pending = set(missing)

@@ -78,8 +78,16 @@ def test_what_was_saved_otherwise_than_run_is_told(shell, save, monkeypatch):
     assert "cell 1 goes along as it was saved, and was not run like that" in shown.out
 
 
+def test_a_cell_that_is_a_job_of_its_own_does_not_go_along(shell):
+    shell.run(SETUP)
+    shell.run("%%hyperpod --dry-run\nraise SystemExit(3)")
+    shown = shell.run("%%hyperpod --cells 2-3 --dry-run\nprint(scale)")
+    assert "cell 3 is a job of its own and does not go along" in shown.out
+    assert "SystemExit" not in shown.out
+    assert "kernel_names" not in shown.out
+
+
 def test_a_cell_below_cannot_go_along(shell, save, monkeypatch):
-    save(CELL, DEFINITION)
     monkeypatch.setenv("JPY_SESSION_NAME", "train.ipynb")
     save("%%hyperpod --cells 2\n1", DEFINITION)
     assert "[cell_below]" in shell.run("%%hyperpod --cells 2\n1").error
