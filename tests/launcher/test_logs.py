@@ -59,7 +59,7 @@ def test_the_last_byte_before_a_sudden_death_is_there(bundle):
 
 
 def test_the_index_tells_when_bytes_were_first_seen(bundle):
-    bundle.shell("sleep 0.5; echo one; sleep 0.8; echo two")
+    bundle.shell("sleep 0.5; echo one; sleep 1.5; echo two")
     before = time.time_ns()
     assert bundle.run().returncode == 0
     after = time.time_ns()
