@@ -18,6 +18,7 @@ from hyperpod_jlab.magics.cell import CellInvocation, run_cell
 from hyperpod_jlab.magics.failure import magic_error
 from hyperpod_jlab.magics.kernel import MAGIC, kernel_cell
 from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.services.hyperpod import Hyperpod
 
 LINE_MAGIC = "%hyperpod"
 
@@ -41,7 +42,8 @@ class HyperpodMagics(Magics):
             raise RuntimeError("there is no IPython")
 
         def announce(run_id: str, name: str | None) -> None:
-            run = api.get(run_id)
+            # By the configuration as it is now: the commands read it anew each time.
+            run = api.Run(Hyperpod(), run_id)
             if name is not None:
                 shell.user_ns[name] = run
             if not call.as_json:

@@ -148,6 +148,18 @@ def test_a_run_id_again_is_the_same_run(shell):
     assert "[run_id_taken]" in shell.run("%%hyperpod --run-id once\nprint(2)").error
 
 
+def test_another_configuration_counts_from_the_next_cell_on(shell, home, monkeypatch):
+    shell.run("%%hyperpod --wait\nprint(1)")
+    config = home / "other.toml"
+    config.write_text(f"[storage]\npath = '{home / 'elsewhere'}'\n")
+    (home / "elsewhere").mkdir()
+    monkeypatch.setenv("HYPERPOD_CONFIG", str(config))
+    shown = shell.run("%%hyperpod --wait -o run --name second\nprint(1)")
+    assert shown.error is None
+    assert shown.card["name"] == "second"
+    assert shell.shell.user_ns["run"].bundle.is_relative_to(home / "elsewhere")
+
+
 def test_an_interrupt_before_anything_is_sent(shell, monkeypatch):
     async def slow(*_):
         await asyncio.sleep(60)
