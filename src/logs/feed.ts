@@ -202,32 +202,31 @@ export class LogFeed implements IDisposable {
     });
   }
 
-  /** Run one at a time; a second call while one runs does nothing. */
-  private async _once(
-    act: (generation: number) => Promise<void>
-  ): Promise<void> {
-    if (this._busy || this._isDisposed) {
-      return;
+  /** Run one at a time; a second call while one runs only waits for that one. */
+  private _once(act: (generation: number) => Promise<void>): Promise<void> {
+    // While a new window is on its way, nothing may go on from the old one.
+    if (this._busy || this._loading || this._isDisposed) {
+      return this._busy ?? Promise.resolve();
     }
     const generation = this._generation;
-    this._busy = true;
-    try {
-      await act(generation);
-    } catch (reason) {
-      if (generation === this._generation) {
-        this._fail(reason);
-      }
-    } finally {
-      if (generation === this._generation) {
-        this._busy = false;
-      }
-    }
+    this._busy = act(generation)
+      .catch((reason: unknown) => {
+        if (generation === this._generation) {
+          this._fail(reason);
+        }
+      })
+      .finally(() => {
+        if (generation === this._generation) {
+          this._busy = null;
+        }
+      });
+    return this._busy;
   }
 
   /** Begin the window anew with a page. */
   private async _restart(load: () => Promise<ILogPage>): Promise<boolean> {
     const generation = ++this._generation;
-    this._busy = false;
+    this._busy = null;
     this._detach();
     this._error = null;
     this._ended = false;
@@ -322,7 +321,7 @@ export class LogFeed implements IDisposable {
   private _request: ILogRequest;
   private _live: IDisposable | null = null;
   private _generation = 0;
-  private _busy = false;
+  private _busy: Promise<void> | null = null;
   private _following = true;
   private _atEnd = false;
   private _ended = false;

@@ -113,7 +113,7 @@ export class LogList extends Widget {
     const element = this._elementOf(row);
     if (element) {
       element.classList.add('jp-mod-current');
-      this._scrollTo(element.offsetTop - this.node.clientHeight / 3);
+      this._scrollTo(this._topOf(element) - this.node.clientHeight / 3);
     }
     this._pageMore();
   }
@@ -151,13 +151,13 @@ export class LogList extends Widget {
     const begin = top - OVERSCAN;
     this._drawRange(begin, top + this._visibleRows() + OVERSCAN);
     if (anchor?.element.isConnected) {
-      const moved = anchor.element.offsetTop - anchor.top;
+      const moved = this._topOf(anchor.element) - anchor.top;
       if (moved !== 0) {
         this._scrollTo(this.node.scrollTop + moved);
       }
     } else {
       const element = this._elementOf(Math.max(top, this._first));
-      this._scrollTo(element?.offsetTop ?? 0);
+      this._scrollTo(element ? this._topOf(element) : 0);
     }
     this._scrolledTo = this.node.scrollTop;
   }
@@ -226,6 +226,7 @@ export class LogList extends Widget {
 
   private _setSpacers(): void {
     const { window } = this._feed;
+    this._aboveFirst = window.first;
     const height = this._height();
     const px = (rows: number): string => `${Math.max(0, rows) * height}px`;
     this._above.style.height = px(this._first - window.first);
@@ -257,7 +258,11 @@ export class LogList extends Widget {
     const rowsTop = this._rows.offsetTop;
     const rowsEnd = rowsTop + this._rows.offsetHeight;
     if (scrollTop < rowsTop) {
-      return window.first + Math.floor(scrollTop / height);
+      // What was paged in since stands above nothing yet.
+      return Math.min(
+        this._first,
+        this._aboveFirst + Math.floor(scrollTop / height)
+      );
     }
     if (scrollTop >= rowsEnd) {
       const below = Math.floor((scrollTop - rowsEnd) / height);
@@ -268,14 +273,19 @@ export class LogList extends Widget {
       const middle = (low + high + 1) >> 1;
       const element = this._rows.children[middle] as HTMLElement;
       [low, high] =
-        element.offsetTop <= scrollTop ? [middle, high] : [low, middle - 1];
+        this._topOf(element) <= scrollTop ? [middle, high] : [low, middle - 1];
     }
     return this._first + low;
   }
 
   private _placeOf(row: number): IPlace | null {
     const element = this._elementOf(row);
-    return element ? { element, top: element.offsetTop } : null;
+    return element ? { element, top: this._topOf(element) } : null;
+  }
+
+  /** Where a row begins, in all that can be scrolled. */
+  private _topOf(element: HTMLElement): number {
+    return this._rows.offsetTop + element.offsetTop;
   }
 
   private _elementOf(row: number): HTMLElement | undefined {
@@ -298,6 +308,8 @@ export class LogList extends Widget {
   private readonly _below = document.createElement('div');
   private _first = 0;
   private _end = 0;
+  /** The row at which the upper spacer begins. */
+  private _aboveFirst = 0;
   private _lastHeight = GUESSED_HEIGHT;
   private _revealed = -1;
   private _scheduled = 0;

@@ -102,6 +102,20 @@ describe('LogFeed', () => {
     feed.dispose();
   });
 
+  it('does not go on from an old window while a new one is on its way', async () => {
+    const client = new FakeClient(3_000);
+    const feed = new LogFeed({ client, runId: 'a' });
+    await feed.follow();
+    const going = feed.goTo('100');
+    await feed.loadForward();
+    await going;
+    expect(shown(feed)).toContain(100);
+    expect(shown(feed)).not.toContain(2_999);
+    expectNoGap(feed);
+    expect(feed.ended).toBe(false);
+    feed.dispose();
+  });
+
   it('says why nothing comes, and tries again', async () => {
     const client = new FakeClient(10);
     client.failure = ApiError.local('network', 'down');
