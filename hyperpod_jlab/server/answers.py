@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal, cast
 
-from typing_extensions import TypedDict
+from typing_extensions import TypeAliasType, TypedDict
 
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.run import Run as RunRecord
 from hyperpod_jlab.model.run import State
+
+RunState = TypeAliasType("RunState", State)
+"""A run's state, under a name in the schemas."""
 
 
 class VersionAnswer(TypedDict):
@@ -43,7 +46,7 @@ class Attempt(TypedDict):
     """One execution of a run."""
 
     number: int
-    state: State
+    state: RunState
     reason: str | None
     reason_code: str | None
     exit_code: int | None
@@ -62,7 +65,7 @@ class Run(TypedDict):
     orchestrator: str
     user: str
     queue: str | None
-    state: State
+    state: RunState
     reason: str | None
     reason_code: str | None
     exit_code: int | None
@@ -76,7 +79,7 @@ class Run(TypedDict):
     notebook: str | None
     nodes: int
     processes_per_node: int
-    children: dict[State, int] | None
+    children: dict[RunState, int] | None
     attempts: list[Attempt]
 
 

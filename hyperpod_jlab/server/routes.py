@@ -51,6 +51,7 @@ def _group(match: re.Match[str]) -> str:
 
 ROUTES: Final[tuple[Route, ...]] = (
     Route("get", "version", "read", "version:version"),
+    Route("get", "openapi.json", "read", "openapi:show_openapi"),
     Route("get", "schema", "read", "schema:show_schema"),
     Route("get", "clusters", "read", "clusters:list_clusters"),
     Route("get", "clusters/{cluster}/nodes", "read", "clusters:list_nodes"),

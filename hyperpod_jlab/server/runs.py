@@ -8,8 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from hyperpod_jlab.model.records import ActionKind
-from hyperpod_jlab.model.run import State
-from hyperpod_jlab.server.answers import Run, RunList, run_answer
+from hyperpod_jlab.server.answers import Run, RunList, RunState, run_answer
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel, Several
 from hyperpod_jlab.services.runs import Listing, Wanted
@@ -27,7 +26,7 @@ class RunsQuery(RequestModel):
     """Go on after an earlier page: its `next`."""
     cluster: str | None = None
     """Only runs of this cluster."""
-    state: Annotated[list[State], Several] = Field(default_factory=list)
+    state: Annotated[list[RunState], Several] = Field(default_factory=list)
     """Only runs in these states; may be given several times, or once with commas."""
     all_users: bool = False
     """Everybody's runs on the storage partition, not only one's own."""

@@ -120,7 +120,12 @@ class Api:
     async def browser(self):
         """The headers of a browser that has logged in: cookies instead of a token."""
         response = await self.raw("GET", "version")
-        cookies = [cookie.split(";")[0] for cookie in response.headers.get_list("Set-Cookie")]
+        page = await self._fetch("login", headers={"Authorization": ""}, raise_error=False)
+        cookies = [
+            cookie.split(";")[0]
+            for each in (response, page)
+            for cookie in each.headers.get_list("Set-Cookie")
+        ]
         host = urlsplit(response.effective_url).netloc
         return {"Authorization": "", "Cookie": "; ".join(cookies), "Host": host}
 

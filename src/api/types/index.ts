@@ -1,0 +1,11 @@
+/**
+ * Types of the REST API, the log socket and the events (docs/rest-api.md).
+ *
+ * Made by scripts/make_api_types.py from the OpenAPI document: do not edit.
+ */
+
+export * from './base';
+export * from './clusters';
+export * from './logs';
+export * from './runs';
+export * from './spec';

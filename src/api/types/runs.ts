@@ -1,0 +1,214 @@
+/**
+ * Types of the REST API, the log socket and the events (docs/rest-api.md).
+ *
+ * Made by scripts/make_api_types.py from the OpenAPI document: do not edit.
+ */
+
+import { RunState } from './base';
+import { IJobSpec } from './spec';
+
+/** One execution of a run. */
+export interface IAttempt {
+  readonly number: number;
+  readonly state: RunState;
+  readonly reason: string | null;
+  readonly reason_code: string | null;
+  readonly exit_code: number | null;
+  readonly started_at: string | null;
+  readonly ended_at: string | null;
+  readonly nodes: readonly string[];
+  readonly first_error: IFirstError | null;
+}
+
+/** Which notebook. */
+export interface ICellsQuery {
+  /** The notebook's path under the server's root. */
+  readonly notebook: string;
+  /** Look at this many of its newest runs at most. */
+  readonly limit?: number;
+}
+
+/** The children of an array, in the order of their indices. */
+export interface IChildren {
+  readonly runs: readonly IRun[];
+}
+
+/** The files of a run's code and project, as they were sent. */
+export interface ICode {
+  readonly files: readonly ICodeFile[];
+}
+
+/** One file that was sent; its size is null when it is gone. */
+export interface ICodeFile {
+  readonly path: string;
+  readonly size: number | null;
+}
+
+/** The text of one file. */
+export interface ICodeText {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** The error of the rank that failed first. */
+export interface IFirstError {
+  readonly rank: number;
+  readonly type: string;
+  readonly message: string;
+  readonly time: string | null;
+  readonly cell: number | null;
+  readonly line: number | null;
+  readonly traceback: string;
+}
+
+/** What was found wrong or worth saying; one of level ``error`` refuses the run. `field` is a path in the spec. */
+export interface IFoundThing {
+  readonly level: 'error' | 'warning' | 'info';
+  readonly code: string;
+  readonly message: string;
+  readonly hint: string | null;
+  readonly field: string | null;
+}
+
+/** The newest runs of a notebook, newest first, and for each cell the newest run that has it. */
+export interface INotebookCells {
+  readonly runs: readonly IRun[];
+  readonly cells: readonly IRunOfCell[];
+}
+
+/** Exactly what would run. */
+export interface IPreview {
+  readonly run_id: string;
+  readonly name: string;
+  readonly rendered: IRenderedText;
+  readonly command: readonly string[];
+  readonly files: readonly string[];
+  readonly parts: readonly IPreviewPart[];
+  readonly findings: readonly IFoundThing[];
+}
+
+/** One part of the code, as it will run. */
+export interface IPreviewPart {
+  readonly title: string;
+  readonly language: string;
+  readonly text: string;
+  readonly notes: readonly string[];
+}
+
+/** The script or manifest that the scheduler is given. */
+export interface IRenderedText {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** One run, or a child of an array. */
+export interface IRun {
+  readonly run_id: string;
+  readonly name: string;
+  readonly cluster: string;
+  readonly orchestrator: string;
+  readonly user: string;
+  readonly queue: string | null;
+  readonly state: RunState;
+  readonly reason: string | null;
+  readonly reason_code: string | null;
+  readonly exit_code: number | null;
+  readonly created_at: string | null;
+  readonly submitted_at: string | null;
+  readonly started_at: string | null;
+  readonly ended_at: string | null;
+  readonly scheduler_id: string | null;
+  readonly parent: string | null;
+  readonly bundle: string;
+  readonly notebook: string | null;
+  readonly nodes: number;
+  readonly processes_per_node: number;
+  readonly children: Readonly<Partial<Record<RunState, number>>> | null;
+  readonly attempts: readonly IAttempt[];
+}
+
+/** Emitted each time that the state of one of the user's runs changes. Holds no paths, accounts or log text. */
+export interface IRunEvent {
+  readonly run_id: string;
+  readonly name: string;
+  readonly cluster: string;
+  readonly state: RunState;
+  readonly reason_code: string | null;
+  readonly parent: string | null;
+}
+
+/** A page of runs, newest first, and the cursor of the next one. */
+export interface IRunList {
+  readonly runs: readonly IRun[];
+  readonly next: string | null;
+}
+
+/** The newest run that has a cell, and the CRC-32 of the cell's source as it was sent. */
+export interface IRunOfCell {
+  readonly id: string;
+  readonly checksum: string;
+  readonly run_id: string;
+}
+
+/** Which runs to list. */
+export interface IRunsQuery {
+  /** At most this many. */
+  readonly limit?: number;
+  /** Go on after an earlier page: its `next`. */
+  readonly cursor?: string | null;
+  /** Only runs of this cluster. */
+  readonly cluster?: string | null;
+  /** Only runs in these states; may be given several times, or once with commas. */
+  readonly state?: readonly RunState[];
+  /** Everybody's runs on the storage partition, not only one's own. */
+  readonly all_users?: boolean;
+}
+
+/** A cell as it stood in the notebook when it was sent. */
+export interface ISentCellText {
+  readonly number: number;
+  readonly id: string | null;
+  readonly checksum: string | null;
+  readonly text: string;
+}
+
+/** The cells that went with a run. */
+export interface ISentCells {
+  readonly notebook: string | null;
+  readonly cells: readonly ISentCellText[];
+}
+
+/** What to run. */
+export interface ISubmitBody {
+  /** A run id made by the client: sent again, the same one is the same run, not a second one. */
+  readonly run_id?: string | null;
+  /** The cluster; default: the configured one. */
+  readonly cluster?: string | null;
+  /** The spec. */
+  readonly spec: IJobSpec;
+  /** Folder under the server's root that the spec's paths are relative to; default: the root itself. */
+  readonly base?: string | null;
+  /** The notebook as it is on the screen, unsaved edits included; default: the file. */
+  readonly notebook?: Readonly<Record<string, unknown>> | null;
+  /** Values of the spec's secrets that have no reference. They are never answered, logged or stored in the spec. */
+  readonly secrets?: Readonly<Record<string, string>>;
+  /** An earlier run whose code is sent once more; the spec's source is then only told. */
+  readonly clone_of?: string | null;
+}
+
+/** Who answers. */
+export interface IVersionAnswer {
+  readonly version: string;
+  readonly api: number;
+}
+
+/** Why a run waits. */
+export interface IWaitReason {
+  readonly run_id: string;
+  readonly reason: string | null;
+  readonly reason_code: string | null;
+  readonly position: number | null;
+  readonly ahead: readonly string[];
+  readonly expected_start: string | null;
+  readonly would_start_now: readonly string[];
+}
