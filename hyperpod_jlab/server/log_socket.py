@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 MOST_SUBSCRIPTIONS = 64
 
+PING_SECONDS = 30.0
+"""Seconds between pings, unless the server's configuration says otherwise."""
+
 
 class LogSocket(ExtensionHandlerMixin, WebSocketMixin, ErrorShape, WebSocketHandler):
     """``GET logs`` with an upgrade, see docs/rest-api.md. Origin, user and authorizer are asked before the upgrade."""
@@ -42,9 +45,20 @@ class LogSocket(ExtensionHandlerMixin, WebSocketMixin, ErrorShape, WebSocketHand
         await asyncio.to_thread(import_module, "hyperpod_jlab.server.log_subscription")
         await super().get(*args, **kwargs)
 
-    def open(self, *args: Any, **kwargs: Any) -> None:
-        """Begin to serve, and to ping."""
-        super().open(*args, **kwargs)
+    @property
+    def ping_interval(self) -> float:
+        """Seconds between pings. Jupyter's mixin counts in milliseconds, which tornado takes for seconds."""
+        seconds = self.settings.get("websocket_ping_interval")
+        return PING_SECONDS if seconds is None else float(seconds)
+
+    @property
+    def ping_timeout(self) -> float:
+        """Seconds to wait for a pong before the socket is given up."""
+        seconds = self.settings.get("websocket_ping_timeout")
+        return self.ping_interval if seconds is None else float(seconds)
+
+    def open(self, *_args: Any, **_kwargs: Any) -> None:
+        """Begin to serve; tornado pings by itself, so that the mixin must not."""
         self._subscriptions: dict[int, Subscription] = {}
         self._process = process_of(self)
         self._process.sockets.add(self)

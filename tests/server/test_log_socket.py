@@ -8,7 +8,9 @@ from tornado.httpclient import HTTPClientError
 
 from tests.server.conftest import lines_of
 
-COUNT = "for i in $(seq {}); do echo line $i; done"
+COUNT = "seq -f 'line %.0f' {}"
+LONG = 1_000_000
+"""Lines that make more frames than are sent ahead."""
 
 
 async def test_a_runs_log_is_followed_to_its_end(api, log_page):
@@ -75,15 +77,14 @@ async def test_twenty_subscribers_are_one_reader(api, log_page, process):
 
 
 async def test_a_page_that_takes_nothing_in_is_sent_four_frames(api, log_page):
-    run = await api.submit(COUNT.format(200_000))
+    run = await api.submit(COUNT.format(LONG))
     await api.ended(run["run_id"])
     page = await log_page()
     await page.send(type="subscribe", id=1, run_id=run["run_id"])
     frames = await page.read(frames=4, acknowledge=False)
     with pytest.raises(TimeoutError):
         await page.next(timeout=1)
-    # A late page still gets the rest.
-    await page.send(type="ack", id=1, seq=frames[-1]["seq"])
+    assert [frame["seq"] for frame in frames] == [1, 2, 3, 4]
 
 
 async def test_lines_are_chosen(api, log_page):
@@ -201,3 +202,41 @@ async def test_a_page_that_has_gone_is_not_served(api, log_page, process):
     async with asyncio.timeout(10):
         while hub._feeds or process.sockets:  # noqa: ASYNC110 - nothing tells it
             await asyncio.sleep(0.02)
+
+
+async def test_the_server_pings(log_page, jp_serverapp):
+    jp_serverapp.web_app.settings["websocket_ping_interval"] = 0.1
+    page = await log_page()
+    pinged = asyncio.Event()
+    page.socket.on_ping = lambda _: pinged.set()
+    reading = asyncio.create_task(page.next())
+    async with asyncio.timeout(10):
+        await pinged.wait()
+    reading.cancel()
+
+
+async def test_many_logs_share_a_socket_up_to_a_limit(api, log_page, monkeypatch):
+    monkeypatch.setattr("hyperpod_jlab.server.log_socket.MOST_SUBSCRIPTIONS", 2)
+    run = await api.submit("sleep 60")
+    page = await log_page()
+    for number in range(3):
+        await page.send(type="subscribe", id=number, run_id=run["run_id"])
+    told = [await page.next() for _ in range(3)]
+    assert {(message["id"], message["type"]) for message in told} == {
+        (0, "subscribed"),
+        (1, "subscribed"),
+        (2, "error"),
+    }
+
+
+async def test_a_late_page_reads_on_where_it_stopped(api, log_page):
+    run = await api.submit(COUNT.format(LONG))
+    await api.ended(run["run_id"])
+    page = await log_page()
+    await page.send(type="subscribe", id=1, run_id=run["run_id"])
+    frames = await page.read(frames=4, acknowledge=False)
+    await asyncio.sleep(0.5)
+    await page.send(type="ack", id=1, seq=4)
+    lines = lines_of(frames + await page.read())
+    assert len(lines) == LONG
+    assert (lines[0], lines[-1]) == ("line 1", f"line {LONG}")
