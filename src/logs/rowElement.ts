@@ -5,9 +5,10 @@ import { ILogRow } from './window';
 /** Colours that ranks take in turn; the number is also in style/logs.css. */
 const RANK_COLOURS = 8;
 
-/** Who wrote a line, as a short text: the rank, `child.rank` in an array's log, or the node's name. */
+/** Who wrote a line, as short as on the command line: `3`, `2.3` in an array's child 2, `node0` for a node's own log. */
 export function originLabel(origin: ILogOrigin): string {
-  const who = origin.rank === null ? origin.node : String(origin.rank);
+  const who =
+    origin.rank === null ? `node${origin.nodeRank}` : String(origin.rank);
   return origin.index === null ? who : `${origin.index}.${who}`;
 }
 

@@ -1,0 +1,72 @@
+import { ApiError } from '../../api';
+import {
+  ICodeFile,
+  INamedText,
+  IRunClient,
+  IRunPage,
+  IRunQuery,
+  RunAction
+} from '../client';
+import { decodeRun, IRun } from '../types';
+
+/** A run with an id that sorts by its number. */
+export function run(number: number, parts: Record<string, unknown> = {}): IRun {
+  const two = String(number).padStart(2, '0');
+  return decodeRun({
+    run_id: `20260101-0000${two}-aaaaaa`,
+    name: `run ${number}`,
+    cluster: 'local',
+    orchestrator: 'local',
+    state: 'running',
+    submitted_at: `2026-01-01T00:00:${two}.000Z`,
+    attempts: [],
+    ...parts
+  });
+}
+
+/** A server with some runs. */
+export class FakeRunClient implements IRunClient {
+  runs: IRun[] = [];
+  failure: ApiError | null = null;
+  readonly calls: string[] = [];
+
+  list(query: IRunQuery): Promise<IRunPage> {
+    this.calls.push(`list ${query.cursor ?? ''}`.trim());
+    if (this.failure) {
+      return Promise.reject(this.failure);
+    }
+    const begin = Number(query.cursor ?? 0);
+    const end = begin + query.limit;
+    const next = end < this.runs.length ? String(end) : null;
+    return Promise.resolve({ runs: this.runs.slice(begin, end), next });
+  }
+
+  get(runId: string): Promise<IRun> {
+    this.calls.push(`get ${runId}`);
+    const found = this.runs.find(item => item.runId === runId);
+    return found
+      ? Promise.resolve(found)
+      : Promise.reject(ApiError.local('not_found', `no run ${runId}`, 404));
+  }
+
+  act(runId: string, action: RunAction): Promise<IRun> {
+    this.calls.push(`${action} ${runId}`);
+    return this.get(runId);
+  }
+
+  spec(): Promise<Readonly<Record<string, unknown>>> {
+    return Promise.resolve({ name: 'x' });
+  }
+
+  script(): Promise<INamedText> {
+    return Promise.resolve({ name: 'run.sh', text: 'echo' });
+  }
+
+  code(): Promise<readonly ICodeFile[]> {
+    return Promise.resolve([{ path: 'a.py', size: 3 }]);
+  }
+
+  codeFile(_: string, path: string): Promise<INamedText> {
+    return Promise.resolve({ name: path, text: `text of ${path}` });
+  }
+}
