@@ -31,20 +31,22 @@ AWAY = 600.0
 _NEWEST = 100
 _OPEN: Final = ("submitting", "waiting", "running")
 _GROWTH = 60.0
+_SHARE = 10.0
 
 _LOG = logging.getLogger(__name__)
 _Told = tuple[str, str | None]
 
 
-def pause(*, anything_open: bool, idle: float) -> float | None:
+def pause(*, anything_open: bool, idle: float, cost: float = 0.0) -> float | None:
     """Seconds until the next look while somebody listens; None when none is needed until somebody asks for something.
 
     Args:
         anything_open: Whether there is a run that has not ended.
         idle: Seconds since somebody asked for something.
+        cost: Seconds that the last look took: with very many runs looks are to be no burden.
     """
     if anything_open:
-        return min(SLOW, max(FAST, idle / _GROWTH))
+        return min(SLOW, max(FAST, idle / _GROWTH, cost * _SHARE))
     # Runs that are sent elsewhere, from a terminal or a kernel, are to be seen too.
     return SLOW if idle < AWAY else None
 
@@ -106,7 +108,7 @@ class RunEvents:
             self._task = None
 
     async def _watch(self) -> None:
-        last = 0.0
+        last = cost = 0.0
         while True:
             self._woken.clear()
             now = time.monotonic()
@@ -115,10 +117,11 @@ class RunEvents:
                 self._begun = None
                 rest = None
             else:
-                rest = pause(anything_open=bool(self._open), idle=now - self._asked)
+                rest = pause(anything_open=bool(self._open), idle=now - self._asked, cost=cost)
             if rest is not None and (self._begun is None or now - last >= rest):
                 await self._look()
                 last = time.monotonic()
+                cost = last - now
                 continue
             left = None if rest is None else rest - (now - last)
             with contextlib.suppress(TimeoutError):

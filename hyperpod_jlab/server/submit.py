@@ -105,9 +105,9 @@ def _base(root: Path, body: SubmitBody) -> Path:
     if body.clone_of is None:
         path = getattr(body.spec.source, "path", None)
         if path is not None:
-            under_root(root, base / Path(path), "spec.source.path")
+            under_root(root, base / _expanded(path), "spec.source.path")
         if body.spec.files.root is not None:
-            under_root(root, base / Path(body.spec.files.root), "spec.files.root")
+            under_root(root, base / _expanded(body.spec.files.root), "spec.files.root")
     return base
 
 
@@ -118,9 +118,7 @@ def under_root(root: Path, path: Path, field: str) -> Path:
         InvalidInputError: It leads out of the root.
     """
     found = Path(os.path.normpath(path))
-    if str(path.relative_to(root) if path.is_relative_to(root) else path).startswith("~") or not (
-        found == root or root in found.parents
-    ):
+    if found != root and root not in found.parents:
         raise InvalidInputError(
             f"{field}: it lies outside the server's root folder",
             code="outside_root",
@@ -128,6 +126,14 @@ def under_root(root: Path, path: Path, field: str) -> Path:
             detail={"field": field},
         )
     return found
+
+
+def _expanded(text: str) -> Path:
+    """The path as capture will take it: ``~`` is a home folder."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # nobody's
+        return Path(os.sep) / text
 
 
 def _in_body(error: InvalidInputError) -> InvalidInputError:

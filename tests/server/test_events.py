@@ -106,5 +106,6 @@ def test_the_pause_grows_with_idleness():
     assert pause(anything_open=True, idle=0) == FAST
     assert pause(anything_open=True, idle=300) == 5.0
     assert pause(anything_open=True, idle=10_000) == SLOW
+    assert pause(anything_open=True, idle=0, cost=0.5) == 5.0
     assert pause(anything_open=False, idle=10) == SLOW
     assert pause(anything_open=False, idle=AWAY) is None

@@ -96,6 +96,7 @@ async def test_what_jupyters_clients_add_to_a_query_is_no_field(api):
         ({"spec": {"source": {"kind": "script", "path": "../x.py"}}}, "spec.source.path"),
         ({"spec": {"source": {"kind": "script", "path": "/etc/passwd"}}}, "spec.source.path"),
         ({"spec": {"source": {"kind": "script", "path": "~/x.py"}}}, "spec.source.path"),
+        ({"spec": {"source": {"kind": "script", "path": "~nobody-at-all/x"}}}, "spec.source.path"),
         (
             {
                 "spec": {
@@ -120,6 +121,24 @@ async def test_a_wrong_body_names_the_field(api, path, body, field):
     status, error = await api.request("POST", path, body)
     assert (status, error["detail"].get("field")) == (400, field), error
     assert set(error) == {"code", "message", "hint", "detail"}
+
+
+@pytest.mark.parametrize("path", ["~/secret.py", "../../secret.py", "/etc/secret.py"])
+async def test_no_path_leads_out_of_the_root(api, jp_root_dir, path):
+    (jp_root_dir / "work").mkdir()
+    body = {"spec": {"source": {"kind": "script", "path": path}}, "base": "work"}
+    status, error = await api.request("POST", "runs/preview", body)
+    assert (status, error["code"]) == (400, "outside_root")
+
+
+async def test_links_under_the_root_lead_where_they_lead(api, jp_root_dir, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "a.py").write_text("print(1)\n")
+    (jp_root_dir / "fsx").symlink_to(elsewhere)
+    body = {"spec": {"source": {"kind": "script", "path": "a.py"}}, "base": "fsx"}
+    status, _ = await api.request("POST", "runs/preview", body)
+    assert status == 200
 
 
 async def test_an_unknown_run_is_not_found(api):
