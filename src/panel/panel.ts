@@ -41,9 +41,6 @@ export class HyperPodPanel extends SidePanel {
     this._hyperPod = hyperPod;
     this.addWidget(new ClustersSection(this._clusters, actions, trans));
     this.addWidget(new RunsSection(runs, actions, trans));
-    if (this.content instanceof AccordionPanel) {
-      this.content.setRelativeSizes(SIZES);
-    }
   }
 
   override dispose(): void {
@@ -67,10 +64,15 @@ export class HyperPodPanel extends SidePanel {
 
   /** Nothing is asked for before somebody looks. */
   private _start(): void {
+    if (!this._sized && this.content instanceof AccordionPanel) {
+      this._sized = true;
+      this.content.setRelativeSizes(SIZES);
+    }
     this._clusters.start();
     this._hyperPod.runs.start();
   }
 
+  private _sized = false;
   private readonly _hyperPod: IHyperPod;
   private readonly _clusters: ClustersModel;
 }

@@ -2,6 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { IRun } from './types';
+import { useTick } from '../components/useTick';
 import { durationText, momentText } from '../components/words';
 
 interface IFact {
@@ -16,6 +17,7 @@ export function RunFacts(props: {
   run: IRun;
   trans: TranslationBundle;
 }): JSX.Element {
+  useTick(props.run.startedAt !== null && props.run.endedAt === null);
   const facts = factsOf(props.run, props.trans).filter(
     fact => fact.value !== ''
   );

@@ -84,7 +84,9 @@ export class RunPage extends Panel {
   }
 
   private _onChanged(): void {
-    const { run } = this.model;
+    const { error, run } = this.model;
+    // Of a run that isn't there, one word is enough.
+    this._tabs.setHidden(run === null && error !== null);
     if (!run) {
       return;
     }
