@@ -7,6 +7,7 @@ import { WidgetTracker } from '@jupyterlab/apputils';
 import { JSONObject } from '@lumino/coreutils';
 
 import { hyperPodIcon } from '../icons';
+import { addPageToShell } from '../shellArea';
 import { CommandIDs, IHyperPod } from '../tokens';
 import type { ClusterPage } from './page';
 
@@ -89,7 +90,7 @@ async function addPage(
   page.title.label = cluster;
   page.title.icon = hyperPodIcon;
   page.title.closable = true;
-  app.shell.add(page, 'main');
+  addPageToShell(app, page);
   await tracker.add(page);
   return page.id;
 }

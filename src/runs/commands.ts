@@ -7,6 +7,7 @@ import {
 } from '@lumino/coreutils';
 
 import { hyperPodIcon } from '../icons';
+import { addPageToShell } from '../shellArea';
 import { CommandIDs, IHyperPod } from '../tokens';
 import { pageActions } from './actions';
 import type { RunPage } from './page';
@@ -108,7 +109,7 @@ async function addPage(
   page.title.caption = runId;
   page.title.icon = hyperPodIcon;
   page.title.closable = true;
-  app.shell.add(page, 'main');
+  addPageToShell(app, page);
   await tracker.add(page);
   return page.id;
 }
