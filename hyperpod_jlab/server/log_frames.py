@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pydantic_core import to_json
 
 from hyperpod_jlab.logs.block import LineBlock, LogBatch
@@ -9,6 +11,42 @@ from hyperpod_jlab.server.log_messages import LogBlock, LogFrame
 
 CONTINUED, PARTIAL, REDRAWS = 1, 2, 4
 """Bits of a line that is not whole."""
+
+PORTION = 256 << 10
+"""About the most bytes of log in a frame: a page is to take it in without a stutter, and the server to hold few of it."""
+
+
+def portions(batch: LogBatch) -> Iterator[LogBatch]:
+    """A batch in parts that are small enough for a frame, each with the cursor behind it."""
+    if sum(block.size for block in batch.blocks) <= PORTION:
+        yield batch
+        return
+    cursor, size = batch.start, 0
+    blocks: list[LineBlock] = []
+    for whole in batch.blocks:
+        for block in _split(whole):
+            if blocks and size + block.size > PORTION:
+                portion = LogBatch(cursor, blocks)
+                cursor, size, blocks = portion.after, 0, []
+                yield portion
+            blocks.append(block)
+            size += block.size
+    yield LogBatch(cursor, blocks)
+
+
+def _split(block: LineBlock) -> Iterator[LineBlock]:
+    """A block cut where lines end."""
+    begin, mark = block.begin, block.mark
+    while block.only is None and block.end - begin > PORTION:
+        cut = block.chunk.data.rfind(b"\n", begin, begin + PORTION) + 1
+        if cut <= begin:
+            break
+        yield LineBlock(block.origin, block.chunk, begin, cut, mark=mark, collapse=block.collapse)
+        begin, mark = cut, None
+    if begin == block.begin:
+        yield block
+    else:
+        yield LineBlock(block.origin, block.chunk, begin, block.end, collapse=block.collapse)
 
 
 def frame_of(batch: LogBatch) -> LogFrame:

@@ -130,7 +130,7 @@ class LogSocket(ExtensionHandlerMixin, WebSocketMixin, ErrorShape, WebSocketHand
         return bool(await ensure_async(asked))
 
     async def _write(self, data: bytes) -> None:
-        await self.write_message(data.decode())
+        await self.write_message(data)
 
     async def _write_json(self, message: dict[str, Any]) -> None:
         from pydantic_core import to_json

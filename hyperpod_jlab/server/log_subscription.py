@@ -13,7 +13,7 @@ from tornado.websocket import WebSocketClosedError
 
 from hyperpod_jlab.logs.block import LogBatch
 from hyperpod_jlab.model.errors import HyperpodError, InternalError
-from hyperpod_jlab.server.log_frames import frame_message
+from hyperpod_jlab.server.log_frames import frame_message, portions
 from hyperpod_jlab.server.log_messages import Subscribe, failure
 from hyperpod_jlab.services.hyperpod import Hyperpod
 
@@ -83,7 +83,8 @@ class Subscription:
         request = self._message.request(run_id, follow=True)
         async with aclosing(self._hyperpod.logs.lines(request)) as batches:
             async for batch in batches:
-                await self._send(batch)
+                for portion in portions(batch):
+                    await self._send(portion)
         await self._tell({"type": "end", "id": number})
 
     async def _send(self, batch: LogBatch) -> None:
