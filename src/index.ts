@@ -2,6 +2,7 @@ import { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
 import { clustersPlugin } from './clusters/plugin';
 import { noticesPlugin } from './notices/plugin';
+import { outputPlugin } from './output/plugin';
 import { panelPlugin } from './panel/plugin';
 import { basePlugin } from './plugin';
 import { runningPlugin } from './running/plugin';
@@ -13,6 +14,7 @@ export * from './tokens';
 const plugins: JupyterFrontEndPlugin<unknown>[] = [
   basePlugin,
   runsPlugin,
+  outputPlugin,
   clustersPlugin,
   panelPlugin,
   statusPlugin,

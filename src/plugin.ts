@@ -70,12 +70,20 @@ function makeShared(app: JupyterFrontEnd, translator: ITranslator): IHyperPod {
   const socket = new LogSocket({ connect: () => client.socket('logs') });
   const wake = new WakeDetector(() => socket.reconnect());
   window.addEventListener('pagehide', () => wake.dispose(), { once: true });
+  const runs = new RunsModel({ client: runClient, events: events.stream });
+  const logs = new LogClient(client, socket);
+  // What happened while the server was away, no event told.
+  logs.connectionChanged.connect((_, connected) => {
+    if (connected) {
+      void runs.refresh();
+    }
+  });
   return {
     client,
     clusterClient: new ClusterClient(client),
     runClient,
-    runs: new RunsModel({ client: runClient, events: events.stream }),
-    logs: new LogClient(client, socket),
+    runs,
+    logs,
     trans: translator.load(TRANSLATION_DOMAIN),
     openRun: async runId => {
       await app.commands.execute(CommandIDs.openRun, { runId });

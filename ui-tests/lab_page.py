@@ -1,9 +1,38 @@
-"""What the tests do with a page of JupyterLab."""
+"""What the tests do with a page of JupyterLab or Notebook 7."""
 
 from __future__ import annotations
 
-from lab_server import LabServer
-from playwright.sync_api import Page
+import re
+
+from axe_playwright_python.sync_playwright import Axe
+from lab_server import TOKEN, LabServer
+from playwright.sync_api import Locator, Page, expect
+
+CARD = ".jp-HyperPod-RunCard"
+ROWS = ".jp-HyperPod-LogRow"
+
+#: Finds a log's view (of a card or a run page) in the widget tree, and gives its rows' texts.
+_LOG_ROWS = """selector => {
+  const app = window.jupyterapp;
+  const find = widget => {
+    if (widget.node.matches(selector)) return widget;
+    for (const child of widget.children()) {
+      const found = find(child);
+      if (found) return found;
+    }
+    return null;
+  };
+  let owner = null;
+  for (const widget of app.shell.widgets('main')) owner = owner ?? find(widget);
+  if (!owner?.log) return null;
+  const { window: rows } = owner.log.model.feed;
+  const texts = [];
+  for (let n = rows.first; n < rows.end; n++) {
+    const row = rows.row(n);
+    if (!row.mark) texts.push(row.text);
+  }
+  return texts;
+}"""
 
 
 def open_lab(page: Page, server: LabServer) -> None:
@@ -13,11 +42,89 @@ def open_lab(page: Page, server: LabServer) -> None:
     page.wait_for_selector(
         "#main .jp-FileBrowser, #main-panel, .jp-TreePanel, .jp-Launcher", state="attached"
     )
+    page.wait_for_function("window.jupyterapp !== undefined")
 
 
-def execute(page: Page, command: str, arguments: dict[str, object] | None = None) -> object:
-    """Execute a command of the application, as an agent does; returns its JSON answer."""
-    return page.evaluate(
-        "async ([id, args]) => (await window.jupyterapp.commands.execute(id, args)) ?? null",
-        [command, arguments or {}],
+def open_notebook(page: Page, server: LabServer, name: str) -> None:
+    """Open a notebook of the server's root folder, wait for its cells."""
+    if server.application == "lab":
+        open_lab(page, server)
+        execute(page, "docmanager:open", {"path": name}, keep=False)
+    else:
+        page.goto(f"{server.url}/notebooks/{name}?token={TOKEN}")
+        page.wait_for_function("window.jupyterapp !== undefined")
+    page.wait_for_selector(".jp-Notebook .jp-CodeCell")
+
+
+def run_all(page: Page) -> None:
+    """Run all cells, once the kernel is there."""
+    page.wait_for_function(
+        "window.jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
     )
+    execute(page, "notebook:run-all-cells", keep=False)
+
+
+def restart_kernel(page: Page) -> None:
+    """Restart the kernel and wait until it is ready again."""
+    page.evaluate(
+        "async () => { await window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart(); }"
+    )
+
+
+def save(page: Page) -> None:
+    """Save the open document."""
+    page.evaluate("async () => { await window.jupyterapp.shell.currentWidget.context.save(); }")
+
+
+def execute(
+    page: Page, command: str, arguments: dict[str, object] | None = None, *, keep: bool = True
+) -> object:
+    """Execute a command of the application, as an agent does; returns its JSON answer if wanted."""
+    return page.evaluate(
+        """async ([id, args, keep]) => {
+             const answer = await window.jupyterapp.commands.execute(id, args);
+             return keep ? answer ?? null : null;
+           }""",
+        [command, arguments or {}, keep],
+    )
+
+
+def log_lines(page: Page, owner: str = CARD) -> list[str]:
+    """All rows that a card (or a run page) holds, drawn or not."""
+    return list(page.evaluate(_LOG_ROWS, owner) or [])
+
+
+def wait_for_line(page: Page, text: str, owner: str = CARD, timeout: float = 30_000) -> None:
+    """Wait until a log's view holds a line."""
+    page.wait_for_function(
+        f"([owner, text]) => (({_LOG_ROWS})(owner) ?? []).includes(text)",
+        arg=[owner, text],
+        timeout=timeout,
+    )
+
+
+def state_of(owner: Locator) -> Locator:
+    """The chip with the state in a card or page."""
+    return owner.locator(".jp-HyperPod-StateChip").first
+
+
+def expect_state(owner: Locator, state: str, timeout: float = 20_000) -> None:
+    """Wait until a card or page shows a state."""
+    expect(state_of(owner)).to_have_text(re.compile(f"^{state}$"), timeout=timeout)
+
+
+def use_theme(page: Page, theme: str) -> None:
+    """Change the theme, wait until it is there."""
+    execute(page, "apputils:change-theme", {"theme": theme}, keep=False)
+    light = "false" if "Dark" in theme else "true"
+    page.wait_for_selector(f'body[data-jp-theme-light="{light}"]')
+
+
+def violations(page: Page, selector: str) -> list[str]:
+    """What axe finds wrong in a part of the page."""
+    results = Axe().run(page, context=selector)
+    return [
+        f"{item['id']} ({item['impact']}): {item['help']}: {node['html'][:160]}"
+        for item in results.response["violations"]
+        for node in item["nodes"]
+    ]

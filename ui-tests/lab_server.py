@@ -46,6 +46,7 @@ class LabServer:
         config.write_text(
             f'[storage]\npath = "{home / "fsx"}"\n[clusters.local]\nslots = {slots}\n'
         )
+        self.set_setting("@jupyterlab/apputils-extension/notification", {"fetchNews": "false"})
         bin_folder = Path(sys.executable).parent
         self.environment = {
             "HOME": str(home),
@@ -66,6 +67,12 @@ class LabServer:
     def log(self) -> str:
         """What the server has written so far."""
         return (self.home / "server.log").read_text(errors="replace")
+
+    def set_setting(self, plugin: str, values: dict[str, object]) -> None:
+        """Set what the user has set of a plugin (`package/name`), before the page is opened."""
+        path = self.home / ".jupyter/lab/user-settings" / f"{plugin}.jupyterlab-settings"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(values))
 
     def start(self) -> None:
         """Start the server and wait until it answers."""

@@ -109,6 +109,31 @@ export class LogFeed implements IDisposable {
     );
   }
 
+  /** Ask for nothing more while nobody looks; what is here stays. */
+  suspend(): void {
+    this._suspended = true;
+    if (this._live) {
+      this._queue.flush();
+      this._live.dispose();
+      this._live = null;
+    }
+  }
+
+  /** Go on after `suspend`: at the end of the log where it was followed, else where it stood. */
+  async resume(): Promise<void> {
+    const wasSuspended = this._suspended;
+    this._suspended = false;
+    if (!wasSuspended || !this._atEnd || this._ended || this._error) {
+      return;
+    }
+    if (this._following) {
+      this._atEnd = false;
+      await this.follow();
+    } else {
+      this._attach();
+    }
+  }
+
   /** Let the view stand still. */
   pause(): void {
     if (this._following) {
@@ -253,15 +278,20 @@ export class LogFeed implements IDisposable {
   }
 
   private _attachWhenAtEnd(page: ILogPage): void {
-    if (!page.atEnd || this._live) {
-      return;
+    if (page.atEnd && !this._live) {
+      this._atEnd = true;
+      this._attach();
     }
-    this._atEnd = true;
-    this._live = this._client.follow(
-      this._request,
-      this.window.after,
-      this._handler(this._generation)
-    );
+  }
+
+  private _attach(): void {
+    if (!this._suspended) {
+      this._live = this._client.follow(
+        this._request,
+        this.window.after,
+        this._handler(this._generation)
+      );
+    }
   }
 
   private _handler(generation: number): ILogHandler {
@@ -323,6 +353,7 @@ export class LogFeed implements IDisposable {
   private _generation = 0;
   private _busy: Promise<void> | null = null;
   private _following = true;
+  private _suspended = false;
   private _atEnd = false;
   private _ended = false;
   private _loading = false;

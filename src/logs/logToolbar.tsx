@@ -14,13 +14,18 @@ import { LogViewModel } from './viewModel';
  * What can be done with a log.
  */
 export class LogToolbar extends ReactWidget {
-  constructor(model: LogViewModel, trans: TranslationBundle) {
+  constructor(
+    model: LogViewModel,
+    trans: TranslationBundle,
+    isCompact = false
+  ) {
     super();
     this.addClass('jp-HyperPod-LogToolbar');
     this.node.setAttribute('role', 'toolbar');
     this.node.setAttribute('aria-label', trans.__('Log'));
     this._model = model;
     this._trans = trans;
+    this._isCompact = isCompact;
   }
 
   protected override render(): JSX.Element {
@@ -30,10 +35,14 @@ export class LogToolbar extends ReactWidget {
         {() => (
           <>
             <FollowButton {...props} />
-            <AttemptField {...props} />
+            {!this._isCompact && <AttemptField {...props} />}
             <RanksField {...props} />
-            <LookButtons {...props} />
-            <DownloadLink {...props} />
+            {!this._isCompact && (
+              <>
+                <LookButtons {...props} />
+                <DownloadLink {...props} />
+              </>
+            )}
             <SearchField {...props} />
           </>
         )}
@@ -43,6 +52,7 @@ export class LogToolbar extends ReactWidget {
 
   private readonly _model: LogViewModel;
   private readonly _trans: TranslationBundle;
+  private readonly _isCompact: boolean;
 }
 
 interface IProps {

@@ -19,7 +19,8 @@ export class LogView extends Panel {
     this.model = new LogViewModel(options);
     this._list = new LogList(this.model.feed, trans.__('Log lines'));
     this._list.matchOf = text => this._matchOf(text);
-    this.addWidget(new LogToolbar(this.model, trans));
+    this.toggleClass('jp-mod-compact', options.isCompact ?? false);
+    this.addWidget(new LogToolbar(this.model, trans, options.isCompact));
     this.addWidget(this._list);
     this.addWidget(new LogStatus(this.model, trans));
     this.model.changed.connect(this._onChanged, this);
@@ -70,5 +71,7 @@ export class LogView extends Panel {
 export namespace LogView {
   export interface IOptions extends LogViewModel.IOptions {
     trans: TranslationBundle;
+    /** Only what is needed in little room. */
+    isCompact?: boolean;
   }
 }

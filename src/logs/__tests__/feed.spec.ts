@@ -88,6 +88,29 @@ describe('LogFeed', () => {
     feed.dispose();
   });
 
+  it('asks for nothing while it is suspended', async () => {
+    const client = new FakeClient(100);
+    const feed = new LogFeed({ client, runId: 'a' });
+    await feed.follow();
+    feed.suspend();
+    expect(client.handler).toBeNull();
+    client.size = 10_000;
+    await feed.resume();
+    // Who follows wants the end, not all that was missed.
+    expect(shown(feed)[0]).toBe(9_500);
+    expect(client.handler).not.toBeNull();
+    feed.pause();
+    feed.suspend();
+    await feed.resume();
+    // Who reads goes on where it stood.
+    expect(client.follows[2].cursor).toBe('10000');
+    client.grow(10);
+    await drawn();
+    expectNoGap(feed);
+    expect(shown(feed)[feed.window.length - 1]).toBe(10_009);
+    feed.dispose();
+  });
+
   it('starts anew with other ranks', async () => {
     const client = new FakeClient(10);
     const feed = new LogFeed({ client, runId: 'a' });

@@ -1,0 +1,63 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import * as React from 'react';
+
+import { ErrorMessage } from '../components/errorMessage';
+import { RunPageModel } from '../runs/pageModel';
+
+/**
+ * What a card says instead of a log: that the run is being read, or why there is none.
+ */
+export class CardNotice extends ReactWidget {
+  constructor(model: RunPageModel, trans: TranslationBundle) {
+    super();
+    this._model = model;
+    this._trans = trans;
+  }
+
+  protected override render(): JSX.Element {
+    return (
+      <UseSignal signal={this._model.changed}>
+        {() => <Notice model={this._model} trans={this._trans} />}
+      </UseSignal>
+    );
+  }
+
+  private readonly _model: RunPageModel;
+  private readonly _trans: TranslationBundle;
+}
+
+function Notice(props: {
+  model: RunPageModel;
+  trans: TranslationBundle;
+}): JSX.Element | null {
+  const { model, trans } = props;
+  const { error, run, runId } = model;
+  if (run) {
+    return null;
+  }
+  if (error?.status === 404 && error.code !== 'http_404') {
+    return (
+      <p className="jp-HyperPod-Message">
+        {trans.__(
+          'Run %1 is not known here: it was removed, or sent from somewhere else.',
+          runId
+        )}
+      </p>
+    );
+  }
+  if (error) {
+    return (
+      <ErrorMessage
+        error={error}
+        trans={trans}
+        retry={() => void model.load()}
+      />
+    );
+  }
+  return (
+    <p className="jp-HyperPod-Message" role="status">
+      {trans.__('Reading the run…')}
+    </p>
+  );
+}

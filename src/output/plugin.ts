@@ -1,0 +1,84 @@
+import {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { Notification } from '@jupyterlab/apputils';
+import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+
+import { errorText } from '../components/errorMessage';
+import { ApiError } from '../api';
+import { pageActions } from '../runs/actions';
+import { IRun } from '../runs/types';
+import { IHyperPod } from '../tokens';
+import { MIME_TYPE } from './data';
+import { RunOutput } from './renderer';
+import type { ICardActions, RunCard } from './runCard';
+
+/** Before plain text, which every output of ours has too. */
+const RANK = 40;
+
+/**
+ * Shows the live log in a cell's output, wherever the host shows outputs.
+ */
+export const outputPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'hyperpod_jlab:output',
+  description: 'Shows the live log of a run in the output of its cell.',
+  autoStart: true,
+  requires: [IHyperPod, IRenderMimeRegistry],
+  activate: (
+    app: JupyterFrontEnd,
+    hyperPod: IHyperPod,
+    registry: IRenderMimeRegistry
+  ): void => {
+    const { trans } = hyperPod;
+    const makeCard = (runId: string, name: string, output: RunOutput) =>
+      cardFor(app, hyperPod, { runId, name, output });
+    registry.addFactory({
+      // It asks nothing of an untrusted notebook before a click.
+      safe: true,
+      mimeTypes: [MIME_TYPE],
+      defaultRank: RANK,
+      createRenderer: () => new RunOutput({ trans, makeCard })
+    });
+  }
+};
+
+async function cardFor(
+  app: JupyterFrontEnd,
+  hyperPod: IHyperPod,
+  what: { runId: string; name: string; output: RunOutput }
+): Promise<RunCard> {
+  const { logs, runs, trans } = hyperPod;
+  const { RunCard } = await import('./runCard');
+  const { cancel, copyCommand } = pageActions(app, hyperPod);
+  const actions: ICardActions = {
+    cancel,
+    copyCommand,
+    open: run => void hyperPod.openRun(run.runId),
+    freeze: run => freeze(hyperPod, what.output, run)
+  };
+  const { name, runId } = what;
+  return new RunCard({ runId, name, runs, logClient: logs, actions, trans });
+}
+
+async function freeze(
+  hyperPod: IHyperPod,
+  output: RunOutput,
+  run: IRun
+): Promise<void> {
+  const { logs: client, trans } = hyperPod;
+  const { cellOf, freezeLog } = await import('./frozen');
+  const cell = cellOf(output);
+  if (!cell) {
+    Notification.warning(
+      trans.__('There is no cell here that could take the log.')
+    );
+    return;
+  }
+  try {
+    await freezeLog({ cell, run, client, trans });
+  } catch (reason) {
+    const why = reason instanceof ApiError ? errorText(reason, trans) : '';
+    Notification.error(trans.__('The log could not be read. %1', why));
+  }
+}
