@@ -2,18 +2,22 @@ import { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
 import { clustersPlugin } from './clusters/plugin';
 import { noticesPlugin } from './notices/plugin';
+import { notebookPlugin } from './notebook/plugin';
 import { outputPlugin } from './output/plugin';
 import { panelPlugin } from './panel/plugin';
 import { basePlugin } from './plugin';
 import { runningPlugin } from './running/plugin';
 import { runsPlugin } from './runs/plugin';
 import { statusPlugin } from './status/plugin';
+import { submitPlugin } from './submit/plugin';
 
 export * from './tokens';
 
 const plugins: JupyterFrontEndPlugin<unknown>[] = [
   basePlugin,
   runsPlugin,
+  submitPlugin,
+  notebookPlugin,
   outputPlugin,
   clustersPlugin,
   panelPlugin,

@@ -43,4 +43,8 @@ export namespace CommandIDs {
   export const showPanel = 'hyperpod:show-panel';
   /** Asks what to run and how; `{cloneOf}` begins with another run's spec. */
   export const submit = 'hyperpod:submit';
+  export const runCells = 'hyperpod:run-cells';
+  export const runNotebook = 'hyperpod:run-notebook';
+  export const runAgain = 'hyperpod:run-again';
+  export const runFile = 'hyperpod:run-file';
 }

@@ -1,0 +1,107 @@
+import { Dialog } from '@jupyterlab/apputils';
+import { TranslationBundle } from '@jupyterlab/translation';
+
+import { IRun } from '../runs/types';
+import { SubmitForm } from './form';
+import { SubmitModel } from './model';
+
+/** Where typing begins. */
+const FIRST_FIELD = 'resources.nodes';
+
+/**
+ * The dialog that sends a run. It stays open until the run is taken: what is wrong is told in it.
+ */
+export class SubmitDialog extends Dialog<null> {
+  constructor(model: SubmitModel, trans: TranslationBundle) {
+    const form = new SubmitForm(model, trans);
+    super({
+      title: trans.__('Run %1 on a cluster', model.source.label),
+      body: form,
+      buttons: [
+        Dialog.cancelButton({ label: trans.__('Close') }),
+        Dialog.okButton({
+          label: trans.__('Submit'),
+          caption: trans.__('Send the run (Ctrl+Enter)')
+        })
+      ]
+    });
+    this.addClass('jp-HyperPod-SubmitDialog');
+    this._form = form;
+    this._model = model;
+    model.changed.connect(this._onChanged, this);
+  }
+
+  /** The run that was sent; null when the dialog was closed. */
+  get run(): IRun | null {
+    return this._run;
+  }
+
+  override handleEvent(event: Event): void {
+    if (event.type === 'keydown') {
+      const { ctrlKey, key, metaKey } = event as KeyboardEvent;
+      const { target } = event;
+      if (key === 'Enter' && (ctrlKey || metaKey)) {
+        event.preventDefault();
+        event.stopPropagation();
+        this.resolve();
+        return;
+      }
+      // Enter ends what is typed into a field; a cluster's time is not spent by accident.
+      if (key === 'Enter' && this._form.node.contains(target as Node)) {
+        return;
+      }
+    }
+    super.handleEvent(event);
+  }
+
+  override resolve(index?: number): void {
+    if (index === 0 || this._run) {
+      super.resolve(index);
+    } else {
+      void this._send();
+    }
+  }
+
+  override dispose(): void {
+    if (!this.isDisposed) {
+      this._model.changed.disconnect(this._onChanged, this);
+      super.dispose();
+    }
+  }
+
+  private async _send(): Promise<void> {
+    this._run = await this._model.submit();
+    if (this.isDisposed) {
+      return;
+    }
+    if (this._run) {
+      super.resolve();
+    } else {
+      this._form.showProblem();
+    }
+  }
+
+  private async _focusFirst(): Promise<void> {
+    // The dialog itself puts the focus on its button first.
+    await this.ready;
+    requestAnimationFrame(() => this._form.focusField(FIRST_FIELD));
+  }
+
+  private _onChanged(): void {
+    const button = this.node.querySelector<HTMLButtonElement>(
+      '.jp-Dialog-button.jp-mod-accept'
+    );
+    if (button) {
+      button.disabled = this._model.sending || !this._model.ready;
+    }
+    if (this._model.ready && !this._wasReady) {
+      this._wasReady = true;
+      void this._focusFirst();
+    }
+  }
+
+  private readonly _form: SubmitForm;
+  private readonly _model: SubmitModel;
+  private _wasReady = false;
+  private _run: IRun | null = null;
+}

@@ -1,0 +1,125 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+
+import { IField } from './fields';
+import { baseOf, ICodeCell, ISubmitSource } from './source';
+import { ISubmitBody, JsonObject } from './types';
+import { readTexts, Texts } from './values';
+
+/** What a smoke run is: as small as can be, and soon over. */
+const SMOKE: Texts = {
+  'resources.nodes': '1',
+  time_limit: '2m',
+  max_restarts: '',
+  array: ''
+};
+
+/**
+ * All that the form holds.
+ */
+export interface IDraft {
+  readonly cluster: string | null;
+  readonly texts: Texts;
+  /** Only a short try on one node. */
+  readonly smoke: boolean;
+  /** All of the notebook, though cells are selected. */
+  readonly whole: boolean;
+  /** Values of secrets that have no reference. */
+  readonly secrets: Readonly<Record<string, string>>;
+}
+
+/** A form that nobody has touched. */
+export const EMPTY_DRAFT: IDraft = {
+  cluster: null,
+  texts: {},
+  smoke: false,
+  whole: false,
+  secrets: {}
+};
+
+/** The fields as they count: a smoke run has some of its own. */
+export function effectiveTexts(draft: IDraft): Texts {
+  return draft.smoke ? { ...draft.texts, ...SMOKE } : draft.texts;
+}
+
+/** Whether a smoke run decides on a field. */
+export function isOverruled(draft: IDraft, path: string): boolean {
+  return draft.smoke && path in SMOKE;
+}
+
+/** What is wrong with the fields, by path. */
+export function problemsOf(
+  fields: readonly IField[],
+  draft: IDraft,
+  trans: TranslationBundle
+): Readonly<Record<string, string>> {
+  return readTexts(fields, effectiveTexts(draft), trans).problems;
+}
+
+/** The spec without its source: what presets and the last settings keep. */
+export function settingsOf(
+  fields: readonly IField[],
+  texts: Texts,
+  trans: TranslationBundle
+): JsonObject {
+  return readTexts(fields, texts, trans).spec;
+}
+
+/** Secrets that need a value, by name. */
+export function openSecrets(texts: Texts): readonly string[] {
+  return (texts['environment.secrets'] ?? '')
+    .split('\n')
+    .map(line => line.trim())
+    .filter(line => line !== '' && !/=./.test(line))
+    .map(line => line.replace(/=$/, ''));
+}
+
+/** The request. */
+export function bodyOf(
+  runId: string,
+  source: ISubmitSource,
+  fields: readonly IField[],
+  draft: IDraft,
+  trans: TranslationBundle
+): ISubmitBody {
+  const view = source.view?.() ?? null;
+  const open = openSecrets(draft.texts);
+  const secrets = open.filter(name => (draft.secrets[name] ?? '') !== '');
+  return {
+    run_id: runId,
+    cluster: draft.cluster,
+    spec: {
+      ...settingsOf(fields, effectiveTexts(draft), trans),
+      source: sourceOf(source, draft)
+    },
+    base: source.cloneOf === null ? baseOf(source) : undefined,
+    notebook: view && source.cloneOf === null ? view.document : undefined,
+    secrets: Object.fromEntries(
+      secrets.map(name => [name, draft.secrets[name]])
+    ),
+    clone_of: source.cloneOf ?? undefined
+  };
+}
+
+/** The cells that would run; none when that isn't known here. */
+export function chosenCells(
+  source: ISubmitSource,
+  draft: IDraft
+): readonly ICodeCell[] | null {
+  const cells = source.view?.().cells ?? null;
+  const ids = chosenIds(source, draft);
+  return ids === null
+    ? cells
+    : (cells?.filter(cell => ids.includes(cell.id)) ?? null);
+}
+
+function sourceOf(source: ISubmitSource, draft: IDraft): JsonObject {
+  const ids = chosenIds(source, draft);
+  return ids === null ? source.spec : { ...source.spec, cell_ids: ids };
+}
+
+function chosenIds(
+  source: ISubmitSource,
+  draft: IDraft
+): readonly string[] | null {
+  return draft.whole ? null : source.cellIds;
+}

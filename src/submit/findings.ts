@@ -1,0 +1,93 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+
+import { ApiError, isRecord } from '../api';
+import { IField } from './fields';
+import { NOT_SAVED } from './fixes';
+import { ISubmitSource } from './source';
+import { decodeFinding, IFinding, IPreview, Level } from './types';
+
+const ORDER: readonly Level[] = ['error', 'warning', 'info'];
+
+/** What was found, the worst first: by the server, and here. */
+export function findingsOf(
+  preview: IPreview | null,
+  error: ApiError | null,
+  source: ISubmitSource,
+  trans: TranslationBundle
+): readonly IFinding[] {
+  const found = [...(preview?.findings ?? []), ...refusals(error, preview)];
+  if (source.editor?.isDirty()) {
+    found.push({
+      level: 'warning',
+      code: NOT_SAVED,
+      message: trans.__(
+        '%1 has changes that are not saved: what was saved runs.',
+        source.label
+      ),
+      hint: null,
+      field: null
+    });
+  }
+  return found.sort(
+    (one, other) => ORDER.indexOf(one.level) - ORDER.indexOf(other.level)
+  );
+}
+
+/** A field that a finding or an error names, among those of the form. */
+export function fieldAt(
+  name: string | null,
+  fields: readonly IField[]
+): IField | undefined {
+  const path = (name ?? '').replace(/^spec\./, '');
+  return path === ''
+    ? undefined
+    : (fields.find(field => field.path === path) ??
+        fields.find(
+          field =>
+            field.path.startsWith(`${path}.`) ||
+            path.startsWith(`${field.path}.`)
+        ));
+}
+
+/** What the server said is wrong with single fields, by path. */
+export function serverProblems(
+  error: ApiError | null,
+  fields: readonly IField[]
+): Readonly<Record<string, string>> {
+  const problems: Record<string, string> = {};
+  if (!error) {
+    return problems;
+  }
+  const listed = error.detail.problems;
+  for (const one of Array.isArray(listed) ? listed : []) {
+    if (isRecord(one)) {
+      note(problems, fields, one.field, one.message);
+    }
+  }
+  note(problems, fields, error.detail.field, error.message);
+  return problems;
+}
+
+function note(
+  problems: Record<string, string>,
+  fields: readonly IField[],
+  name: unknown,
+  message: unknown
+): void {
+  const field = fieldAt(typeof name === 'string' ? name : null, fields);
+  if (field && typeof message === 'string') {
+    problems[field.path] ??= message;
+  }
+}
+
+/** Findings that a refusal carries and the preview did not have. */
+function refusals(
+  error: ApiError | null,
+  preview: IPreview | null
+): readonly IFinding[] {
+  const listed = error?.detail.findings;
+  const known = new Set(preview?.findings.map(one => one.message));
+  return (Array.isArray(listed) ? listed : [])
+    .map(decodeFinding)
+    .filter(one => !known.has(one.message));
+}

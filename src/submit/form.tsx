@@ -1,0 +1,127 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import * as React from 'react';
+
+import { ErrorMessage } from '../components/errorMessage';
+import { FieldList } from './fieldList';
+import { FindingList } from './findingList';
+import { SubmitModel } from './model';
+import { PreviewPane } from './previewPane';
+import { StartBar } from './startBar';
+
+/**
+ * The submit dialog's body: the form on one side, what would come of it on the other.
+ */
+export class SubmitForm extends ReactWidget {
+  constructor(model: SubmitModel, trans: TranslationBundle) {
+    super();
+    this.addClass('jp-HyperPod-SubmitForm');
+    this._model = model;
+    this._trans = trans;
+  }
+
+  /** Go to what keeps the run from being sent. */
+  showProblem(): void {
+    const { fields, problems } = this._model;
+    const first = fields.find(field => field.path in problems);
+    if (first) {
+      this._jump(first.path);
+    } else {
+      this.node.querySelector<HTMLElement>('[data-findings]')?.focus();
+    }
+  }
+
+  /** Go to a field, wherever it is. */
+  focusField(path: string): void {
+    this._jump(path);
+  }
+
+  override dispose(): void {
+    if (!this.isDisposed) {
+      this._model.dispose();
+      super.dispose();
+    }
+  }
+
+  protected override render(): JSX.Element {
+    return (
+      <UseSignal signal={this._model.changed}>
+        {() => (
+          <Content
+            model={this._model}
+            trans={this._trans}
+            register={this._register}
+          />
+        )}
+      </UseSignal>
+    );
+  }
+
+  private readonly _model: SubmitModel;
+  private readonly _trans: TranslationBundle;
+  private readonly _register = (jump: (path: string) => void) => {
+    this._jump = jump;
+  };
+  private _jump: (path: string) => void = () => undefined;
+}
+
+function Content(props: {
+  model: SubmitModel;
+  trans: TranslationBundle;
+  /** Gives away the function that goes to a field. */
+  register: (jump: (path: string) => void) => void;
+}): JSX.Element {
+  const { model, register, trans } = props;
+  const [more, setMore] = React.useState(false);
+  const [target, setTarget] = React.useState<{ path: string } | null>(null);
+  const root = React.useRef<HTMLDivElement>(null);
+  const jump = React.useCallback((path: string) => setTarget({ path }), []);
+  React.useEffect(() => {
+    register(jump);
+  }, [register, jump]);
+  React.useEffect(() => {
+    if (!target) {
+      return;
+    }
+    const basic = model.fields.find(one => one.path === target.path)?.basic;
+    if (!basic && !more) {
+      setMore(true);
+      return;
+    }
+    setTarget(null);
+    const selector = `[data-field="${CSS.escape(target.path)}"]`;
+    root.current?.querySelector<HTMLElement>(selector)?.focus();
+  }, [target, more, model]);
+  if (!model.ready) {
+    return <Waiting model={model} trans={trans} />;
+  }
+  return (
+    <div ref={root} className="jp-HyperPod-SubmitForm-columns">
+      <div className="jp-HyperPod-SubmitForm-fields">
+        <StartBar model={model} trans={trans} />
+        <FieldList model={model} trans={trans} more={more} onMore={setMore} />
+      </div>
+      <div className="jp-HyperPod-SubmitForm-preview">
+        {model.error && <ErrorMessage error={model.error} trans={trans} />}
+        <FindingList model={model} trans={trans} jump={jump} />
+        <PreviewPane model={model} trans={trans} />
+      </div>
+    </div>
+  );
+}
+
+function Waiting(props: {
+  model: SubmitModel;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { model, trans } = props;
+  return model.error ? (
+    <ErrorMessage
+      error={model.error}
+      trans={trans}
+      retry={() => void model.load()}
+    />
+  ) : (
+    <p role="status">{trans.__('Reading what can be set…')}</p>
+  );
+}

@@ -1,0 +1,78 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+
+import { IField } from './fields';
+
+/** A field's name for people; fields that are newer than this page have the schema's own. */
+export function labelOf(field: IField, trans: TranslationBundle): string {
+  return labels(trans)[field.path] ?? field.title;
+}
+
+/** A group of fields: the first part of their paths. */
+export function groupLabel(group: string, trans: TranslationBundle): string {
+  const names: Readonly<Record<string, string>> = {
+    '': trans.__('Scheduling'),
+    files: trans.__('Project files'),
+    resources: trans.__('Resources'),
+    environment: trans.__('Environment'),
+    slurm: trans.__('Slurm only'),
+    kubernetes: trans.__('Kubernetes only')
+  };
+  return names[group] ?? group;
+}
+
+function labels(trans: TranslationBundle): Readonly<Record<string, string>> {
+  return { ...resources(trans), ...surroundings(trans), ...scheduling(trans) };
+}
+
+function resources(trans: TranslationBundle): Record<string, string> {
+  return {
+    'resources.nodes': trans.__('Nodes'),
+    'resources.processes_per_node': trans.__('Processes per node'),
+    'resources.gpus_per_node': trans.__('GPUs per node'),
+    'resources.accelerators.kind': trans.__('Kind of accelerator'),
+    'resources.accelerators.type': trans.__('Model of accelerator'),
+    'resources.accelerators.count': trans.__('Accelerators per node'),
+    'resources.cpus': trans.__('CPUs per node'),
+    'resources.memory': trans.__('Memory per node'),
+    'resources.instance_type': trans.__('Instance type'),
+    'resources.instance_group': trans.__('Instance group'),
+    'resources.efa': trans.__('EFA interfaces per node')
+  };
+}
+
+function surroundings(trans: TranslationBundle): Record<string, string> {
+  return {
+    'files.project': trans.__('Take project files along'),
+    'files.root': trans.__('Project folder'),
+    'files.include': trans.__('Further files'),
+    'files.max_bytes': trans.__('Most bytes to take along'),
+    'environment.python': trans.__('Python'),
+    'environment.image': trans.__('Container image'),
+    'environment.variables': trans.__('Environment variables'),
+    'environment.secrets': trans.__('Secrets'),
+    'environment.setup': trans.__('Setup lines'),
+    'slurm.flags': trans.__('sbatch options'),
+    'kubernetes.kind': trans.__('Kind of object'),
+    'kubernetes.namespace': trans.__('Namespace'),
+    'kubernetes.patch': trans.__('Patch on the manifest')
+  };
+}
+
+function scheduling(trans: TranslationBundle): Record<string, string> {
+  return {
+    name: trans.__('Name'),
+    args: trans.__('Arguments'),
+    launcher: trans.__('Launcher'),
+    queue: trans.__('Queue'),
+    account: trans.__('Account'),
+    qos: trans.__('Quality of service'),
+    priority: trans.__('Priority'),
+    time_limit: trans.__('Time limit'),
+    max_restarts: trans.__('Restarts after a failure'),
+    auto_resume: trans.__('Resume after a node failure'),
+    stop_grace: trans.__('Time to stop'),
+    forward_signals: trans.__('Warn before the time limit'),
+    after: trans.__('Runs to wait for'),
+    array: trans.__('Array')
+  };
+}

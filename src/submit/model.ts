@@ -1,0 +1,395 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import { IDisposable } from '@lumino/disposable';
+import { ISignal, Signal } from '@lumino/signaling';
+
+import { ApiError, NETWORK_ERROR } from '../api';
+import { IClusterClient } from '../clusters/client';
+import { ICluster } from '../clusters/types';
+import { IRun } from '../runs/types';
+import { ISubmitClient } from './client';
+import {
+  bodyOf,
+  effectiveTexts,
+  EMPTY_DRAFT,
+  IDraft,
+  openSecrets,
+  problemsOf,
+  settingsOf
+} from './draft';
+import { fieldsOf, IField } from './fields';
+import { findingsOf, serverProblems } from './findings';
+import { IFix } from './fixes';
+import { changesOf, IBefore, IChanges, SubmitHistory } from './history';
+import { IPreset, IStart, ISubmitMemory } from './memory';
+import { Previewer } from './previewer';
+import { queueNames } from './queues';
+import { newRunId } from './runId';
+import { sendRun } from './sending';
+import { ISubmitSource } from './source';
+import { IFinding, IPreview, ISubmitBody } from './types';
+import { Texts, textsOf } from './values';
+
+/** Milliseconds of rest before what was typed is looked at. */
+const DELAY = 350;
+
+/**
+ * The form that sends a run: what is typed in, what would come of it, and sending it.
+ */
+export class SubmitModel implements IDisposable {
+  constructor(options: SubmitModel.IOptions) {
+    this._options = options;
+    this.source = options.source;
+    this._previewer = new Previewer(options.client, options.delay ?? DELAY);
+    this._previewer.changed.connect(this._onPreviewed, this);
+  }
+
+  readonly source: ISubmitSource;
+
+  /** Anything changed. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** The fields, once the schema is there. */
+  get fields(): readonly IField[] {
+    return this._fields;
+  }
+
+  get clusters(): readonly ICluster[] {
+    return this._clusters;
+  }
+
+  /** Queues of the chosen cluster, to be proposed. */
+  get queues(): readonly string[] {
+    return this._queues;
+  }
+
+  get presets(): readonly IPreset[] {
+    return this._presets;
+  }
+
+  /** The settings of the last run of this file. */
+  get last(): IStart | null {
+    return this._last;
+  }
+
+  get draft(): IDraft {
+    return this._draft;
+  }
+
+  get texts(): Texts {
+    return effectiveTexts(this._draft);
+  }
+
+  get preview(): IPreview | null {
+    return this._previewer.preview;
+  }
+
+  /** A preview is waited for. */
+  get busy(): boolean {
+    return this._previewer.busy;
+  }
+
+  /** The run is being sent. */
+  get sending(): boolean {
+    return this._sending;
+  }
+
+  /** Why the form can't be shown, or what was typed can't be sent. */
+  get error(): ApiError | null {
+    return this._error ?? this._previewer.error;
+  }
+
+  /** The form is there. */
+  get ready(): boolean {
+    return this._fields.length > 0;
+  }
+
+  /** What is wrong with single fields, by path. */
+  get problems(): Readonly<Record<string, string>> {
+    const { trans } = this._options;
+    return {
+      ...serverProblems(this.error, this._fields),
+      ...problemsOf(this._fields, this._draft, trans)
+    };
+  }
+
+  /** What was found, the worst first. */
+  get findings(): readonly IFinding[] {
+    const { trans } = this._options;
+    return findingsOf(this.preview, this._error, this.source, trans);
+  }
+
+  /** What is different from the last run; null when there is none. */
+  get changes(): IChanges | null {
+    return (
+      this._before &&
+      changesOf(
+        this._before,
+        this.source,
+        this._fields,
+        this._draft,
+        this.preview
+      )
+    );
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  dispose(): void {
+    if (!this._isDisposed) {
+      this._isDisposed = true;
+      this._previewer.dispose();
+      Signal.clearData(this);
+    }
+  }
+
+  /** Read what the form is made of, and look at what it says. */
+  async load(): Promise<void> {
+    const { client, clusters, history, memory, start } = this._options;
+    this._error = null;
+    try {
+      const [schema, found, last, presets] = await Promise.all([
+        client.schema(),
+        clusters.list(),
+        history.last(this.source),
+        memory.presets(this.source.path ?? '')
+      ]);
+      this._fields = fieldsOf(schema);
+      this._clusters = found;
+      this._last = last;
+      this._presets = presets;
+      this.begin(start ?? last);
+    } catch (reason) {
+      this._fail(reason);
+      return;
+    }
+    this._before = await history.before(this.source);
+    // Sent from elsewhere, such as a terminal.
+    this._last ??= this._before;
+    await this._compareScript();
+    this._emit();
+  }
+
+  /** Fill the form anew; null for standard settings. */
+  begin(start: IStart | null): void {
+    const named = this._clusters.find(one => one.name === start?.cluster);
+    const standard =
+      this._clusters.find(one => one.isDefault) ?? this._clusters[0];
+    this._draft = {
+      ...this._draft,
+      cluster: (named ?? standard)?.name ?? null,
+      texts: start ? textsOf(this._fields, start.spec) : {},
+      smoke: false
+    };
+    this._look(0);
+    void this._readQueues();
+  }
+
+  /** Type something into fields. */
+  set(texts: Texts): void {
+    this._draft = {
+      ...this._draft,
+      texts: { ...this._draft.texts, ...texts }
+    };
+    this._look();
+  }
+
+  setCluster(cluster: string): void {
+    this._draft = { ...this._draft, cluster };
+    this._look(0);
+    void this._readQueues();
+  }
+
+  setSmoke(smoke: boolean): void {
+    this._draft = { ...this._draft, smoke };
+    this._look(0);
+  }
+
+  setWhole(whole: boolean): void {
+    this._draft = { ...this._draft, whole };
+    this._look(0);
+  }
+
+  setSecret(name: string, value: string): void {
+    const secrets = { ...this._draft.secrets, [name]: value };
+    this._draft = { ...this._draft, secrets };
+    this._look();
+  }
+
+  /** Secrets that need a value. */
+  get openSecrets(): readonly string[] {
+    return openSecrets(this._draft.texts);
+  }
+
+  /** Do what a finding's button says. */
+  async fix(fix: IFix): Promise<void> {
+    if (fix.save) {
+      await this.source.editor?.save();
+    }
+    const texts: Record<string, string> = {};
+    for (const [path, text] of Object.entries(fix.set)) {
+      const inside = this._fields.filter(
+        field => field.path === path || field.path.startsWith(`${path}.`)
+      );
+      inside.forEach(field => (texts[field.path] = text));
+    }
+    this.set(texts);
+  }
+
+  /** Keep the settings under a name, for the files of this folder and below. */
+  async savePreset(name: string): Promise<void> {
+    const { memory, trans } = this._options;
+    const path = this.source.path ?? '';
+    const project = path.split('/').slice(0, -1).join('/');
+    const spec = settingsOf(this._fields, this._draft.texts, trans);
+    const { cluster } = this._draft;
+    await memory.savePreset({ name, project, cluster, spec });
+    this._presets = await memory.presets(path);
+    this._emit();
+  }
+
+  async removePreset(preset: IPreset): Promise<void> {
+    const { memory } = this._options;
+    await memory.removePreset(preset);
+    this._presets = await memory.presets(this.source.path ?? '');
+    this._emit();
+  }
+
+  /**
+   * Send the run. Null when it can't be sent as it is: `error`, `problems` and `findings` say why.
+   */
+  async submit(): Promise<IRun | null> {
+    const { client, memory, trans } = this._options;
+    if (this._sending || !this.ready || this._hasProblems()) {
+      this._emit();
+      return null;
+    }
+    this._previewer.stop();
+    this._sending = true;
+    this._error = null;
+    this._emit();
+    const body = this._body();
+    try {
+      const run = await sendRun(client, body, this._options.pauses);
+      if (this.source.path !== null) {
+        const spec = settingsOf(this._fields, this._draft.texts, trans);
+        const last = { runId: run.runId, cluster: run.cluster, spec };
+        await memory.remember(this.source.path, last).catch(() => undefined);
+      }
+      return run;
+    } catch (reason) {
+      this._fail(reason);
+      return null;
+    } finally {
+      this._sending = false;
+      this._emit();
+    }
+  }
+
+  private _hasProblems(): boolean {
+    const { trans } = this._options;
+    const typed = problemsOf(this._fields, this._draft, trans);
+    return Object.keys(typed).length > 0;
+  }
+
+  /** The request; as long as it is the same, its run is the same too. */
+  private _body(): ISubmitBody {
+    const { trans } = this._options;
+    const make = (runId: string) =>
+      bodyOf(runId, this.source, this._fields, this._draft, trans);
+    const content = JSON.stringify(make(''));
+    if (content !== this._content) {
+      this._content = content;
+      this._runId = newRunId();
+    }
+    return make(this._runId);
+  }
+
+  private _look(delay?: number): void {
+    this._error = null;
+    if (this._hasProblems()) {
+      this._previewer.stop();
+    } else {
+      this._previewer.ask(() => this._body(), delay);
+    }
+    this._emit();
+  }
+
+  private _onPreviewed(): void {
+    void this._compareScript();
+    this._emit();
+  }
+
+  private async _compareScript(): Promise<void> {
+    const before = this._before;
+    if (before && this.preview && this.source.spec.kind === 'script') {
+      this._before = await this._options.history.withScript(
+        before,
+        this.preview
+      );
+      if (before !== this._before) {
+        this._emit();
+      }
+    }
+  }
+
+  private async _readQueues(): Promise<void> {
+    const { cluster } = this._draft;
+    this._queues = [];
+    const names = await queueNames(this._options.clusters, cluster);
+    if (cluster === this._draft.cluster) {
+      this._queues = names;
+      this._emit();
+    }
+  }
+
+  private _fail(reason: unknown): void {
+    this._error =
+      reason instanceof ApiError
+        ? reason
+        : ApiError.local(NETWORK_ERROR, String(reason));
+    this._emit();
+  }
+
+  private _emit(): void {
+    if (!this._isDisposed) {
+      this._changed.emit();
+    }
+  }
+
+  private readonly _options: SubmitModel.IOptions;
+  private readonly _previewer: Previewer;
+  private readonly _changed = new Signal<this, void>(this);
+  private _fields: readonly IField[] = [];
+  private _clusters: readonly ICluster[] = [];
+  private _queues: readonly string[] = [];
+  private _presets: readonly IPreset[] = [];
+  private _last: IStart | null = null;
+  private _before: IBefore | null = null;
+  private _draft = EMPTY_DRAFT;
+  private _error: ApiError | null = null;
+  private _content = '';
+  private _runId = newRunId();
+  private _sending = false;
+  private _isDisposed = false;
+}
+
+export namespace SubmitModel {
+  export interface IOptions {
+    source: ISubmitSource;
+    client: ISubmitClient;
+    clusters: IClusterClient;
+    history: SubmitHistory;
+    memory: ISubmitMemory;
+    trans: TranslationBundle;
+    /** What the form says at first; default: the last settings. */
+    start?: IStart;
+    /** Milliseconds of rest before a preview. */
+    delay?: number;
+    /** Milliseconds before each further try to send. */
+    pauses?: readonly number[];
+  }
+}

@@ -1,0 +1,117 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { SubmitModel } from './model';
+
+const STANDARD = 'standard';
+const LAST = 'last';
+
+/**
+ * Settings to begin with: standard ones, the last ones, or a preset; and keeping some under a name.
+ */
+export function PresetBar(props: {
+  model: SubmitModel;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { model, trans } = props;
+  const id = React.useId();
+  const [chosen, setChosen] = React.useState(model.last ? LAST : STANDARD);
+  const preset = model.presets.find(one => `preset ${one.name}` === chosen);
+  const choose = (value: string) => {
+    setChosen(value);
+    const found = model.presets.find(one => `preset ${one.name}` === value);
+    model.begin(value === LAST ? model.last : (found ?? null));
+  };
+  return (
+    <>
+      <div className="jp-HyperPod-FieldRow">
+        <label htmlFor={id}>{trans.__('Settings')}</label>
+        <span className="jp-HyperPod-Preset">
+          <select
+            id={id}
+            className="jp-HyperPod-select"
+            value={chosen}
+            onChange={event => choose(event.target.value)}
+          >
+            <option value={STANDARD}>{trans.__('Standard')}</option>
+            {model.last && (
+              <option value={LAST}>{trans.__('As in the last run')}</option>
+            )}
+            <PresetOptions model={model} />
+          </select>
+          {preset && (
+            <RemovePreset
+              trans={trans}
+              remove={() => {
+                setChosen(STANDARD);
+                void model.removePreset(preset);
+              }}
+            />
+          )}
+        </span>
+      </div>
+      <SavePreset
+        model={model}
+        trans={trans}
+        saved={name => setChosen(`preset ${name}`)}
+      />
+    </>
+  );
+}
+
+function PresetOptions({ model }: { model: SubmitModel }): JSX.Element {
+  return (
+    <>
+      {model.presets.map(({ name }) => (
+        <option key={name} value={`preset ${name}`}>
+          {name}
+        </option>
+      ))}
+    </>
+  );
+}
+
+function RemovePreset(props: {
+  trans: TranslationBundle;
+  remove: () => void;
+}): JSX.Element {
+  return (
+    <button type="button" className="jp-HyperPod-button" onClick={props.remove}>
+      {props.trans.__('Remove preset')}
+    </button>
+  );
+}
+
+function SavePreset(props: {
+  model: SubmitModel;
+  trans: TranslationBundle;
+  saved: (name: string) => void;
+}): JSX.Element {
+  const { model, saved, trans } = props;
+  const [name, setName] = React.useState('');
+  const save = async () => {
+    await model.savePreset(name.trim());
+    saved(name.trim());
+    setName('');
+  };
+  return (
+    <details className="jp-HyperPod-SavePreset">
+      <summary>{trans.__('Keep these settings as a preset')}</summary>
+      <input
+        className="jp-HyperPod-input"
+        aria-label={trans.__('Name of the preset')}
+        placeholder={trans.__('Name of the preset')}
+        value={name}
+        onChange={event => setName(event.target.value)}
+      />
+      <button
+        type="button"
+        className="jp-HyperPod-button"
+        disabled={name.trim() === ''}
+        onClick={() => void save()}
+      >
+        {trans.__('Save')}
+      </button>
+    </details>
+  );
+}
