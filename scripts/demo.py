@@ -1,4 +1,4 @@
-"""The guided tour that `make demo` runs: train a small network on two nodes of the embedded cluster, logs in the terminal.
+"""The guided tour that `make demo` runs: train a small network on two nodes of the embedded cluster, logs in the terminal, then JupyterLab.
 
 The run is an ordinary one in your own storage: `hpj runs` lists it afterwards. The exit code is that of `hpj submit --follow`.
 """
@@ -16,6 +16,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
+
+import demo_lab
 
 from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.model.run_id import new_run_id
@@ -225,7 +227,9 @@ def tour(given: argparse.Namespace) -> int:
         return code
     say(f"3. {watcher.now()} after {time.monotonic() - begin:.0f} s; the run is {run_id}")
     next_steps(run_id)
-    return code
+    if given.no_lab or code not in {0, 1}:
+        return code
+    return demo_lab.serve() or code
 
 
 def main() -> int:
@@ -233,7 +237,7 @@ def main() -> int:
         description="Train a small network on the embedded cluster, logs in the terminal."
     )
     parser.add_argument(
-        "--no-lab", action="store_true", help="only in the terminal (so it is today anyway)"
+        "--no-lab", action="store_true", help="only in the terminal; JupyterLab is not started"
     )
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--processes-per-node", type=int, default=2)
