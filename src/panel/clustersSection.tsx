@@ -1,16 +1,12 @@
 import { TranslationBundle } from '@jupyterlab/translation';
-import {
-  ReactWidget,
-  refreshIcon,
-  Toolbar,
-  ToolbarButton,
-  UseSignal
-} from '@jupyterlab/ui-components';
+import { refreshIcon, Toolbar } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { ClustersModel } from '../clusters/model';
 import { ICluster } from '../clusters/types';
 import { ErrorMessage } from '../components/errorMessage';
+import { IconButton } from '../components/iconButton';
+import { SignalWidget } from '../components/signalWidget';
 import { StateChip } from '../components/stateChip';
 import type { IPanelActions } from './panel';
 
@@ -18,7 +14,7 @@ import type { IPanelActions } from './panel';
  * The clusters of the configuration.
  */
 export class ClustersSection
-  extends ReactWidget
+  extends SignalWidget
   implements Toolbar.IWidgetToolbar
 {
   constructor(
@@ -26,7 +22,7 @@ export class ClustersSection
     actions: IPanelActions,
     trans: TranslationBundle
   ) {
-    super();
+    super(model.changed);
     this.addClass('jp-HyperPod-Section');
     this.title.label = trans.__('Clusters');
     this._model = model;
@@ -35,11 +31,9 @@ export class ClustersSection
     this.toolbar = new Toolbar();
     this.toolbar.addItem(
       'refresh',
-      new ToolbarButton({
-        icon: refreshIcon,
-        tooltip: trans.__('Look at the clusters again'),
-        onClick: () => model.refresh()
-      })
+      new IconButton(refreshIcon, trans.__('Look at the clusters again'), () =>
+        model.refresh()
+      )
     );
   }
 
@@ -47,15 +41,11 @@ export class ClustersSection
 
   protected override render(): JSX.Element {
     return (
-      <UseSignal signal={this._model.changed}>
-        {() => (
-          <ClusterList
-            model={this._model}
-            actions={this._actions}
-            trans={this._trans}
-          />
-        )}
-      </UseSignal>
+      <ClusterList
+        model={this._model}
+        actions={this._actions}
+        trans={this._trans}
+      />
     );
   }
 

@@ -1,14 +1,10 @@
 import { TranslationBundle } from '@jupyterlab/translation';
-import {
-  ReactWidget,
-  refreshIcon,
-  Toolbar,
-  ToolbarButton,
-  UseSignal
-} from '@jupyterlab/ui-components';
+import { refreshIcon, Toolbar } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
+import { IconButton } from '../components/iconButton';
+import { SignalWidget } from '../components/signalWidget';
 import { StateChip } from '../components/stateChip';
 import { durationText, momentText } from '../components/words';
 import { RunsModel } from '../runs/model';
@@ -22,13 +18,16 @@ const COMMAND = "hpj submit -c 'echo hello'";
 /**
  * The user's runs, newest first.
  */
-export class RunsSection extends ReactWidget implements Toolbar.IWidgetToolbar {
+export class RunsSection
+  extends SignalWidget
+  implements Toolbar.IWidgetToolbar
+{
   constructor(
     model: RunsModel,
     actions: IPanelActions,
     trans: TranslationBundle
   ) {
-    super();
+    super(model.changed);
     this.addClass('jp-HyperPod-Section');
     this.title.label = trans.__('Runs');
     this._model = model;
@@ -37,11 +36,11 @@ export class RunsSection extends ReactWidget implements Toolbar.IWidgetToolbar {
     this.toolbar = new Toolbar();
     this.toolbar.addItem(
       'refresh',
-      new ToolbarButton({
-        icon: refreshIcon,
-        tooltip: trans.__('Read the list of runs again'),
-        onClick: () => void model.refresh()
-      })
+      new IconButton(
+        refreshIcon,
+        trans.__('Read the list of runs again'),
+        () => void model.refresh()
+      )
     );
   }
 
@@ -49,15 +48,11 @@ export class RunsSection extends ReactWidget implements Toolbar.IWidgetToolbar {
 
   protected override render(): JSX.Element {
     return (
-      <UseSignal signal={this._model.changed}>
-        {() => (
-          <RunList
-            model={this._model}
-            actions={this._actions}
-            trans={this._trans}
-          />
-        )}
-      </UseSignal>
+      <RunList
+        model={this._model}
+        actions={this._actions}
+        trans={this._trans}
+      />
     );
   }
 

@@ -1,10 +1,10 @@
 import { TranslationBundle } from '@jupyterlab/translation';
-import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
 import { FirstError, RunFacts } from './facts';
 import { RunPageModel } from './pageModel';
+import { SignalWidget } from '../components/signalWidget';
 import { StateChip } from '../components/stateChip';
 import { IRun, isEnded } from './types';
 
@@ -21,13 +21,13 @@ export interface IRunActions {
 /**
  * The head of a run page: what the run is, how it is, what can be done.
  */
-export class RunHeader extends ReactWidget {
+export class RunHeader extends SignalWidget {
   constructor(
     model: RunPageModel,
     actions: IRunActions,
     trans: TranslationBundle
   ) {
-    super();
+    super(model.changed);
     this.addClass('jp-HyperPod-RunHeader');
     this._model = model;
     this._actions = actions;
@@ -36,15 +36,11 @@ export class RunHeader extends ReactWidget {
 
   protected override render(): JSX.Element {
     return (
-      <UseSignal signal={this._model.changed}>
-        {() => (
-          <HeaderContent
-            model={this._model}
-            actions={this._actions}
-            trans={this._trans}
-          />
-        )}
-      </UseSignal>
+      <HeaderContent
+        model={this._model}
+        actions={this._actions}
+        trans={this._trans}
+      />
     );
   }
 

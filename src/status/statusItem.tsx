@@ -1,15 +1,15 @@
 import { TranslationBundle } from '@jupyterlab/translation';
-import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
+import { SignalWidget } from '../components/signalWidget';
 import { RunsModel } from '../runs/model';
 
 /**
  * How many runs are at work, in the status bar.
  */
-export class StatusItem extends ReactWidget {
+export class StatusItem extends SignalWidget {
   constructor(model: RunsModel, open: () => void, trans: TranslationBundle) {
-    super();
+    super(model.changed);
     this._model = model;
     this._open = open;
     this._trans = trans;
@@ -17,18 +17,14 @@ export class StatusItem extends ReactWidget {
 
   protected override render(): JSX.Element {
     return (
-      <UseSignal signal={this._model.changed}>
-        {() => (
-          <button
-            type="button"
-            className="jp-HyperPod-StatusItem"
-            title={this._trans.__('HyperPod runs: show the panel')}
-            onClick={this._open}
-          >
-            {this._text()}
-          </button>
-        )}
-      </UseSignal>
+      <button
+        type="button"
+        className="jp-HyperPod-StatusItem"
+        title={this._trans.__('HyperPod runs: show the panel')}
+        onClick={this._open}
+      >
+        {this._text()}
+      </button>
     );
   }
 

@@ -1,0 +1,89 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
+
+import { rowElement } from '../rowElement';
+import { LogView } from '../logView';
+import { LogWindow } from '../window';
+import { FakeClient } from './fakeClient';
+import { block, frame } from './fakes';
+
+const trans = nullTranslator.load('hyperpod_jlab');
+
+function stream(rank: number, silent = false): object {
+  return { nodeRank: 0, node: 'n', rank, index: null, size: 1, silent };
+}
+
+/** A view as it is on a page; the test's browser has no layout, so it is told a height. */
+async function shownView(
+  client: FakeClient
+): Promise<{ view: LogView; list: HTMLElement }> {
+  const view = new LogView({ client, runId: 'a', trans });
+  const list = view.node.querySelector<HTMLElement>('[role="log"]');
+  if (!list) {
+    throw new Error('there is no list');
+  }
+  Object.defineProperty(list, 'clientHeight', { value: 360 });
+  Widget.attach(view, document.body);
+  await new Promise(resolve => setTimeout(resolve, 50));
+  return { view, list };
+}
+
+describe('LogView', () => {
+  it('draws the end of the log, and no more than is seen', async () => {
+    const { view, list } = await shownView(new FakeClient(10_000));
+    const rows = list.querySelectorAll('.jp-HyperPod-LogRow');
+    expect(rows.length).toBeGreaterThan(10);
+    expect(rows.length).toBeLessThan(100);
+    expect(rows[rows.length - 1].textContent).toContain('9999');
+    view.dispose();
+  });
+
+  it('never has more than 500 rows in the document', async () => {
+    const client = new FakeClient(100);
+    const { view, list } = await shownView(client);
+    client.grow(5_000);
+    await new Promise(resolve => setTimeout(resolve, 200));
+    expect(list.querySelectorAll('.jp-HyperPod-LogRow').length).toBeLessThan(
+      500
+    );
+    expect(list.textContent).toContain('5099');
+    view.dispose();
+  });
+
+  it('says that there is nothing yet, and lets ranks be chosen', async () => {
+    const client = new FakeClient(0);
+    const streams = [stream(0), stream(1, true)];
+    client.attempts = [{ number: 1, streams }] as typeof client.attempts;
+    const { view } = await shownView(client);
+    expect(view.node.textContent).toContain('No output yet');
+    expect(view.node.textContent).toContain('silent');
+    expect(view.model.rawUrl).toBeNull();
+    expect(view.model.chooseRanks('nonsense')).toBe(false);
+    expect(view.model.chooseRanks('1')).toBe(true);
+    await new Promise(resolve => setTimeout(resolve, 20));
+    expect(client.pages[1].ranks).toEqual([1]);
+    expect(view.model.rawUrl).not.toBeNull();
+    view.dispose();
+    expect(client.handler).toBeNull();
+  });
+});
+
+describe('rowElement', () => {
+  it('shows what was found, colours and all', () => {
+    const window = new LogWindow();
+    window.append(frame('1', block(['a\x1b[31mbcd\x1b[0m'], { rank: 3 })));
+    const row = window.row(0);
+    const element = row && rowElement(row, { begin: 7, end: 9 });
+    expect(element?.querySelector('mark')?.textContent).toBe('cd');
+    expect(element?.querySelector('[data-colour="3"]')?.textContent).toBe('3');
+    expect(element?.textContent).not.toContain('\x1b');
+  });
+
+  it('never makes markup of a line', () => {
+    const window = new LogWindow();
+    window.append(frame('1', block(['<img src=x onerror=alert(1)>'])));
+    const row = window.row(0);
+    const element = row && rowElement(row, null);
+    expect(element?.querySelector('img')).toBeNull();
+  });
+});

@@ -1,0 +1,82 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
+
+import { ApiError } from '../../api';
+import { IClusterClient } from '../../clusters/client';
+import { FakeRunClient, run } from '../../runs/__tests__/fakes';
+import { RunsModel } from '../../runs/model';
+import { IHyperPod } from '../../tokens';
+import { HyperPodPanel } from '../panel';
+
+const cluster = {
+  name: 'local',
+  orchestrator: 'local',
+  isDefault: true,
+  state: 'up',
+  reason: null,
+  nodes: 1,
+  running: 2,
+  waiting: 3
+};
+
+async function shownPanel(
+  client: FakeRunClient,
+  opened: string[] = []
+): Promise<HyperPodPanel> {
+  const clusterClient = {
+    list: () => Promise.resolve([cluster])
+  } as unknown as IClusterClient;
+  const runs = new RunsModel({ client });
+  const hyperPod = {
+    clusterClient,
+    runs,
+    trans: nullTranslator.load('hyperpod_jlab')
+  } as unknown as IHyperPod;
+  const actions = {
+    openCluster: (name: string) => opened.push(name),
+    openRun: (runId: string) => opened.push(runId)
+  };
+  const panel = new HyperPodPanel(hyperPod, actions, nullTranslator);
+  panel.disposed.connect(() => runs.dispose());
+  expect(client.calls).toEqual([]);
+  Widget.attach(panel, document.body);
+  await new Promise(resolve => setTimeout(resolve, 100));
+  return panel;
+}
+
+describe('HyperPodPanel', () => {
+  it('lists clusters and runs, and opens them', async () => {
+    const client = new FakeRunClient();
+    client.runs = [run(2, { state: 'failed', reason: 'it fell' }), run(1)];
+    const opened: string[] = [];
+    const panel = await shownPanel(client, opened);
+    expect(panel.node.textContent).toContain('it fell');
+    const chips = panel.node.querySelectorAll('.jp-HyperPod-StateChip');
+    expect(Array.from(chips).map(chip => chip.textContent)).toEqual([
+      'up',
+      'failed',
+      'running'
+    ]);
+    panel.node
+      .querySelectorAll<HTMLElement>('.jp-HyperPod-item')
+      .forEach(item => item.click());
+    expect(opened).toEqual(['local', run(2).runId, run(1).runId]);
+    panel.dispose();
+  });
+
+  it('teaches the first step where there are no runs', async () => {
+    const panel = await shownPanel(new FakeRunClient());
+    expect(panel.node.textContent).toContain('%%hyperpod');
+    panel.dispose();
+  });
+
+  it('says in words that the server is gone', async () => {
+    const client = new FakeRunClient();
+    client.failure = ApiError.local('network', 'TypeError: failed to fetch');
+    const panel = await shownPanel(client);
+    const alert = panel.node.querySelector('[role="alert"]');
+    expect(alert?.textContent).toContain('does not answer');
+    expect(alert?.textContent).toContain('Try again');
+    panel.dispose();
+  });
+});

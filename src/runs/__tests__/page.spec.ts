@@ -1,0 +1,100 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
+
+import { FakeClient } from '../../logs/__tests__/fakeClient';
+import { IRunActions } from '../header';
+import { RunsModel } from '../model';
+import { RunPage } from '../page';
+import { FakeRunClient, run } from './fakes';
+
+const trans = nullTranslator.load('hyperpod_jlab');
+
+// The test's browser has no layout to watch.
+window.ResizeObserver = class {
+  observe(): void {
+    return;
+  }
+  unobserve(): void {
+    return;
+  }
+  disconnect(): void {
+    return;
+  }
+};
+
+function settled(): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, 80));
+}
+
+describe('RunPage', () => {
+  const client = new FakeRunClient();
+  let runs: RunsModel;
+  let acts: string[];
+  let page: RunPage;
+
+  async function show(runId: string, clone = true): Promise<void> {
+    acts = [];
+    runs = new RunsModel({ client });
+    const actions: IRunActions = {
+      cancel: one => acts.push(`cancel ${one.name}`),
+      clone: clone ? one => acts.push(`clone ${one.name}`) : null,
+      copyCommand: one => acts.push(`copy ${one.name}`)
+    };
+    const logClient = new FakeClient(10);
+    const runClient = client;
+    page = new RunPage({ runId, runs, runClient, logClient, actions, trans });
+    Widget.attach(page, document.body);
+    await settled();
+  }
+
+  function buttons(): string[] {
+    const found = page.node.querySelectorAll(
+      '.jp-HyperPod-RunHeader-buttons button'
+    );
+    return Array.from(found).map(item => item.textContent ?? '');
+  }
+
+  afterEach(() => {
+    page.dispose();
+    runs.dispose();
+  });
+
+  it('has buttons that fit the state', async () => {
+    client.runs = [run(1)];
+    await show(run(1).runId);
+    expect(buttons()).toEqual(['Cancel', 'Run again…', 'Copy command']);
+    page.node.querySelector<HTMLElement>('.jp-mod-warn')?.click();
+    expect(acts).toEqual(['cancel run 1']);
+    client.runs = [run(1, { state: 'succeeded', exit_code: 0 })];
+    await runs.get(run(1).runId);
+    await settled();
+    expect(buttons()).toEqual(['Run again…', 'Copy command']);
+    expect(page.title.label).toBe('run 1');
+  });
+
+  it('offers nothing that is not there', async () => {
+    client.runs = [run(1)];
+    await show(run(1).runId, false);
+    expect(buttons()).toEqual(['Cancel', 'Copy command']);
+  });
+
+  it('names the rank that failed first, and shows its log', async () => {
+    const error = { rank: 3, type: 'ValueError', message: 'NaN' };
+    const attempt = { number: 1, state: 'failed', first_error: error };
+    client.runs = [run(1, { state: 'failed', attempts: [attempt] })];
+    await show(run(1).runId);
+    const text = page.node.querySelector('.jp-HyperPod-RunHeader-error');
+    expect(text?.textContent).toContain('Rank 3 failed first: ValueError: NaN');
+    text?.querySelector('button')?.click();
+    expect(page.log.model.ranks).toBe('3');
+  });
+
+  it('says of a run that is gone only that', async () => {
+    client.runs = [];
+    await show('nobody');
+    expect(page.node.querySelector('[role="alert"]')?.textContent).toContain(
+      'no run nobody'
+    );
+    expect(page.log.isVisible).toBe(false);
+  });
+});
