@@ -60,7 +60,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("get", "runs", "read", "runs:list_runs"),
     Route("post", "runs", "execute", "submit:submit_run", statuses=(200, 201)),
     Route("get", "cells", "read", "cells:list_cells"),
-    Route("post", "runs/preview", "read", "submit:preview_run"),
+    # It reads the source's files and starts the interpreter that the spec names, so who may only look may not do it.
+    Route("post", "runs/preview", "execute", "submit:preview_run"),
     Route("get", "runs/{run_id}", "read", "runs:show_run"),
     Route("post", "runs/{run_id}/cancel", "execute", "runs:cancel_run"),
     Route("post", "runs/{run_id}/hold", "execute", "runs:hold_run"),

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from hyperpod_jlab.capture.captured import CommandItem
-from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.model.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.model.run_id import check_run_id
 from hyperpod_jlab.model.source import Path as PathText
 from hyperpod_jlab.model.spec import JobSpec
@@ -47,7 +47,7 @@ async def submit_run(call: Call, body: SubmitBody) -> Run:
     try:
         request = await asyncio.to_thread(_request, call.root, body)
         run_id = await hyperpod.submitter.submit(request, steps.append)
-    except InvalidInputError as error:
+    except HyperpodError as error:
         raise _in_body(error) from error
     call.status = 201 if "committed" in steps else 200
     run = await hyperpod.runs.get(run_id)
@@ -56,12 +56,12 @@ async def submit_run(call: Call, body: SubmitBody) -> Run:
 
 
 async def preview_run(call: Call, body: SubmitBody) -> Preview:
-    """Exactly what would run, and all that was found. Nothing is sent or written."""
+    """Exactly what would run, and all that was found. Nothing is sent or written; but the interpreter is tried out."""
     hyperpod = await call.hyperpod()
     try:
         request = await asyncio.to_thread(_request, call.root, body)
         preview = await hyperpod.submitter.preview(request)
-    except InvalidInputError as error:
+    except HyperpodError as error:
         raise _in_body(error) from error
     return _preview_answer(preview)
 
@@ -136,7 +136,7 @@ def _expanded(text: str) -> Path:
         return Path(os.sep) / text
 
 
-def _in_body(error: InvalidInputError) -> InvalidInputError:
+def _in_body(error: HyperpodError) -> HyperpodError:
     """The error with its field as a path in the body: the services know only the spec."""
     field = error.detail.get("field")
     if isinstance(field, str) and field.split(".")[0] in JobSpec.model_fields:

@@ -123,6 +123,17 @@ async def test_a_wrong_body_names_the_field(api, path, body, field):
     assert set(error) == {"code", "message", "hint", "detail"}
 
 
+async def test_a_refusal_names_the_field_too(api):
+    spec = {
+        "source": {"kind": "command", "command": "true"},
+        "environment": {"python": "/no/such/python"},
+    }
+    for path in ("runs", "runs/preview"):
+        status, error = await api.request("POST", path, {"spec": spec})
+        assert (status, error["code"]) == (422, "no_python")
+        assert error["detail"]["field"] == "spec.environment.python"
+
+
 @pytest.mark.parametrize("path", ["~/secret.py", "../../secret.py", "/etc/secret.py"])
 async def test_no_path_leads_out_of_the_root(api, jp_root_dir, path):
     (jp_root_dir / "work").mkdir()
