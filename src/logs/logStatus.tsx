@@ -1,26 +1,23 @@
 import { TranslationBundle } from '@jupyterlab/translation';
-import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
+import { SignalWidget } from '../components/signalWidget';
+import { formatRanks } from './ranks';
 import { LogViewModel } from './viewModel';
 
 /**
  * One line on the state of the log, told to screen readers too.
  */
-export class LogStatus extends ReactWidget {
+export class LogStatus extends SignalWidget {
   constructor(model: LogViewModel, trans: TranslationBundle) {
-    super();
+    super(model.changed);
     this.addClass('jp-HyperPod-LogStatus');
     this._model = model;
     this._trans = trans;
   }
 
   protected override render(): JSX.Element {
-    return (
-      <UseSignal signal={this._model.changed}>
-        {() => <StatusLine model={this._model} trans={this._trans} />}
-      </UseSignal>
-    );
+    return <StatusLine model={this._model} trans={this._trans} />;
   }
 
   private readonly _model: LogViewModel;
@@ -49,12 +46,13 @@ function StatusLine({ model, trans }: IProps): JSX.Element {
         </button>
       )}
       {model.silent.length > 0 && !model.feed.ended && (
-        <span className="jp-HyperPod-LogStatus-silent">
-          {trans._n(
-            '%1 rank is silent',
-            '%1 ranks are silent',
-            model.silent.length
+        <span
+          className="jp-HyperPod-LogStatus-silent"
+          title={trans.__(
+            'They have written nothing for a while although others have'
           )}
+        >
+          {trans.__('Silent ranks: %1', formatRanks(model.silent))}
         </span>
       )}
     </>

@@ -1,11 +1,8 @@
 import { TranslationBundle } from '@jupyterlab/translation';
-import {
-  downloadIcon,
-  ReactWidget,
-  UseSignal
-} from '@jupyterlab/ui-components';
+import { downloadIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
+import { SignalWidget } from '../components/signalWidget';
 import { RanksField } from './ranksField';
 import { SearchField } from './searchField';
 import { LogViewModel } from './viewModel';
@@ -13,13 +10,13 @@ import { LogViewModel } from './viewModel';
 /**
  * What can be done with a log.
  */
-export class LogToolbar extends ReactWidget {
+export class LogToolbar extends SignalWidget {
   constructor(
     model: LogViewModel,
     trans: TranslationBundle,
     isCompact = false
   ) {
-    super();
+    super(model.changed);
     this.addClass('jp-HyperPod-LogToolbar');
     this.node.setAttribute('role', 'toolbar');
     this.node.setAttribute('aria-label', trans.__('Log'));
@@ -31,22 +28,18 @@ export class LogToolbar extends ReactWidget {
   protected override render(): JSX.Element {
     const props = { model: this._model, trans: this._trans };
     return (
-      <UseSignal signal={this._model.changed}>
-        {() => (
+      <>
+        <FollowButton {...props} />
+        {!this._isCompact && <AttemptField {...props} />}
+        <RanksField {...props} />
+        {!this._isCompact && (
           <>
-            <FollowButton {...props} />
-            {!this._isCompact && <AttemptField {...props} />}
-            <RanksField {...props} />
-            {!this._isCompact && (
-              <>
-                <LookButtons {...props} />
-                <DownloadLink {...props} />
-              </>
-            )}
-            <SearchField {...props} />
+            <LookButtons {...props} />
+            <DownloadLink {...props} />
           </>
         )}
-      </UseSignal>
+        <SearchField {...props} />
+      </>
     );
   }
 

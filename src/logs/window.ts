@@ -1,4 +1,5 @@
 import { IPiece, piecesOf } from './pieces';
+import { IRow, ISegment, recordMerge, stateOf } from './segment';
 import {
   CONTINUED,
   ILogFrame,
@@ -28,35 +29,10 @@ export interface IBackwardPlace {
   readonly skip: number;
 }
 
-interface IRow {
-  origin: ILogOrigin;
-  stream: string;
-  time: number | null;
-  text: string;
-  mark: ILogMark | null;
-  open: boolean;
-  gone: boolean;
-  readonly segment: ISegment;
-}
-
-/** A piece that went into a row of an earlier segment. */
-interface IMerge {
-  piece: IPiece;
-  row: IRow;
-  /** What the row was before. */
-  text: string;
-  open: boolean;
-}
-
-/** The rows of one frame, with what is needed to take them back. */
-interface ISegment {
-  rows: IRow[];
-  readonly merges: IMerge[];
-  /** The cursor behind the segment. */
-  after: string;
-}
-
 const DEFAULT_CAPACITY = 4000;
+
+/** Characters that are held at most, about: rows can be very long. */
+const MAX_CHARACTERS = 16 * 1024 * 1024;
 
 /** A bar whose line lies further back than this goes on at the end, where it is seen. */
 const REDRAW_REACH = 200;
@@ -73,6 +49,11 @@ const MAX_TEXT = 64 * 1024;
 export class LogWindow {
   constructor(capacity = DEFAULT_CAPACITY) {
     this.capacity = capacity;
+  }
+
+  /** Characters in the rows. */
+  get characters(): number {
+    return this._characters;
   }
 
   /** About how many rows are held at most. */
@@ -146,6 +127,7 @@ export class LogWindow {
     this._changed.clear();
     this._before = page.before;
     this._trimmed = 0;
+    this._characters = 0;
     this.atStart = page.atStart;
     page.frames.forEach(frame => this._add(frame));
   }
@@ -179,6 +161,7 @@ export class LogWindow {
     this._rows = part._rows.concat(this._rows);
     this._segments = part._segments.concat(this._segments);
     this._first -= part._rows.length;
+    this._characters += part._characters;
     this._before = pages[0].before;
     this.atStart = pages[0].atStart;
     this._mergeAgain(part);
@@ -224,6 +207,7 @@ export class LogWindow {
       segment
     };
     this._rows.push(row);
+    this._characters += row.text.length;
     segment.rows.push(row);
     this._setOpen(row);
   }
@@ -239,7 +223,9 @@ export class LogWindow {
   }
 
   private _merge(piece: IPiece, row: IRow): void {
+    const before = row.text.length;
     row.text = piece.flags & REDRAWS ? piece.text : row.text + piece.text;
+    this._characters += row.text.length - before;
     row.open = (piece.flags & PARTIAL) !== 0;
     this._setOpen(row);
     this._changed.add(row);
@@ -254,6 +240,9 @@ export class LogWindow {
   }
 
   private _evictFront(): void {
+    while (this._characters > MAX_CHARACTERS && this._segments.length > 1) {
+      this._dropFront(this._segments[0], this._segments[0].rows.length);
+    }
     while (this._rows.length > this.capacity && this._segments.length > 0) {
       const [segment] = this._segments;
       const excess = this._rows.length - this.capacity;
@@ -281,6 +270,7 @@ export class LogWindow {
 
   private _forget(row: IRow): void {
     row.gone = true;
+    this._characters -= row.text.length;
     this._changed.delete(row);
     if (this._open.get(row.stream) === row) {
       this._open.delete(row.stream);
@@ -296,9 +286,14 @@ export class LogWindow {
 
   private _evictEnd(): boolean {
     let evicted = false;
-    while (this._rows.length > this.capacity && this._segments.length > 1) {
+    while (
+      (this._rows.length > this.capacity ||
+        this._characters > MAX_CHARACTERS) &&
+      this._segments.length > 1
+    ) {
       const last = this._segments[this._segments.length - 1];
-      if (this._rows.length - last.rows.length < this.capacity / 2) {
+      const left = this._rows.length - last.rows.length;
+      if (left < this.capacity / 2 && this._characters <= MAX_CHARACTERS) {
         break;
       }
       this._dropEnd(last);
@@ -313,6 +308,9 @@ export class LogWindow {
       this._rows.splice(-last.rows.length).forEach(row => this._forget(row));
     }
     for (const merge of last.merges.reverse()) {
+      if (!merge.row.gone) {
+        this._characters += merge.text.length - merge.row.text.length;
+      }
       merge.row.text = merge.text;
       merge.row.open = merge.open;
       if (!merge.row.gone) {
@@ -350,31 +348,8 @@ export class LogWindow {
   private readonly _open = new Map<string, IRow>();
   private _changed = new Set<IRow>();
   private _first = 0;
+  private _characters = 0;
   private _before: string | undefined;
   /** Rows that are left of the first segment when it was cut: `_before` is then the cursor behind it. */
   private _trimmed = 0;
-}
-
-function stateOf(row: IRow): { text: string; open: boolean } {
-  return { text: row.text, open: row.open };
-}
-
-/** Remember how to take a piece back when its segment goes; one note for each row is enough. */
-function recordMerge(segment: ISegment, merge: IMerge): void {
-  if (merge.row.segment === segment) {
-    return;
-  }
-  const known = segment.merges.find(other => other.row === merge.row);
-  if (!known) {
-    segment.merges.push(merge);
-  } else if (merge.piece.flags & REDRAWS) {
-    known.piece = merge.piece;
-  } else {
-    const { flags, text } = merge.piece;
-    known.piece = {
-      ...known.piece,
-      text: known.piece.text + text,
-      flags: (known.piece.flags & REDRAWS) | flags
-    };
-  }
 }

@@ -56,7 +56,7 @@ describe('LogView', () => {
     client.attempts = [{ number: 1, streams }] as typeof client.attempts;
     const { view } = await shownView(client);
     expect(view.node.textContent).toContain('No output yet');
-    expect(view.node.textContent).toContain('silent');
+    expect(view.node.textContent).toContain('Silent ranks: 1');
     expect(view.model.rawUrl).toBeNull();
     expect(view.model.chooseRanks('nonsense')).toBe(false);
     expect(view.model.chooseRanks('1')).toBe(true);

@@ -175,4 +175,28 @@ describe('LogWindow', () => {
     }
     expect(window.length).toBe(25);
   });
+
+  it('holds few long lines rather than much memory', () => {
+    const window = new LogWindow();
+    const held = () => {
+      let sum = 0;
+      for (let at = window.first; at < window.end; at++) {
+        sum += window.row(at)?.text.length ?? 0;
+      }
+      return sum;
+    };
+    for (let at = 0; at < 2000; at++) {
+      const line = String(at).padEnd(16_000, 'x');
+      window.append(frame(String(at + 1), block([line])));
+    }
+    expect(window.characters).toBe(held());
+    expect(window.characters).toBeLessThanOrEqual(16 * 1024 * 1024);
+    expect(window.row(window.end - 1)?.text).toContain('1999');
+    expect(window.backward?.cursor).toBe(String(window.first));
+    const { first } = window;
+    const before = count(first - 100, first, 50);
+    window.prepend([page(String(first - 100), before)]);
+    expect(window.characters).toBe(held());
+    expect(window.row(first - 1)?.text).toBe(String(first - 1));
+  });
 });
