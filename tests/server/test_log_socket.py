@@ -240,3 +240,18 @@ async def test_a_late_page_reads_on_where_it_stopped(api, log_page):
     lines = lines_of(frames + await page.read())
     assert len(lines) == LONG
     assert (lines[0], lines[-1]) == ("line 1", f"line {LONG}")
+
+
+async def test_a_restart_in_mid_stream_loses_no_line(api, log_page, process):
+    run = await api.submit("for i in $(seq 40); do echo line $i; sleep 0.05; done")
+    page = await log_page()
+    await page.send(type="subscribe", id=1, run_id=run["run_id"])
+    frames = await page.read(frames=3)
+    await process.close()
+    while (message := await page.next()) is not None:
+        if message["type"] == "frame":
+            frames.append(message)
+    again = await log_page()
+    await again.send(type="subscribe", id=1, run_id=run["run_id"], cursor=frames[-1]["after"])
+    lines = lines_of(frames + await again.read())
+    assert lines == [f"line {number}" for number in range(1, 41)]
