@@ -36,8 +36,11 @@ class RunLogsOf:
 
     async def is_ended(self, run_id: str) -> bool:
         """Whether no further attempt of the run can start."""
-        asked, ended = self._asked.get(run_id, (0.0, False))
-        if not ended and time.monotonic() - asked > _FRESH:
-            ended = (await self._runs.get(run_id)).status.ended
-            self._asked[run_id] = (time.monotonic(), ended)
+        now = time.monotonic()
+        # Not even an end is remembered for long: a submit that was broken off may be sent again, under the same id.
+        self._asked = {run: seen for run, seen in self._asked.items() if now - seen[0] <= _FRESH}
+        if run_id in self._asked:
+            return self._asked[run_id][1]
+        ended = (await self._runs.get(run_id)).status.ended
+        self._asked[run_id] = (time.monotonic(), ended)
         return ended
