@@ -36,8 +36,8 @@ _LOG_ROWS = """selector => {
 
 
 def open_lab(page: Page, server: LabServer) -> None:
-    """Open the application and wait until it is there."""
-    page.goto(server.page_url)
+    """Open the application, with nothing open in it, and wait until it is there."""
+    page.goto(f"{server.page_url}&reset")
     page.wait_for_selector("#jupyterlab-splash", state="detached")
     page.wait_for_selector(
         "#main .jp-FileBrowser, #main-panel, .jp-TreePanel, .jp-Launcher", state="attached"
