@@ -67,7 +67,7 @@ def capture_function(
     project = collect_project(spec.files, folder, base)
     own = _own_modules({project.root.resolve(), base.resolve(), folder.resolve()})
     pickled = _pickle(call, own)
-    sources = _sources(own, pickled)
+    sources = _sources(call, own, pickled)
     plan = {
         "format": 1,
         "module": source.module,
@@ -218,9 +218,13 @@ def _cloudpickle_files() -> list[CodeFile]:
     ]
 
 
-def _sources(own: list[types.ModuleType], pickled: bytes) -> dict[str, str]:
+def _sources(call: FunctionCall, own: list[types.ModuleType], pickled: bytes) -> dict[str, str]:
     """Texts of the files that the pickled functions were compiled from: the far side has no such files for its tracebacks."""
     names = {str(module.__file__): vars(module) for module in own}
+    code = getattr(_plain(call.function), "__code__", None)
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    # By name, for whether a script lies in the cache below depends on what was asked for before.
+    names.update({str(name): {} for name in (main, getattr(code, "co_filename", None)) if name})
     # A notebook's cells are files in this cache only.
     names.update({name: {} for name in list(linecache.cache) if name not in names})
     found = {}

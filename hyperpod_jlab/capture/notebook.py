@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.storage import atomic
 
 _PATH_FIELD = "source.path"
 _NBFORMAT = 4
@@ -78,7 +79,7 @@ def read_file(path: Path, what: str) -> bytes:
         InvalidInputError: There is no such file, or it can't be read.
     """
     try:
-        return path.read_bytes()
+        return atomic.read(path)
     except FileNotFoundError:
         reason, code = f"there is no {what} {path}", "no_such_file"
     except IsADirectoryError:

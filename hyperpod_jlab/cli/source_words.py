@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.storage import atomic
 
 _KINDS = {
     ".ipynb": "notebook",
@@ -61,7 +62,7 @@ def _kind(path: str) -> str:
 
 def _is_sbatch(path: str) -> bool:
     try:
-        return b"\n#SBATCH" in Path(path).read_bytes()
+        return b"\n#SBATCH" in atomic.read(Path(path))
     except OSError as error:
         raise _refused(f"{path[:200]} cannot be read: {error.strerror}", None) from error
 

@@ -18,6 +18,9 @@ RUN_ID = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 
 CHILD_ID = re.compile(rf"({RUN_ID.pattern})\.(0|[1-9][0-9]{{0,8}})")
 
+RESERVED = frozenset({"last"})
+"""Words that stand for a run on the command line, and so can be no run's id."""
+
 SHARDS = 64
 """Number of folders over which bundles are spread."""
 
@@ -44,6 +47,22 @@ def check_run_id(run_id: str) -> str:
             detail={"field": "run_id"},
         )
     return run_id
+
+
+def check_new_run_id(run_id: str) -> str:
+    """Return `run_id` when a new run may have it.
+
+    Raises:
+        InvalidInputError: It is none, or a word that stands for another run.
+    """
+    if run_id in RESERVED:
+        raise InvalidInputError(
+            f"'{run_id}' stands for the newest run and can be no run's id",
+            code="invalid_run_id",
+            hint="use another one, or leave it out",
+            detail={"field": "run_id"},
+        )
+    return check_run_id(run_id)
 
 
 def split_run_id(run_id: str) -> tuple[str, int | None]:

@@ -104,6 +104,20 @@ class Resources(_Part):
         return self.processes_per_node or max(1, self.accelerator.count)
 
 
+LAUNCHER_VARIABLES = frozenset(
+    {
+        "RANK",
+        "LOCAL_RANK",
+        "NODE_RANK",
+        "WORLD_SIZE",
+        "LOCAL_WORLD_SIZE",
+        "MASTER_ADDR",
+        "MASTER_PORT",
+    }
+)
+"""What every process of a run is given (design: the launcher)."""
+
+
 def _check_variables(variables: dict[str, str]) -> dict[str, str]:
     for name, value in variables.items():
         if not _VARIABLE.fullmatch(name):
@@ -112,6 +126,8 @@ def _check_variables(variables: dict[str, str]) -> dict[str, str]:
             raise ValueError(f"the value of {name} holds a NUL byte")
         if name.startswith("HYPERPOD_"):
             raise ValueError(f"{name}: names that start with HYPERPOD_ are ours")
+        if name in LAUNCHER_VARIABLES:
+            raise ValueError(f"{name} is set by the launcher, for each process its own")
     return variables
 
 

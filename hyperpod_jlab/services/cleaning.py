@@ -158,6 +158,8 @@ class Cleaner:
                 gone = hide(folder) if folder in bundles else folder
                 freed.add(gone)
                 remove_tree(gone)
+            except NotFoundError:
+                continue  # somebody else cleans at the same time
             except HyperpodError as error:
                 problems.append(error)
         for entry, found in list(self._store.entries()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import os
 import platform
@@ -137,7 +138,8 @@ def _writing(partition: Partition) -> Check:
         )
     finally:
         for path in (first, second):
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
     return Check("writing", "ok", "files can be made, linked and renamed")
 
 
@@ -173,7 +175,8 @@ def _board() -> Check:
             "set XDG_STATE_HOME to a folder on this machine's own disk",
         )
     finally:
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
     return Check(name, "ok", f"{folder}, file locks work")
 
 

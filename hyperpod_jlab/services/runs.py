@@ -10,21 +10,18 @@ from pathlib import Path
 
 from hyperpod_jlab.model.cluster import WaitReason
 from hyperpod_jlab.model.errors import (
-    ConflictError,
-    DeniedError,
     HyperpodError,
     InvalidInputError,
     NotFoundError,
     StorageDeniedError,
-    UnsupportedError,
     nearest_hint,
 )
 from hyperpod_jlab.model.ranges import parse_array
 from hyperpod_jlab.model.records import ActionKind, Observation, RunRecords
 from hyperpod_jlab.model.run import STATES, Run, State
 from hyperpod_jlab.model.run_id import split_run_id
-from hyperpod_jlab.orchestrators.protocol import Orchestrator
 from hyperpod_jlab.services import run_cursor
+from hyperpod_jlab.services.actions import check_action, write_action
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.services.view import as_damaged, children_of, damaged_view, is_over, view_of
@@ -173,17 +170,11 @@ class Runs:
         bundle = self.bundle(run_id)
         engine = self._engines.get(run.cluster)
         if action == "cancel" and run.status.ended:
+            if run.status.reason_code == "lost" and run.user == current_user():
+                await engine.cancel(bundle)  # what it left behind may live on
             return run
-        _check_action(run, action, engine)
-        try:
-            await asyncio.to_thread(bundle.add_action, action, current_user())
-        except StorageDeniedError as error:
-            if run.user != current_user():
-                raise DeniedError(
-                    f"{run_id} is {run.user}'s; only {run.user} may {action} it",
-                    detail={"run_id": run_id, "user": run.user},
-                ) from error
-            raise
+        check_action(run, action, engine)
+        await asyncio.to_thread(write_action, run, bundle, action)
         await getattr(engine, action)(bundle)
         return await self._once_seen(run_id, action)
 
@@ -366,23 +357,3 @@ def check_states(words: Sequence[str]) -> tuple[State, ...]:
                 detail={"field": "state"},
             )
     return tuple(state for state in STATES if state in words)
-
-
-def _check_action(run: Run, action: ActionKind, engine: Orchestrator) -> None:
-    able = {"hold": engine.capabilities.hold, "release": engine.capabilities.hold}
-    able["requeue"] = engine.capabilities.requeue
-    if not able.get(action, True):
-        raise UnsupportedError(f"{engine.kind} clusters cannot {action} a run")
-    fits = {
-        "hold": run.state == "waiting",
-        "release": run.state == "waiting",
-        "requeue": run.state == "running",
-    }
-    if not fits.get(action, True):
-        raise ConflictError(
-            f"{run.run_id} is {run.state}; {action} needs a run that is "
-            + ("running" if action == "requeue" else "waiting"),
-            code="wrong_state",
-            hint="submit it again with: hpj clone" if run.status.ended else None,
-            detail={"state": run.state},
-        )

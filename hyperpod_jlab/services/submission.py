@@ -26,7 +26,7 @@ from hyperpod_jlab.model.errors import (
 )
 from hyperpod_jlab.model.finding import Finding, refuse_on_error
 from hyperpod_jlab.model.records import Head, Observation, Submission
-from hyperpod_jlab.model.run_id import check_run_id, new_run_id
+from hyperpod_jlab.model.run_id import check_new_run_id, new_run_id
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.orchestrators.plan import launch_plan
 from hyperpod_jlab.orchestrators.protocol import Orchestrator, Rendered, RenderInput
@@ -102,7 +102,7 @@ class Submitter:
             RefusedError: The interpreter cannot be used.
         """
         engine = self._engines.get(request.cluster)
-        run_id = check_run_id(request.run_id) if request.run_id is not None else new_run_id()
+        run_id = check_new_run_id(request.run_id) if request.run_id is not None else new_run_id()
         captured = await asyncio.to_thread(self._capture, request)
         findings = [*captured.findings, *await engine.preflight(request.spec)]
         findings += _secret_findings(request)

@@ -96,10 +96,12 @@ def read(path: Path) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "No regular file", str(path))
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
         if found.st_size > _LARGEST:
-            raise OSError(errno.EFBIG, "File too large", str(path))
+            raise OSError(errno.EFBIG, f"it is larger than {_LARGEST >> 20} MiB", str(path))
         return file.read()
 
 

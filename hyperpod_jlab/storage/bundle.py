@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any, Self
 
-from hyperpod_jlab.model.errors import InternalError, InvalidInputError
+from hyperpod_jlab.model.errors import InternalError, InvalidInputError, NotFoundError
 from hyperpod_jlab.storage.atomic import storage_errors, to_json
 from hyperpod_jlab.storage.content import ContentStore, Stored
 from hyperpod_jlab.storage.partition import Partition
@@ -171,9 +171,13 @@ def hide(bundle: Path) -> Path:
     """Put a bundle out of sight with one rename; returns where it lies then, as if it had never been committed.
 
     Raises:
+        NotFoundError: It is gone already.
         StorageError: It cannot be renamed.
     """
     hidden = bundle.with_name(f"{STAGING}{bundle.name}-{secrets.token_hex(4)}")
     with storage_errors(bundle):
-        bundle.rename(hidden)
+        try:
+            bundle.rename(hidden)
+        except FileNotFoundError:
+            raise NotFoundError(f"there is no run {bundle.name}", code="no_such_run") from None
     return hidden

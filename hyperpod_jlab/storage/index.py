@@ -27,7 +27,7 @@ from hyperpod_jlab.storage.partition import Partition
 
 T = TypeVar("T")
 
-PATIENCE = 10.0
+PATIENCE = 3.0
 """Seconds to wait for another process that writes."""
 
 _SCHEMA = 6

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -175,3 +177,18 @@ def test_what_cannot_be_pickled_is_named() -> None:
     with pytest.raises((InvalidInputError, RefusedError), match="lock"):
         hyperpod_jlab.submit(uses_lock)
     assert hyperpod_jlab.runs() == []
+
+
+def test_one_function_sent_again_is_the_same_run(tmp_path: Path) -> None:
+    """Whatever lies in the cache of source lines when it is sent first."""
+    script = tmp_path / "twice.py"
+    script.write_text(
+        "import hyperpod_jlab, inspect\n"
+        "def told():\n    return inspect.getsource(told)\n"
+        "runs = [hyperpod_jlab.submit(told, project_files=False, run_id='again') for _ in range(2)]\n"
+        "print(runs[0].run_id == runs[1].run_id, runs[0].result(60).splitlines()[0])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=90, check=False
+    )
+    assert (done.stdout, done.stderr) == ("True def told():\n", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,6 +119,12 @@ CASES = {
     "no ranks": Bad(["logs", "x", "--rank", "one"], ("--rank", "one"), "ranks"),
     "no duration": Bad(["logs", "x", "--since", "yesterday"], ("--since", "yesterday"), "since"),
     "list on an unknown cluster": Bad(["nodes", "--cluster", "locla"], ("local",), "cluster"),
+    "a pipe for a script": Bad(_submit("pipe.py"), ("no regular file",), "source.path"),
+    "a pipe for a notebook": Bad(_submit("pipe.ipynb"), ("no regular file",), "source.path"),
+    "a device for a script": Bad(_submit("zero.py"), ("no regular file",), "source.path"),
+    "a pipe for a spec": Bad(["submit", "--spec", "pipe.py"], ("no regular file",)),
+    "an id that means another run": Bad(_command("--run-id", "last"), ("last", "newest"), "run_id"),
+    "a variable of the launcher": Bad(_command("--env", "RANK=7"), ("RANK", "launcher")),
     "runs of an unknown cluster": Bad(["runs", "--cluster", "locla"], ("local",), "cluster"),
     "no cursor": Bad(["runs", "--cursor", "x"], ("cursor",), "cursor"),
     "adopt here": Bad(["adopt", "1234"], ("adopt",)),
@@ -138,6 +145,9 @@ def files(home):
     (home.work / "plain.sh").write_text("echo hi\n")
     (home.work / "job.sbatch").write_text("#!/bin/bash\n#SBATCH -N 1\n")
     (home.work / "job.yaml").write_text("kind: Job\n")
+    for name in ("pipe.py", "pipe.ipynb"):
+        os.mkfifo(home.work / name)
+    (home.work / "zero.py").symlink_to("/dev/zero")
     (home.work / "broken.toml").write_text("nodes = = 1\n")
     source = {"kind": "command", "command": "true"}
     (home.work / "typo.json").write_text(json.dumps({"source": source, "resources": {"nodse": 2}}))

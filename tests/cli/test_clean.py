@@ -154,3 +154,15 @@ def test_submits_are_not_disturbed_by_a_cleaning_at_the_same_time(hpj, home):
     finally:
         cleaner.kill()
         cleaner.wait()
+
+
+def test_two_cleanings_at_once_are_no_trouble(hpj, home):
+    partition = Partition(home.partition)
+    for number in range(40):
+        make_bundle(partition, f"run-{number}", created=1000.0, user=current_user())
+    words = ["clean", "--older", LATER, "--yes"]
+    cleaners = [home.start(*words, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    told = [cleaner.communicate(timeout=60)[1] for cleaner in cleaners]
+    assert [text for text in told if "error" in text] == []
+    assert [cleaner.returncode for cleaner in cleaners] == [0, 0]
+    assert home.bundles() == []

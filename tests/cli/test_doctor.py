@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 import pytest
@@ -79,3 +80,13 @@ def test_storage_tells_paths_on_each_side(hpj, home):
     )
     assert str(home.partition) in hpj("storage").ok().out
     assert not home.partition.exists()
+
+
+def test_a_read_only_partition_is_a_check_that_fails(hpj, home, monkeypatch):
+    def refuse(path, *_, **__):
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    monkeypatch.setattr("pathlib.Path.touch", refuse)
+    monkeypatch.setattr("pathlib.Path.unlink", refuse)
+    check = _checks(hpj("doctor", "--json"))["writing"]
+    assert (check["level"], "Read-only" in check["message"]) == ("fail", True)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.model.validation import parse
+from hyperpod_jlab.orchestrators.local.sweep import processes_of
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.submission import Request
 from tests.mounts import fill, tell
@@ -57,6 +59,21 @@ async def full_for_a_while(hyperpod: Hyperpod, disk: Path) -> dict[str, Any]:
         "states": {run.run_id: [run.state, run.status.reason] for run in ended},
         "log": log.read_text(),
     }
+
+
+async def cancelled_while_full(hyperpod: Hyperpod, disk: Path) -> dict[str, Any]:
+    """A run that is cancelled while nothing can be written."""
+    spec = parse(JobSpec, {"source": {"kind": "command", "command": "sleep 311"}, "stop_grace": 1})
+    await hyperpod.submitter.submit(Request(spec, run_id="filler", base=disk.parent))
+    await until_running(hyperpod, "filler")
+    filler = fill(disk)
+    await hyperpod.runs.act("filler", "cancel")
+    records, deadline = hyperpod.partition.records("filler"), time.monotonic() + 20
+    while (left := processes_of(records)) and time.monotonic() < deadline:
+        await asyncio.sleep(0.1)
+    filler.unlink()
+    run = await asyncio.wait_for(hyperpod.runs.wait("filler"), 60)
+    return {"left": left, "state": run.state}
 
 
 if __name__ == "__main__":

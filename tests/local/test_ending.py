@@ -163,3 +163,22 @@ async def test_a_killed_launcher_may_be_restarted(local: LocalCluster) -> None:
     run = await local.ended(run_id)
     assert [attempt.state for attempt in run.status.attempts] == ["failed", "succeeded"]
     assert local.log(run_id, node=1, attempt=2) == "again\n"
+
+
+async def test_what_a_lost_run_left_behind_goes_with_a_cancel(local: LocalCluster) -> None:
+    run_id = await local.submit(STUBBORN, resources={"nodes": 2}, stop_grace=1)
+    await local.until(run_id, lambda _: "escaped" in local.log(run_id, 1) + local.log(run_id, 0))
+    await local.running(run_id)
+    owner = BundleReader(local.hyperpod.partition, run_id).read().owner
+    assert owner is not None
+    launchers = [
+        node.pid
+        for attempt in BundleReader(local.hyperpod.partition, run_id).read().attempts
+        for node in attempt.nodes
+    ]
+    for pid in [owner.pid, *launchers]:  # all who could clean up, at once
+        os.kill(pid, signal.SIGKILL)
+    run = await local.ended(run_id)
+    assert run.status.reason_code == "lost"
+    run = await local.hyperpod.runs.act(run_id, "cancel")
+    assert (run.state, local.processes(run_id)) == ("failed", [])

@@ -20,7 +20,7 @@ from hyperpod_jlab.orchestrators.local.board import Board, default_folder
 from hyperpod_jlab.orchestrators.local.identity import scheduler_id
 from hyperpod_jlab.orchestrators.local.render import render
 from hyperpod_jlab.orchestrators.local.spawn import spawn_supervisor
-from hyperpod_jlab.orchestrators.local.sweep import end_processes
+from hyperpod_jlab.orchestrators.local.sweep import end_processes, tell_to_cancel
 from hyperpod_jlab.orchestrators.local.waiting import ahead_of
 from hyperpod_jlab.orchestrators.local.watch import observe
 from hyperpod_jlab.orchestrators.protocol import Capabilities, Rendered, RenderInput, Taken
@@ -80,11 +80,19 @@ class LocalOrchestrator:
         return None
 
     async def cancel(self, bundle: BundleReader) -> None:
-        """The supervisor sees the journal by itself; when it is dead, its processes are ended here."""
+        """The supervisor sees the journal by itself; when it is dead, its processes are ended here.
+
+        It is told by a signal when the journal could not be written (a full partition).
+        """
         records = await asyncio.to_thread(bundle.read)
-        if records.owner is not None and life(records.owner) == "dead":
+        if records.owner is None:
+            return
+        seen = life(records.owner)
+        if seen == "dead":
             grace = bundle.spec().stop_grace
             await asyncio.to_thread(end_processes, bundle.records, grace)
+        elif seen == "alive" and not any(done.action == "cancel" for done in records.actions):
+            tell_to_cancel(records.owner.pid)
 
     async def hold(self, bundle: BundleReader) -> None:
         """The supervisor sees the journal by itself."""

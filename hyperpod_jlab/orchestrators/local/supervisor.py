@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from hyperpod_jlab.model.errors import HyperpodError
@@ -26,6 +27,7 @@ from hyperpod_jlab.orchestrators.local.board import Board, Entry
 from hyperpod_jlab.orchestrators.local.dependencies import dependency_word
 from hyperpod_jlab.orchestrators.local.identity import scheduler_id
 from hyperpod_jlab.orchestrators.local.journal import Wishes, sum_up
+from hyperpod_jlab.orchestrators.local.sweep import CANCEL
 from hyperpod_jlab.orchestrators.local.waiting import ahead_of, why_waiting
 from hyperpod_jlab.orchestrators.local.word import Word
 from hyperpod_jlab.storage.partition import Partition
@@ -46,7 +48,7 @@ class Supervisor:
         self._spec = bundle.spec()
         self._head = bundle.head()
         self._scheduler_id = scheduler_id(bundle.run_id)
-        self._stop = False
+        self._stop = self._told_to_cancel = False
         self._word = Word(bundle)
 
     def run(self) -> None:
@@ -61,6 +63,7 @@ class Supervisor:
             self._submitted()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_stop)
+        signal.signal(CANCEL, self._on_cancel)
         try:
             if self._spec.array is not None and self._bundle.index is None:
                 self._board.change(seat, "array")
@@ -172,7 +175,8 @@ class Supervisor:
         return None
 
     def _wishes(self) -> Wishes:
-        return sum_up(self._bundle.actions())
+        wishes = sum_up(self._bundle.actions())
+        return replace(wishes, cancelled=wishes.cancelled or self._told_to_cancel)
 
     def _number_of(self, incarnation: str) -> int | None:
         attempts: Sequence[AttemptRecords] = ()
@@ -242,6 +246,9 @@ class Supervisor:
 
     def _on_stop(self, *_: object) -> None:
         self._stop = True
+
+    def _on_cancel(self, *_: object) -> None:
+        self._told_to_cancel = True
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -46,6 +46,19 @@ def end_processes(records: Path, grace: float) -> int:
     return killed
 
 
+CANCEL = signal.SIGUSR1
+"""Tells a supervisor to cancel its run, where its journal cannot be written."""
+
+
+def tell_to_cancel(pid: int) -> None:
+    """Send a supervisor the signal, if it is far enough in its life to take it (SigCgt in proc(5)); else it would die of it."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in (_PROC / str(pid) / "status").read_text().splitlines():
+            name, _, mask = line.partition(":")
+            if name == "SigCgt" and int(mask, 16) >> (CANCEL - 1) & 1:
+                os.kill(pid, CANCEL)
+
+
 def _signal(pids: list[int], number: signal.Signals) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
