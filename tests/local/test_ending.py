@@ -175,6 +175,7 @@ async def test_what_a_lost_run_left_behind_goes_with_a_cancel(local: LocalCluste
         node.pid
         for attempt in BundleReader(local.hyperpod.partition, run_id).read().attempts
         for node in attempt.nodes
+        if node.pid is not None
     ]
     for pid in [owner.pid, *launchers]:  # all who could clean up, at once
         os.kill(pid, signal.SIGKILL)
