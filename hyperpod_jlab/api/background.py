@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 _END = object()
+_LAST_MOMENT = 2.0
 
 
 class Background:
@@ -20,6 +22,7 @@ class Background:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
         self._pid = 0
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -35,8 +38,9 @@ class Background:
         future = self.start(work)
         try:
             return future.result(timeout)
-        except BaseException:
+        except BaseException as error:
             future.cancel()
+            _vanish_at_exit(error)
             raise
 
     def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
@@ -50,22 +54,65 @@ class Background:
             if closing is not None:
                 await closing()
 
+        loop = self._running()
         try:
             while (item := self.call(following())) is not _END:
                 yield item
         finally:
-            self.call(close())
+            # An iterator that is kept to the end of the process is closed when nothing runs there any more.
+            if self._is_here(loop):
+                self.call(close())
+
+    def stop(self) -> None:
+        """End all that runs there, and the thread, without a word: the process ends."""
+        with self._lock:
+            loop, thread = self._loop, self._thread
+            if loop is None or thread is None or not self._is_here(loop):
+                return
+            self._loop = None
+        asyncio.run_coroutine_threadsafe(_end_all(), loop)
+        thread.join(_LAST_MOMENT)
+
+    def _is_here(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Whether it is our loop, and of this process."""
+        return loop is self._loop and self._pid == os.getpid()
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None or self._pid != os.getpid():
-                self._loop = asyncio.new_event_loop()
+                self._loop = loop = asyncio.new_event_loop()
                 self._pid = os.getpid()
-                thread = threading.Thread(
-                    target=self._loop.run_forever, name="hyperpod_jlab", daemon=True
+                self._thread = threading.Thread(
+                    target=loop.run_forever, name="hyperpod_jlab", daemon=True
                 )
-                thread.start()
+                self._thread.start()
+                atexit.register(self.stop)
             return self._loop
+
+
+def _vanish_at_exit(error: BaseException) -> None:
+    """Stop a daemon thread here when the process ends, as Python does: it has nobody to tell what it misses."""
+    if not threading.current_thread().daemon or not isinstance(
+        error, (RuntimeError, CancelledError)
+    ):
+        return
+    main = threading.main_thread()
+    main.join(_LAST_MOMENT)  # Python ends the threads that the loop needs just before
+    if not main.is_alive():
+        threading.Event().wait()
+
+
+async def _end_all() -> None:
+    """Cancel what the loop does, close what it reads, and stop it."""
+    loop = asyncio.get_running_loop()
+    # The threads that it would need are gone by now; what misses them has nobody to tell it.
+    loop.set_exception_handler(lambda *_: None)
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    await loop.shutdown_asyncgens()
+    loop.stop()
 
 
 background = Background()

@@ -6,6 +6,7 @@ Lustre and NFS report only this machine's own writes, so no notification never m
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import struct
@@ -31,6 +32,7 @@ class Wakeups:
         self._told = told
         self._folders: dict[int, Path] = {}
         self._inotify: Any = None
+        self._fd = -1
         self._loop: asyncio.AbstractEventLoop | None = None
         self._resuming: asyncio.TimerHandle | None = None
 
@@ -42,9 +44,10 @@ class Wakeups:
             from asyncinotify import Inotify
 
             self._inotify = Inotify()
+            self._fd = self._inotify.fd
             self._loop = asyncio.get_running_loop()
             # Events come in floods while ranks write; they are parsed in one go, not one object each.
-            self._loop.add_reader(self._inotify.fd, self._read)
+            self._loop.add_reader(self._fd, self._read)
         except (ImportError, OSError, NotImplementedError) as error:
             _LOG.debug("no inotify, logs are polled only: %s", error)
             self.stop()
@@ -72,21 +75,26 @@ class Wakeups:
             self._resuming.cancel()
         if self._inotify is not None:
             if self._loop is not None and not self._loop.is_closed():
-                self._loop.remove_reader(self._inotify.fd)
+                # By its number: at the end of the process the inotify itself may have been closed before.
+                self._loop.remove_reader(self._fd)
             self._inotify.close()
         self._inotify = None
         self._folders.clear()
 
+    def _resume(self) -> None:
+        if self._loop is not None:
+            with contextlib.suppress(OSError):  # closed, at the end of the process
+                self._loop.add_reader(self._fd, self._read)
+
     def _read(self) -> None:
         try:
-            data = os.read(self._inotify.fd, _BUFFER)
-        except BlockingIOError:
+            data = os.read(self._fd, _BUFFER)
+        except OSError:  # nothing there; or it was closed, at the end of the process
             return
         # Under a flood it is enough to hear of it now and then.
-        loop, fd = self._loop, self._inotify.fd
-        if loop is not None:
-            loop.remove_reader(fd)
-            self._resuming = loop.call_later(_GAP, loop.add_reader, fd, self._read)
+        if self._loop is not None:
+            self._loop.remove_reader(self._fd)
+            self._resuming = self._loop.call_later(_GAP, self._resume)
         names: dict[int, set[str]] = {}
         at = 0
         while at + _EVENT.size <= len(data):
