@@ -109,6 +109,19 @@ export class LogFeed implements IDisposable {
     );
   }
 
+  /** A run that had ended goes on (it was requeued): so does its log, where it stopped. */
+  reopen(): void {
+    if (this._ended && !this._suspended) {
+      this._ended = false;
+      this._live = this._client.follow(
+        this._request,
+        this.window.after,
+        this._handler(this._generation)
+      );
+      this._stateChanged.emit();
+    }
+  }
+
   /** Ask for nothing more while nobody looks; what is here stays. */
   suspend(): void {
     this._suspended = true;
@@ -333,6 +346,8 @@ export class LogFeed implements IDisposable {
     this._live?.dispose();
     this._live = null;
     this._atEnd = false;
+    // Whoever comes back to the end is told of it again.
+    this._ended = false;
   }
 
   private _fail(reason: unknown): void {

@@ -97,12 +97,17 @@ export class RunPage extends Panel {
     if (this._phase !== '' && phase !== this._phase) {
       void this.log.model.loadStreams();
     }
+    if (this._wasEnded && !isEnded(run.state)) {
+      this.log.model.feed.reopen();
+    }
     this._phase = phase;
+    this._wasEnded = isEnded(run.state);
   }
 
   private readonly _tabs: TabPanel;
   private readonly _resized: ResizeObserver;
   private _phase = '';
+  private _wasEnded = false;
 }
 
 export namespace RunPage {

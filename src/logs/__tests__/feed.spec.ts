@@ -165,6 +165,23 @@ describe('LogFeed', () => {
   });
 });
 
+describe('LogFeed of a run that is requeued', () => {
+  it('goes on where it stopped', async () => {
+    const client = new FakeClient(10);
+    const feed = new LogFeed({ client, runId: 'a' });
+    await feed.follow();
+    client.handler?.end();
+    feed.reopen();
+    expect(feed.ended).toBe(false);
+    expect(client.follows[1].cursor).toBe('10');
+    client.grow(5);
+    await drawn();
+    expect(feed.window.length).toBe(15);
+    expectNoGap(feed);
+    feed.dispose();
+  });
+});
+
 describe('LogSearch', () => {
   it('finds lines far away and steps through them', async () => {
     const client = new FakeClient(5_000);
