@@ -69,8 +69,9 @@ async def cancelled_while_full(hyperpod: Hyperpod, disk: Path) -> dict[str, Any]
     filler = fill(disk)
     await hyperpod.runs.act("filler", "cancel")
     records, deadline = hyperpod.partition.records("filler"), time.monotonic() + 20
-    while (left := processes_of(records)) and time.monotonic() < deadline:
-        await asyncio.sleep(0.1)  # noqa: ASYNC110 - processes of others tell nobody when they end
+    # Processes of others tell nobody when they end.
+    while (left := processes_of(records)) and time.monotonic() < deadline:  # noqa: ASYNC110
+        await asyncio.sleep(0.1)
     filler.unlink()
     run = await asyncio.wait_for(hyperpod.runs.wait("filler"), 60)
     return {"left": left, "state": run.state}
