@@ -117,7 +117,7 @@ def use_theme(page: Page, theme: str) -> None:
     """Change the theme, wait until it is there."""
     execute(page, "apputils:change-theme", {"theme": theme}, keep=False)
     light = "false" if "Dark" in theme else "true"
-    page.wait_for_selector(f'body[data-jp-theme-light="{light}"]')
+    page.wait_for_selector(f'body[data-jp-theme-light="{light}"]', state="attached")
 
 
 def violations(page: Page, selector: str) -> list[str]:

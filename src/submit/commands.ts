@@ -98,7 +98,7 @@ export function addSubmitCommands(tools: ITools): void {
     isEnabled: args => (textOf(args, 'path') ?? selectedFile(tools)) !== null,
     execute: async args => {
       const path = textOf(args, 'path') ?? selectedFile(tools);
-      return path === null ? null : ask(tools, pathSource(tools, path));
+      return path === null ? null : ask(tools, await pathSource(tools, path));
     }
   });
   addNotebookCommands(tools);
@@ -208,7 +208,7 @@ async function requestOf(tools: ITools, args: Arguments): Promise<IWanted> {
       tools.hyperPod.trans.__('Name a file, or open a notebook first.')
     );
   }
-  const source = pathSource(tools, path);
+  const source = await pathSource(tools, path);
   const cellIds = Array.isArray(args.cells) ? args.cells.map(String) : null;
   return { source: { ...source, cellIds }, cluster, spec };
 }

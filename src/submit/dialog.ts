@@ -29,6 +29,7 @@ export class SubmitDialog extends Dialog<null> {
     this._form = form;
     this._model = model;
     model.changed.connect(this._onChanged, this);
+    this._onChanged();
   }
 
   /** The run that was sent; null when the dialog was closed. */

@@ -50,9 +50,9 @@ export interface IEditor {
   readonly save: () => Promise<void>;
 }
 
-/** The folder that the spec's paths are relative to. */
+/** The folder that the spec's paths are relative to; none for the server's root. */
 export function baseOf(source: ISubmitSource): string | undefined {
-  return source.path === null ? undefined : PathExt.dirname(source.path);
+  return (source.path && PathExt.dirname(source.path)) || undefined;
 }
 
 /** A file's name without its folder. */

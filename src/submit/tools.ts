@@ -63,13 +63,18 @@ export function cellsSource(
  *
  * @throws when nothing can run such a file
  */
-export function pathSource(tools: ITools, path: string): ISubmitSource {
+export async function pathSource(
+  tools: ITools,
+  path: string
+): Promise<ISubmitSource> {
   const { notebooks } = tools;
   const local = localPath(tools, path);
   const panel = notebooks?.find(
     one => localPath(tools, one.context.path) === local
   );
   if (panel) {
+    // One that is being opened has no cells yet.
+    await panel.context.ready;
     return notebookSource(tools, panel, null);
   }
   const spec = sourceOfFile(local);

@@ -1,0 +1,130 @@
+import { SubmitDialog } from '../dialog';
+import { SubmitModel } from '../model';
+import { FakeServer, formOn, previewOf, settled, trans } from './fakes';
+
+/** jsdom has no CSS object. */
+const css = { escape: (text: string) => text.replace(/\./g, '\\.') };
+
+describe('the submit dialog', () => {
+  let server: FakeServer;
+  let model: SubmitModel;
+  let dialog: SubmitDialog;
+  let closed: Promise<unknown>;
+
+  beforeEach(async () => {
+    Object.assign(window, { CSS: css });
+    server = new FakeServer();
+    model = await formOn(server);
+    dialog = new SubmitDialog(model, trans);
+    closed = dialog.launch();
+    await drawn();
+  });
+
+  afterEach(() => {
+    if (!dialog.isDisposed) {
+      dialog.reject();
+    }
+  });
+
+  async function drawn(): Promise<void> {
+    await new Promise(resolve => setTimeout(resolve, 30));
+    await new Promise(resolve => requestAnimationFrame(resolve));
+  }
+
+  function find<T extends HTMLElement>(selector: string): T {
+    const found = dialog.node.querySelector<T>(selector);
+    if (!found) {
+      throw new Error(`there is no ${selector}`);
+    }
+    return found;
+  }
+
+  function press(target: HTMLElement, init: KeyboardEventInit): void {
+    target.dispatchEvent(
+      new KeyboardEvent('keydown', { bubbles: true, ...init })
+    );
+  }
+
+  function button(text: string): HTMLButtonElement {
+    const all = [...dialog.node.querySelectorAll('button')];
+    const found = all.find(one => one.textContent?.includes(text));
+    if (!found) {
+      throw new Error(`there is no button ${text}`);
+    }
+    return found;
+  }
+
+  it('has a label for every field', async () => {
+    button('More settings').click();
+    await drawn();
+    const fields = [
+      ...dialog.node.querySelectorAll<HTMLInputElement>(
+        '.jp-HyperPod-FieldRow input, select, textarea'
+      )
+    ];
+    expect(fields.length).toBeGreaterThan(model.fields.length);
+    for (const field of fields) {
+      expect(field.labels?.[0]?.textContent?.trim()).toBeTruthy();
+    }
+  });
+
+  it('shows basic fields first and begins there', () => {
+    expect(dialog.node.querySelector('[data-field="args"]')).toBeNull();
+    expect(document.activeElement).toBe(find('[data-field="resources.nodes"]'));
+  });
+
+  it('goes to the field of a finding, behind More too', async () => {
+    server.answerPreview = () =>
+      Promise.resolve(
+        previewOf([
+          { level: 'error', code: 'x', message: 'bad', field: 'args' }
+        ])
+      );
+    model.set({ name: 'a' });
+    await settled(model);
+    await drawn();
+    button('Go to').click();
+    await drawn();
+    expect(document.activeElement).toBe(find('[data-field="args"]'));
+  });
+
+  it('is not sent by Enter in a field, but by Ctrl+Enter', async () => {
+    const field = find('[data-field="name"]');
+    press(field, { key: 'Enter' });
+    await drawn();
+    expect(server.submits).toEqual([]);
+    press(field, { key: 'Enter', ctrlKey: true });
+    await closed;
+    expect(server.submits).toHaveLength(1);
+    expect(dialog.run?.runId).toBe(server.submits[0].run_id);
+  });
+
+  it('stays open and goes to the field that is wrong', async () => {
+    model.set({ 'resources.nodes': 'many' });
+    await drawn();
+    button('Submit').click();
+    await drawn();
+    const field = find<HTMLInputElement>('[data-field="resources.nodes"]');
+    expect(document.activeElement).toBe(field);
+    expect(field.getAttribute('aria-invalid')).toBe('true');
+    const described = (field.getAttribute('aria-describedby') ?? '')
+      .split(' ')
+      .map(id => document.getElementById(id)?.textContent);
+    expect(described).toContain('Write a whole number, such as 2.');
+    expect(dialog.isDisposed).toBe(false);
+    expect(server.submits).toEqual([]);
+  });
+
+  it('is closed by Escape, with nothing sent', async () => {
+    press(find('[data-field="name"]'), { key: 'Escape' });
+    await closed;
+    expect(dialog.run).toBeNull();
+    expect(dialog.isDisposed).toBe(true);
+    expect(model.isDisposed).toBe(true);
+  });
+
+  it('tells findings to those who cannot see them', () => {
+    expect(find('[data-findings]').getAttribute('aria-live')).toBe('polite');
+    expect(find('[data-findings]').textContent).toContain('Nothing is wrong');
+  });
+});

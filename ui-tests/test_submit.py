@@ -1,0 +1,165 @@
+"""From cells on the screen to a run: the dialog, the live log, the chip at the cell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lab_page import (
+    execute,
+    expect_state,
+    open_lab,
+    open_notebook,
+    save,
+    state_of,
+    use_theme,
+    violations,
+    wait_for_line,
+)
+from lab_server import LabServer
+from notebooks import code_cell, write_notebook
+from playwright.sync_api import Locator, Page, expect
+
+DIALOG = ".jp-HyperPod-SubmitDialog"
+RUN_PAGE = ".jp-HyperPod-RunPage"
+CHIP = ".jp-HyperPod-CellChip"
+COUNTING = "import time\nfor n in range(500):\n    print('line', n)\n    time.sleep(0.1)"
+
+
+def notebook(folder: Path, name: str) -> str:
+    return write_notebook(
+        folder, name, [code_cell("x = 1"), code_cell(COUNTING), code_cell("print('bye')")]
+    )
+
+
+def cell(page: Page, number: int) -> Locator:
+    return page.locator(".jp-Notebook .jp-CodeCell").nth(number)
+
+
+def type_above(page: Page, number: int, text: str) -> None:
+    """Type a line above a cell's code; nothing is saved."""
+    cell(page, number).locator(".cm-content").click()
+    page.keyboard.press("Control+Home")
+    page.keyboard.type(f"{text}\n")
+
+
+def open_dialog(page: Page) -> Locator:
+    """Open the dialog for the selected cells by the keyboard; wait until it has looked at them."""
+    page.keyboard.press("Control+Shift+Enter")
+    dialog = page.locator(DIALOG)
+    expect(dialog.locator('[data-field="resources.nodes"]')).to_be_focused()
+    expect(dialog.get_by_role("tabpanel")).to_contain_text("Command of each process")
+    return dialog
+
+
+def test_what_is_on_the_screen_runs_and_nothing_is_written(page: Page, lab: LabServer) -> None:
+    name = notebook(lab.work, "screen.ipynb")
+    before = (lab.work / name).read_bytes()
+    open_notebook(page, lab, name)
+    type_above(page, 1, "print('not saved')")
+    dialog = open_dialog(page)
+    expect(dialog.get_by_role("tabpanel")).to_contain_text("not saved")
+    page.keyboard.press("Control+Enter")
+    wait_for_line(page, "not saved", RUN_PAGE)
+    wait_for_line(page, "line 3", RUN_PAGE)
+    assert (lab.work / name).read_bytes() == before
+
+    run_page = page.locator(RUN_PAGE)
+    expect_state(run_page, "running")
+    page.locator(".lm-TabBar-tabLabel", has_text=name).click()
+    expect_state(cell(page, 1).locator(CHIP), "running")
+    expect(cell(page, 0).locator(CHIP)).to_have_count(0)
+    type_above(page, 1, "# edited")
+    expect(cell(page, 1).locator(CHIP)).to_contain_text("changed since")
+
+    cell(page, 1).locator(CHIP).get_by_role("button").click()
+    run_page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Cancel run").click()
+    expect_state(run_page, "cancelled")
+    page.locator(".lm-TabBar-tabLabel", has_text=name).click()
+    expect_state(cell(page, 1).locator(CHIP), "cancelled")
+    save(page)
+    saved = (lab.work / name).read_text()
+    assert "hyperpod" not in saved.lower()
+    assert "# edited" in saved
+
+    open_notebook(page, lab, name)
+    expect_state(cell(page, 1).locator(CHIP), "cancelled")
+
+
+def test_what_is_wrong_is_told_at_its_field(page: Page, lab: LabServer) -> None:
+    open_notebook(page, lab, notebook(lab.work, "wrong.ipynb"))
+    cell(page, 0).locator(".cm-content").click()
+    dialog = open_dialog(page)
+    nodes = dialog.locator('[data-field="resources.nodes"]')
+    nodes.fill("65")
+    expect(dialog.locator("[data-findings]")).to_contain_text("at most 64 nodes")
+    page.keyboard.press("Control+Enter")
+    expect(dialog.get_by_role("alert")).to_contain_text("at most 64 nodes")
+    dialog.get_by_role("button", name="Use one node").click()
+    expect(dialog.get_by_role("alert")).to_have_count(0)
+    nodes.fill("two")
+    page.keyboard.press("Control+Enter")
+    expect(nodes).to_have_attribute("aria-invalid", "true")
+    expect(nodes).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator(DIALOG)).to_have_count(0)
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_dialog_and_chip_are_accessible(page: Page, lab: LabServer, theme: str) -> None:
+    name = notebook(lab.work, f"{theme.split()[1]}.ipynb")
+    open_notebook(page, lab, name)
+    run = execute(page, "hyperpod:submit", {"path": name, "cells": ["cell-0"], "run": True})
+    assert isinstance(run, dict)
+    expect(state_of(cell(page, 0).locator(CHIP))).to_be_visible()
+    expect_state(cell(page, 0).locator(CHIP), "succeeded")
+    use_theme(page, theme)
+    assert violations(page, CHIP) == []
+    cell(page, 2).locator(".cm-content").click()
+    dialog = open_dialog(page)
+    dialog.locator('[data-field="resources.nodes"]').fill("x")
+    dialog.get_by_role("button", name="More settings").click()
+    for tab in ("Code", "local.json", "Changes", "Files"):
+        dialog.get_by_role("tab", name=tab).click()
+        assert violations(page, DIALOG) == []
+    page.keyboard.press("Escape")
+    use_theme(page, "JupyterLab Light")
+
+
+def test_a_file_runs_from_the_file_browser(page: Page, lab: LabServer) -> None:
+    (lab.work / "hello.py").write_text("print('hello from a file')\n")
+    open_lab(page, lab)
+    execute(page, "filebrowser:refresh", keep=False)
+    page.locator(".jp-DirListing-item", has_text="hello.py").click(button="right")
+    page.get_by_role("menuitem", name="Run on Cluster").click()
+    dialog = page.locator(DIALOG)
+    expect(dialog.get_by_role("tabpanel")).to_contain_text("hello from a file")
+    dialog.get_by_role("button", name="Submit").click()
+    wait_for_line(page, "hello from a file", RUN_PAGE)
+    expect_state(page.locator(RUN_PAGE), "succeeded")
+
+
+def test_agents_need_no_dialog(page: Page, lab: LabServer) -> None:
+    (lab.work / "agent.py").write_text("print('by an agent')\n")
+    open_lab(page, lab)
+    preview = execute(page, "hyperpod:submit", {"path": "agent.py", "preview": True})
+    assert isinstance(preview, dict)
+    assert preview["parts"][0]["text"] == "print('by an agent')\n"
+    run = execute(
+        page, "hyperpod:submit", {"path": "agent.py", "run": True, "spec": {"name": "agent"}}
+    )
+    assert isinstance(run, dict)
+    assert run["name"] == "agent"
+    again = execute(page, "hyperpod:submit", {"cloneOf": run["run_id"], "run": True})
+    assert isinstance(again, dict)
+    assert again["run_id"] != run["run_id"]
+
+
+def test_submit_works_in_notebook_7(page: Page, notebook7: LabServer) -> None:
+    open_notebook(page, notebook7, notebook(notebook7.work, "seven.ipynb"))
+    cell(page, 1).locator(".cm-content").click()
+    open_dialog(page)
+    page.keyboard.press("Control+Enter")
+    expect_state(cell(page, 1).locator(CHIP), "running")
+    expect_state(page.locator(RUN_PAGE), "running")
