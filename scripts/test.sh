@@ -9,9 +9,11 @@ unset PYTHONDONTWRITEBYTECODE
 export PATH=$PWD/.venv/bin:$PATH
 
 select=(-m "not full")
+full=false
 if [[ ${1-} == full ]]; then
   shift
   select=()
+  full=true
 fi
 
 scripts/install.sh
@@ -20,5 +22,8 @@ step "Front-end tests (jest)" jlpm test
 scripts/check-wheel.sh
 scripts/ensure-torch.sh
 step "Browser tests" scripts/ui-test.sh -q
+if [[ $full == true ]]; then
+  step "Every supported JupyterLab" scripts/check-versions.sh
+fi
 echo "==> pytest"
 exec .venv/bin/python -m pytest "${select[@]}" "$@"

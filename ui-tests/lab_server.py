@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -15,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 START_PATIENCE = 60.0
+PYTHON = os.environ.get("LAB_PYTHON", sys.executable)
+"""The interpreter of the environment under test (`scripts/check-versions.sh` sets another one)."""
 TOKEN = "token-of-the-browser-tests"
 
 
@@ -47,7 +50,7 @@ class LabServer:
             f'[storage]\npath = "{home / "fsx"}"\n[clusters.local]\nslots = {slots}\n'
         )
         self.set_setting("@jupyterlab/apputils-extension/notification", {"fetchNews": "false"})
-        bin_folder = Path(sys.executable).parent
+        bin_folder = Path(PYTHON).parent
         self.environment = {
             "HOME": str(home),
             "PATH": f"{bin_folder}:/usr/bin:/bin",
@@ -77,7 +80,7 @@ class LabServer:
     def start(self) -> None:
         """Start the server and wait until it answers."""
         command = [
-            sys.executable,
+            PYTHON,
             "-m",
             "jupyter",
             self.application,
@@ -118,7 +121,7 @@ class LabServer:
 
     def hpj(self, *arguments: str) -> str:
         """Run `hpj` as the same user; returns what it prints."""
-        hpj = Path(sys.executable).parent / "hpj"
+        hpj = Path(PYTHON).parent / "hpj"
         done = subprocess.run(
             [hpj, *arguments],
             cwd=self.work,

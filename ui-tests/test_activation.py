@@ -8,9 +8,12 @@ from playwright.sync_api import Page
 
 
 def errors(console: list[str]) -> list[str]:
-    """Errors, and those warnings that name us: the application has some of its own."""
+    """Errors, and those warnings that are about us: the application has some of its own."""
+    about_us = ("hyperpod", "shared singleton", "unsatisfied version")
     return [
-        line for line in console if not line.startswith("warning: ") or "hyperpod" in line.lower()
+        line
+        for line in console
+        if not line.startswith("warning: ") or any(words in line.lower() for words in about_us)
     ]
 
 
