@@ -40,12 +40,15 @@ export function useTable(
   const cursor = cursors[cursors.length - 1];
 
   React.useEffect(() => {
+    if (filter === typed) {
+      return;
+    }
     const timer = setTimeout(() => {
       setTyped(filter);
       setCursors([]);
     }, TYPING_MS);
     return () => clearTimeout(timer);
-  }, [filter]);
+  }, [filter, typed]);
 
   const read = React.useCallback(
     () => load({ limit: LIMIT, cursor, sort, filter: typed }),

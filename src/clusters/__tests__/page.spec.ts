@@ -1,6 +1,7 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
+import { until } from '../../__tests__/until';
 import { IClusterClient } from '../client';
 import { ClusterPage } from '../page';
 import { ICluster, ITablePage, ITableQuery, TableKind } from '../types';
@@ -30,10 +31,6 @@ class FakeClusterClient implements IClusterClient {
   }
 }
 
-function settled(milliseconds = 50): Promise<void> {
-  return new Promise(resolve => setTimeout(resolve, milliseconds));
-}
-
 function button(page: Widget, text: string): HTMLButtonElement {
   const found = Array.from(page.node.querySelectorAll('button')).find(
     item => item.textContent === text
@@ -59,29 +56,27 @@ describe('ClusterPage', () => {
       trans
     });
     Widget.attach(page, document.body);
-    await settled(400);
+    await until(() => page.node.querySelectorAll('table').length === 3);
+    await until(() => page.node.querySelector('[aria-busy="true"]') === null);
   });
 
   afterEach(() => page.dispose());
 
   it('has the server sort, and turns the order round', async () => {
     button(page, 'User').click();
-    await settled();
-    expect(client.last('jobs')?.sort).toBe('user');
+    await until(() => client.last('jobs')?.sort === 'user');
     button(page, 'User').click();
-    await settled();
-    expect(client.last('jobs')?.sort).toBe('-user');
+    await until(() => client.last('jobs')?.sort === '-user');
     const sorted = page.node.querySelector('[aria-sort="descending"]');
     expect(sorted?.textContent).toBe('User');
   });
 
   it('pages by the server’s cursor and back', async () => {
     button(page, 'Next page').click();
-    await settled();
-    expect(client.last('jobs')?.cursor).toBe('c2');
+    await until(() => client.last('jobs')?.cursor === 'c2');
     button(page, 'Page before').click();
-    await settled();
-    expect(client.last('jobs')?.cursor).toBeUndefined();
+    await until(() => client.last('jobs')?.cursor === undefined);
+    expect(page.node.textContent).toContain('Page 1');
   });
 
   it('says what it means that there is nothing, and opens runs of ours', () => {

@@ -18,7 +18,7 @@ function expectNoGap(feed: LogFeed): void {
 }
 
 function drawn(): Promise<void> {
-  return new Promise(resolve => setTimeout(resolve, 150));
+  return new Promise(resolve => setTimeout(resolve, 400));
 }
 
 describe('LogFeed', () => {

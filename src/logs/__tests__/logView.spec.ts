@@ -1,6 +1,7 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
+import { until } from '../../__tests__/until';
 import { rowElement } from '../rowElement';
 import { LogView } from '../logView';
 import { LogWindow } from '../window';
@@ -24,7 +25,7 @@ async function shownView(
   }
   Object.defineProperty(list, 'clientHeight', { value: 360 });
   Widget.attach(view, document.body);
-  await new Promise(resolve => setTimeout(resolve, 50));
+  await until(() => client.handler !== null);
   return { view, list };
 }
 
@@ -42,11 +43,10 @@ describe('LogView', () => {
     const client = new FakeClient(100);
     const { view, list } = await shownView(client);
     client.grow(5_000);
-    await new Promise(resolve => setTimeout(resolve, 200));
+    await until(() => (list.textContent ?? '').includes('5099'));
     expect(list.querySelectorAll('.jp-HyperPod-LogRow').length).toBeLessThan(
       500
     );
-    expect(list.textContent).toContain('5099');
     view.dispose();
   });
 
@@ -55,12 +55,13 @@ describe('LogView', () => {
     const streams = [stream(0), stream(1, true)];
     client.attempts = [{ number: 1, streams }] as typeof client.attempts;
     const { view } = await shownView(client);
-    expect(view.node.textContent).toContain('No output yet');
-    expect(view.node.textContent).toContain('Silent ranks: 1');
+    const says = (text: string) => (view.node.textContent ?? '').includes(text);
+    await until(() => says('No output yet'));
+    await until(() => says('Silent ranks: 1'));
     expect(view.model.rawUrl).toBeNull();
     expect(view.model.chooseRanks('nonsense')).toBe(false);
     expect(view.model.chooseRanks('1')).toBe(true);
-    await new Promise(resolve => setTimeout(resolve, 20));
+    await until(() => client.pages.length === 2);
     expect(client.pages[1].ranks).toEqual([1]);
     expect(view.model.rawUrl).not.toBeNull();
     view.dispose();

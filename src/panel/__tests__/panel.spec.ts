@@ -1,6 +1,7 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
+import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 import { IClusterClient } from '../../clusters/client';
 import { FakeRunClient, run } from '../../runs/__tests__/fakes';
@@ -40,7 +41,8 @@ async function shownPanel(
   panel.disposed.connect(() => runs.dispose());
   expect(client.calls).toEqual([]);
   Widget.attach(panel, document.body);
-  await new Promise(resolve => setTimeout(resolve, 100));
+  await until(() => panel.node.querySelector('[data-state="up"]') !== null);
+  await until(() => !(panel.node.textContent ?? '').includes('Reading…'));
   return panel;
 }
 

@@ -35,7 +35,7 @@ describe('RunsModel', () => {
   it('asks for nothing before it is started', async () => {
     const { client, model, tell } = setUp([run(1)]);
     tell(run(1));
-    await pause(200);
+    await pause(300);
     expect(client.calls).toEqual([]);
     model.dispose();
   });
@@ -59,7 +59,7 @@ describe('RunsModel', () => {
     client.runs = [run(2), run(1, { state: 'failed' })];
     tell(client.runs[1]);
     tell(client.runs[1]);
-    await pause(250);
+    await pause(500);
     expect(client.calls.slice(1)).toEqual([`get ${run(1).runId}`]);
     expect(changes).toEqual(['running to failed']);
     expect(model.active.map(item => item.name)).toEqual(['run 2']);
@@ -71,7 +71,7 @@ describe('RunsModel', () => {
     const { client, model, tell } = setUp(many);
     await model.refresh();
     many.forEach(tell);
-    await pause(250);
+    await pause(500);
     expect(client.calls).toEqual(['list', 'list']);
     model.dispose();
   });

@@ -1,6 +1,7 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
+import { until } from '../../__tests__/until';
 import { FakeClient } from '../../logs/__tests__/fakeClient';
 import { IRunActions } from '../header';
 import { RunsModel } from '../model';
@@ -22,10 +23,6 @@ window.ResizeObserver = class {
   }
 };
 
-function settled(): Promise<void> {
-  return new Promise(resolve => setTimeout(resolve, 80));
-}
-
 describe('RunPage', () => {
   const client = new FakeRunClient();
   let runs: RunsModel;
@@ -44,7 +41,7 @@ describe('RunPage', () => {
     const runClient = client;
     page = new RunPage({ runId, runs, runClient, logClient, actions, trans });
     Widget.attach(page, document.body);
-    await settled();
+    await until(() => page.node.querySelector('h1, [role="alert"]') !== null);
   }
 
   function buttons(): string[] {
@@ -67,7 +64,7 @@ describe('RunPage', () => {
     expect(acts).toEqual(['cancel run 1']);
     client.runs = [run(1, { state: 'succeeded', exit_code: 0 })];
     await runs.get(run(1).runId);
-    await settled();
+    await until(() => buttons().length === 2);
     expect(buttons()).toEqual(['Run again…', 'Copy command']);
     expect(page.title.label).toBe('run 1');
   });
