@@ -19,6 +19,11 @@ const NEAR = 120;
 /** Before any row was measured. */
 const GUESSED_HEIGHT = 18;
 
+const EVENTS = ['scroll', 'wheel', 'keydown'];
+
+/** Keys that lead to older lines. */
+const UPWARD_KEYS = ['ArrowUp', 'PageUp', 'Home'];
+
 interface IPlace {
   readonly element: HTMLElement;
   readonly top: number;
@@ -70,6 +75,9 @@ export class LogList extends Widget {
   handleEvent(event: Event): void {
     if (event.type === 'scroll') {
       this._onScroll();
+    } else if (leadsUp(event) && this.node.scrollTop > 0) {
+      // Before the first move of a smooth scroll, which the next line would undo.
+      this._feed.pause();
     }
   }
 
@@ -83,12 +91,14 @@ export class LogList extends Widget {
 
   protected override onAfterAttach(msg: Message): void {
     super.onAfterAttach(msg);
-    this.node.addEventListener('scroll', this, { passive: true });
+    EVENTS.forEach(type =>
+      this.node.addEventListener(type, this, { passive: true })
+    );
     this.refresh();
   }
 
   protected override onBeforeDetach(msg: Message): void {
-    this.node.removeEventListener('scroll', this);
+    EVENTS.forEach(type => this.node.removeEventListener(type, this));
     super.onBeforeDetach(msg);
   }
 
@@ -314,6 +324,13 @@ export class LogList extends Widget {
   private _revealed = -1;
   private _scheduled = 0;
   private _scrolledTo = 0;
+}
+
+/** Whether the user wants to see what is further up. */
+function leadsUp(event: Event): boolean {
+  return event instanceof WheelEvent
+    ? event.deltaY < 0
+    : event instanceof KeyboardEvent && UPWARD_KEYS.includes(event.key);
 }
 
 function setAttributes(
