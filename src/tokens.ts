@@ -47,4 +47,6 @@ export namespace CommandIDs {
   export const runNotebook = 'hyperpod:run-notebook';
   export const runAgain = 'hyperpod:run-again';
   export const runFile = 'hyperpod:run-file';
+  /** Shows a line of a cell that ran; `{runId, cell, line}`. */
+  export const openCellLine = 'hyperpod:open-cell-line';
 }

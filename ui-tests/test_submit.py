@@ -163,3 +163,26 @@ def test_submit_works_in_notebook_7(page: Page, notebook7: LabServer) -> None:
     page.keyboard.press("Control+Enter")
     expect_state(cell(page, 1).locator(CHIP), "running")
     expect_state(page.locator(RUN_PAGE), "running")
+
+
+def test_a_traceback_leads_to_the_cell(page: Page, lab: LabServer) -> None:
+    cells = [code_cell("def f(n):\n    return 1 // n"), code_cell("print('go')\nf(0)")]
+    name = write_notebook(lab.work, "failing.ipynb", cells)
+    open_notebook(page, lab, name)
+    run = execute(page, "hyperpod:submit", {"path": name, "run": True})
+    assert isinstance(run, dict)
+    execute(page, "hyperpod:open-run", {"runId": run["run_id"]}, keep=False)
+    run_page = page.locator(RUN_PAGE)
+    expect_state(run_page, "failed")
+    link = run_page.get_by_role("link", name="cell-01.py")
+    link.click()
+    expect(cell(page, 0).locator(".cm-content")).to_be_focused()
+    page.keyboard.type("# edited")
+    expect(cell(page, 0).locator(".cm-line").nth(1)).to_have_text("# edited    return 1 // n")
+    page.locator(".lm-TabBar-tabLabel", has_text="failing").last.click()
+    link.focus()
+    page.keyboard.press("Enter")
+    copy = page.locator(".jp-HyperPod-SentCell")
+    expect(copy.locator('[aria-current="true"]')).to_have_text("    return 1 // n\n")
+    assert violations(page, ".jp-Dialog") == []
+    page.keyboard.press("Escape")

@@ -58,9 +58,10 @@ class SentCellText(TypedDict):
 
 
 class SentCells(TypedDict):
-    """The cells that went with a run."""
+    """The cells that went with a run, and its notebook: absolute, and its path under the server's root when it lies there."""
 
     notebook: str | None
+    path: str | None
     cells: list[SentCellText]
 
 
@@ -91,12 +92,16 @@ async def list_sent_cells(call: Call, run_id: str) -> SentCells:
     """The cells that went with a run, as they stood in the notebook; none for other sources."""
     hyperpod = await call.hyperpod()
     bundle = await asyncio.to_thread(hyperpod.runs.bundle, run_id)
-    return await asyncio.to_thread(_sent, bundle)
+    return await asyncio.to_thread(_sent, bundle, call.root)
 
 
-def _sent(bundle: BundleReader) -> SentCells:
+def _sent(bundle: BundleReader, root: Path) -> SentCells:
+    notebook = bundle.head().notebook
+    root = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow links
+    inside = notebook is not None and Path(notebook).is_relative_to(root)
     return {
-        "notebook": bundle.head().notebook,
+        "notebook": notebook,
+        "path": Path(notebook).relative_to(root).as_posix() if notebook and inside else None,
         "cells": [
             {
                 "number": cell.number,

@@ -5,6 +5,7 @@ import { Panel } from '@lumino/widgets';
 import { LogList } from './logList';
 import { LogStatus } from './logStatus';
 import { LogToolbar } from './logToolbar';
+import { ICellPlace, placeIn } from './place';
 import { IMatch } from './rowElement';
 import { LogViewModel } from './viewModel';
 
@@ -18,6 +19,7 @@ export class LogView extends Panel {
     const { trans } = options;
     this.model = new LogViewModel(options);
     this._list = new LogList(this.model.feed, trans.__('Log lines'));
+    this._openPlace = options.openPlace ?? (() => undefined);
     this._list.matchOf = text => this._matchOf(text);
     this.toggleClass('jp-mod-compact', options.isCompact ?? false);
     this.addWidget(new LogToolbar(this.model, trans, options.isCompact));
@@ -38,8 +40,29 @@ export class LogView extends Panel {
     }
   }
 
+  handleEvent(event: Event): void {
+    const { target, type } = event;
+    const link =
+      target instanceof Element ? target.closest('[role="link"]') : null;
+    const place = link && placeIn(link.textContent ?? '');
+    if (
+      place &&
+      (type === 'click' || (event as KeyboardEvent).key === 'Enter')
+    ) {
+      this._openPlace(place);
+    }
+  }
+
+  protected override onBeforeDetach(msg: Message): void {
+    this.node.removeEventListener('click', this);
+    this.node.removeEventListener('keydown', this);
+    super.onBeforeDetach(msg);
+  }
+
   protected override onAfterAttach(msg: Message): void {
     super.onAfterAttach(msg);
+    this.node.addEventListener('click', this);
+    this.node.addEventListener('keydown', this);
     if (!this._started) {
       this._started = true;
       void this.model.start();
@@ -65,6 +88,7 @@ export class LogView extends Panel {
   }
 
   private readonly _list: LogList;
+  private readonly _openPlace: (place: ICellPlace) => void;
   private _started = false;
 }
 
@@ -73,5 +97,7 @@ export namespace LogView {
     trans: TranslationBundle;
     /** Only what is needed in little room. */
     isCompact?: boolean;
+    /** Opens a cell at the line that a traceback names. */
+    openPlace?: (place: ICellPlace) => void;
   }
 }

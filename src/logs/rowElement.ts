@@ -1,4 +1,5 @@
 import { ansiSpans } from './ansi';
+import { linkPlace } from './place';
 import { ILogOrigin } from './types';
 import { ILogRow } from './window';
 
@@ -39,6 +40,7 @@ export function rowElement(row: ILogRow, match: IMatch | null): HTMLElement {
     rankLabel(row.origin),
     textElement(row.text, match)
   );
+  linkPlace(element, row.text);
   return element;
 }
 
@@ -49,6 +51,7 @@ export function updateRow(
   match: IMatch | null
 ): void {
   element.lastElementChild?.replaceWith(textElement(row.text, match));
+  linkPlace(element, row.text);
 }
 
 function part(name: string, text: string): HTMLElement {

@@ -38,13 +38,22 @@ export interface ISentCell {
 }
 
 /**
+ * What of a notebook went with a run.
+ */
+export interface ISentNotebook {
+  /** The notebook's path under the server's root; null where it lies elsewhere. */
+  readonly path: string | null;
+  readonly cells: readonly ISentCell[];
+}
+
+/**
  * Everything that is asked of the server on the cells of notebooks; tests give it one of their own.
  */
 export interface ICellsClient {
   /** The runs of a notebook, by its path under the server's root. */
   ofNotebook(path: string): Promise<INotebookRuns>;
-  /** The cells that went with a run. */
-  ofRun(runId: string): Promise<readonly ISentCell[]>;
+  /** The cells that went with a run, and where its notebook is. */
+  ofRun(runId: string): Promise<ISentNotebook>;
 }
 
 /**
@@ -61,11 +70,9 @@ export class CellsClient implements ICellsClient {
     });
   }
 
-  ofRun(runId: string): Promise<readonly ISentCell[]> {
+  ofRun(runId: string): Promise<ISentNotebook> {
     const path = URLExt.join('runs', encodeURIComponent(runId), 'cells');
-    return this._client.get(path, value =>
-      listOf(recordOf(value, 'cells'), 'cells', decodeSentCell)
-    );
+    return this._client.get(path, decodeSentNotebook);
   }
 
   private readonly _client: HyperPodClient;
@@ -83,6 +90,14 @@ function decodeNotebookRuns(value: unknown): INotebookRuns {
         runId: textOf(cell, 'run_id')
       };
     })
+  };
+}
+
+function decodeSentNotebook(value: unknown): ISentNotebook {
+  const from = recordOf(value, 'cells');
+  return {
+    path: textOrNull(from, 'path'),
+    cells: listOf(from, 'cells', decodeSentCell)
   };
 }
 

@@ -5,6 +5,7 @@ import {
 import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 
 import { IHyperPod } from '../tokens';
+import { addCellLineCommand } from './cellLine';
 import { CellRuns } from './cellRuns';
 import { NotebookChips } from './chips';
 import { CellsClient } from './client';
@@ -38,6 +39,7 @@ export const notebookPlugin: JupyterFrontEndPlugin<void> = {
       });
       panel.disposed.connect(() => chips.dispose());
     };
+    addCellLineCommand({ app, hyperPod, client, notebooks });
     notebooks?.forEach(panel => decorate(notebooks, panel));
     notebooks?.widgetAdded.connect(decorate);
   }

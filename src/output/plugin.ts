@@ -50,10 +50,11 @@ async function cardFor(
 ): Promise<RunCard> {
   const { logs, runs, trans } = hyperPod;
   const { RunCard } = await import('./runCard');
-  const { cancel, copyCommand } = pageActions(app, hyperPod);
+  const { cancel, copyCommand, openPlace } = pageActions(app, hyperPod);
   const actions: ICardActions = {
     cancel,
     copyCommand,
+    openPlace,
     open: run => void hyperPod.openRun(run.runId),
     freeze: run => freeze(hyperPod, what.output, run)
   };

@@ -3,6 +3,7 @@ import { Message, MessageLoop } from '@lumino/messaging';
 import { Panel, Widget } from '@lumino/widgets';
 
 import { ILogClient, LogView } from '../logs';
+import type { ICellPlace } from '../logs/place';
 import { RunsModel } from '../runs/model';
 import { RunPageModel } from '../runs/pageModel';
 import { IRun, isEnded } from '../runs/types';
@@ -18,6 +19,8 @@ export interface ICardActions {
   open(run: IRun): void;
   cancel(run: IRun): void;
   copyCommand(run: IRun): void;
+  /** Shows a line of a cell that ran. */
+  openPlace(runId: string, place: ICellPlace): void;
   /** Puts the log's last lines into the output as text. */
   freeze(run: IRun): Promise<void>;
 }
@@ -105,7 +108,8 @@ export class RunCard extends Panel {
       client: logClient,
       runId,
       trans,
-      isCompact: true
+      isCompact: true,
+      openPlace: place => this._options.actions.openPlace(runId, place)
     });
     log.model.showsTime = false;
     log.model.feed.stateChanged.connect(this._onFeed, this);

@@ -7,6 +7,7 @@ import {
 } from '@jupyterlab/apputils';
 
 import { ApiError } from '../api';
+import type { ICellPlace } from '../logs/place';
 import { CommandIDs, IHyperPod } from '../tokens';
 import type { IRunActions } from './header';
 import { IRun } from './types';
@@ -35,8 +36,27 @@ export function pageActions(
         trans.__('Copied. Paste it in a terminal to follow the log there.'),
         { autoClose: BRIEFLY }
       );
-    }
+    },
+    openPlace: (runId, place) => void openPlace(app, hyperPod, runId, place)
   };
+}
+
+/** Show a line of a cell that ran. */
+export async function openPlace(
+  app: JupyterFrontEnd,
+  { trans }: IHyperPod,
+  runId: string,
+  place: ICellPlace
+): Promise<void> {
+  try {
+    const { cell, line } = place;
+    await app.commands.execute(CommandIDs.openCellLine, { runId, cell, line });
+  } catch (reason) {
+    const message = reason instanceof Error ? reason.message : '';
+    Notification.error(
+      trans.__('Cell %1 can’t be shown. %2', place.cell, message)
+    );
+  }
 }
 
 /** Cancel a run if the user really wants that. */

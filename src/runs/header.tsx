@@ -5,6 +5,7 @@ import { ErrorMessage } from '../components/errorMessage';
 import { FirstError, RunFacts } from './facts';
 import { RunPageModel } from './pageModel';
 import { SignalWidget } from '../components/signalWidget';
+import type { ICellPlace } from '../logs/place';
 import { StateChip } from '../components/stateChip';
 import { IRun, isEnded } from './types';
 
@@ -16,6 +17,8 @@ export interface IRunActions {
   /** Null where nothing is there that could run it again. */
   clone: ((run: IRun) => void) | null;
   copyCommand(run: IRun): void;
+  /** Show a line of a cell that ran. */
+  openPlace(runId: string, place: ICellPlace): void;
 }
 
 /**

@@ -23,7 +23,12 @@ export class RunPage extends Panel {
     this.node.tabIndex = -1;
     this.runId = runId;
     this.model = new RunPageModel(runs, runId);
-    this.log = new LogView({ client: options.logClient, runId, trans });
+    this.log = new LogView({
+      client: options.logClient,
+      runId,
+      trans,
+      openPlace: place => actions.openPlace(runId, place)
+    });
     this._tabs = new TabPanel({ tabsMovable: false });
     this._addTab(this.log, trans.__('Log'));
     const loadScript = async () => (await runClient.script(runId)).text;

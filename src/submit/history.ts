@@ -69,7 +69,10 @@ export class SubmitHistory {
         runId,
         cluster: run.cluster,
         spec,
-        cells: source.spec.kind === 'notebook' ? await cells.ofRun(runId) : [],
+        cells:
+          source.spec.kind === 'notebook'
+            ? (await cells.ofRun(runId)).cells
+            : [],
         script: null
       };
     } catch {

@@ -49,10 +49,15 @@ async def test_a_run_shows_its_cells_as_they_were_sent(api, jp_root_dir):
     run = await send(api, document(a="x = 1", b=text), ["b"])
     answer = await api.get(f"runs/{run['run_id']}/cells")
     assert answer["notebook"].endswith("/work/train.ipynb")
+    assert answer["path"] == "work/train.ipynb"
     checksum = f"{zlib.crc32(text.encode()):08x}"
     assert answer["cells"] == [{"number": 2, "id": "b", "checksum": checksum, "text": text}]
     other = await api.submit("true")
-    assert await api.get(f"runs/{other['run_id']}/cells") == {"notebook": None, "cells": []}
+    assert await api.get(f"runs/{other['run_id']}/cells") == {
+        "notebook": None,
+        "path": None,
+        "cells": [],
+    }
 
 
 async def test_a_notebook_outside_the_root_is_refused(api):

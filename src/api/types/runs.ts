@@ -172,9 +172,10 @@ export interface ISentCellText {
   readonly text: string;
 }
 
-/** The cells that went with a run. */
+/** The cells that went with a run, and its notebook: absolute, and its path under the server's root when it lies there. */
 export interface ISentCells {
   readonly notebook: string | null;
+  readonly path: string | null;
   readonly cells: readonly ISentCellText[];
 }
 

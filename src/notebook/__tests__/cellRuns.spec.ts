@@ -35,7 +35,7 @@ describe('the runs of cells', () => {
           asked.push(path);
           return Promise.resolve(known);
         },
-        ofRun: () => Promise.resolve([])
+        ofRun: () => Promise.resolve({ path: null, cells: [] })
       },
       runs: model,
       path: PATH

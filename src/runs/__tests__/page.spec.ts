@@ -35,7 +35,8 @@ describe('RunPage', () => {
     const actions: IRunActions = {
       cancel: one => acts.push(`cancel ${one.name}`),
       clone: clone ? one => acts.push(`clone ${one.name}`) : null,
-      copyCommand: one => acts.push(`copy ${one.name}`)
+      copyCommand: one => acts.push(`copy ${one.name}`),
+      openPlace: (_, place) => acts.push(`line ${place.line}`)
     };
     const logClient = new FakeClient(10);
     const runClient = client;

@@ -134,7 +134,7 @@ export async function formOn(
   const memory = options.memory ?? new FakeMemory();
   const cells = options.cells ?? {
     ofNotebook: () => Promise.resolve({ runs: [], cells: [] }),
-    ofRun: () => Promise.resolve([])
+    ofRun: () => Promise.resolve({ path: null, cells: [] })
   };
   const runClient = (options.runClient ?? {}) as IRunClient;
   const model = new SubmitModel({

@@ -189,9 +189,10 @@ describe('settings', () => {
         ofNotebook: () =>
           Promise.resolve({ runs: [runOf('old-1')], cells: [] }),
         ofRun: () =>
-          Promise.resolve([
-            { number: 2, id: 'b', checksum: null, text: 'y = 1' }
-          ])
+          Promise.resolve({
+            path: null,
+            cells: [{ number: 2, id: 'b', checksum: null, text: 'y = 1' }]
+          })
       },
       runClient: {
         get: () => Promise.resolve(runOf('old-1', { cluster: 'ml' })),
@@ -210,7 +211,7 @@ describe('settings', () => {
     const model = await formOn(new FakeServer(), {
       cells: {
         ofNotebook: () => Promise.reject(new Error('gone')),
-        ofRun: () => Promise.resolve([])
+        ofRun: () => Promise.resolve({ path: null, cells: [] })
       }
     });
     expect(model.changes).toBeNull();

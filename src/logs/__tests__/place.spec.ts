@@ -1,0 +1,38 @@
+import { linkPlace, placeIn } from '../place';
+
+const LINE =
+  '  File "/fsx/.hyperpod/runs/39/x/code/train.ipynb/cell-02.py", line 7, in f';
+
+describe('a place in a log', () => {
+  it('is a cell and a line of a traceback', () => {
+    expect(placeIn(LINE)).toEqual({ cell: 2, line: 7 });
+    expect(placeIn(LINE.replace('.py', '.compiled.py'))).toEqual({
+      cell: 2,
+      line: 7
+    });
+  });
+
+  it('is found among colours', () => {
+    const coloured = LINE.replace('"/', '\u001b[35m"/').replace(
+      'line 7',
+      'line \u001b[35m7\u001b[0m'
+    );
+    expect(placeIn(coloured)).toEqual({ cell: 2, line: 7 });
+  });
+
+  it.each(['cell-02.py', 'File "a.py", line 3', 'excellent'])(
+    'is not in %j',
+    text => {
+      expect(placeIn(text)).toBeNull();
+    }
+  );
+
+  it('makes a link of the row’s text', () => {
+    const row = document.createElement('div');
+    row.append(document.createElement('span'));
+    linkPlace(row, 'nothing');
+    expect(row.querySelector('[role=link]')).toBeNull();
+    linkPlace(row, LINE);
+    expect(row.querySelector('[role=link]')).not.toBeNull();
+  });
+});
