@@ -25,7 +25,11 @@ export class LogFeed implements IDisposable {
     this._request = { ...options.choice, runId: options.runId };
     this.window = options.window ?? new LogWindow();
     this._queue = new FrameQueue(frames => {
+      const wasEmpty = this.window.length === 0;
       frames.forEach(frame => this.window.append(frame));
+      if (wasEmpty) {
+        this._stateChanged.emit();
+      }
       this._detachWhenFull();
       this._changed.emit();
     });

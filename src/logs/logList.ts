@@ -130,7 +130,8 @@ export class LogList extends Widget {
 
   private _onScroll(): void {
     const { node } = this;
-    if (this._feed.following && node.scrollTop < this._scrolledTo - 2) {
+    const wentUp = node.scrollTop < this._scrolledTo - 2;
+    if (this._feed.following && wentUp && this._size() === this._scrolledSize) {
       this._feed.pause();
     } else if (!this._feed.following && this._isAtBottom()) {
       void this._feed.follow();
@@ -310,6 +311,12 @@ export class LogList extends Widget {
   private _scrollTo(top: number): void {
     this.node.scrollTop = top;
     this._scrolledTo = this.node.scrollTop;
+    this._scrolledSize = this._size();
+  }
+
+  /** Where this is another than before, rows moved by themselves: a theme came with other fonts. */
+  private _size(): string {
+    return `${this.node.clientHeight} ${this.node.scrollHeight}`;
   }
 
   private readonly _feed: LogFeed;
@@ -324,6 +331,7 @@ export class LogList extends Widget {
   private _revealed = -1;
   private _scheduled = 0;
   private _scrolledTo = 0;
+  private _scrolledSize = '';
 }
 
 /** Whether the user wants to see what is further up. */

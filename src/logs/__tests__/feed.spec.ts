@@ -88,6 +88,20 @@ describe('LogFeed', () => {
     feed.dispose();
   });
 
+  it('tells that the first lines came', async () => {
+    const client = new FakeClient(0);
+    const feed = new LogFeed({ client, runId: 'a' });
+    await feed.follow();
+    const told: number[] = [];
+    feed.stateChanged.connect(() => told.push(feed.window.length));
+    client.grow(10);
+    await drawn();
+    client.grow(10);
+    await drawn();
+    expect(told).toEqual([10]);
+    feed.dispose();
+  });
+
   it('asks for nothing while it is suspended', async () => {
     const client = new FakeClient(100);
     const feed = new LogFeed({ client, runId: 'a' });
