@@ -41,9 +41,6 @@ export function FieldList(props: {
           <fieldset key={group} className="jp-HyperPod-FieldGroup">
             <legend>{groupLabel(group, trans)}</legend>
             <Rows fields={fields} model={model} trans={trans} />
-            {group === 'environment' && (
-              <SecretValues model={model} trans={trans} />
-            )}
           </fieldset>
         ))}
     </>
@@ -60,21 +57,25 @@ function Rows(props: {
   return (
     <div className="jp-HyperPod-FieldRows">
       {fields.map(field => (
-        <FieldRow
-          key={field.path}
-          field={field}
-          text={texts[field.path] ?? ''}
-          problem={problems[field.path]}
-          overruled={isOverruled(model.draft, field.path)}
-          proposals={field.path === 'queue' ? model.queues : []}
-          placeholder={
-            field.path === 'name'
-              ? (model.preview?.name ?? '')
-              : field.standardText
-          }
-          trans={trans}
-          onChange={text => model.set({ [field.path]: text })}
-        />
+        <React.Fragment key={field.path}>
+          <FieldRow
+            field={field}
+            text={texts[field.path] ?? ''}
+            problem={problems[field.path]}
+            overruled={isOverruled(model.draft, field.path)}
+            proposals={field.path === 'queue' ? model.queues : []}
+            placeholder={
+              field.path === 'name'
+                ? (model.preview?.name ?? '')
+                : field.standardText
+            }
+            trans={trans}
+            onChange={text => model.set({ [field.path]: text })}
+          />
+          {field.path === 'environment.secrets' && (
+            <SecretValues model={model} trans={trans} />
+          )}
+        </React.Fragment>
       ))}
     </div>
   );

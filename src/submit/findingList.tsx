@@ -3,6 +3,7 @@ import * as React from 'react';
 
 import { fieldAt } from './findings';
 import { fixOf } from './fixes';
+import { hintOf } from './hints';
 import { labelOf } from './labels';
 import { SubmitModel } from './model';
 import { IFinding, Level } from './types';
@@ -57,12 +58,11 @@ function Finding(props: IProps & { finding: IFinding }): JSX.Element {
   const { finding, jump, model, trans } = props;
   const field = fieldAt(finding.field, model.fields);
   const fix = fixOf(finding, trans);
+  const hint = hintOf(finding.code, trans) ?? finding.hint;
   return (
     <li data-level={finding.level}>
       <strong>{levelText(finding.level, trans)}</strong> {finding.message}
-      {finding.hint && (
-        <span className="jp-HyperPod-FindingList-hint"> {finding.hint}</span>
-      )}
+      {hint && <span className="jp-HyperPod-FindingList-hint"> {hint}</span>}
       {(field !== undefined || fix) && (
         <span className="jp-HyperPod-FindingList-actions">
           {fix && (

@@ -3,8 +3,10 @@ import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
+import { ApiError } from '../api';
 import { FieldList } from './fieldList';
 import { FindingList } from './findingList';
+import { hintOf } from './hints';
 import { SubmitModel } from './model';
 import { PreviewPane } from './previewPane';
 import { StartBar } from './startBar';
@@ -102,12 +104,28 @@ function Content(props: {
         <FieldList model={model} trans={trans} more={more} onMore={setMore} />
       </div>
       <div className="jp-HyperPod-SubmitForm-preview">
-        {model.error && <ErrorMessage error={model.error} trans={trans} />}
+        <Refusal model={model} trans={trans} />
         <FindingList model={model} trans={trans} jump={jump} />
         <PreviewPane model={model} trans={trans} />
       </div>
     </div>
   );
+}
+
+/** Why it can't be sent, where that isn't among the findings. */
+function Refusal(props: {
+  model: SubmitModel;
+  trans: TranslationBundle;
+}): JSX.Element | null {
+  const { model, trans } = props;
+  const { error } = model;
+  if (!error || Array.isArray(error.detail.findings)) {
+    return null;
+  }
+  const { code, detail, message, status } = error;
+  const hint = hintOf(code, trans) ?? error.hint;
+  const told = new ApiError({ code, message, hint, detail }, status);
+  return <ErrorMessage error={told} trans={trans} />;
 }
 
 function Waiting(props: {

@@ -89,13 +89,19 @@ function SavePreset(props: {
 }): JSX.Element {
   const { model, saved, trans } = props;
   const [name, setName] = React.useState('');
+  const [open, setOpen] = React.useState(false);
   const save = async () => {
     await model.savePreset(name.trim());
     saved(name.trim());
     setName('');
+    setOpen(false);
   };
   return (
-    <details className="jp-HyperPod-SavePreset">
+    <details
+      className="jp-HyperPod-SavePreset"
+      open={open}
+      onToggle={event => setOpen(event.currentTarget.open)}
+    >
       <summary>{trans.__('Keep these settings as a preset')}</summary>
       <input
         className="jp-HyperPod-input"

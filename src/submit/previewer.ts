@@ -77,6 +77,8 @@ export class Previewer implements IDisposable {
           reason instanceof ApiError
             ? reason
             : ApiError.local(NETWORK_ERROR, String(reason));
+        // It would show what is not asked for any more.
+        this._preview = null;
       }
     }
     if (!abort.signal.aborted) {

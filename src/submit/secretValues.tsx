@@ -13,7 +13,7 @@ export function SecretValues(props: {
   const { model, trans } = props;
   const id = React.useId();
   return (
-    <div className="jp-HyperPod-FieldRows">
+    <>
       {model.openSecrets.map(name => (
         <div key={name} className="jp-HyperPod-FieldRow">
           <label htmlFor={`${id}-${name}`}>
@@ -29,6 +29,6 @@ export function SecretValues(props: {
           />
         </div>
       ))}
-    </div>
+    </>
   );
 }

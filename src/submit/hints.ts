@@ -1,0 +1,29 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+
+/**
+ * What to do about something that was found, in the words of this form; null where the server's own fit.
+ *
+ * The server's hints name the command line's options, for which the form has fields.
+ */
+export function hintOf(code: string, trans: TranslationBundle): string | null {
+  switch (code) {
+    case 'secret_missing':
+      return trans.__(
+        'Type its value, or write NAME=REFERENCE for one that the cluster resolves.'
+      );
+    case 'no_python':
+      return trans.__(
+        'Name the path of an interpreter on the nodes, or leave it to the cluster.'
+      );
+    case 'not_enough_gpus':
+      return trans.__('Ask for fewer, or choose another cluster.');
+    case 'torch_missing':
+      return trans.__(
+        'Install torch there, name another Python, or choose another launcher.'
+      );
+    case 'unsupported':
+      return trans.__('Leave it out, or choose another cluster.');
+    default:
+      return null;
+  }
+}
