@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from hyperpod_jlab.cli.main import COMMANDS, cli
+from hyperpod_jlab.cli.root import COMMANDS, cli
 from hyperpod_jlab.launcher import environment
 from hyperpod_jlab.magics.cell import run_cell
 from hyperpod_jlab.model import errors

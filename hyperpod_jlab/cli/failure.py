@@ -34,17 +34,24 @@ class ChecksFailedError(HyperpodError):
     exit_code = 2
 
 
+class OutputError(HyperpodError):
+    """What was to be printed cannot be: the disk is full, say."""
+
+    default_code = "output"
+    exit_code = 2
+
+
 def report(error: BaseException, *, as_json: bool) -> int:
     """Tell the user what went wrong on stderr; returns the exit code."""
     if isinstance(error, SystemExit):
         return close_output(error.code if isinstance(error.code, int) else 0)
     show_origin(error)
     told = translate(error)
-    code = close_output(told.exit_code)
+    code = close_output(told.exit_code, as_json=as_json)
     try:
         print(_as_json(told) if as_json else _as_text(told), file=sys.stderr, flush=True)
     except OSError:
-        return code  # nobody listens on stderr either
+        _discard(2)  # nobody listens on stderr either
     return code
 
 
@@ -56,17 +63,22 @@ def show_origin(error: BaseException) -> None:
         traceback.print_exception(error)
 
 
-def close_output(code: int) -> int:
+def close_output(code: int, *, as_json: bool = False) -> int:
     """Flush what was printed; a reader that has gone away is no error."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        _discard_output()
+        _discard(1)
     except OSError as error:
-        _discard_output()
+        _discard(1)
         if code == 0:
-            return report(error, as_json=False)
+            return report(output_error(error), as_json=as_json)
     return code
+
+
+def output_error(error: OSError) -> OutputError:
+    """The error for a write to the standard output that failed."""
+    return OutputError(f"the output cannot be written: {error.strerror}")
 
 
 def translate(error: BaseException) -> HyperpodError:
@@ -77,6 +89,8 @@ def translate(error: BaseException) -> HyperpodError:
         return InterruptionError("interrupted")
     if isinstance(error, click.ClickException):
         return _usage(error)
+    if isinstance(error, OSError) and _is_of_printing(error):
+        return output_error(error)
     return HyperpodError(
         f"internal error: {type(error).__name__}: {error}",
         hint=f"this is a fault of hyperpod_jlab; {_DEBUG}=1 shows where it happened",
@@ -132,6 +146,15 @@ def _as_text(error: HyperpodError) -> str:
     return "\n".join(lines)
 
 
-def _discard_output() -> None:
-    """Point stdout at nothing, so that the interpreter's own flush at exit stays quiet."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+def _is_of_printing(error: OSError) -> bool:
+    """Whether it was raised where this package prints; it opens and writes files elsewhere."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    module = "" if place is None else str(place.tb_frame.f_globals.get("__name__"))
+    return error.filename is None and module.startswith(("hyperpod_jlab.cli.", "click."))
+
+
+def _discard(descriptor: int) -> None:
+    """Point stdout or stderr at nothing, so that the interpreter's own flush at exit stays quiet."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

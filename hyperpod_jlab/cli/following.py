@@ -20,6 +20,7 @@ from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.logs import LogRequest
 
 _LONG = 2000
+_PATIENCE = 2.0
 
 
 class Reading:
@@ -62,10 +63,11 @@ async def write_logs(hyperpod: Hyperpod, reading: Reading) -> None:
 
 @contextlib.asynccontextmanager
 async def told_states(hyperpod: Hyperpod, run_id: str) -> AsyncIterator[None]:
-    """Tell on a terminal's stderr why the run waits, until it runs."""
+    """Tell on stderr why the run waits, until it runs: on a terminal at once, in a file only once it waits for a while."""
     task = None
-    if is_terminal(sys.stderr) and not invocation().as_json:
-        task = asyncio.create_task(_tell_states(hyperpod, run_id))
+    if not invocation().as_json:
+        patience = 0.0 if is_terminal(sys.stderr) else _PATIENCE
+        task = asyncio.create_task(_tell_states(hyperpod, run_id, patience))
     try:
         yield
     finally:
@@ -75,7 +77,8 @@ async def told_states(hyperpod: Hyperpod, run_id: str) -> AsyncIterator[None]:
                 await task
 
 
-async def _tell_states(hyperpod: Hyperpod, run_id: str) -> None:
+async def _tell_states(hyperpod: Hyperpod, run_id: str, patience: float) -> None:
+    await asyncio.sleep(patience)
     told = None
     async for run in hyperpod.runs.watch(run_id):
         words = run.status.reason if run.state == "waiting" else None
@@ -85,7 +88,7 @@ async def _tell_states(hyperpod: Hyperpod, run_id: str) -> None:
 
 
 async def wait_for_end(hyperpod: Hyperpod, run_id: str) -> Run:
-    """Wait for a run, telling the states of an array's children on a terminal."""
+    """Wait for a run, telling why it waits."""
     async with told_states(hyperpod, run_id):
         return await hyperpod.runs.wait(run_id)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Protocol
 
+from hyperpod_jlab.cli.failure import output_error
 from hyperpod_jlab.cli.interrupts import uninterrupted
 from hyperpod_jlab.cli.terminal import is_terminal, wants_colour
 from hyperpod_jlab.logs.block import LineBlock, LogBatch
@@ -59,7 +60,17 @@ def write_bytes(data: bytes, done: Callable[[], None] | None = None) -> None:
 
     Raises:
         BrokenPipeError: Nobody reads any more.
+        OutputError: It cannot be written.
     """
+    try:
+        _write(data, done)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise output_error(error) from error
+
+
+def _write(data: bytes, done: Callable[[], None] | None) -> None:
     sys.stdout.flush()
     if not _is_descriptor():
         sys.stdout.write(data.decode("utf-8", "backslashreplace"))

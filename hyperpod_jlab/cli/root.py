@@ -1,4 +1,4 @@
-"""The entry point of ``hpj``: parse, run, and turn whatever goes wrong into a message and an exit code.
+"""The root of all commands: parse, run, and turn whatever goes wrong into a message and an exit code.
 
 Imported at every start, so nothing heavier than click stands here.
 """
@@ -100,14 +100,14 @@ def cli() -> None:
     """The root of all commands."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def run(arguments: Sequence[str]) -> int:
     """Run the command line and return the exit code."""
     _open_standard_streams()
-    words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    words = list(arguments) or ["--help"]
     invocation = Invocation(as_json=wants_json(words))
     raise_interrupts()
     try:
-        return close_output(_run(words, invocation))
+        return close_output(_run(words, invocation), as_json=invocation.as_json)
     except BrokenPipeError:
         return close_output(invocation.closed_pipe)
     except BaseException as error:  # noqa: BLE001 - the one place where every error becomes an exit code
@@ -134,14 +134,12 @@ def _open_standard_streams() -> None:
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - stays open to the end
     if sys.stdout is None:
-        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - stays open to the end
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     if sys.stderr is None:
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from hyperpod_jlab.cli.dry_run import print_findings, print_preview
+from hyperpod_jlab.cli.failure import OutputError
 from hyperpod_jlab.cli.following import (
     Reading,
     last_word,
@@ -25,6 +26,7 @@ from hyperpod_jlab.cli.parameters import CLUSTER
 from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.spec_options import secrets_here
 from hyperpod_jlab.cli.terminal import is_terminal, printable
+from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.logs import LogRequest
 from hyperpod_jlab.services.submission import Preview, Request, Step
@@ -102,7 +104,7 @@ def send(request: Request, ways: Ways) -> None:
 async def _send(hyperpod: Hyperpod, request: Request, ways: Ways) -> None:
     done: list[Step] = []
     call = invocation()
-    call.on_interrupt = lambda: interrupted_sending(request, done)
+    call.on_interrupt = lambda: interrupted_sending(hyperpod, request, done)
 
     def tell(preview: Preview) -> None:
         # An error among them is raised, and told, by the submit itself; a script wants to know of warnings only.
@@ -117,10 +119,7 @@ async def _send(hyperpod: Hyperpod, request: Request, ways: Ways) -> None:
 
         run_id = await hyperpod.submitter.submit(request, on_step, tell)
     if not (ways.wait or ways.follow):
-        if call.as_json:
-            print_json((await hyperpod.runs.get(run_id)).to_dict())
-        else:
-            print(run_id)
+        await _print_sent(hyperpod, run_id)
         return
     reading = Reading(
         LogRequest(run_id, follow=True, partial=shows_progress() and not call.as_json)
@@ -143,15 +142,60 @@ async def _send(hyperpod: Hyperpod, request: Request, ways: Ways) -> None:
         print(printable(last_word(run)), file=sys.stderr)
 
 
-def interrupted_sending(request: Request, done: Sequence[Step]) -> InterruptionError:
+async def _print_sent(hyperpod: Hyperpod, run_id: str) -> None:
+    """Print the run that was sent.
+
+    Raises:
+        OutputError: It cannot be printed; which run was sent is told all the same.
+    """
+    try:
+        if invocation().as_json:
+            print_json((await hyperpod.runs.get(run_id)).to_dict())
+        else:
+            print(run_id)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(
+            f"{run_id} was sent, but the output cannot be written: {error.strerror}",
+            hint=f"see: hpj show {run_id}",
+            detail={"run_id": run_id},
+        ) from error
+
+
+def interrupted_sending(
+    hyperpod: Hyperpod, request: Request, done: Sequence[Step]
+) -> InterruptionError:
     """The words for a submit that Ctrl-C broke off after these steps."""
-    if "committed" not in done:
+    run_id = request.run_id
+    detail = {"run_id": run_id}
+    if "sent" in done:
+        return InterruptionError(
+            f"interrupted; the run {run_id} goes on",
+            hint=f"come back with: hpj logs -f {run_id}",
+            detail=detail,
+        )
+    if "committed" not in done and not _is_left(hyperpod, run_id):
         return InterruptionError("interrupted; nothing was sent")
-    return InterruptionError(
-        f"interrupted while {request.run_id} was being sent; whether the cluster has it is not known",
-        hint=f"see: hpj show {request.run_id}; the same command again with --run-id {request.run_id} is safe",
-        detail={"run_id": request.run_id},
+    doubt = (
+        "whether the cluster has it is not known"
+        if "committed" in done
+        else "it may have been left half sent"
     )
+    return InterruptionError(
+        f"interrupted while {run_id} was being sent; {doubt}",
+        hint=f"see: hpj show {run_id}; the same command again with --run-id {run_id} sends it again, and never twice",
+        detail=detail,
+    )
+
+
+def _is_left(hyperpod: Hyperpod, run_id: str | None) -> bool:
+    """Whether a bundle of the run is there."""
+    try:
+        return run_id is not None and hyperpod.partition.holds(run_id)
+    except HyperpodError:
+        return False  # no run id at all, or a partition that nothing can be sent to
 
 
 def _can_ask() -> bool:

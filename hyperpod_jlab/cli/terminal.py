@@ -9,7 +9,7 @@ from typing import TextIO
 
 def is_terminal(stream: TextIO) -> bool:
     """Whether a person looks at the stream."""
-    return stream.isatty()
+    return not stream.closed and stream.isatty()
 
 
 def wants_colour(stream: TextIO | None = None) -> bool:

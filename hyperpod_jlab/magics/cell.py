@@ -15,6 +15,7 @@ from hyperpod_jlab.cli.following import (
     Reading,
     last_word,
     raise_unless_succeeded,
+    told_states,
     wait_for_end,
     write_logs,
 )
@@ -143,7 +144,7 @@ async def _submit(
     hyperpod: Hyperpod, request: Request, source: CellSource, call: CellInvocation
 ) -> str:
     done: list[Step] = []
-    call.on_interrupt = lambda: interrupted_sending(request, done)
+    call.on_interrupt = lambda: interrupted_sending(hyperpod, request, done)
 
     def tell(preview: Preview) -> None:
         found: list[Finding] = [*preview.findings, *source.findings]
@@ -175,7 +176,8 @@ def _see_through(run_id: str, ways: Ways, call: CellInvocation, target: str | No
 
 async def _wait(hyperpod: Hyperpod, reading: Reading, ways: Ways) -> Run:
     if ways.follow:
-        await write_logs(hyperpod, reading)
+        async with told_states(hyperpod, reading.request.run_id):
+            await write_logs(hyperpod, reading)
         return await hyperpod.runs.wait(reading.request.run_id)
     return await wait_for_end(hyperpod, reading.request.run_id)
 

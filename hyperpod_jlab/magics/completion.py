@@ -66,7 +66,7 @@ def _command(magic: str) -> click.Command:
         from hyperpod_jlab.magics.cell import run_cell
 
         return run_cell
-    from hyperpod_jlab.cli.main import cli
+    from hyperpod_jlab.cli.root import cli
 
     return cli
 

@@ -12,7 +12,7 @@ from IPython.display import display
 from hyperpod_jlab import api
 from hyperpod_jlab.cli.failure import CommandLineError
 from hyperpod_jlab.cli.invocation import Invocation, wants_json
-from hyperpod_jlab.cli.main import cli
+from hyperpod_jlab.cli.root import cli
 from hyperpod_jlab.magics.aside import run_command
 from hyperpod_jlab.magics.cell import CellInvocation, run_cell
 from hyperpod_jlab.magics.failure import magic_error

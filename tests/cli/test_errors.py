@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from hyperpod_jlab.cli import main as entry
+from hyperpod_jlab.cli import root as entry
 from hyperpod_jlab.cli.failure import translate
 
 USAGE = [
@@ -123,7 +123,7 @@ def test_a_full_disk_behind_stdout_is_told(home):
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 70
+    assert done.returncode == 2
     assert "No space left" in done.stderr
     assert "Traceback" not in done.stderr
 

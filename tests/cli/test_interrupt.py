@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -54,3 +55,64 @@ def test_a_small_thing_is_finished_before_the_interrupt_comes():
             done.append("again")
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+_AFTER_THE_BUNDLE = """
+import os, signal, sys, time
+from hyperpod_jlab.cli.main import main
+from hyperpod_jlab.storage.bundle import BundleWriter
+commit = BundleWriter.commit
+
+def interrupted(self):
+    done = commit(self)
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.5)
+    return done
+
+BundleWriter.commit = interrupted
+sys.exit(main(sys.argv[1:]))
+"""
+
+_WHILE_IT_LOADS = """
+import builtins, os, signal, sys
+from hyperpod_jlab.cli.main import main
+real = builtins.__import__
+
+def slow(name, *rest):
+    if name == "click" and "click" not in sys.modules:
+        os.kill(os.getpid(), signal.SIGINT)
+    return real(name, *rest)
+
+builtins.__import__ = slow
+sys.exit(main(["--help"]))
+"""
+
+
+def _python(home, code, *words):
+    return subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=home.work,
+        env=home.process_environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_an_interrupt_while_the_bundle_is_made_tells_what_is_left(home):
+    words = ["submit", "-c", "echo hi", "--run-id", "half", "--wait", "--no-project-files"]
+    done = _python(home, _AFTER_THE_BUNDLE, *words)
+    assert done.returncode == 130
+    assert done.stderr.splitlines()[0] == (
+        "interrupted while half was being sent; it may have been left half sent"
+    )
+    assert "hpj show half" in done.stderr
+    assert "--run-id half sends it again" in done.stderr
+    assert home.process("show", "half", "--json").ok().json["state"] == "failed"
+    home.process(*words).ok()
+    assert home.process("logs", "half").ok().out == "0|hi\n"
+
+
+def test_an_interrupt_while_the_program_loads_is_quiet(home):
+    done = _python(home, _WHILE_IT_LOADS)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

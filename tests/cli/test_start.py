@@ -9,7 +9,7 @@ import sys
 import click
 import pytest
 
-from hyperpod_jlab.cli.main import COMMANDS, cli
+from hyperpod_jlab.cli.root import COMMANDS, cli
 
 NAMES = [entry.name for section in COMMANDS for entry in section.entries]
 HEAVY = ("pydantic", "asyncio", "rich", "sqlite3", "hyperpod_jlab.services", "boto3")

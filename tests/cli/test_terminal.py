@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+
+import pytest
+
+from .conftest import make_home
 from .terminal import on_terminal
 
 
@@ -39,3 +44,28 @@ def test_a_long_wait_says_why(home):
     home.process("submit", "-c", "sleep 3", "--name", "long").ok()
     shown = on_terminal(home, "submit", "-c", "true", "--follow")
     assert "--- waiting: the only slot of this machine taken by long" in shown
+
+
+@pytest.mark.parametrize("option", ["--wait", "--follow"])
+def test_a_file_is_told_why_a_run_waits_once_it_waits_for_a_while(tmp_path, option):
+    home = make_home(tmp_path, slots=1)
+    quick = ("submit", "--no-project-files", "-c")
+    home.process(*quick, "sleep 60", "--name", "long", "--run-id", "long").ok()
+    waiting = home.start(
+        *quick, "true", option, "--run-id", "second", stderr=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert waiting.stderr is not None
+    assert waiting.stderr.readline() == b"second\n"
+    assert b"--- waiting: the only slot of this machine taken by long" in waiting.stderr.readline()
+    home.process("hold", "second").ok()
+    assert b"--- waiting: held" in waiting.stderr.readline()
+    home.process("cancel", "long").ok()
+    home.process("release", "second").ok()
+    _, err = waiting.communicate(timeout=30)
+    assert waiting.returncode == 0
+    assert err.decode().splitlines()[-1].startswith("second succeeded")
+
+
+def test_a_file_is_told_nothing_of_a_run_that_starts_at_once(home):
+    done = home.process("submit", "-c", "sleep 3", "--wait", "--no-project-files").ok()
+    assert "waiting" not in done.err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -12,6 +11,7 @@ from hyperpod_jlab.cli.naming import find_run
 from hyperpod_jlab.cli.parameters import RUN
 from hyperpod_jlab.cli.program_words import ProgramCommand, program_words
 from hyperpod_jlab.cli.sending import Ways, send, sending_options
+from hyperpod_jlab.cli.source_words import current_folder
 from hyperpod_jlab.cli.spec_options import add_spec_options, data_of, merge, parse_spec
 from hyperpod_jlab.model.run_id import new_run_id, split_run_id
 from hyperpod_jlab.services.hyperpod import Hyperpod
@@ -57,7 +57,7 @@ def clone(
         parse_spec(data, given, f"the spec of {parent}"),
         cluster=cluster if cluster is not None else old_cluster,
         run_id=run_id if run_id is not None else new_run_id(),
-        base=Path.cwd(),
+        base=current_folder(),
         clone_of=parent,
     )
     send(request, Ways(dry_run, wait, follow))

@@ -35,6 +35,6 @@ def completion(shell: str) -> None:
     if kind is None:
         raise InternalError(f"this version of click has no completion for {shell}")
     root = click.get_current_context().find_root().command
-    from hyperpod_jlab.cli.main import COMPLETE, PROGRAM
+    from hyperpod_jlab.cli.root import COMPLETE, PROGRAM
 
     print(kind(root, {}, PROGRAM, COMPLETE).source())

@@ -11,6 +11,7 @@ import click
 import hyperpod_jlab
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.sending import Ways, send
+from hyperpod_jlab.cli.source_words import current_folder
 from hyperpod_jlab.cli.spec_options import parse_spec
 from hyperpod_jlab.model.config import LOCAL
 from hyperpod_jlab.model.run_id import new_run_id
@@ -41,5 +42,5 @@ def demo(dry_run: bool) -> None:
         words = f"hpj submit {_EXAMPLE} --nodes 2 --launcher python --follow"
     spec = parse_spec({**data, "source": source, "files": {"project": False}}, ())
     print(f"the same as: {words}", file=sys.stderr)
-    request = Request(spec, cluster=LOCAL, run_id=new_run_id(), base=Path.cwd())
+    request = Request(spec, cluster=LOCAL, run_id=new_run_id(), base=current_folder())
     send(request, Ways(dry_run=dry_run, follow=True))

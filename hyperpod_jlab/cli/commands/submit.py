@@ -9,7 +9,7 @@ import click
 
 from hyperpod_jlab.cli.program_words import ProgramCommand, program_words
 from hyperpod_jlab.cli.sending import Ways, send, sending_options
-from hyperpod_jlab.cli.source_words import no_source, source_data
+from hyperpod_jlab.cli.source_words import current_folder, no_source, source_data
 from hyperpod_jlab.cli.spec_file import read_spec_file
 from hyperpod_jlab.cli.spec_options import OPTIONS, add_spec_options, data_of, merge, parse_spec
 from hyperpod_jlab.model.errors import InvalidInputError
@@ -78,7 +78,7 @@ def submit(
         parse_spec(data, given, None if spec is None else str(spec)),
         cluster=cluster,
         run_id=run_id if run_id is not None else new_run_id(),
-        base=Path.cwd(),
+        base=current_folder(),
     )
     send(request, Ways(dry_run, wait, follow))
 

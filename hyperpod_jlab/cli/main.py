@@ -1,0 +1,27 @@
+"""The entry point of ``hpj``. It loads at once; all else is imported when Ctrl-C can no more end in a stack trace."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    signal.signal(signal.SIGINT, _end_at_once)
+    from hyperpod_jlab.cli.root import run
+
+    return run(sys.argv[1:] if arguments is None else arguments)
+
+
+def _end_at_once(_: int, __: FrameType | None) -> None:
+    os._exit(_INTERRUPTED)  # nothing has begun yet
+
+
+if __name__ == "__main__":
+    sys.exit(main())
