@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hyperpod_jlab.api.arguments import check_number, check_text, kind_of
 from hyperpod_jlab.api.background import background
 from hyperpod_jlab.api.run import Run
 from hyperpod_jlab.model.errors import InvalidInputError, nearest_hint
@@ -57,6 +58,9 @@ def submit(
         InvalidInputError: Something in the arguments is wrong.
         RefusedError: The cluster refuses the run.
     """
+    check_text(command, "command", "a shell command as text")
+    check_text(cluster, "cluster", "a cluster's name")
+    check_text(run_id, "run_id", "a run id")
     call, source = _source(what, args, kwargs, command)
     data = _merge(dict(spec or {}), _options(options))
     data["source"] = {**source, **data.get("source", {})}
@@ -70,7 +74,7 @@ def submit(
     checked = parse(JobSpec, data)
     hyperpod = _hyperpod()
     request = Request(
-        checked, cluster=cluster, run_id=run_id, base=Path.cwd(), call=call, secrets=secrets
+        checked, cluster=cluster, run_id=run_id, base=_current_folder(), call=call, secrets=secrets
     )
     return Run(hyperpod, background.call(hyperpod.submitter.submit(request)))
 
@@ -79,8 +83,10 @@ def get(run_id: str) -> Run:
     """The run with this id.
 
     Raises:
+        InvalidInputError: It is no run id.
         NotFoundError: There is none.
     """
+    check_text(run_id, "run_id", "a run id", optional=False)
     run = Run(_hyperpod(), run_id)
     background.call(_hyperpod().runs.get(run_id))
     return run
@@ -100,13 +106,32 @@ def runs(
         cluster: Only those of this cluster.
         state: Only those in this state, or in one of these.
         all_users: Those of other users of a shared partition too.
+
+    Raises:
+        InvalidInputError: Something in the arguments is wrong.
     """
+    check_number(limit, "limit", 1)
+    check_text(cluster, "cluster", "a cluster's name")
+    given: Any = state
+    for word in given if isinstance(given, list | tuple | set) else [given]:
+        check_text(word, "state", "a state's name", optional=False)
     states = check_states([state] if isinstance(state, str) else list(state))
     user = None if all_users else current_user()
     wanted = Wanted(cluster=cluster, states=states, user=user, limit=limit)
     hyperpod = _hyperpod()
     listing = background.call(hyperpod.runs.list(wanted))
     return [Run(hyperpod, run.run_id) for run in listing.runs]
+
+
+def _current_folder() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise InvalidInputError(
+            f"the current folder cannot be used: {error.strerror}",
+            code="no_current_folder",
+            hint="it was removed; change to one that is there",
+        ) from error
 
 
 @functools.cache
@@ -149,20 +174,20 @@ def _check_call(what: object, args: object, kwargs: object) -> None:
     """Say in words what Python would say with a TypeError."""
     if what is not None and not callable(what) and not isinstance(what, (str, os.PathLike)):
         raise InvalidInputError(
-            f"a {type(what).__name__} cannot be run",
+            f"{kind_of(what)} cannot be run",
             code="no_source",
             hint="give a function, the path of a .ipynb or .py file, or command='...'",
         )
     if not isinstance(args, Sequence) or isinstance(args, str | bytes):
         raise InvalidInputError(
-            f"args is a {type(args).__name__}, not a tuple or a list",
+            f"args is {kind_of(args)}, not a tuple or a list",
             code="invalid_args",
             hint="for one argument write args=(x,)",
             detail={"field": "args"},
         )
     if kwargs is not None and not isinstance(kwargs, Mapping):
         raise InvalidInputError(
-            f"kwargs is a {type(kwargs).__name__}, not a dict",
+            f"kwargs is {kind_of(kwargs)}, not a dict",
             code="invalid_args",
             hint="write kwargs={'name': value}",
             detail={"field": "kwargs"},

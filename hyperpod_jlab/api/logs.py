@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from hyperpod_jlab.api.background import background
+from hyperpod_jlab.api.log_choice import check_choice
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.quantities import parse_duration
 from hyperpod_jlab.services.hyperpod import Hyperpod
@@ -24,14 +26,14 @@ class Logs:
         self._request = request
 
     def __iter__(self) -> Iterator[LogLine]:
-        for batch in background.iterate(self._hyperpod.logs.lines(self._request)):
+        for batch in background.iterate(self._batches()):
             yield from batch
 
     async def __aiter__(self) -> AsyncIterator[LogLine]:
         """Go through the lines without holding up the caller's event loop."""
         import asyncio
 
-        source = self._hyperpod.logs.lines(self._request)
+        source = self._batches()
 
         async def following() -> LogBatch | None:
             return await anext(source, None)
@@ -39,6 +41,17 @@ class Logs:
         while (batch := await asyncio.wrap_future(background.start(following()))) is not None:
             for line in batch:
                 yield line
+
+    async def _batches(self) -> AsyncGenerator[LogBatch, None]:
+        """The lines, once it is sure that the run has such.
+
+        Raises:
+            NotFoundError: There is no such run, rank, node or attempt.
+        """
+        check_choice(await self._hyperpod.runs.get(self._request.run_id), self._request)
+        async with aclosing(self._hyperpod.logs.lines(self._request)) as batches:
+            async for batch in batches:
+                yield batch
 
     def print(self) -> None:
         """Print the lines as they come, each behind its rank."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Generator, Sequence
 from pathlib import Path
+from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING, Any
 
+from hyperpod_jlab.api.arguments import check_number, check_seconds, check_text, ranks_of
 from hyperpod_jlab.api.background import background
 from hyperpod_jlab.model.errors import ConflictError, HyperpodError, NotFoundError
 from hyperpod_jlab.model.records import ActionKind
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 
 CARD = "application/vnd.hyperpod.run+json"
 """MIME type of a run in a notebook's output: its version, id and name, which JupyterLab shows as the live log."""
+
+_LOOK = 2.0
 
 
 class Run:
@@ -81,16 +86,24 @@ class Run:
             since: Only what came since: seconds ago, or text such as "5m".
             grep: Only lines that match this regular expression.
             cursor: Go on where a line's cursor points.
+
+        Raises:
+            InvalidInputError: Something in the arguments is wrong.
+            NotFoundError: There is no such rank, node or attempt; raised when the lines are gone through.
         """
         from hyperpod_jlab.api.logs import Logs, start_of
         from hyperpod_jlab.services.logs import LogRequest
 
-        ranks = (rank,) if isinstance(rank, int) else tuple(rank) if rank is not None else None
+        check_number(node, "node", 0)
+        check_number(attempt, "attempt", 1)
+        check_number(tail, "tail", 0)
+        check_text(grep, "grep", "a regular expression as text")
+        check_text(cursor, "cursor", "a line's cursor")
         request = LogRequest(
             run_id=self.run_id,
             attempt=attempt,
             node=node,
-            ranks=ranks,
+            ranks=ranks_of(rank),
             tail=tail,
             since=start_of(since),
             grep=grep,
@@ -105,8 +118,33 @@ class Run:
         Raises:
             TimeoutError: It has not ended by then; it goes on.
         """
-        background.call(self._hyperpod.runs.wait(self.run_id), timeout)
+        self._ended(timeout)
         return self
+
+    def _ended(self, timeout: float | None) -> RunView:
+        """The run once it has ended.
+
+        Raises:
+            TimeoutError: It has not ended by then.
+        """
+        check_seconds(timeout, "timeout")
+        limit = None if timeout is None or timeout > TIMEOUT_MAX else timeout
+        begin = time.monotonic()
+        try:
+            return background.call(self._hyperpod.runs.wait(self.run_id), limit)
+        except TimeoutError as error:
+            if limit is None or time.monotonic() - begin < limit:
+                raise  # something else took too long
+            raise TimeoutError(self._still(limit)) from error
+
+    def _still(self, limit: float) -> str:
+        """What a run is that has not ended in so many seconds."""
+        try:
+            run = background.call(self._hyperpod.runs.get(self.run_id), _LOOK)
+        except (HyperpodError, TimeoutError):
+            return f"{self.run_id} has not ended after {limit:g} s"
+        reason = f" ({run.status.reason})" if run.status.reason else ""
+        return f"{self.run_id} is {run.state}{reason} after {limit:g} s; it goes on"
 
     def __await__(self) -> Generator[Any, None, Run]:
         """``await run`` waits as `wait` does, without holding up the event loop."""
@@ -130,7 +168,7 @@ class Run:
         """
         from hyperpod_jlab.capture.results import load_result
 
-        view = background.call(self._hyperpod.runs.wait(self.run_id), timeout)
+        view = self._ended(timeout)
         try:
             return load_result(self._hyperpod.runs.records_folder(self.run_id), trust=trust)
         except NotFoundError as error:

@@ -1,0 +1,32 @@
+"""Whether a run has the log that is asked for; ``hpj logs`` refuses the same with the same words."""
+
+from __future__ import annotations
+
+from hyperpod_jlab.model.errors import NotFoundError
+from hyperpod_jlab.model.run import Run
+from hyperpod_jlab.services.logs import LogRequest
+
+
+def check_choice(run: Run, request: LogRequest) -> None:
+    """Look whether the run has the ranks, the node and the attempt.
+
+    Raises:
+        NotFoundError: It has not.
+    """
+    count = run.nodes * run.processes_per_node
+    if request.ranks and max(request.ranks) >= count:
+        known = "only rank 0" if count == 1 else f"the ranks 0-{count - 1}"
+        raise _missing(run, f"rank {max(request.ranks)}", known)
+    if request.node is not None and request.node >= run.nodes:
+        known = "only node 0" if run.nodes == 1 else f"the nodes 0-{run.nodes - 1}"
+        raise _missing(run, f"node {request.node}", known)
+    if request.attempt is not None and not run.children:  # those of an array have their own
+        last = run.status.attempts[-1].number if run.status.attempts else 0
+        # One that has not begun yet can be waited for.
+        if request.attempt > last and (run.status.ended or not request.follow):
+            known = f"{last} attempt" + "s" * (last != 1)
+            raise _missing(run, f"attempt {request.attempt}", known)
+
+
+def _missing(run: Run, what: str, known: str) -> NotFoundError:
+    return NotFoundError(f"{run.run_id} has no {what}", code="no_such_log", hint=f"it has {known}")
