@@ -41,6 +41,16 @@ CASES = {
         _submit("twelve.ipynb", "--cells", "3-1"), ("--cells", "1-3"), "source.cells"
     ),
     "no range": Bad(_submit("twelve.ipynb", "--cells", "two"), ("--cells", "two"), "source.cells"),
+    "other digits": Bad(
+        _submit("twelve.ipynb", "--cells", "\u0661-\u0662"), ("--cells", "0 to 9"), "source.cells"
+    ),
+    "wide digits of an array": Bad(_command("--array", "0-\uff13"), ("--array",), "array"),
+    "wide digits of a time": Bad(
+        _command("--time-limit", "\uff13m"), ("--time-limit",), "time_limit"
+    ),
+    "wide digits of nodes": Bad(_command("--nodes", "\uff12"), ("--nodes",), "resources.nodes"),
+    "wide digits of ranks": Bad(["logs", "x", "--rank", "\uff10"], ("--rank",), "ranks"),
+    "wide digits of an age": Bad(["clean", "--older", "\uff13d"], ("--older",), "older"),
     "tag nobody has": Bad(
         _submit("twelve.ipynb", "--tag", "trian"), ("trian", "train"), "source.tag"
     ),
