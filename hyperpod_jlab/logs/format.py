@@ -13,7 +13,7 @@ def line_object(line: LogLine) -> dict[str, Any]:
     """The line as plain data: ``{attempt, node, rank, time, line, cursor}``.
 
     A mark has a further key, ``mark``, which tells its kind; `line` then says it in words. A line of an array's log has
-    ``index``, the child's.
+    ``index``, the child's. Of a line that comes in pieces all but the last have ``partial``, all but the first ``continued``.
     """
     plain: dict[str, Any] = {
         "attempt": line.attempt,
@@ -25,6 +25,10 @@ def line_object(line: LogLine) -> dict[str, Any]:
     }
     if line.index is not None:
         plain["index"] = line.index
+    if line.continued:
+        plain["continued"] = True
+    if line.partial:
+        plain["partial"] = True
     if line.mark is not None:
         plain["mark"] = line.mark
     return plain

@@ -27,6 +27,8 @@ Print the logs of a run's ranks, in the order of time, each line behind its rank
 
 RUN is a run's id, the beginning of one, or 'last'. The run need not have ended; -f follows it until it has.
 Of an array all children are printed, each line behind its child and rank: '2.0|text'. One child alone is RUN.2.
+A line of over 16 KiB comes in pieces: --grep looks at each piece for itself, and in --json all pieces of a line but the last have
+"partial": true, all but the first "continued": true.
 Ctrl-C leaves the run alone and says how to come back to the same place.
 """
 
@@ -179,7 +181,7 @@ def _node(run: Run, text: str | None) -> int | None:
     names = [name for attempt in run.status.attempts[-1:] for name in attempt.nodes]
     if text in names:
         return names.index(text)
-    if not text.isdecimal() or int(text) >= run.nodes:
+    if not (text.isascii() and text.isdecimal()) or int(text) >= run.nodes:
         known = "only node 0" if run.nodes == 1 else f"the nodes 0-{run.nodes - 1}"
         raise _missing(
             run, f"node {text[:60]}", known + (f" ({', '.join(names[:8])})" if names else "")
