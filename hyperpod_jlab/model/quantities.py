@@ -9,8 +9,8 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_SLURM_TIME = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,2}))?(?::(\d{1,2}))?")
-_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,18})?)\s*(?:([KMGTP])i?)?B?", re.IGNORECASE)
+_SLURM_TIME = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,9})(?::([0-9]{1,2}))?(?::([0-9]{1,2}))?")
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*(?:([KMGTP])i?)?B?", re.IGNORECASE)
 _MAX_SECONDS = 366 * 86400
 
 
@@ -31,10 +31,10 @@ def parse_duration(text: str) -> int:
 
 
 def _parse_duration(text: str) -> int | None:
-    if re.fullmatch(r"\d{1,12}", text):
+    if re.fullmatch(r"[0-9]{1,12}", text):
         return int(text)
-    if re.fullmatch(r"(\d{1,9}[smhdw])+", text):
-        return sum(int(n) * _UNITS[unit] for n, unit in re.findall(r"(\d+)([smhdw])", text))
+    if re.fullmatch(r"([0-9]{1,9}[smhdw])+", text):
+        return sum(int(n) * _UNITS[unit] for n, unit in re.findall(r"([0-9]+)([smhdw])", text))
     match = _SLURM_TIME.fullmatch(text)
     if match is None or ("-" not in text and ":" not in text):
         return None

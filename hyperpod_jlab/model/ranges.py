@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-_PART = re.compile(r"(\d+)(?:-(\d+))?")
+_PART = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 _MAX_NUMBER = 999_999_999
 _MAX_TASKS = 100_000
 
@@ -51,7 +51,7 @@ def parse_array(text: str) -> ArraySpec:
         ValueError: The text is no such array, has too many indices, or a throttle of zero.
     """
     listed, percent, limit = text.partition("%")
-    if percent and not re.fullmatch(r"[1-9]\d{0,5}", limit):
+    if percent and not re.fullmatch(r"[1-9][0-9]{0,5}", limit):
         raise ValueError(f"'{text[:60]}': after % comes how many may run at once, such as 0-9%4")
     indices = parse_ranges(listed)
     if len(indices) > _MAX_TASKS:

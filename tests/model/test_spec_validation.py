@@ -299,3 +299,12 @@ def test_a_spec_cannot_be_changed():
 def test_what_the_defaults_come_to(more, launcher, world):
     spec = parse(JobSpec, with_command(**more))
     assert (spec.resolved_launcher, spec.world_size) == (launcher, world)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [{"time_limit": "１h"}, {"array": "0-٣"}, {"resources": {"memory": "４G"}}],
+)
+def test_numbers_have_the_digits_0_to_9(part):
+    with pytest.raises(InvalidInputError):
+        parse(JobSpec, {"source": {"kind": "command", "command": "true"}, **part})
