@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from lab_server import LabServer, lab_server
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 QUIET = [
     "--no-sandbox",
@@ -24,6 +24,9 @@ QUIET = [
     "--disable-dev-shm-usage",
 ]
 VIEWPORT = {"width": 1400, "height": 900}
+#: A busy machine is slow, not wrong.
+PATIENCE_MS = 20_000
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="session")
@@ -69,7 +72,7 @@ def page(browser: Browser, console: list[str], request: pytest.FixtureRequest) -
     """A fresh page; a screenshot is left behind when the test fails."""
     context = browser.new_context(viewport=VIEWPORT)
     page = context.new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(PATIENCE_MS)
 
     def note(message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"}:

@@ -105,6 +105,7 @@ def test_panel_page_and_card_are_accessible(
     expect(page.locator(RUN_PAGE).get_by_text("step 40 of 40").first).to_be_visible()
     found += violations(page, RUN_PAGE)
     dark = page.locator(RUN_PAGE).evaluate("node => getComputedStyle(node).backgroundColor")
+    use_theme(page, "JupyterLab Light")
     assert is_dark(dark) == ("Dark" in theme)
     assert found == []
 
@@ -152,6 +153,17 @@ def test_everything_speaks_german(page: Page, german_lab: LabServer) -> None:
     expect(run_page.get_by_role("tab", name="Protokoll")).to_be_visible()
     expect(run_page.get_by_role("log")).to_contain_text("hallo")
     found += untranslated(run_page)
+    execute(page, "hyperpod:open-cluster", {"cluster": "local"})
+    cluster_page = page.locator(".jp-HyperPod-ClusterPage")
+    expect(cluster_page.get_by_role("table").first).to_be_visible()
+    found += untranslated(cluster_page)
+    page.evaluate(
+        "() => void window.jupyterapp.commands.execute('hyperpod:submit', {path: 'deutsch.ipynb'})"
+    )
+    dialog = page.locator(".jp-HyperPod-SubmitDialog")
+    expect(dialog.get_by_role("tabpanel")).to_contain_text("Befehl jedes Prozesses")
+    # A launcher is called `none` in all languages.
+    found += [text for text in untranslated(dialog) if text != "none"]
     assert found == []
 
 

@@ -68,16 +68,16 @@ async function freeze(
   run: IRun
 ): Promise<void> {
   const { logs: client, trans } = hyperPod;
-  const { cellOf, freezeLog } = await import('./frozen');
-  const cell = cellOf(output);
-  if (!cell) {
-    Notification.warning(
-      trans.__('There is no cell here that could take the log.')
-    );
-    return;
-  }
   try {
-    await freezeLog({ cell, run, client, trans });
+    const { cellOf, freezeLog } = await import('./frozen');
+    const cell = cellOf(output);
+    if (cell) {
+      await freezeLog({ cell, run, client, trans });
+    } else {
+      Notification.warning(
+        trans.__('There is no cell here that could take the log.')
+      );
+    }
   } catch (reason) {
     const why = reason instanceof ApiError ? errorText(reason, trans) : '';
     Notification.error(trans.__('The log could not be read. %1', why));
