@@ -51,16 +51,10 @@ export class SubmitHistory {
 
   /** The last run with all that is to be compared; null when there is none, or it is gone. */
   async before(source: ISubmitSource): Promise<IBefore | null> {
-    const { cells, memory, runClient } = this._options;
-    if (source.path === null) {
-      return null;
-    }
+    const { cells, runClient } = this._options;
     try {
-      const runId =
-        source.spec.kind === 'notebook'
-          ? (await cells.ofNotebook(source.path)).runs[0]?.runId
-          : (await memory.last(source.path))?.runId;
-      if (runId === undefined) {
+      const runId = source.cloneOf ?? (await this._newest(source));
+      if (runId === null) {
         return null;
       }
       const run = await runClient.get(runId);
@@ -103,6 +97,19 @@ export class SubmitHistory {
     } catch {
       return before;
     }
+  }
+
+  /** The id of the newest run of a file. */
+  private async _newest({ path, spec }: ISubmitSource): Promise<string | null> {
+    const { cells, memory } = this._options;
+    if (path === null) {
+      return null;
+    }
+    const found =
+      spec.kind === 'notebook'
+        ? (await cells.ofNotebook(path)).runs[0]
+        : await memory.last(path);
+    return found?.runId ?? null;
   }
 
   private readonly _options: SubmitHistory.IOptions;

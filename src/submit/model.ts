@@ -68,6 +68,11 @@ export class SubmitModel implements IDisposable {
     return this._presets;
   }
 
+  /** The settings that the form was opened with, other than the last ones. */
+  get start(): IStart | null {
+    return this._options.start ?? null;
+  }
+
   /** The settings of the last run of this file. */
   get last(): IStart | null {
     return this._last;
@@ -168,7 +173,7 @@ export class SubmitModel implements IDisposable {
     }
     this._before = await history.before(this.source);
     // Sent from elsewhere, such as a terminal.
-    this._last ??= this._before;
+    this._last ??= this.source.cloneOf === null ? this._before : null;
     await this._compareScript();
     this._emit();
   }

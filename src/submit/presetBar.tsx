@@ -5,6 +5,7 @@ import { SubmitModel } from './model';
 
 const STANDARD = 'standard';
 const LAST = 'last';
+const GIVEN = 'given';
 
 /**
  * Settings to begin with: standard ones, the last ones, or a preset; and keeping some under a name.
@@ -15,12 +16,13 @@ export function PresetBar(props: {
 }): JSX.Element {
   const { model, trans } = props;
   const id = React.useId();
-  const [chosen, setChosen] = React.useState(model.last ? LAST : STANDARD);
+  const [chosen, setChosen] = React.useState(beginning(model));
   const preset = model.presets.find(one => `preset ${one.name}` === chosen);
   const choose = (value: string) => {
     setChosen(value);
     const found = model.presets.find(one => `preset ${one.name}` === value);
-    model.begin(value === LAST ? model.last : (found ?? null));
+    const start = { [LAST]: model.last, [GIVEN]: model.start }[value];
+    model.begin(start ?? found ?? null);
   };
   return (
     <>
@@ -33,11 +35,7 @@ export function PresetBar(props: {
             value={chosen}
             onChange={event => choose(event.target.value)}
           >
-            <option value={STANDARD}>{trans.__('Standard')}</option>
-            {model.last && (
-              <option value={LAST}>{trans.__('As in the last run')}</option>
-            )}
-            <PresetOptions model={model} />
+            <StartOptions model={model} trans={trans} />
           </select>
           {preset && (
             <RemovePreset
@@ -59,9 +57,33 @@ export function PresetBar(props: {
   );
 }
 
-function PresetOptions({ model }: { model: SubmitModel }): JSX.Element {
+/** Where the form's first settings come from. */
+function beginning(model: SubmitModel): string {
+  if (model.start) {
+    return GIVEN;
+  }
+  return model.last ? LAST : STANDARD;
+}
+
+/** What the form can begin with. */
+function StartOptions(props: {
+  model: SubmitModel;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { model, trans } = props;
   return (
     <>
+      <option value={STANDARD}>{trans.__('Standard')}</option>
+      {model.start && (
+        <option value={GIVEN}>
+          {model.source.cloneOf === null
+            ? trans.__('As given')
+            : trans.__('As in this run')}
+        </option>
+      )}
+      {model.last && (
+        <option value={LAST}>{trans.__('As in the last run')}</option>
+      )}
       {model.presets.map(({ name }) => (
         <option key={name} value={`preset ${name}`}>
           {name}

@@ -207,6 +207,31 @@ describe('settings', () => {
     });
   });
 
+  it('of a run that is cloned are compared with that run', async () => {
+    const spec = { resources: { nodes: 2 } };
+    const server = new FakeServer();
+    const model = await formOn(server, {
+      source: {
+        ...fileSource('', { kind: 'notebook', path: 'train.ipynb' }),
+        path: null,
+        cloneOf: 'old-1'
+      },
+      start: { cluster: 'local', spec },
+      runClient: {
+        get: () => Promise.resolve(runOf('old-1')),
+        spec: () => Promise.resolve(spec)
+      }
+    });
+    expect(server.previews[0]).toMatchObject({ clone_of: 'old-1', spec });
+    expect(server.previews[0]).not.toHaveProperty('notebook.cells');
+    model.set({ 'resources.nodes': '3' });
+    expect(model.changes).toMatchObject({
+      runId: 'old-1',
+      settings: [{ before: '2', after: '3' }],
+      code: []
+    });
+  });
+
   it('are asked of no server that has lost the run', async () => {
     const model = await formOn(new FakeServer(), {
       cells: {
