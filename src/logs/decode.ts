@@ -69,8 +69,14 @@ function decodeStream(value: unknown): ILogStream {
     rank: numberOrNull(from, 'rank'),
     index: numberOrNull(from, 'index'),
     size: numberOrNull(from, 'size') ?? 0,
+    lastAt: dateOrNull(from, 'last_at'),
     silent: from.silent === true
   };
+}
+
+function dateOrNull(from: Plain, name: string): Date | null {
+  const text = textOrNull(from, name);
+  return text === null ? null : new Date(text);
 }
 
 function decodeOrigin(from: Plain): ILogOrigin {

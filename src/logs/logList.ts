@@ -2,7 +2,10 @@ import { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 
 import { LogFeed } from './feed';
-import { IMatch, rowElement, updateRow } from './rowElement';
+import { FoldedRows } from './foldedRows';
+import { leadsUp, setAttributes } from './listNode';
+import { FOLD_CLASS, IMatch, IRowWords } from './rowElement';
+import { rowElement, updateRow } from './rowElement';
 
 /** The most rows that are in the document. */
 const MAX_ROWS = 400;
@@ -19,10 +22,7 @@ const NEAR = 120;
 /** Before any row was measured. */
 const GUESSED_HEIGHT = 18;
 
-const EVENTS = ['scroll', 'wheel', 'keydown'];
-
-/** Keys that lead to older lines. */
-const UPWARD_KEYS = ['ArrowUp', 'PageUp', 'Home'];
+const EVENTS = ['scroll', 'wheel', 'keydown', 'click'];
 
 interface IPlace {
   readonly element: HTMLElement;
@@ -36,8 +36,10 @@ interface IPlace {
  * computed: whatever changes, the row that is seen at the top keeps its place.
  */
 export class LogList extends Widget {
-  constructor(feed: LogFeed, label: string) {
+  constructor(feed: LogFeed, label: string, words: IRowWords) {
     super();
+    this._words = words;
+    this._lines = new FoldedRows(feed.window);
     this.addClass('jp-HyperPod-LogList');
     this._feed = feed;
     // Announcing each line would drown everything else; whoever wants to read goes into it.
@@ -57,6 +59,23 @@ export class LogList extends Widget {
   /** The part of a row that a search found. */
   matchOf: (text: string) => IMatch | null = () => null;
 
+  /** Ranks that say the same are one row. */
+  get folds(): boolean {
+    return this._lines.folds;
+  }
+
+  set folds(value: boolean) {
+    if (value === this.folds) {
+      return;
+    }
+    const top = this._lines.rangeOf(this._topRow())?.begin;
+    this._lines.folds = value;
+    if (this._isSeen() && !this._feed.following && top !== undefined) {
+      this._showAt(this._lines.numberOf(top), 0);
+    }
+    this.refresh();
+  }
+
   /** Rows in the document. */
   get drawn(): number {
     return this._rows.childElementCount;
@@ -75,6 +94,8 @@ export class LogList extends Widget {
   handleEvent(event: Event): void {
     if (event.type === 'scroll') {
       this._onScroll();
+    } else if (event.type === 'click') {
+      this._onClick(event);
     } else if (leadsUp(event) && this.node.scrollTop > 0) {
       // Before the first move of a smooth scroll, which the next line would undo.
       this._feed.pause();
@@ -83,7 +104,8 @@ export class LogList extends Widget {
 
   /** Draw what is to be seen now. */
   refresh(): void {
-    if (this.isAttached && this.isVisible && this.node.clientHeight > 0) {
+    if (this._isSeen()) {
+      this._lines.sync();
       this._draw();
       this._pageMore();
     }
@@ -117,15 +139,44 @@ export class LogList extends Widget {
   }
 
   private _onRevealed(_: LogFeed, row: number): void {
+    this._lines.sync();
     this._clear();
     this._revealed = row;
-    this._drawRange(row - OVERSCAN, row + this._visibleRows() + OVERSCAN);
-    const element = this._elementOf(row);
-    if (element) {
-      element.classList.add('jp-mod-current');
-      this._scrollTo(this._topOf(element) - this.node.clientHeight / 3);
-    }
+    this._showAt(this._lines.numberOf(row), this.node.clientHeight / 3);
     this._pageMore();
+  }
+
+  /** Fold what is open, or open what is folded. */
+  private _onClick(event: Event): void {
+    const { target } = event;
+    const button =
+      target instanceof Element ? target.closest(`.${FOLD_CLASS}`) : null;
+    const row = button?.parentElement;
+    if (!row) {
+      return;
+    }
+    const number = this._first + [...this._rows.children].indexOf(row);
+    const lead = this._lines.rangeOf(number)?.begin ?? 0;
+    // Who looks closer must not have it taken away by new lines.
+    this._feed.pause();
+    this._lines.toggle(number);
+    this.refresh();
+    this._elementOf(this._lines.numberOf(lead))
+      ?.querySelector<HTMLElement>(`.${FOLD_CLASS}`)
+      ?.focus({ preventScroll: true });
+  }
+
+  /** Draw a row and what is around it, so far below the top. */
+  private _showAt(number: number, below: number): void {
+    this._drawRange(number - OVERSCAN, number + this._visibleRows() + OVERSCAN);
+    const element = this._elementOf(number);
+    if (element) {
+      this._scrollTo(this._topOf(element) - below);
+    }
+  }
+
+  private _isSeen(): boolean {
+    return this.isAttached && this.isVisible && this.node.clientHeight > 0;
   }
 
   private _onScroll(): void {
@@ -142,18 +193,18 @@ export class LogList extends Widget {
 
   private _isAtBottom(): boolean {
     const { clientHeight, scrollHeight, scrollTop } = this.node;
-    const { atEnd, window } = this._feed;
     const isDown = scrollTop + clientHeight >= scrollHeight - 2;
     // Only somebody who scrolled down wants that; a short list is at its bottom always.
     const wentDown = scrollTop > this._scrolledTo;
-    return isDown && wentDown && atEnd && this._end === window.end;
+    const isEnd = this._feed.atEnd && this._end === this._lines.end;
+    return isDown && wentDown && isEnd;
   }
 
   private _draw(): void {
-    const { window } = this._feed;
+    const { end } = this._lines;
     if (this._feed.following) {
       const count = this._visibleRows() + FOLLOW_OVERSCAN;
-      this._drawRange(window.end - count, window.end);
+      this._drawRange(end - count, end);
       this._scrollTo(this.node.scrollHeight);
       return;
     }
@@ -178,18 +229,20 @@ export class LogList extends Widget {
     if (following) {
       return;
     }
-    if (this._first - window.first < NEAR && window.backward) {
+    const { end, first } = this._lines;
+    // Where many lines are one row, there are few rows.
+    const near = Math.min(NEAR, Math.max(1, (end - first) >> 3));
+    if (this._first - first < near && window.backward) {
       void this._feed.loadBackward();
-    } else if (window.end - this._end < NEAR && !this._feed.atEnd) {
+    } else if (end - this._end < near && !this._feed.atEnd) {
       void this._feed.loadForward();
     }
   }
 
   /** Make the document hold these rows, as far as there are such, and no others. */
   private _drawRange(begin: number, end: number): void {
-    const { window } = this._feed;
-    const first = Math.max(begin, window.first);
-    const last = Math.min(end, window.end, first + MAX_ROWS);
+    const first = Math.max(begin, this._lines.first);
+    const last = Math.min(end, this._lines.end, first + MAX_ROWS);
     if (first >= this._end || last <= this._first) {
       this._clear();
       this._first = this._end = first;
@@ -213,35 +266,42 @@ export class LogList extends Widget {
   private _make(begin: number, end: number): DocumentFragment {
     const fragment = document.createDocumentFragment();
     for (let number = begin; number < end; number++) {
-      const row = this._feed.window.row(number);
-      if (row) {
-        const element = rowElement(row, this.matchOf(row.text));
-        if (number === this._revealed) {
-          element.classList.add('jp-mod-current');
-        }
+      const shown = this._lines.row(number);
+      if (shown) {
+        const match = this.matchOf(shown.row.text);
+        const element = rowElement(shown, match, this._words);
+        this._markCurrent(element, number);
         fragment.append(element);
       }
     }
     return fragment;
   }
 
+  private _markCurrent(element: HTMLElement, number: number): void {
+    const range = this._lines.rangeOf(number);
+    const row = this._revealed;
+    const isCurrent = range && row >= range.begin && row < range.end;
+    element.classList.toggle('jp-mod-current', isCurrent ?? false);
+  }
+
   private _update(): void {
-    for (const number of this._feed.window.takeChanged()) {
-      const row = this._feed.window.row(number);
+    for (const number of this._lines.takeChanged()) {
+      const shown = this._lines.row(number);
       const element = this._elementOf(number);
-      if (row && element) {
-        updateRow(element, row, this.matchOf(row.text));
+      if (shown && element) {
+        updateRow(element, shown, this.matchOf(shown.row.text), this._words);
+        this._markCurrent(element, number);
       }
     }
   }
 
   private _setSpacers(): void {
-    const { window } = this._feed;
-    this._aboveFirst = window.first;
+    const { end, first } = this._lines;
+    this._aboveFirst = first;
     const height = this._height();
     const px = (rows: number): string => `${Math.max(0, rows) * height}px`;
-    this._above.style.height = px(this._first - window.first);
-    this._below.style.height = px(window.end - this._end);
+    this._above.style.height = px(this._first - first);
+    this._below.style.height = px(end - this._end);
   }
 
   /** A row's mean height. */
@@ -264,7 +324,6 @@ export class LogList extends Widget {
   /** The row that is seen first. */
   private _topRow(): number {
     const { scrollTop } = this.node;
-    const { window } = this._feed;
     const height = this._lastHeight;
     const rowsTop = this._rows.offsetTop;
     const rowsEnd = rowsTop + this._rows.offsetHeight;
@@ -277,7 +336,7 @@ export class LogList extends Widget {
     }
     if (scrollTop >= rowsEnd) {
       const below = Math.floor((scrollTop - rowsEnd) / height);
-      return Math.min(window.end - 1, this._end + below);
+      return Math.min(this._lines.end - 1, this._end + below);
     }
     let [low, high] = [0, this.drawn - 1];
     while (low < high) {
@@ -305,7 +364,7 @@ export class LogList extends Widget {
 
   private _clear(): void {
     this._rows.replaceChildren();
-    this._first = this._end = this._feed.window.first;
+    this._first = this._end = this._lines.first;
   }
 
   private _scrollTo(top: number): void {
@@ -320,6 +379,8 @@ export class LogList extends Widget {
   }
 
   private readonly _feed: LogFeed;
+  private readonly _lines: FoldedRows;
+  private readonly _words: IRowWords;
   private readonly _above = document.createElement('div');
   private readonly _rows = document.createElement('div');
   private readonly _below = document.createElement('div');
@@ -332,20 +393,4 @@ export class LogList extends Widget {
   private _scheduled = 0;
   private _scrolledTo = 0;
   private _scrolledSize = '';
-}
-
-/** Whether the user wants to see what is further up. */
-function leadsUp(event: Event): boolean {
-  return event instanceof WheelEvent
-    ? event.deltaY < 0
-    : event instanceof KeyboardEvent && UPWARD_KEYS.includes(event.key);
-}
-
-function setAttributes(
-  node: HTMLElement,
-  attributes: Readonly<Record<string, string>>
-): void {
-  for (const [name, value] of Object.entries(attributes)) {
-    node.setAttribute(name, value);
-  }
 }

@@ -34,6 +34,7 @@ export class LogToolbar extends SignalWidget {
         <RanksField {...props} />
         {!this._isCompact && (
           <>
+            <RankButtons {...props} />
             <LookButtons {...props} />
             <DownloadLink {...props} />
           </>
@@ -92,6 +93,37 @@ function AttemptField({ model, trans }: IProps): JSX.Element | null {
         </option>
       ))}
     </select>
+  );
+}
+
+function RankButtons({ model, trans }: IProps): JSX.Element {
+  return (
+    <>
+      {model.hasRanks && (
+        <button
+          type="button"
+          className="jp-HyperPod-button"
+          aria-pressed={model.folds}
+          title={trans.__('Show a line that several ranks wrote only once')}
+          onClick={() => (model.folds = !model.folds)}
+        >
+          {trans.__('Fold')}
+        </button>
+      )}
+      {model.hasNodeLogs && (
+        <button
+          type="button"
+          className="jp-HyperPod-button"
+          aria-pressed={model.showsNodeLogs}
+          title={trans.__(
+            'Show what the nodes themselves wrote: their set-up and the launcher'
+          )}
+          onClick={() => (model.showsNodeLogs = !model.showsNodeLogs)}
+        >
+          {trans.__('Node logs')}
+        </button>
+      )}
+    </>
   );
 }
 

@@ -6,7 +6,7 @@ import { LogList } from './logList';
 import { LogStatus } from './logStatus';
 import { LogToolbar } from './logToolbar';
 import { ICellPlace, placeIn } from './place';
-import { IMatch } from './rowElement';
+import { IMatch, IRowWords } from './rowElement';
 import { LogViewModel } from './viewModel';
 
 /**
@@ -18,7 +18,13 @@ export class LogView extends Panel {
     this.addClass('jp-HyperPod-LogView');
     const { trans } = options;
     this.model = new LogViewModel(options);
-    this._list = new LogList(this.model.feed, trans.__('Log lines'));
+    const words: IRowWords = {
+      ranks: count => trans.__('%1 ranks', count),
+      folded: ranks =>
+        trans.__('Ranks %1 wrote this line: show each of them', ranks),
+      opened: trans.__('Fold the ranks that wrote the same line')
+    };
+    this._list = new LogList(this.model.feed, trans.__('Log lines'), words);
     this._openPlace = options.openPlace ?? (() => undefined);
     this._list.matchOf = text => this._matchOf(text);
     this.toggleClass('jp-mod-compact', options.isCompact ?? false);
@@ -77,6 +83,8 @@ export class LogView extends Panel {
   private _onChanged(): void {
     this.toggleClass('jp-mod-wrap', this.model.wraps);
     this.toggleClass('jp-mod-time', this.model.showsTime);
+    this.toggleClass('jp-mod-fold', this.model.foldsNow);
+    this._list.folds = this.model.foldsNow;
     this._list.refresh();
   }
 

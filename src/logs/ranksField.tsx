@@ -1,6 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { ILogStream } from './types';
 import { LogViewModel } from './viewModel';
 
 /** More would only make a long list of proposals. */
@@ -46,10 +47,21 @@ export function RanksField(props: {
             key={`${stream.index ?? ''}.${stream.rank}`}
             value={stream.rank ?? ''}
           >
-            {stream.node}
+            {rankText(stream, trans)}
           </option>
         ))}
       </datalist>
     </label>
   );
+}
+
+/** Where a rank runs, and since when it has said nothing. */
+function rankText(stream: ILogStream, trans: TranslationBundle): string {
+  const { lastAt, node, silent } = stream;
+  if (!silent) {
+    return node;
+  }
+  return lastAt === null
+    ? trans.__('%1: has written nothing', node)
+    : trans.__('%1: silent since %2', node, lastAt.toLocaleTimeString());
 }

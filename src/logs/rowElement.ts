@@ -1,7 +1,8 @@
 import { ansiSpans } from './ansi';
+import { IShownRow } from './foldedRows';
 import { linkPlace } from './place';
+import { formatRanks } from './ranks';
 import { ILogOrigin } from './types';
-import { ILogRow } from './window';
 
 /** Colours that ranks take in turn; the number is also in style/logs.css. */
 const RANK_COLOURS = 8;
@@ -22,40 +23,105 @@ export interface IMatch {
 }
 
 /**
+ * What is said of rows.
+ */
+export interface IRowWords {
+  /** Names several ranks, such as `8 ranks`. */
+  readonly ranks: (count: number) => string;
+  /** Says that each of them wrote this line, and what a click does. */
+  readonly folded: (ranks: string) => string;
+  /** Says what a click does on the first of some that were folded. */
+  readonly opened: string;
+}
+
+/** The button that opens a row in which ranks are folded, or folds them again. */
+export const FOLD_CLASS = 'jp-HyperPod-LogRow-fold';
+
+/** Longer lists of ranks are only counted. */
+const MAX_LABEL = 7;
+
+/**
  * The element of a row.
  */
-export function rowElement(row: ILogRow, match: IMatch | null): HTMLElement {
+export function rowElement(
+  shown: IShownRow,
+  match: IMatch | null,
+  words: IRowWords
+): HTMLElement {
   const element = document.createElement('div');
   element.className = 'jp-HyperPod-LogRow';
+  fill(element, shown, match, words);
+  return element;
+}
+
+/** Put a row's new text into its element, and who says it. */
+export function updateRow(
+  element: HTMLElement,
+  shown: IShownRow,
+  match: IMatch | null,
+  words: IRowWords
+): void {
+  element.className = 'jp-HyperPod-LogRow';
+  delete element.dataset.kind;
+  fill(element, shown, match, words);
+}
+
+function fill(
+  element: HTMLElement,
+  shown: IShownRow,
+  match: IMatch | null,
+  words: IRowWords
+): void {
+  const { row } = shown;
   if (row.mark) {
     element.classList.add('jp-HyperPod-LogRow-mark');
     element.dataset.kind = row.mark.kind;
     const who =
       row.mark.kind === 'attempt' ? '' : `${originLabel(row.origin)}: `;
     element.textContent = `${who}${row.mark.text}`;
-    return element;
+    return;
   }
-  element.append(
+  element.replaceChildren(
     part('time', row.time === null ? '' : clockTime(row.time)),
-    rankLabel(row.origin),
+    originElement(shown, words),
     textElement(row.text, match)
   );
   linkPlace(element, row.text);
-  return element;
 }
 
-/** Put a row's new text into its element. */
-export function updateRow(
-  element: HTMLElement,
-  row: ILogRow,
-  match: IMatch | null
-): void {
-  element.lastElementChild?.replaceWith(textElement(row.text, match));
-  linkPlace(element, row.text);
+function originElement(shown: IShownRow, words: IRowWords): HTMLElement {
+  const { folded, isLead, row } = shown;
+  if (folded) {
+    const ranks = formatRanks(
+      folded
+        .map(({ origin }) => origin.rank ?? 0)
+        .sort((one, other) => one - other)
+    );
+    const { index } = row.origin;
+    const short = ranks.length > MAX_LABEL ? words.ranks(folded.length) : ranks;
+    const label = index === null ? short : `${index}.${short}`;
+    return foldButton(label, words.folded(ranks), false);
+  }
+  const label = rankLabel(row.origin);
+  if (!isLead) {
+    return label;
+  }
+  const button = foldButton(label.textContent ?? '', words.opened, true);
+  button.dataset.colour = label.dataset.colour;
+  return button;
 }
 
-function part(name: string, text: string): HTMLElement {
-  const element = document.createElement('span');
+function foldButton(text: string, title: string, isOpen: boolean): HTMLElement {
+  const button = part('origin', text, 'button');
+  button.classList.add(FOLD_CLASS);
+  button.title = title;
+  button.setAttribute('type', 'button');
+  button.setAttribute('aria-expanded', String(isOpen));
+  return button;
+}
+
+function part(name: string, text: string, tag = 'span'): HTMLElement {
+  const element = document.createElement(tag);
   element.className = `jp-HyperPod-LogRow-${name}`;
   element.textContent = text;
   return element;

@@ -106,6 +106,8 @@ export interface ILogStream {
   readonly rank: number | null;
   readonly index: number | null;
   readonly size: number;
+  /** When it last grew; null when nobody knows. */
+  readonly lastAt: Date | null;
   /** It has said nothing for a while although others have. */
   readonly silent: boolean;
 }

@@ -3,9 +3,17 @@ import { ISignal, Signal } from '@lumino/signaling';
 
 import { ILogClient } from './client';
 import { LogChoice, LogFeed } from './feed';
+import { rememberedLook, rememberLook } from './looks';
 import { formatRanks, parseRanks } from './ranks';
 import { LogSearch } from './search';
 import { ILogAttempt, ILogStream } from './types';
+import { DEFAULT_CAPACITY } from './window';
+
+/** A window of so many times the rows, where many may be drawn as one. */
+const FOLDED_CAPACITY = 8;
+
+/** Who has fallen silent is asked for this often while others write. */
+const STREAMS_INTERVAL_MS = 30_000;
 
 /**
  * What a log viewer shows and how: its feed, its search, what can be chosen, and how lines look.
@@ -17,6 +25,7 @@ export class LogViewModel implements IDisposable {
     this.feed = new LogFeed(options);
     this.search = new LogSearch(options.client, this.feed);
     this.feed.stateChanged.connect(this._emit, this);
+    this.feed.changed.connect(this._onLines, this);
     this.search.changed.connect(this._emit, this);
     this.client.connectionChanged.connect(this._emit, this);
   }
@@ -99,6 +108,44 @@ export class LogViewModel implements IDisposable {
     this._changed.emit();
   }
 
+  /** The log has lines of more than one rank, as far as is chosen. */
+  get hasRanks(): boolean {
+    const { ranks } = this.feed.request;
+    const spoken = this.streams.filter(stream => stream.rank !== null);
+    return spoken.length > 1 && ranks?.length !== 1;
+  }
+
+  /** Ranks that say the same are to be one row. */
+  get folds(): boolean {
+    return this._folds;
+  }
+
+  set folds(value: boolean) {
+    this._folds = value;
+    rememberLook('folds', value);
+    this._emit();
+  }
+
+  /** They are one row: there are ranks to fold. */
+  get foldsNow(): boolean {
+    return this._folds && this.hasRanks;
+  }
+
+  /** There are logs of nodes, beside those of ranks. */
+  get hasNodeLogs(): boolean {
+    return this.streams.some(stream => stream.rank === null);
+  }
+
+  /** The nodes' own logs are among the lines: as it was chosen, else unless ranks are. */
+  get showsNodeLogs(): boolean {
+    const { nodeLogs, ranks } = this.feed.request;
+    return nodeLogs ?? ranks === undefined;
+  }
+
+  set showsNodeLogs(value: boolean) {
+    void this._choose({ nodeLogs: value });
+  }
+
   get isDisposed(): boolean {
     return this._isDisposed;
   }
@@ -120,11 +167,12 @@ export class LogViewModel implements IDisposable {
 
   /** Ask anew what can be chosen. */
   async loadStreams(): Promise<void> {
+    this._askedAt = performance.now();
     try {
       const attempts = await this.client.streams(this.runId);
       if (!this._isDisposed) {
         this._attempts = attempts;
-        this._changed.emit();
+        this._emit();
       }
     } catch {
       // Without the list everything is shown still; the feed tells what is wrong.
@@ -158,12 +206,24 @@ export class LogViewModel implements IDisposable {
     await this.feed.choose({ ...choice, ...change });
   }
 
+  /** A rank is silent when others write: then is the time to ask. */
+  private _onLines(): void {
+    const isOld = performance.now() - this._askedAt > STREAMS_INTERVAL_MS;
+    if (isOld && this.hasRanks && this.feed.following) {
+      void this.loadStreams();
+    }
+  }
+
   private _emit(): void {
+    this.feed.window.capacity =
+      DEFAULT_CAPACITY * (this.foldsNow ? FOLDED_CAPACITY : 1);
     this._changed.emit();
   }
 
   private readonly _changed = new Signal<this, void>(this);
   private _attempts: readonly ILogAttempt[] = [];
+  private _askedAt = 0;
+  private _folds = rememberedLook('folds') ?? true;
   private _wraps = true;
   private _showsTime = true;
   private _isDisposed = false;

@@ -29,7 +29,14 @@ export interface IBackwardPlace {
   readonly skip: number;
 }
 
-const DEFAULT_CAPACITY = 4000;
+/** Rows from a number to before another. */
+export interface IRowRange {
+  readonly begin: number;
+  readonly end: number;
+}
+
+/** Rows that a window holds when nothing else is said. */
+export const DEFAULT_CAPACITY = 4000;
 
 /** Characters that are held at most, about: rows can be very long. */
 const MAX_CHARACTERS = 16 * 1024 * 1024;
@@ -57,7 +64,7 @@ export class LogWindow {
   }
 
   /** About how many rows are held at most. */
-  readonly capacity: number;
+  capacity: number;
 
   /** Nothing lies before the window. */
   atStart = false;
@@ -117,11 +124,21 @@ export class LogWindow {
     return numbers;
   }
 
+  /**
+   * The numbers (`begin` to before `end`) of those rows that stand where they stood when this was last asked.
+   */
+  takeKept(): IRowRange {
+    const kept = this._kept;
+    this._kept = { begin: this.first, end: this.end };
+    return kept;
+  }
+
   /** Start anew with a page. */
   reset(page: ILogPage): void {
     this._first = this.end;
     this._rows.forEach(row => (row.gone = true));
     this._rows = [];
+    this._kept = { begin: this._first, end: this._first };
     this._segments = [];
     this._open.clear();
     this._changed.clear();
@@ -259,6 +276,7 @@ export class LogWindow {
   private _dropFront(segment: ISegment, count: number): void {
     this._rows.splice(0, count).forEach(row => this._forget(row));
     this._first += count;
+    this._keep(this._first, this._kept.end);
     segment.rows = segment.rows.slice(count);
     this.atStart = this.atStart && count === 0;
     this._before = segment.after;
@@ -266,6 +284,14 @@ export class LogWindow {
     if (segment.rows.length === 0) {
       this._segments.shift();
     }
+  }
+
+  /** No other rows than these are where they were. */
+  private _keep(begin: number, end: number): void {
+    this._kept = {
+      begin: Math.max(begin, this._kept.begin),
+      end: Math.min(end, this._kept.end)
+    };
   }
 
   private _forget(row: IRow): void {
@@ -306,6 +332,7 @@ export class LogWindow {
     this._segments.pop();
     if (last.rows.length > 0) {
       this._rows.splice(-last.rows.length).forEach(row => this._forget(row));
+      this._keep(this._kept.begin, this.end);
     }
     for (const merge of last.merges.reverse()) {
       if (!merge.row.gone) {
@@ -347,6 +374,7 @@ export class LogWindow {
   private _segments: ISegment[] = [];
   private readonly _open = new Map<string, IRow>();
   private _changed = new Set<IRow>();
+  private _kept: IRowRange = { begin: 0, end: 0 };
   private _first = 0;
   private _characters = 0;
   private _before: string | undefined;

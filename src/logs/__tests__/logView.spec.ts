@@ -2,16 +2,17 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
 import { until } from '../../__tests__/until';
-import { rowElement } from '../rowElement';
+import { IMatch, rowElement } from '../rowElement';
 import { LogView } from '../logView';
-import { LogWindow } from '../window';
+import { ILogRow, LogWindow } from '../window';
 import { FakeClient } from './fakeClient';
 import { block, frame } from './fakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 
 function stream(rank: number, silent = false): object {
-  return { nodeRank: 0, node: 'n', rank, index: null, size: 1, silent };
+  const lastAt = silent ? new Date(0) : null;
+  return { nodeRank: 0, node: 'n', rank, index: null, size: 1, lastAt, silent };
 }
 
 /** A view as it is on a page; the test's browser has no layout, so it is told a height. */
@@ -67,24 +68,80 @@ describe('LogView', () => {
     view.dispose();
     expect(client.handler).toBeNull();
   });
+
+  it('folds ranks that say the same, and opens them on a click', async () => {
+    const client = new FakeClient(0);
+    const node = { ...stream(0), rank: null };
+    const streams = [stream(0), stream(1), stream(2), node];
+    client.attempts = [{ number: 1, streams }] as typeof client.attempts;
+    const { list, view } = await shownView(client);
+    const texts = () =>
+      Array.from(list.querySelectorAll('.jp-HyperPod-LogRow'), row =>
+        Array.from(row.children, part => part.textContent)
+          .slice(1)
+          .join(' ')
+      );
+    await until(() => view.model.foldsNow);
+    const said = [0, 1, 2].map(rank => block(['step 1'], { rank }));
+    client.handler?.frame(
+      frame('1', ...said, block(['mine'])),
+      () => undefined
+    );
+    await until(() => texts().join() === '0-2 step 1,0 mine');
+    list.querySelector('button')?.click();
+    expect(texts()).toEqual(['0 step 1', '1 step 1', '2 step 1', '0 mine']);
+    expect(document.activeElement?.getAttribute('aria-expanded')).toBe('true');
+    expect(view.model.feed.following).toBe(false);
+    list.querySelector('button')?.click();
+    expect(texts()).toEqual(['0-2 step 1', '0 mine']);
+    view.model.folds = false;
+    expect(texts()).toHaveLength(4);
+    view.dispose();
+    const { view: next } = await shownView(client);
+    expect(next.model.folds).toBe(false);
+    next.model.folds = true;
+    next.dispose();
+  });
+
+  it('leaves out the nodes’ own logs when that is chosen', async () => {
+    const client = new FakeClient(3);
+    const node = { ...stream(0), rank: null };
+    client.attempts = [
+      { number: 1, streams: [stream(0), node] }
+    ] as typeof client.attempts;
+    const { view } = await shownView(client);
+    await until(() => (view.node.textContent ?? '').includes('Node logs'));
+    expect(view.model.showsNodeLogs).toBe(true);
+    view.model.showsNodeLogs = false;
+    await until(() => client.pages.length === 2);
+    expect(client.pages[1].nodeLogs).toBe(false);
+    expect(view.model.showsNodeLogs).toBe(false);
+    view.dispose();
+  });
 });
+
+/** The element of one rank's row. */
+function element(row: ILogRow, match: IMatch | null): HTMLElement {
+  const words = { ranks: String, folded: String, opened: '' };
+  return rowElement({ row, folded: null, isLead: false }, match, words);
+}
 
 describe('rowElement', () => {
   it('shows what was found, colours and all', () => {
     const window = new LogWindow();
     window.append(frame('1', block(['a\x1b[31mbcd\x1b[0m'], { rank: 3 })));
     const row = window.row(0);
-    const element = row && rowElement(row, { begin: 7, end: 9 });
-    expect(element?.querySelector('mark')?.textContent).toBe('cd');
-    expect(element?.querySelector('[data-colour="3"]')?.textContent).toBe('3');
-    expect(element?.textContent).not.toContain('\x1b');
+    const drawn = row && element(row, { begin: 7, end: 9 });
+    expect(drawn?.querySelector('mark')?.textContent).toBe('cd');
+    expect(drawn?.querySelector('[data-colour="3"]')?.textContent).toBe('3');
+    expect(drawn?.textContent).not.toContain('\x1b');
   });
 
   it('never makes markup of a line', () => {
     const window = new LogWindow();
     window.append(frame('1', block(['<img src=x onerror=alert(1)>'])));
     const row = window.row(0);
-    const element = row && rowElement(row, null);
-    expect(element?.querySelector('img')).toBeNull();
+    const drawn = row && element(row, null);
+    expect(drawn?.querySelector('img')).toBeNull();
   });
 });

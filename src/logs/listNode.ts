@@ -1,0 +1,19 @@
+/** Keys that lead to older lines. */
+const UPWARD_KEYS = ['ArrowUp', 'PageUp', 'Home'];
+
+/** Whether the user wants to see what is further up. */
+export function leadsUp(event: Event): boolean {
+  return event instanceof WheelEvent
+    ? event.deltaY < 0
+    : event instanceof KeyboardEvent && UPWARD_KEYS.includes(event.key);
+}
+
+/** Set several attributes of a node. */
+export function setAttributes(
+  node: HTMLElement,
+  attributes: Readonly<Record<string, string>>
+): void {
+  for (const [name, value] of Object.entries(attributes)) {
+    node.setAttribute(name, value);
+  }
+}
