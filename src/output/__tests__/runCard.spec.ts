@@ -1,0 +1,130 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
+
+import { FakeClient } from '../../logs/__tests__/fakeClient';
+import { FakeRunClient, run } from '../../runs/__tests__/fakes';
+import { RunsModel } from '../../runs/model';
+import { IRun } from '../../runs/types';
+import { RunCard } from '../runCard';
+
+const trans = nullTranslator.load('hyperpod_jlab');
+
+const RUN = run(1, { name: 'train' });
+
+/** An observer that is told by the test what is seen. */
+class FakeObserver {
+  constructor(callback: (entries: { isIntersecting: boolean }[]) => void) {
+    FakeObserver.show = isIntersecting => callback([{ isIntersecting }]);
+  }
+
+  static show: (isIntersecting: boolean) => void = () => undefined;
+  observe = jest.fn();
+  disconnect = jest.fn();
+}
+
+class FakeResize {
+  observe = jest.fn();
+  disconnect = jest.fn();
+}
+
+beforeAll(() => {
+  const fakes = { IntersectionObserver: FakeObserver };
+  Object.assign(globalThis, fakes, { ResizeObserver: FakeResize });
+});
+
+function settled(ms = 50): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, ms));
+}
+
+function card(known: readonly IRun[] = [RUN]) {
+  const runClient = new FakeRunClient();
+  runClient.runs = [...known];
+  const logClient = new FakeClient(10);
+  const runs = new RunsModel({ client: runClient });
+  const actions = {
+    open: jest.fn(),
+    cancel: jest.fn(),
+    copyCommand: jest.fn(),
+    freeze: jest.fn(() => Promise.resolve())
+  };
+  const options = { runId: RUN.runId, name: 'train', runs, logClient, actions };
+  const widget = new RunCard({ ...options, trans });
+  Widget.attach(widget, document.body);
+  const dispose = () => {
+    widget.dispose();
+    runs.dispose();
+  };
+  return { actions, dispose, logClient, runClient, widget };
+}
+
+function button(widget: Widget, text: string): HTMLElement | undefined {
+  return [...widget.node.querySelectorAll('button')].find(
+    item => item.textContent === text
+  );
+}
+
+describe('a run’s card', () => {
+  it('asks for nothing before it is seen', async () => {
+    const { dispose, logClient, runClient, widget } = card();
+    await settled();
+    expect(runClient.calls).toEqual([]);
+    expect(logClient.pages).toEqual([]);
+    FakeObserver.show(true);
+    await settled();
+    expect(widget.node.textContent).toContain('train');
+    expect(logClient.follows).toHaveLength(1);
+    dispose();
+    expect(logClient.handler).toBeNull();
+  });
+
+  it('unsubscribes a moment after it went out of sight', async () => {
+    const { dispose, logClient } = card();
+    FakeObserver.show(true);
+    await settled();
+    FakeObserver.show(false);
+    FakeObserver.show(true);
+    await settled();
+    expect(logClient.follows).toHaveLength(1);
+    FakeObserver.show(false);
+    await settled(1100);
+    expect(logClient.handler).toBeNull();
+    FakeObserver.show(true);
+    await settled();
+    expect(logClient.handler).not.toBeNull();
+    dispose();
+  });
+
+  it('says that the server does not know the run', async () => {
+    const { dispose, logClient, widget } = card([]);
+    FakeObserver.show(true);
+    await settled();
+    expect(widget.node.textContent).toContain('is not known here');
+    expect(widget.log).toBeNull();
+    expect(logClient.pages).toEqual([]);
+    dispose();
+  });
+
+  it('asks how the run is when its log has ended', async () => {
+    const { dispose, logClient, runClient, widget } = card();
+    FakeObserver.show(true);
+    await settled();
+    expect(button(widget, 'Cancel')).toBeDefined();
+    runClient.runs = [run(1, { name: 'train', state: 'succeeded' })];
+    logClient.handler?.end();
+    await settled();
+    expect(widget.node.textContent).toContain('succeeded');
+    expect(button(widget, 'Cancel')).toBeUndefined();
+    dispose();
+  });
+
+  it('has buttons', async () => {
+    const { actions, dispose, widget } = card();
+    FakeObserver.show(true);
+    await settled();
+    button(widget, 'Open')?.click();
+    button(widget, 'Cancel')?.click();
+    expect(actions.open).toHaveBeenCalledWith(RUN);
+    expect(actions.cancel).toHaveBeenCalledWith(RUN);
+    dispose();
+  });
+});
