@@ -1,4 +1,3 @@
-import { Notification } from '@jupyterlab/apputils';
 import {
   JSONObject,
   ReadonlyJSONObject,
@@ -165,9 +164,8 @@ async function submit(
   return ask(tools, source, spec || cluster ? start : undefined);
 }
 
-/** The last settings of the notebook, at once; the dialog when there are none. */
+/** The last settings of the notebook, at once; the dialog when there are none, or they don't do any more. */
 async function runAgain(tools: ITools): Promise<JSONObject | null> {
-  const { trans } = tools.hyperPod;
   const panel = currentNotebook(tools);
   if (!panel) {
     return null;
@@ -180,12 +178,9 @@ async function runAgain(tools: ITools): Promise<JSONObject | null> {
   const { submitNow } = await import('./submitting');
   try {
     return await submitNow(tools, source, last);
-  } catch (reason) {
-    const message = reason instanceof Error ? reason.message : '';
-    Notification.error(
-      trans.__('%1 could not be run. %2', source.label, message)
-    );
-    throw reason;
+  } catch {
+    // The dialog says what is wrong, and where.
+    return ask(tools, source);
   }
 }
 

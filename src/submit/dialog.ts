@@ -32,8 +32,9 @@ export class SubmitDialog extends Dialog<null> {
     this._onChanged();
   }
 
-  /** The run that was sent; null when the dialog was closed. */
-  get run(): IRun | null {
+  /** The run that was sent; null when the dialog was closed before. Whoever closes it while it is sent gets the run all the same. */
+  async sent(): Promise<IRun | null> {
+    await this._pending;
     return this._run;
   }
 
@@ -58,8 +59,8 @@ export class SubmitDialog extends Dialog<null> {
   override resolve(index?: number): void {
     if (index === 0 || this._run) {
       super.resolve(index);
-    } else {
-      void this._send();
+    } else if (!this._model.sending) {
+      this._pending = this._send();
     }
   }
 
@@ -71,7 +72,7 @@ export class SubmitDialog extends Dialog<null> {
   }
 
   private async _send(): Promise<void> {
-    this._run = await this._model.submit();
+    this._run ??= await this._model.submit();
     if (this.isDisposed) {
       return;
     }
@@ -105,4 +106,5 @@ export class SubmitDialog extends Dialog<null> {
   private readonly _model: SubmitModel;
   private _wasReady = false;
   private _run: IRun | null = null;
+  private _pending: Promise<void> | null = null;
 }

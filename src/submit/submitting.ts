@@ -33,7 +33,8 @@ export async function askAndSubmit(
   const dialog = new SubmitDialog(model, trans);
   void model.load();
   await dialog.launch();
-  return dialog.run ? afterSubmit(tools, dialog.run, true) : null;
+  const run = await dialog.sent();
+  return run && afterSubmit(tools, run, true);
 }
 
 /** Run something at once, as a program wants it: rejects with the error that says why not. */

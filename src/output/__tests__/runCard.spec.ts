@@ -45,6 +45,7 @@ function card(known: readonly IRun[] = [RUN]) {
     open: jest.fn(),
     cancel: jest.fn(),
     copyCommand: jest.fn(),
+    openPlace: jest.fn(),
     freeze: jest.fn(() => Promise.resolve())
   };
   const options = { runId: RUN.runId, name: 'train', runs, logClient, actions };

@@ -1,6 +1,6 @@
 import { SubmitDialog } from '../dialog';
 import { SubmitModel } from '../model';
-import { FakeServer, formOn, previewOf, settled, trans } from './fakes';
+import { FakeServer, formOn, previewOf, runOf, settled, trans } from './fakes';
 
 /** jsdom has no CSS object. */
 const css = { escape: (text: string) => text.replace(/\./g, '\\.') };
@@ -107,7 +107,7 @@ describe('the submit dialog', () => {
     press(field, { key: 'Enter', ctrlKey: true });
     await closed;
     expect(server.submits).toHaveLength(1);
-    expect(dialog.run?.runId).toBe(server.submits[0].run_id);
+    expect((await dialog.sent())?.runId).toBe(server.submits[0].run_id);
   });
 
   it('stays open and goes to the field that is wrong', async () => {
@@ -126,10 +126,23 @@ describe('the submit dialog', () => {
     expect(server.submits).toEqual([]);
   });
 
+  it('gives the run though it is closed while that is sent', async () => {
+    let answer: () => void = () => undefined;
+    server.answerSubmit = body =>
+      new Promise(resolve => (answer = () => resolve(runOf(body.run_id))));
+    button('Submit').click();
+    button('Submit').click();
+    press(find('[data-field="name"]'), { key: 'Escape' });
+    await closed;
+    answer();
+    expect((await dialog.sent())?.runId).toBe(server.submits[0].run_id);
+    expect(server.submits).toHaveLength(1);
+  });
+
   it('is closed by Escape, with nothing sent', async () => {
     press(find('[data-field="name"]'), { key: 'Escape' });
     await closed;
-    expect(dialog.run).toBeNull();
+    expect(await dialog.sent()).toBeNull();
     expect(dialog.isDisposed).toBe(true);
     expect(model.isDisposed).toBe(true);
   });
