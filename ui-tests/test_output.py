@@ -121,7 +121,7 @@ def test_card_out_of_sight_asks_for_nothing(page: Page, lab: LabServer) -> None:
 
 
 def test_log_frozen_into_the_output(page: Page, lab: LabServer) -> None:
-    cells = [code_cell(LOAD), code_cell(counting(3, 0, "--nodes 2"))]
+    cells = [code_cell(LOAD), code_cell(counting(3, 0, "--nodes 2 --launcher python"))]
     name = write_notebook(lab.work, "frozen.ipynb", cells)
     open_notebook(page, lab, name)
     run_all(page)
