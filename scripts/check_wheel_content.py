@@ -1,5 +1,6 @@
-"""Check that a wheel holds what it should, and nothing of the workshop."""
+"""Check that a wheel holds what it should, nothing of the workshop, and that its front end stays small."""
 
+import gzip
 import sys
 import zipfile
 from pathlib import Path
@@ -15,6 +16,8 @@ WANTED = (
     f"{DATA}share/jupyter/labextensions/hyperpod_jlab/static/style.js",
     "licenses/LICENSE",
 )
+MAX_FRONT_END_KB = 250
+"""What a browser loads of the front end at most, compressed."""
 CACHES = {"__pycache__", ".ruff_cache", ".mypy_cache"}
 UNWANTED = ("tests/", "testbed/", "node_modules/", "benchmarks/", ".map", ".pyc", ".ts", ".stamp")
 
@@ -36,15 +39,33 @@ def problems_of(names: list[str]) -> list[str]:
     return missing + extra + left_out
 
 
+def compressed_kb(content: bytes) -> float:
+    """How much of a file goes over the wire, in kB."""
+    return len(gzip.compress(content)) / 1000
+
+
+def front_end_kb(archive: zipfile.ZipFile) -> float:
+    """The same of all that a browser can load of the front end."""
+    static = "/labextensions/hyperpod_jlab/static/"
+    names = [name for name in archive.namelist() if static in name]
+    return sum(compressed_kb(archive.read(name)) for name in names)
+
+
 def main() -> int:
     wheel = Path(sys.argv[1])
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
+        front_end = front_end_kb(archive)
     problems = problems_of(names)
+    if front_end > MAX_FRONT_END_KB:
+        problems.append(f"the front end has {front_end:.0f} kB gzip, more than {MAX_FRONT_END_KB}")
     if problems:
         print("\n".join(problems))
         return 1
-    print(f"    {wheel.name}: {len(names)} files, {wheel.stat().st_size / 1024:.0f} kB")
+    print(
+        f"    {wheel.name}: {len(names)} files, {wheel.stat().st_size / 1024:.0f} kB; "
+        f"front end {front_end:.0f} kB gzip (limit {MAX_FRONT_END_KB})"
+    )
     return 0
 
 
