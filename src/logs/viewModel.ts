@@ -15,6 +15,9 @@ const FOLDED_CAPACITY = 8;
 /** Who has fallen silent is asked for this often while others write. */
 const STREAMS_INTERVAL_MS = 30_000;
 
+/** As often while ranks write that are not in the list yet: at a run's start they come one after the other. */
+const NEW_RANKS_INTERVAL_MS = 1_000;
+
 /**
  * What a log viewer shows and how: its feed, its search, what can be chosen, and how lines look.
  */
@@ -208,10 +211,28 @@ export class LogViewModel implements IDisposable {
 
   /** A rank is silent when others write: then is the time to ask. */
   private _onLines(): void {
-    const isOld = performance.now() - this._askedAt > STREAMS_INTERVAL_MS;
-    if (isOld && this.hasRanks && this.feed.following) {
+    if (!this.feed.following) {
+      return;
+    }
+    const isNew = this._isNewRank();
+    const interval = isNew ? NEW_RANKS_INTERVAL_MS : STREAMS_INTERVAL_MS;
+    const isOld = performance.now() - this._askedAt > interval;
+    if (isOld && (isNew || this.hasRanks)) {
       void this.loadStreams();
     }
+  }
+
+  /** The newest line is of a rank that is not in the list. */
+  private _isNewRank(): boolean {
+    const { window } = this.feed;
+    const origin = window.row(window.end - 1)?.origin;
+    if (!origin || origin.rank === null) {
+      return false;
+    }
+    const { index, rank } = origin;
+    return !this.streams.some(
+      stream => stream.rank === rank && stream.index === index
+    );
   }
 
   private _emit(): void {

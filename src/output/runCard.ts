@@ -87,17 +87,13 @@ export class RunCard extends Panel {
     if (!run) {
       return;
     }
-    if (!this._log) {
-      // The list may know the run before the card was seen.
-      if (this._wasSeen) {
-        this._addLog();
-      }
-      return;
-    }
     // Ranks come with an attempt, and who is silent is known at the end for good.
     const phase = `${run.attempts.length} ${isEnded(run.state)}`;
-    if (this._phase !== '' && phase !== this._phase) {
+    if (this._log && phase !== this._phase) {
       void this._log.model.loadStreams();
+    } else if (!this._log && this._wasSeen) {
+      // The list may know the run before the card was seen.
+      this._addLog();
     }
     this._phase = phase;
   }
