@@ -4,6 +4,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/ensure-torch.sh
+# The page's benchmarks drive a browser.
+if ! command -v chromium >/dev/null && ! command -v chromium-browser >/dev/null; then
+  scripts/apt-install.sh chromium
+fi
 shopt -s nullglob
 benchmarks=(benchmarks/bench_*.py)
 if [[ -n ${1-} && -f benchmarks/bench_$1.py ]]; then
