@@ -96,6 +96,8 @@ def lab_process(port: int, token: str, folder: Path) -> Iterator[subprocess.Pope
 
 def serve() -> int:
     """Start JupyterLab, say where it is, and wait for Ctrl-C; returns the exit code."""
+    for number in (signal.SIGTERM, signal.SIGHUP):  # a closed terminal ends JupyterLab too
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     WORK.mkdir(parents=True, exist_ok=True)
     copy_examples()
     port, token = free_port(), secrets.token_hex(16)

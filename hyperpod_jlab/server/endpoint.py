@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -92,7 +93,8 @@ class EndpointHandler(HyperPodHandler):
             return
         data = await asyncio.to_thread(_to_json, answer)
         self.set_status(call.status)
-        await self.finish(data)
+        with contextlib.suppress(StreamClosedError):  # nobody waits for it any more
+            await self.finish(data)
 
     async def _send(self, download: Download) -> None:
         self.set_header("Content-Type", "application/octet-stream")
