@@ -34,7 +34,9 @@ for epoch in range(60):
     time.sleep(0.25)
 """
 
-CELL = f"%%hyperpod --nodes 2 --processes-per-node 2 --launcher python --name train-digits\n{TRAINING}"
+CELL = (
+    f"%%hyperpod --nodes 2 --processes-per-node 2 --launcher python --name train-digits\n{TRAINING}"
+)
 BROKEN = 'data = load("digits.csv")\n'
 
 
