@@ -133,10 +133,10 @@ def nearest(word: str, valid: Iterable[str]) -> str | None:
     return found[0] if found else None
 
 
-def nearest_hint(word: str, valid: Iterable[str]) -> str:
-    """A hint that offers the nearest valid word, or lists all of them when none is near."""
+def nearest_hint(word: str, valid: Iterable[str]) -> str | None:
+    """A hint that offers the nearest valid word, or lists all of them when none is near; None when no word is valid."""
     words = sorted(valid)
     near = nearest(word, words)
     if near is not None:
         return f"did you mean '{near}'?"
-    return "valid: " + ", ".join(words)
+    return "valid: " + ", ".join(words) if words else None

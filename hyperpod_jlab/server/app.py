@@ -10,6 +10,7 @@ from hyperpod_jlab.server.events import SCHEMA_FILE
 from hyperpod_jlab.server.log_socket import LogSocket
 from hyperpod_jlab.server.process import ServerProcess
 from hyperpod_jlab.server.routes import SOCKET_PATH
+from hyperpod_jlab.server.unknown import UnknownPathHandler
 
 
 class HyperPodApp(ExtensionApp):
@@ -31,6 +32,7 @@ class HyperPodApp(ExtensionApp):
         """Register our routes."""
         self.handlers.extend(handlers())
         self.handlers.append((f"{API_PREFIX}/{SOCKET_PATH}", LogSocket))
+        self.handlers.append((f"{API_PREFIX}(?:/.*)?", UnknownPathHandler))
 
     async def stop_extension(self) -> None:
         """Give back what is held open."""

@@ -76,3 +76,11 @@ async def test_other_verbs_are_told_as_such(api, route):
         body = "{}" if verb in {"post", "put"} else None
         status, error = await api.request(verb.upper(), path_of(route), body)
         assert (status, error["code"]) == (405, "method_not_allowed")
+
+
+@pytest.mark.parametrize("path", ["", "nope", "clusters/local/x", "runs/some-run/nope/further"])
+@pytest.mark.parametrize("verb", ["GET", "POST", "DELETE"])
+async def test_a_path_that_means_nothing_is_told_in_the_one_shape(api, verb, path):
+    status, error = await api.request(verb, path, "{}" if verb == "POST" else None)
+    assert (status, error["code"]) == (404, "no_such_path")
+    assert error.keys() == {"code", "message", "hint", "detail"}

@@ -49,7 +49,7 @@ def fail_with(jp_serverapp):
                 raise error
 
         base_url = jp_serverapp.web_app.settings["base_url"]
-        path = url_path_join(base_url, API_PREFIX, "fail")
+        path = url_path_join(base_url, "hyperpod", "fail")
         jp_serverapp.web_app.add_handlers(".*$", [(path, Failing, {"name": "hyperpod_jlab"})])
 
     return add
@@ -57,7 +57,7 @@ def fail_with(jp_serverapp):
 
 async def test_our_errors_keep_status_and_shape(jp_fetch, fail_with):
     fail_with(NotFoundError("run x is gone", hint="see `hpj runs`", detail={"run_id": "x"}))
-    status, body = await fails(jp_fetch, "hyperpod", "api", "v1", "fail")
+    status, body = await fails(jp_fetch, "hyperpod", "fail")
     assert status == 404
     assert body == {
         "code": "not_found",
@@ -69,6 +69,6 @@ async def test_our_errors_keep_status_and_shape(jp_fetch, fail_with):
 
 async def test_a_fault_of_ours_tells_no_secrets(jp_fetch, fail_with):
     fail_with(RuntimeError("/secret/path"))
-    status, body = await fails(jp_fetch, "hyperpod", "api", "v1", "fail")
+    status, body = await fails(jp_fetch, "hyperpod", "fail")
     assert (status, body["code"]) == (500, "internal")
     assert "/secret/path" not in json.dumps(body)
