@@ -9,7 +9,7 @@ from jupyter_server.utils import url_path_join
 from tornado.httpclient import HTTPClientError
 
 from hyperpod_jlab.model.errors import NotFoundError
-from hyperpod_jlab.server.base import API_PREFIX, HyperPodHandler
+from hyperpod_jlab.server.base import HyperPodHandler
 
 
 async def fails(fetch, *parts, **options):
