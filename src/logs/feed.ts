@@ -72,6 +72,16 @@ export class LogFeed implements IDisposable {
     return this._ended;
   }
 
+  /** The run has ended, whatever part of its log is here. */
+  get over(): boolean {
+    return this._over;
+  }
+
+  /** All of the log of a run that has ended is in the window. */
+  get complete(): boolean {
+    return this._ended && this.window.atStart;
+  }
+
   /** The first page is on its way. */
   get loading(): boolean {
     return this._loading;
@@ -115,6 +125,7 @@ export class LogFeed implements IDisposable {
 
   /** A run that had ended goes on (it was requeued): so does its log, where it stopped. */
   reopen(): void {
+    this._over = false;
     if (this._ended && !this._suspended) {
       this._ended = false;
       this._live = this._client.follow(
@@ -164,6 +175,25 @@ export class LogFeed implements IDisposable {
     this._request = { ...choice, runId: this._request.runId };
     this._atEnd = false;
     await this.follow();
+  }
+
+  /**
+   * Show the log from its first line on.
+   *
+   * @returns whether it is here
+   */
+  async toStart(): Promise<boolean> {
+    this.pause();
+    if (this.window.atStart && !this._loading) {
+      return true;
+    }
+    return this._restart(() =>
+      this._client.page({
+        ...this._request,
+        direction: 'forward',
+        limit: PAGE
+      })
+    );
   }
 
   /** Show the line that begins at a cursor, with what is around it. */
@@ -324,6 +354,7 @@ export class LogFeed implements IDisposable {
           this._queue.flush();
           this._live = null;
           this._ended = true;
+          this._over = true;
           this._stateChanged.emit();
         }
       },
@@ -375,6 +406,7 @@ export class LogFeed implements IDisposable {
   private _suspended = false;
   private _atEnd = false;
   private _ended = false;
+  private _over = false;
   private _loading = false;
   private _error: ApiError | null = null;
   private _isDisposed = false;

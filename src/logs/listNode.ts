@@ -1,11 +1,24 @@
 /** Keys that lead to older lines. */
-const UPWARD_KEYS = ['ArrowUp', 'PageUp', 'Home'];
+const UPWARD_KEYS = ['ArrowUp', 'PageUp'];
 
 /** Whether the user wants to see what is further up. */
 export function leadsUp(event: Event): boolean {
   return event instanceof WheelEvent
     ? event.deltaY < 0
     : event instanceof KeyboardEvent && UPWARD_KEYS.includes(event.key);
+}
+
+/** The edge of the log that a key leads to. */
+export function edgeOf(event: Event): 'start' | 'end' | null {
+  if (
+    !(event instanceof KeyboardEvent) ||
+    event.altKey ||
+    event.metaKey ||
+    event.shiftKey
+  ) {
+    return null;
+  }
+  return event.key === 'Home' ? 'start' : event.key === 'End' ? 'end' : null;
 }
 
 /** Set several attributes of a node. */

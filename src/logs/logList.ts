@@ -3,7 +3,7 @@ import { Widget } from '@lumino/widgets';
 
 import { LogFeed } from './feed';
 import { FoldedRows } from './foldedRows';
-import { leadsUp, setAttributes } from './listNode';
+import { edgeOf, leadsUp, setAttributes } from './listNode';
 import { FOLD_CLASS, IMatch, IRowWords } from './rowElement';
 import { rowElement, updateRow } from './rowElement';
 
@@ -22,7 +22,7 @@ const NEAR = 120;
 /** Before any row was measured. */
 const GUESSED_HEIGHT = 18;
 
-const EVENTS = ['scroll', 'wheel', 'keydown', 'click'];
+const EVENTS = ['scroll', 'wheel', 'click'];
 
 interface IPlace {
   readonly element: HTMLElement;
@@ -96,6 +96,10 @@ export class LogList extends Widget {
       this._onScroll();
     } else if (event.type === 'click') {
       this._onClick(event);
+    } else if (edgeOf(event)) {
+      // The browser knows only the part of the log that is here.
+      event.preventDefault();
+      void (edgeOf(event) === 'start' ? this._toStart() : this._feed.follow());
     } else if (leadsUp(event) && this.node.scrollTop > 0) {
       // Before the first move of a smooth scroll, which the next line would undo.
       this._feed.pause();
@@ -116,11 +120,13 @@ export class LogList extends Widget {
     EVENTS.forEach(type =>
       this.node.addEventListener(type, this, { passive: true })
     );
+    this.node.addEventListener('keydown', this);
     this.refresh();
   }
 
   protected override onBeforeDetach(msg: Message): void {
     EVENTS.forEach(type => this.node.removeEventListener(type, this));
+    this.node.removeEventListener('keydown', this);
     super.onBeforeDetach(msg);
   }
 
@@ -144,6 +150,14 @@ export class LogList extends Widget {
     this._revealed = row;
     this._showAt(this._lines.numberOf(row), this.node.clientHeight / 3);
     this._pageMore();
+  }
+
+  private async _toStart(): Promise<void> {
+    if ((await this._feed.toStart()) && this._isSeen()) {
+      this._lines.sync();
+      this._showAt(this._lines.first, 0);
+      this._pageMore();
+    }
   }
 
   /** Fold what is open, or open what is folded. */

@@ -2,6 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { SignalWidget } from '../components/signalWidget';
+import { LogFeed } from './feed';
 import { formatRanks } from './ranks';
 import { LogViewModel } from './viewModel';
 
@@ -45,7 +46,7 @@ function StatusLine({ model, trans }: IProps): JSX.Element {
           {trans.__('Try again')}
         </button>
       )}
-      {model.silent.length > 0 && !model.feed.ended && (
+      {model.silent.length > 0 && !model.feed.over && (
         <span
           className="jp-HyperPod-LogStatus-silent"
           title={trans.__(
@@ -75,10 +76,8 @@ function stateText(model: LogViewModel, trans: TranslationBundle): string {
       'The connection to the server is lost; lines go on where they stopped once it is back.'
     );
   }
-  if (feed.ended) {
-    return feed.window.length === 0
-      ? trans.__('The run has ended without any output.')
-      : trans.__('The run has ended; this is all of its log.');
+  if (feed.over) {
+    return endText(feed, trans);
   }
   if (feed.window.length === 0) {
     return trans.__('No output yet: lines appear here as soon as there are.');
@@ -86,4 +85,17 @@ function stateText(model: LogViewModel, trans: TranslationBundle): string {
   return feed.following
     ? trans.__('Following new lines.')
     : trans.__('Paused: scroll to the end, or press Follow, for new lines.');
+}
+
+function endText(feed: LogFeed, trans: TranslationBundle): string {
+  if (!feed.complete) {
+    return trans.__('The run has ended.');
+  }
+  const { ranks, attempt, nodeLogs } = feed.request;
+  if (ranks !== undefined || attempt !== undefined || nodeLogs !== undefined) {
+    return trans.__('The run has ended; this is all of what you chose.');
+  }
+  return feed.window.length === 0
+    ? trans.__('The run has ended without any output.')
+    : trans.__('The run has ended; this is all of its log.');
 }

@@ -56,6 +56,19 @@ interface IProps {
 
 function FollowButton({ model, trans }: IProps): JSX.Element {
   const { feed } = model;
+  if (feed.over) {
+    // Nothing comes any more that could be followed.
+    return (
+      <button
+        type="button"
+        className="jp-HyperPod-button"
+        title={trans.__('Show the last lines')}
+        onClick={() => void feed.follow()}
+      >
+        {trans.__('To the end')}
+      </button>
+    );
+  }
   return (
     <button
       type="button"

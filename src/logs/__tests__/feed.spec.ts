@@ -179,6 +179,42 @@ describe('LogFeed', () => {
   });
 });
 
+describe('LogFeed at the start', () => {
+  it('reads the first page from the beginning, and on from there', async () => {
+    const client = new FakeClient(3_000);
+    const feed = new LogFeed({ client, runId: 'a' });
+    await feed.follow();
+    client.handler?.end();
+    expect([feed.over, feed.complete]).toEqual([true, false]);
+    expect(await feed.toStart()).toBe(true);
+    expect(client.pages[1]).toMatchObject({ direction: 'forward' });
+    expect(client.pages[1].cursor).toBeUndefined();
+    expect(shown(feed)[0]).toBe(0);
+    expect([feed.over, feed.following, feed.atEnd]).toEqual([
+      true,
+      false,
+      false
+    ]);
+    await feed.loadForward();
+    expect(shown(feed)).toHaveLength(1_000);
+    expectNoGap(feed);
+    await feed.follow();
+    expect(shown(feed)[499]).toBe(2_999);
+    feed.dispose();
+  });
+
+  it('asks for nothing when it is there', async () => {
+    const client = new FakeClient(10);
+    const feed = new LogFeed({ client, runId: 'a' });
+    await feed.follow();
+    client.handler?.end();
+    await feed.toStart();
+    expect(client.pages).toHaveLength(1);
+    expect([feed.following, feed.complete]).toEqual([false, true]);
+    feed.dispose();
+  });
+});
+
 describe('LogFeed of a run that is requeued', () => {
   it('goes on where it stopped', async () => {
     const client = new FakeClient(10);

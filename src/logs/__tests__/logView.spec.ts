@@ -40,6 +40,27 @@ describe('LogView', () => {
     view.dispose();
   });
 
+  it('goes to the first line and to the last one by keys', async () => {
+    const client = new FakeClient(10_000);
+    const { view, list } = await shownView(client);
+    const press = (key: string, init = {}) =>
+      list.dispatchEvent(
+        new KeyboardEvent('keydown', { key, bubbles: true, ...init })
+      );
+    client.handler?.end();
+    const says = (text: string) => (view.node.textContent ?? '').includes(text);
+    await until(() => says('The run has ended.') && says('To the end'));
+    const last = (row: Element | null) => row?.lastElementChild?.textContent;
+    const rows = list.getElementsByClassName('jp-HyperPod-LogRow');
+    press('Home', { ctrlKey: true });
+    await until(() => last(rows[0]) === '0');
+    expect(view.model.feed.following).toBe(false);
+    expect(says('Paused')).toBe(false);
+    press('End');
+    await until(() => last(rows[rows.length - 1]) === '9999');
+    view.dispose();
+  });
+
   it('never has more than 500 rows in the document', async () => {
     const client = new FakeClient(100);
     const { view, list } = await shownView(client);
