@@ -3,7 +3,7 @@ import { ISignal, Signal } from '@lumino/signaling';
 
 import { ApiError, NETWORK_ERROR } from '../api';
 import { FrameQueue } from './queue';
-import { ILogClient, MAX_PAGE } from './client';
+import { ILogClient, IPageRequest, MAX_PAGE } from './client';
 import { ILogHandler } from './socket';
 import { ILogPage, ILogRequest } from './types';
 import { LogWindow } from './window';
@@ -77,11 +77,6 @@ export class LogFeed implements IDisposable {
     return this._over;
   }
 
-  /** All of the log of a run that has ended is in the window. */
-  get complete(): boolean {
-    return this._ended && this.window.atStart;
-  }
-
   /** The first page is on its way. */
   get loading(): boolean {
     return this._loading;
@@ -114,13 +109,7 @@ export class LogFeed implements IDisposable {
       this._changed.emit();
       return;
     }
-    await this._restart(() =>
-      this._client.page({
-        ...this._request,
-        direction: 'backward',
-        limit: PAGE
-      })
-    );
+    await this._restart('backward');
   }
 
   /** A run that had ended goes on (it was requeued): so does its log, where it stopped. */
@@ -187,27 +176,13 @@ export class LogFeed implements IDisposable {
     if (this.window.atStart && !this._loading) {
       return true;
     }
-    return this._restart(() =>
-      this._client.page({
-        ...this._request,
-        direction: 'forward',
-        limit: PAGE
-      })
-    );
+    return this._restart('forward');
   }
 
   /** Show the line that begins at a cursor, with what is around it. */
   async goTo(cursor: string): Promise<void> {
     this._following = false;
-    const loaded = await this._restart(() =>
-      this._client.page({
-        ...this._request,
-        direction: 'forward',
-        cursor,
-        limit: PAGE
-      })
-    );
-    if (loaded) {
+    if (await this._restart('forward', cursor)) {
       const number = this.window.first;
       await this.loadBackward();
       this._revealed.emit(number);
@@ -225,18 +200,14 @@ export class LogFeed implements IDisposable {
       let { cursor } = place;
       let missing = place.skip + PAGE;
       while (missing > 0) {
-        const page = await this._client.page({
-          ...this._request,
-          direction: 'backward',
-          cursor,
-          limit: Math.min(missing, MAX_PAGE)
-        });
+        const limit = Math.min(missing, MAX_PAGE);
+        const page = await this._page('backward', cursor, limit);
         if (generation !== this._generation) {
           return;
         }
         pages.unshift(page);
         cursor = page.before;
-        missing -= Math.min(missing, MAX_PAGE);
+        missing -= limit;
         if (page.atStart) {
           break;
         }
@@ -260,12 +231,7 @@ export class LogFeed implements IDisposable {
       if (this._atEnd || cursor === undefined) {
         return;
       }
-      const page = await this._client.page({
-        ...this._request,
-        direction: 'forward',
-        cursor,
-        limit: PAGE
-      });
+      const page = await this._page('forward', cursor);
       if (generation === this._generation) {
         this.window.appendPage(page);
         this._attachWhenAtEnd(page);
@@ -296,7 +262,10 @@ export class LogFeed implements IDisposable {
   }
 
   /** Begin the window anew with a page. */
-  private async _restart(load: () => Promise<ILogPage>): Promise<boolean> {
+  private async _restart(
+    direction: IPageRequest['direction'],
+    cursor?: string
+  ): Promise<boolean> {
     const generation = ++this._generation;
     this._busy = null;
     this._detach();
@@ -305,7 +274,7 @@ export class LogFeed implements IDisposable {
     this._loading = true;
     this._stateChanged.emit();
     try {
-      const page = await load();
+      const page = await this._page(direction, cursor);
       if (generation !== this._generation) {
         return false;
       }
@@ -322,6 +291,14 @@ export class LogFeed implements IDisposable {
       }
       return false;
     }
+  }
+
+  private _page(
+    direction: IPageRequest['direction'],
+    cursor?: string,
+    limit = PAGE
+  ): Promise<ILogPage> {
+    return this._client.page({ ...this._request, direction, cursor, limit });
   }
 
   private _attachWhenAtEnd(page: ILogPage): void {

@@ -30,3 +30,16 @@ export function setAttributes(
     node.setAttribute(name, value);
   }
 }
+
+/** The last of so many of which something is true, as it is of all before that one; 0 when of none. */
+export function lastWhere(
+  count: number,
+  isTrue: (at: number) => boolean
+): number {
+  let [low, high] = [0, count - 1];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    [low, high] = isTrue(middle) ? [middle, high] : [low, middle - 1];
+  }
+  return low;
+}

@@ -3,7 +3,7 @@ import { Widget } from '@lumino/widgets';
 
 import { LogFeed } from './feed';
 import { FoldedRows } from './foldedRows';
-import { edgeOf, leadsUp, setAttributes } from './listNode';
+import { edgeOf, lastWhere, leadsUp, setAttributes } from './listNode';
 import { FOLD_CLASS, IMatch, IRowWords } from './rowElement';
 import { rowElement, updateRow } from './rowElement';
 
@@ -22,7 +22,7 @@ const NEAR = 120;
 /** Before any row was measured. */
 const GUESSED_HEIGHT = 18;
 
-const EVENTS = ['scroll', 'wheel', 'click'];
+const EVENTS = ['scroll', 'wheel', 'keydown', 'click'];
 
 interface IPlace {
   readonly element: HTMLElement;
@@ -51,8 +51,8 @@ export class LogList extends Widget {
     });
     this._rows.className = 'jp-HyperPod-LogList-rows';
     this.node.append(this._above, this._rows, this._below);
-    feed.changed.connect(this._onChanged, this);
-    feed.stateChanged.connect(this._onChanged, this);
+    feed.changed.connect(this.refresh, this);
+    feed.stateChanged.connect(this.refresh, this);
     feed.revealed.connect(this._onRevealed, this);
   }
 
@@ -84,8 +84,8 @@ export class LogList extends Widget {
   override dispose(): void {
     if (!this.isDisposed) {
       cancelAnimationFrame(this._scheduled);
-      this._feed.changed.disconnect(this._onChanged, this);
-      this._feed.stateChanged.disconnect(this._onChanged, this);
+      this._feed.changed.disconnect(this.refresh, this);
+      this._feed.stateChanged.disconnect(this.refresh, this);
       this._feed.revealed.disconnect(this._onRevealed, this);
       super.dispose();
     }
@@ -118,15 +118,13 @@ export class LogList extends Widget {
   protected override onAfterAttach(msg: Message): void {
     super.onAfterAttach(msg);
     EVENTS.forEach(type =>
-      this.node.addEventListener(type, this, { passive: true })
+      this.node.addEventListener(type, this, { passive: type !== 'keydown' })
     );
-    this.node.addEventListener('keydown', this);
     this.refresh();
   }
 
   protected override onBeforeDetach(msg: Message): void {
     EVENTS.forEach(type => this.node.removeEventListener(type, this));
-    this.node.removeEventListener('keydown', this);
     super.onBeforeDetach(msg);
   }
 
@@ -137,10 +135,6 @@ export class LogList extends Widget {
 
   protected override onResize(msg: Widget.ResizeMessage): void {
     super.onResize(msg);
-    this.refresh();
-  }
-
-  private _onChanged(): void {
     this.refresh();
   }
 
@@ -352,14 +346,9 @@ export class LogList extends Widget {
       const below = Math.floor((scrollTop - rowsEnd) / height);
       return Math.min(this._lines.end - 1, this._end + below);
     }
-    let [low, high] = [0, this.drawn - 1];
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      const element = this._rows.children[middle] as HTMLElement;
-      [low, high] =
-        this._topOf(element) <= scrollTop ? [middle, high] : [low, middle - 1];
-    }
-    return this._first + low;
+    const isAbove = (at: number): boolean =>
+      this._topOf(this._rows.children[at] as HTMLElement) <= scrollTop;
+    return this._first + lastWhere(this.drawn, isAbove);
   }
 
   private _placeOf(row: number): IPlace | null {

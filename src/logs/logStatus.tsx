@@ -88,7 +88,7 @@ function stateText(model: LogViewModel, trans: TranslationBundle): string {
 }
 
 function endText(feed: LogFeed, trans: TranslationBundle): string {
-  if (!feed.complete) {
+  if (!feed.ended || !feed.window.atStart) {
     return trans.__('The run has ended.');
   }
   const { ranks, attempt, nodeLogs } = feed.request;

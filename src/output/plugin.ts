@@ -5,9 +5,7 @@ import {
 import { Notification } from '@jupyterlab/apputils';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 
-import { errorText } from '../components/errorMessage';
-import { ApiError } from '../api';
-import { pageActions } from '../runs/actions';
+import { failed, pageActions, whyText } from '../runs/actions';
 import { IRun } from '../runs/types';
 import { IHyperPod } from '../tokens';
 import { MIME_TYPE } from './data';
@@ -79,7 +77,7 @@ async function freeze(
       );
     }
   } catch (reason) {
-    const why = reason instanceof ApiError ? errorText(reason, trans) : '';
-    Notification.error(trans.__('The log could not be read. %1', why));
+    const why = whyText(reason, trans);
+    failed(trans.__('The log could not be read. %1', why));
   }
 }

@@ -3,6 +3,7 @@ import { ISignal, Signal } from '@lumino/signaling';
 
 import { stateText } from '../components/words';
 import { hyperPodIcon } from '../icons';
+import { failed, whyText } from '../runs/actions';
 import { IRun } from '../runs/types';
 import { IHyperPod } from '../tokens';
 
@@ -57,8 +58,12 @@ export class RunningRuns implements IRunningSessions.IManager {
   }
 
   private _cancel(runId: string): void {
-    // That it fails is seen by the run's going on.
-    this._hyperPod.runs.act(runId, 'cancel').catch(() => undefined);
+    const { runs, trans } = this._hyperPod;
+    const name = runs.find(runId)?.name ?? runId;
+    runs.act(runId, 'cancel').catch((reason: unknown) => {
+      const why = whyText(reason, trans);
+      failed(trans.__('%1 could not be cancelled. %2', name, why));
+    });
   }
 
   private readonly _hyperPod: IHyperPod;

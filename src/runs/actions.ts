@@ -5,8 +5,10 @@ import {
   Notification,
   showDialog
 } from '@jupyterlab/apputils';
+import { TranslationBundle } from '@jupyterlab/translation';
 
 import { ApiError } from '../api';
+import { errorText } from '../components/errorMessage';
 import type { ICellPlace } from '../logs/place';
 import { CommandIDs, IHyperPod } from '../tokens';
 import type { IRunActions } from './header';
@@ -14,6 +16,9 @@ import { IRun } from './types';
 
 /** How long a short word of thanks stays. */
 const BRIEFLY = 3000;
+
+/** How long it stays to be read that something failed: without this it would only be counted. */
+const LONG = 10_000;
 
 /**
  * What the buttons of a run page do in this application.
@@ -27,8 +32,7 @@ export function pageActions(
     cancel: run => void cancelAfterQuestion(hyperPod, run),
     // The dialog is another plugin's, which may be switched off.
     clone: app.commands.hasCommand(CommandIDs.submit)
-      ? run =>
-          void app.commands.execute(CommandIDs.submit, { cloneOf: run.runId })
+      ? run => void runAgain(app, hyperPod, run)
       : null,
     copyCommand: run => {
       Clipboard.copyToSystem(`hpj logs -f ${run.runId}`);
@@ -39,6 +43,20 @@ export function pageActions(
     },
     openPlace: (runId, place) => void openPlace(app, hyperPod, runId, place)
   };
+}
+
+/** Ask how a run is to run once more. */
+export async function runAgain(
+  app: JupyterFrontEnd,
+  { trans }: IHyperPod,
+  run: IRun
+): Promise<void> {
+  try {
+    await app.commands.execute(CommandIDs.submit, { cloneOf: run.runId });
+  } catch (reason) {
+    const why = whyText(reason, trans);
+    failed(trans.__('%1 can’t be run again. %2', run.name, why));
+  }
 }
 
 /** Show a line of a cell that ran. */
@@ -52,10 +70,8 @@ export async function openPlace(
     const { cell, line } = place;
     await app.commands.execute(CommandIDs.openCellLine, { runId, cell, line });
   } catch (reason) {
-    const message = reason instanceof Error ? reason.message : '';
-    Notification.error(
-      trans.__('Cell %1 can’t be shown. %2', place.cell, message)
-    );
+    const why = whyText(reason, trans);
+    failed(trans.__('Cell %1 can’t be shown. %2', place.cell, why));
   }
 }
 
@@ -82,9 +98,20 @@ export async function cancelAfterQuestion(
   try {
     await runs.act(run.runId, 'cancel');
   } catch (reason) {
-    const message = reason instanceof ApiError ? reason.message : '';
-    Notification.error(
-      trans.__('%1 could not be cancelled. %2', run.name, message)
-    );
+    const why = whyText(reason, trans);
+    failed(trans.__('%1 could not be cancelled. %2', run.name, why));
   }
+}
+
+/** Say that an action failed: seen for a while, and kept in the list of notifications. */
+export function failed(text: string): void {
+  Notification.error(text, { autoClose: LONG });
+}
+
+/** Why something failed. */
+export function whyText(reason: unknown, trans: TranslationBundle): string {
+  if (reason instanceof ApiError) {
+    return errorText(reason, trans);
+  }
+  return reason instanceof Error ? reason.message : '';
 }

@@ -185,7 +185,7 @@ describe('LogFeed at the start', () => {
     const feed = new LogFeed({ client, runId: 'a' });
     await feed.follow();
     client.handler?.end();
-    expect([feed.over, feed.complete]).toEqual([true, false]);
+    expect([feed.over, feed.window.atStart]).toEqual([true, false]);
     expect(await feed.toStart()).toBe(true);
     expect(client.pages[1]).toMatchObject({ direction: 'forward' });
     expect(client.pages[1].cursor).toBeUndefined();
@@ -210,7 +210,7 @@ describe('LogFeed at the start', () => {
     client.handler?.end();
     await feed.toStart();
     expect(client.pages).toHaveLength(1);
-    expect([feed.following, feed.complete]).toEqual([false, true]);
+    expect([feed.following, feed.ended]).toEqual([false, true]);
     feed.dispose();
   });
 });
