@@ -4,15 +4,19 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { IRun } from '../runs/types';
 import { SubmitForm } from './form';
 import { SubmitModel } from './model';
+import { focusable, keepTabInside } from './tabbing';
 
 /** Where typing begins. */
 const FIRST_FIELD = 'resources.nodes';
+
+/** Milliseconds after which a form that could not be read is asked for once more. */
+const RETRY = 5000;
 
 /**
  * The dialog that sends a run. It stays open until the run is taken: what is wrong is told in it.
  */
 export class SubmitDialog extends Dialog<null> {
-  constructor(model: SubmitModel, trans: TranslationBundle) {
+  constructor(model: SubmitModel, trans: TranslationBundle, retry = RETRY) {
     const form = new SubmitForm(model, trans);
     super({
       title: trans.__('Run %1 on a cluster', model.source.label),
@@ -28,8 +32,10 @@ export class SubmitDialog extends Dialog<null> {
     this.addClass('jp-HyperPod-SubmitDialog');
     this._form = form;
     this._model = model;
+    this._retry = retry;
     model.changed.connect(this._onChanged, this);
     this._onChanged();
+    void this._keepFocus();
   }
 
   /** The run that was sent; null when the dialog was closed before. Whoever closes it while it is sent gets the run all the same. */
@@ -52,6 +58,10 @@ export class SubmitDialog extends Dialog<null> {
       if (key === 'Enter' && this._form.node.contains(target as Node)) {
         return;
       }
+      if (key === 'Tab') {
+        keepTabInside(this.node, event as KeyboardEvent);
+        return;
+      }
     }
     super.handleEvent(event);
   }
@@ -66,6 +76,7 @@ export class SubmitDialog extends Dialog<null> {
 
   override dispose(): void {
     if (!this.isDisposed) {
+      clearTimeout(this._timer);
       this._model.changed.disconnect(this._onChanged, this);
       super.dispose();
     }
@@ -89,6 +100,26 @@ export class SubmitDialog extends Dialog<null> {
     requestAnimationFrame(() => this._form.focusField(FIRST_FIELD));
   }
 
+  /** While there is no form yet, the keys are the dialog's all the same: its button to send can't take them. */
+  private async _keepFocus(): Promise<void> {
+    await this.ready;
+    if (!this._wasReady) {
+      this._focusOther();
+    }
+  }
+
+  /** Put the focus on "Try again", or on what else there is. */
+  private _focusOther(): void {
+    const again = this._form.node.querySelector<HTMLElement>('button');
+    (again ?? focusable(this.node)[0])?.focus();
+  }
+
+  /** Nothing could be read: try again by itself. */
+  private _onFailed(): void {
+    clearTimeout(this._timer);
+    this._timer = setTimeout(() => void this._model.load(), this._retry);
+  }
+
   private _onChanged(): void {
     const button = this.node.querySelector<HTMLButtonElement>(
       '.jp-Dialog-button.jp-mod-accept'
@@ -98,12 +129,17 @@ export class SubmitDialog extends Dialog<null> {
     }
     if (this._model.ready && !this._wasReady) {
       this._wasReady = true;
+      clearTimeout(this._timer);
       void this._focusFirst();
+    } else if (!this._model.ready && this._model.error) {
+      this._onFailed();
     }
   }
 
   private readonly _form: SubmitForm;
   private readonly _model: SubmitModel;
+  private readonly _retry: number;
+  private _timer: ReturnType<typeof setTimeout> | undefined;
   private _wasReady = false;
   private _run: IRun | null = null;
   private _pending: Promise<void> | null = null;

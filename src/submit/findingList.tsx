@@ -29,9 +29,10 @@ export function FindingList(props: IProps): JSX.Element {
       tabIndex={-1}
       data-findings
     >
-      {findings.length === 0 ? (
+      {(findings.length === 0 || hasProblems(model)) && (
         <p className="jp-HyperPod-FindingList-none">{stateWords(props)}</p>
-      ) : (
+      )}
+      {findings.length > 0 && (
         <ul>
           {findings.map((finding, at) => (
             <Finding key={at} {...props} finding={finding} />
@@ -42,8 +43,12 @@ export function FindingList(props: IProps): JSX.Element {
   );
 }
 
+function hasProblems(model: SubmitModel): boolean {
+  return Object.keys(model.problems).length > 0;
+}
+
 function stateWords({ model, trans }: IProps): string {
-  if (Object.keys(model.problems).length > 0) {
+  if (hasProblems(model)) {
     return trans.__('Some fields are not right yet.');
   }
   if (model.error) {

@@ -1,6 +1,8 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
+import { IField } from './fields';
 import { IFinding } from './types';
+import { Texts } from './values';
 
 /** Said of a file that is not saved; made here, as the server knows nothing of it. */
 export const NOT_SAVED = 'not_saved';
@@ -57,4 +59,16 @@ export function fixOf(
     default:
       return null;
   }
+}
+
+/** What a fix types into which fields: where it names a group, into all of that. */
+export function textsOfFix(fix: IFix, fields: readonly IField[]): Texts {
+  const texts: Record<string, string> = {};
+  for (const [path, text] of Object.entries(fix.set)) {
+    const inside = fields.filter(
+      field => field.path === path || field.path.startsWith(`${path}.`)
+    );
+    inside.forEach(field => (texts[field.path] = text));
+  }
+  return texts;
 }

@@ -63,8 +63,16 @@ export class SubmitForm extends ReactWidget {
   private readonly _trans: TranslationBundle;
   private readonly _register = (jump: (path: string) => void) => {
     this._jump = jump;
+    if (this._wanted !== null) {
+      jump(this._wanted);
+      this._wanted = null;
+    }
   };
-  private _jump: (path: string) => void = () => undefined;
+  /** A field that was asked for before it was drawn. */
+  private _wanted: string | null = null;
+  private _jump: (path: string) => void = path => {
+    this._wanted = path;
+  };
 }
 
 function Content(props: {
@@ -133,13 +141,25 @@ function Waiting(props: {
   trans: TranslationBundle;
 }): JSX.Element {
   const { model, trans } = props;
-  return model.error ? (
-    <ErrorMessage
-      error={model.error}
-      trans={trans}
-      retry={() => void model.load()}
-    />
-  ) : (
-    <p role="status">{trans.__('Reading what can be set…')}</p>
+  const root = React.useRef<HTMLDivElement>(null);
+  const failed = model.error !== null;
+  React.useEffect(() => {
+    if (failed) {
+      // What to do about it; what had the focus before is behind the dialog.
+      root.current?.querySelector<HTMLElement>('button')?.focus();
+    }
+  }, [failed]);
+  return (
+    <div ref={root}>
+      {model.error ? (
+        <ErrorMessage
+          error={model.error}
+          trans={trans}
+          retry={() => void model.load()}
+        />
+      ) : (
+        <p role="status">{trans.__('Reading what can be set…')}</p>
+      )}
+    </div>
   );
 }

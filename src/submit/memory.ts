@@ -66,7 +66,7 @@ export class SubmitMemory implements ISubmitMemory {
   }
 
   async last(path: string): Promise<ILast | null> {
-    return toLast((await this._all())[path]);
+    return withoutName(toLast((await this._all())[path]));
   }
 
   async remember(path: string, last: ILast): Promise<void> {
@@ -74,9 +74,10 @@ export class SubmitMemory implements ISubmitMemory {
       ([other]) => other !== path
     );
     const kept = others.slice(1 - MOST_FILES);
+    const { cluster, runId, spec } = withoutName(last);
     await this._state?.save(STATE_ID, {
       ...Object.fromEntries(kept),
-      [path]: { runId: last.runId, cluster: last.cluster, spec: last.spec }
+      [path]: { runId, cluster, spec }
     } as ReadonlyPartialJSONObject);
   }
 
@@ -119,6 +120,15 @@ export class SubmitMemory implements ISubmitMemory {
   private readonly _state: IStateDB | null;
   private readonly _registry: ISettingRegistry | null;
   private readonly _pluginId: string;
+}
+
+/** Settings less the run's name, which is for one piece of code and no setting of others. */
+export function withoutName<T extends IStart | null>(start: T): T {
+  if (!start || !('name' in start.spec)) {
+    return start;
+  }
+  const kept = Object.entries(start.spec).filter(([field]) => field !== 'name');
+  return { ...start, spec: Object.fromEntries(kept) };
 }
 
 function isSame(one: IPreset, other: IPreset): boolean {

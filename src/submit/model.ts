@@ -18,9 +18,9 @@ import {
 } from './draft';
 import { fieldsOf, IField } from './fields';
 import { findingsOf, serverProblems } from './findings';
-import { IFix } from './fixes';
+import { IFix, textsOfFix } from './fixes';
 import { changesOf, IBefore, IChanges, SubmitHistory } from './history';
-import { IPreset, IStart, ISubmitMemory } from './memory';
+import { IPreset, IStart, ISubmitMemory, withoutName } from './memory';
 import { Previewer } from './previewer';
 import { queueNames } from './queues';
 import { newRunId } from './runId';
@@ -151,31 +151,10 @@ export class SubmitModel implements IDisposable {
     }
   }
 
-  /** Read what the form is made of, and look at what it says. */
-  async load(): Promise<void> {
-    const { client, clusters, history, memory, start } = this._options;
-    this._error = null;
-    try {
-      const [schema, found, last, presets] = await Promise.all([
-        client.schema(),
-        clusters.list(),
-        history.last(this.source),
-        memory.presets(this.source.path ?? '')
-      ]);
-      this._fields = fieldsOf(schema);
-      this._clusters = found;
-      this._last = last;
-      this._presets = presets;
-      this.begin(start ?? last);
-    } catch (reason) {
-      this._fail(reason);
-      return;
-    }
-    this._before = await history.before(this.source);
-    // Sent from elsewhere, such as a terminal.
-    this._last ??= this.source.cloneOf === null ? this._before : null;
-    await this._compareScript();
-    this._emit();
+  /** Read what the form is made of, and look at what it says; whoever asks meanwhile waits for the same. */
+  load(): Promise<void> {
+    this._loading ??= this._load().finally(() => (this._loading = null));
+    return this._loading;
   }
 
   /** Fill the form anew; null for standard settings. */
@@ -234,14 +213,7 @@ export class SubmitModel implements IDisposable {
     if (fix.save) {
       await this.source.editor?.save();
     }
-    const texts: Record<string, string> = {};
-    for (const [path, text] of Object.entries(fix.set)) {
-      const inside = this._fields.filter(
-        field => field.path === path || field.path.startsWith(`${path}.`)
-      );
-      inside.forEach(field => (texts[field.path] = text));
-    }
-    this.set(texts);
+    this.set(textsOfFix(fix, this._fields));
   }
 
   /** Keep the settings under a name, for the files of this folder and below. */
@@ -251,7 +223,7 @@ export class SubmitModel implements IDisposable {
     const project = path.split('/').slice(0, -1).join('/');
     const spec = settingsOf(this._fields, this._draft.texts, trans);
     const { cluster } = this._draft;
-    await memory.savePreset({ name, project, cluster, spec });
+    await memory.savePreset(withoutName({ name, project, cluster, spec }));
     this._presets = await memory.presets(path);
     this._emit();
   }
@@ -294,6 +266,33 @@ export class SubmitModel implements IDisposable {
     }
   }
 
+  private async _load(): Promise<void> {
+    const { client, clusters, history, memory, start } = this._options;
+    this._error = null;
+    try {
+      const [schema, found, last, presets] = await Promise.all([
+        client.schema(),
+        clusters.list(),
+        history.last(this.source),
+        memory.presets(this.source.path ?? '')
+      ]);
+      this._fields = fieldsOf(schema);
+      this._clusters = found;
+      this._last = last;
+      this._presets = presets;
+      this.begin(start ?? last);
+    } catch (reason) {
+      this._fail(reason);
+      return;
+    }
+    this._before = await history.before(this.source);
+    // Sent from elsewhere, such as a terminal.
+    this._last ??=
+      this.source.cloneOf === null ? withoutName(this._before) : null;
+    await this._compareScript();
+    this._emit();
+  }
+
   private _hasProblems(): boolean {
     const { trans } = this._options;
     const typed = problemsOf(this._fields, this._draft, trans);
@@ -316,7 +315,7 @@ export class SubmitModel implements IDisposable {
   private _look(delay?: number): void {
     this._error = null;
     if (this._hasProblems()) {
-      this._previewer.stop();
+      this._previewer.clear();
     } else {
       this._previewer.ask(() => this._body(), delay);
     }
@@ -376,6 +375,7 @@ export class SubmitModel implements IDisposable {
   private _before: IBefore | null = null;
   private _draft = EMPTY_DRAFT;
   private _error: ApiError | null = null;
+  private _loading: Promise<void> | null = null;
   private _content = '';
   private _runId = newRunId();
   private _sending = false;

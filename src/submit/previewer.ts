@@ -62,6 +62,13 @@ export class Previewer implements IDisposable {
     this._busy = false;
   }
 
+  /** Nothing is asked, and no older answer is of use. */
+  clear(): void {
+    this.stop();
+    this._preview = null;
+    this._error = null;
+  }
+
   private async _ask(body: ISubmitBody): Promise<void> {
     const abort = new AbortController();
     this._abort = abort;

@@ -147,8 +147,75 @@ describe('the submit dialog', () => {
     expect(model.isDisposed).toBe(true);
   });
 
+  it('leads Tab through all of itself, and round', async () => {
+    await focused('resources.nodes');
+    const close = button('Close');
+    const send = button('Submit');
+    const first = find<HTMLElement>('input[type=radio]:checked');
+    send.focus();
+    press(send, { key: 'Tab' });
+    expect(document.activeElement).toBe(first);
+    press(first, { key: 'Tab', shiftKey: true });
+    expect(document.activeElement).toBe(send);
+    // In between the browser knows the way.
+    close.focus();
+    press(close, { key: 'Tab' });
+    expect(document.activeElement).toBe(close);
+  });
+
   it('tells findings to those who cannot see them', () => {
     expect(find('[data-findings]').getAttribute('aria-live')).toBe('polite');
     expect(find('[data-findings]').textContent).toContain('Nothing is wrong');
+  });
+});
+
+describe('the submit dialog without a server', () => {
+  let server: FakeServer;
+  let model: SubmitModel;
+  let dialog: SubmitDialog;
+  let closed: Promise<unknown>;
+
+  async function open(retry: number): Promise<void> {
+    Object.assign(window, { CSS: css });
+    server = new FakeServer();
+    const schema = server.schema.bind(server);
+    server.schema = () => Promise.reject(new Error('gone'));
+    model = await formOn(server);
+    server.schema = schema;
+    dialog = new SubmitDialog(model, trans, retry);
+    closed = dialog.launch();
+    await until(() => document.activeElement?.textContent === 'Try again');
+  }
+
+  async function until(isSo: () => boolean): Promise<void> {
+    for (let turn = 0; turn < 100 && !isSo(); turn++) {
+      await new Promise(resolve => setTimeout(resolve, 10));
+    }
+    expect(isSo()).toBe(true);
+  }
+
+  it('has the keys, and is closed by Escape', async () => {
+    await open(100_000);
+    document.activeElement?.dispatchEvent(
+      new KeyboardEvent('keydown', { bubbles: true, key: 'Escape' })
+    );
+    await closed;
+    expect(dialog.isDisposed).toBe(true);
+  });
+
+  it('goes on with "Try again"', async () => {
+    await open(100_000);
+    (document.activeElement as HTMLElement).click();
+    await until(
+      () =>
+        document.activeElement?.getAttribute('data-field') === 'resources.nodes'
+    );
+    dialog.reject();
+  });
+
+  it('goes on by itself', async () => {
+    await open(20);
+    await until(() => model.ready);
+    dialog.reject();
   });
 });

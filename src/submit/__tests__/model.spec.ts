@@ -1,5 +1,6 @@
 import { ApiError, NETWORK_ERROR } from '../../api';
 import { NOT_SAVED } from '../fixes';
+import { withoutName } from '../memory';
 import { fileSource } from '../source';
 import {
   FakeMemory,
@@ -42,6 +43,33 @@ describe('the submit form', () => {
     expect(Object.keys(model.problems)).toEqual(['resources.nodes']);
     expect(await model.submit()).toBeNull();
     expect(server.submits).toEqual([]);
+  });
+
+  it('keeps no findings and no preview of what was typed before', async () => {
+    const server = new FakeServer();
+    server.answerPreview = () =>
+      Promise.resolve(
+        previewOf([{ level: 'error', code: 'x', message: 'bad', field: null }])
+      );
+    const model = await formOn(server);
+    expect(model.findings).toHaveLength(1);
+    model.set({ 'resources.nodes': '0' });
+    expect(model.findings).toEqual([]);
+    expect(model.preview).toBeNull();
+    model.set({ 'resources.nodes': '1' });
+    await settled(model);
+    expect(model.findings).toHaveLength(1);
+  });
+
+  it('keeps the name out of what a preset remembers', async () => {
+    const memory = new FakeMemory();
+    const model = await formOn(new FakeServer(), { memory });
+    model.set({ name: 'mine', 'resources.nodes': '2' });
+    await model.savePreset('two');
+    expect(memory.kept[0].spec).toEqual({ resources: { nodes: 2 } });
+    expect(withoutName({ cluster: null, spec: { name: 'a' } }).spec).toEqual(
+      {}
+    );
   });
 
   it('sends the same run again when no answer comes', async () => {
