@@ -37,7 +37,7 @@ function StatusLine({ model, trans }: IProps): JSX.Element {
       <span role="status" aria-live="polite">
         {stateText(model, trans)}
       </span>
-      {error && (
+      {error && !model.removed && (
         <button
           type="button"
           className="jp-HyperPod-link"
@@ -46,7 +46,7 @@ function StatusLine({ model, trans }: IProps): JSX.Element {
           {trans.__('Try again')}
         </button>
       )}
-      {model.silent.length > 0 && !model.feed.over && (
+      {model.silent.length > 0 && !model.feed.over && !model.removed && (
         <span
           className="jp-HyperPod-LogStatus-silent"
           title={trans.__(
@@ -62,6 +62,11 @@ function StatusLine({ model, trans }: IProps): JSX.Element {
 
 function stateText(model: LogViewModel, trans: TranslationBundle): string {
   const { feed, client } = model;
+  if (model.removed) {
+    return trans.__(
+      'The run was removed; nothing more of its log can be read.'
+    );
+  }
   if (feed.error) {
     const { hint, message } = feed.error;
     return hint

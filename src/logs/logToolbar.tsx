@@ -54,8 +54,11 @@ interface IProps {
   trans: TranslationBundle;
 }
 
-function FollowButton({ model, trans }: IProps): JSX.Element {
+function FollowButton({ model, trans }: IProps): JSX.Element | null {
   const { feed } = model;
+  if (model.removed) {
+    return null;
+  }
   if (feed.over) {
     // Nothing comes any more that could be followed.
     return (

@@ -101,6 +101,23 @@ export class LogViewModel implements IDisposable {
     this._changed.emit();
   }
 
+  /** The run is no more: what was read of its log stays. */
+  get removed(): boolean {
+    return this._removed;
+  }
+
+  set removed(value: boolean) {
+    if (value !== this._removed) {
+      this._removed = value;
+      if (value) {
+        this.feed.suspend();
+      } else {
+        void this.feed.resume();
+      }
+      this._changed.emit();
+    }
+  }
+
   /** Each line has its time in front. */
   get showsTime(): boolean {
     return this._showsTime;
@@ -245,6 +262,7 @@ export class LogViewModel implements IDisposable {
   private _attempts: readonly ILogAttempt[] = [];
   private _askedAt = 0;
   private _folds = rememberedLook('folds') ?? true;
+  private _removed = false;
   private _wraps = true;
   private _showsTime = true;
   private _isDisposed = false;

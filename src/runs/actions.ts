@@ -48,7 +48,7 @@ export function pageActions(
 /** Ask how a run is to run once more. */
 export async function runAgain(
   app: JupyterFrontEnd,
-  { trans }: IHyperPod,
+  { runs, trans }: IHyperPod,
   run: IRun
 ): Promise<void> {
   try {
@@ -56,6 +56,8 @@ export async function runAgain(
   } catch (reason) {
     const why = whyText(reason, trans);
     failed(trans.__('%1 can’t be run again. %2', run.name, why));
+    // It may be gone, which its page should say then.
+    await runs.get(run.runId).catch(() => undefined);
   }
 }
 

@@ -16,11 +16,13 @@ interface IFact {
 export function RunFacts(props: {
   run: IRun;
   trans: TranslationBundle;
+  /** Of a run that is no more nobody knows how long it runs. */
+  isRemoved?: boolean;
 }): JSX.Element {
-  useTick(props.run.startedAt !== null && props.run.endedAt === null);
-  const facts = factsOf(props.run, props.trans).filter(
-    fact => fact.value !== ''
-  );
+  const { isRemoved, run, trans } = props;
+  const isTimed = run.endedAt !== null || !isRemoved;
+  useTick(run.startedAt !== null && run.endedAt === null && isTimed);
+  const facts = factsOf(run, trans, isTimed).filter(fact => fact.value !== '');
   return (
     <dl className="jp-HyperPod-facts">
       {facts.map(({ name, value }) => (
@@ -33,7 +35,11 @@ export function RunFacts(props: {
   );
 }
 
-function factsOf(run: IRun, trans: TranslationBundle): IFact[] {
+function factsOf(
+  run: IRun,
+  trans: TranslationBundle,
+  isTimed: boolean
+): IFact[] {
   const last = run.attempts[run.attempts.length - 1];
   const ranks = (run.nodes ?? 1) * (run.processesPerNode ?? 1);
   const nodes = last?.nodes.length
@@ -47,7 +53,7 @@ function factsOf(run: IRun, trans: TranslationBundle): IFact[] {
     { name: trans.__('Started'), value: momentText(run.startedAt) },
     {
       name: run.endedAt ? trans.__('Took') : trans.__('Runs for'),
-      value: durationText(run.startedAt, run.endedAt, trans)
+      value: isTimed ? durationText(run.startedAt, run.endedAt, trans) : ''
     },
     { name: trans.__('Nodes'), value: nodes },
     { name: trans.__('Processes'), value: ranks > 1 ? String(ranks) : '' },

@@ -71,6 +71,19 @@ function HeaderContent({ model, actions, trans }: IProps): JSX.Element {
       <p role="status">{trans.__('Reading the run…')}</p>
     );
   }
+  if (model.removed) {
+    return (
+      <>
+        <div className="jp-HyperPod-RunHeader-title">
+          <h1>{run.name}</h1>
+        </div>
+        <p className="jp-HyperPod-RunHeader-reason" role="status">
+          {trans.__('This run was removed.')}
+        </p>
+        <RunFacts run={run} trans={trans} isRemoved />
+      </>
+    );
+  }
   return (
     <>
       <div className="jp-HyperPod-RunHeader-title">

@@ -132,16 +132,26 @@ export class RunsModel implements IDisposable {
 
   /** Ask the server for a run. */
   async get(runId: string): Promise<IRun> {
-    const run = await this._client.get(runId);
-    this._take([run]);
-    return run;
+    return this._read(runId, this._client.get(runId));
   }
 
   /** Do something to a run. */
   async act(runId: string, action: RunAction): Promise<IRun> {
-    const run = await this._client.act(runId, action);
-    this._take([run]);
-    return run;
+    return this._read(runId, this._client.act(runId, action));
+  }
+
+  /** Take in a run that was asked for, or that it is gone. */
+  private async _read(runId: string, answer: Promise<IRun>): Promise<IRun> {
+    try {
+      const run = await answer;
+      this._take([run]);
+      return run;
+    } catch (reason) {
+      if (isMissing(reason) && this._known.delete(runId)) {
+        this._take([]);
+      }
+      throw reason;
+    }
   }
 
   private async _load(): Promise<void> {
@@ -253,6 +263,11 @@ export namespace RunsModel {
     /** Milliseconds between two looks at the list. */
     interval?: number;
   }
+}
+
+/** Whether the server said that there is no such run. */
+export function isMissing(reason: unknown): boolean {
+  return reason instanceof ApiError && reason.code === 'not_found';
 }
 
 function order(run: IRun): string {

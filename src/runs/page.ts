@@ -47,6 +47,7 @@ export class RunPage extends Panel {
       MessageLoop.postMessage(this._tabs, Widget.ResizeMessage.UnknownSize)
     );
     this.model.changed.connect(this._onChanged, this);
+    this.log.model.feed.stateChanged.connect(this._onLogState, this);
     this._onChanged();
     void this.model.load();
   }
@@ -89,7 +90,7 @@ export class RunPage extends Panel {
   }
 
   private _onChanged(): void {
-    const { error, run } = this.model;
+    const { error, removed, run } = this.model;
     // Of a run that isn't there, one word is enough.
     this._tabs.setHidden(run === null && error !== null);
     if (!run) {
@@ -97,6 +98,10 @@ export class RunPage extends Panel {
     }
     this.title.label = run.name;
     this.node.setAttribute('aria-label', run.name);
+    this.log.model.removed = removed;
+    if (removed) {
+      return;
+    }
     // Ranks come with an attempt, and who is silent is known at the end for good.
     const phase = `${run.attempts.length} ${isEnded(run.state)}`;
     if (this._phase !== '' && phase !== this._phase) {
@@ -107,6 +112,14 @@ export class RunPage extends Panel {
     }
     this._phase = phase;
     this._wasEnded = isEnded(run.state);
+  }
+
+  /** A log that is not there may be that of a run that is gone. */
+  private _onLogState(): void {
+    const { error } = this.log.model.feed;
+    if (error?.code === 'not_found' && !this.model.removed) {
+      void this.model.load();
+    }
   }
 
   private readonly _tabs: TabPanel;

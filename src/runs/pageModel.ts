@@ -2,7 +2,7 @@ import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
 import { ApiError, NETWORK_ERROR } from '../api';
-import { RunsModel } from './model';
+import { isMissing, RunsModel } from './model';
 import { IRun } from './types';
 
 /**
@@ -35,6 +35,11 @@ export class RunPageModel implements IDisposable {
     return this._error;
   }
 
+  /** The run was there, and is no more. */
+  get removed(): boolean {
+    return this._removed;
+  }
+
   get isDisposed(): boolean {
     return this._isDisposed;
   }
@@ -49,23 +54,39 @@ export class RunPageModel implements IDisposable {
 
   /** Ask the server. */
   async load(): Promise<void> {
+    if (this._loading) {
+      return;
+    }
+    this._loading = true;
     try {
       this._run = await this._runs.get(this.runId);
       this._error = null;
+      this._removed = false;
     } catch (reason) {
+      this._removed = isMissing(reason) && this._run !== null;
       this._error =
         reason instanceof ApiError
           ? reason
           : ApiError.local(NETWORK_ERROR, String(reason));
+    } finally {
+      this._loading = false;
     }
-    this._changed.emit();
+    if (!this._isDisposed) {
+      this._changed.emit();
+    }
   }
 
   private _onChanged(): void {
     const run = this._runs.find(this.runId);
-    if (run && run !== this._run) {
+    if (!run) {
+      // Also a child of an array is in no list: the server knows.
+      if (this._run !== null && !this._removed) {
+        void this.load();
+      }
+    } else if (run !== this._run || this._removed) {
       this._run = run;
       this._error = null;
+      this._removed = false;
       this._changed.emit();
     }
   }
@@ -74,5 +95,7 @@ export class RunPageModel implements IDisposable {
   private readonly _changed = new Signal<this, void>(this);
   private _run: IRun | null;
   private _error: ApiError | null = null;
+  private _removed = false;
+  private _loading = false;
   private _isDisposed = false;
 }

@@ -95,4 +95,22 @@ describe('RunPage', () => {
     );
     expect(page.log.isVisible).toBe(false);
   });
+
+  it('says of a run that was removed only that', async () => {
+    const startedAt = '2026-01-01T00:00:00.000Z';
+    client.runs = [run(1, { started_at: startedAt })];
+    await show(run(1).runId);
+    const text = () => page.node.textContent ?? '';
+    expect(text()).toContain('Runs for');
+    client.runs = [];
+    await runs.act(run(1).runId, 'cancel').catch(() => undefined);
+    await until(() => text().includes('This run was removed.'));
+    expect(buttons()).toEqual([]);
+    expect(text()).not.toContain('Runs for');
+    expect(text()).toContain('nothing more of its log can be read');
+    client.runs = [run(1)];
+    await runs.get(run(1).runId);
+    await until(() => buttons().length === 3);
+    expect(page.log.model.removed).toBe(false);
+  });
 });
