@@ -20,6 +20,7 @@ from hyperpod_jlab.model.errors import (
     DeniedError,
     HyperpodError,
     InvalidInputError,
+    NotFoundError,
     RefusedError,
     StorageError,
     UnsupportedError,
@@ -261,7 +262,7 @@ class Submitter:
             self._given_up.add(
                 bundle.run_id
             )  # should it stay, on a partition that is read-only now
-            with contextlib.suppress(StorageError):
+            with contextlib.suppress(StorageError, NotFoundError):
                 await asyncio.to_thread(withdraw, bundle.folder)
             raise
         except BaseException as error:

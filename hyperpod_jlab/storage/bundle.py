@@ -162,6 +162,7 @@ def withdraw(bundle: Path) -> None:
     """Take a committed bundle back: out of sight with one rename, then removed.
 
     Raises:
+        NotFoundError: It is gone already.
         StorageError: It cannot be renamed.
     """
     shutil.rmtree(hide(bundle), ignore_errors=True)

@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.errors import InternalError, InvalidInputError, StorageError
+from hyperpod_jlab.model.errors import (
+    InternalError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+)
 from hyperpod_jlab.storage.bundle import STAGING, BundleWriter, hide, withdraw
 from hyperpod_jlab.storage.partition import Partition
 from tests.storage.racing import race
@@ -202,7 +207,7 @@ def test_withdrawing_takes_the_bundle_out_of_sight_and_away(partition):
         writer.commit()
     withdraw(partition.bundle("run-1"))
     assert names(partition) == []
-    with pytest.raises(StorageError):
+    with pytest.raises(NotFoundError):
         withdraw(partition.bundle("run-1"))
 
 
