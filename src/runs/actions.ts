@@ -41,6 +41,7 @@ export function pageActions(
         { autoClose: BRIEFLY }
       );
     },
+    openRun: runId => void hyperPod.openRun(runId),
     openPlace: (runId, place) => void openPlace(app, hyperPod, runId, place)
   };
 }

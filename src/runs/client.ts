@@ -53,6 +53,7 @@ export interface IRunClient {
   list(query: IRunQuery): Promise<IRunPage>;
   get(runId: string): Promise<IRun>;
   act(runId: string, action: RunAction): Promise<IRun>;
+  children(runId: string): Promise<readonly IRun[]>;
   spec(runId: string): Promise<Readonly<Record<string, unknown>>>;
   script(runId: string): Promise<INamedText>;
   code(runId: string): Promise<readonly ICodeFile[]>;
@@ -83,6 +84,12 @@ export class RunClient implements IRunClient {
 
   act(runId: string, action: RunAction): Promise<IRun> {
     return this._client.post(runPath(runId, action), {}, decodeRun);
+  }
+
+  children(runId: string): Promise<readonly IRun[]> {
+    return this._client.get(runPath(runId, 'children'), value =>
+      listOf(recordOf(value, 'children'), 'runs', decodeRun)
+    );
   }
 
   spec(runId: string): Promise<Readonly<Record<string, unknown>>> {

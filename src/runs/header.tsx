@@ -2,6 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
+import { Children } from './children';
 import { FirstError, RunFacts } from './facts';
 import { RunPageModel } from './pageModel';
 import { SignalWidget } from '../components/signalWidget';
@@ -17,6 +18,8 @@ export interface IRunActions {
   /** Null where nothing is there that could run it again. */
   clone: ((run: IRun) => void) | null;
   copyCommand(run: IRun): void;
+  /** Show another run's page. */
+  openRun: (runId: string) => void;
   /** Show a line of a cell that ran. */
   openPlace(runId: string, place: ICellPlace): void;
 }
@@ -98,6 +101,12 @@ function HeaderContent({ model, actions, trans }: IProps): JSX.Element {
       )}
       <FirstError run={run} trans={trans} show={model.showRank} />
       <RunFacts run={run} trans={trans} />
+      <Children
+        run={run}
+        trans={trans}
+        load={model.loadChildren}
+        open={actions.openRun}
+      />
       {error && <ErrorMessage error={error} trans={trans} />}
     </>
   );

@@ -135,6 +135,11 @@ export class RunsModel implements IDisposable {
     return this._read(runId, this._client.get(runId));
   }
 
+  /** Read the children of an array. */
+  children(runId: string): Promise<readonly IRun[]> {
+    return this._client.children(runId);
+  }
+
   /** Do something to a run. */
   async act(runId: string, action: RunAction): Promise<IRun> {
     return this._read(runId, this._client.act(runId, action));

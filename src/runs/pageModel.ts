@@ -52,6 +52,10 @@ export class RunPageModel implements IDisposable {
     }
   }
 
+  /** Reads the children of an array. */
+  readonly loadChildren = (runId: string): Promise<readonly IRun[]> =>
+    this._runs.children(runId);
+
   /** Ask the server. */
   async load(): Promise<void> {
     if (this._loading) {

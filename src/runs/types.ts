@@ -1,5 +1,6 @@
 import {
   asText,
+  isRecord,
   listOf,
   numberOf,
   numberOrNull,
@@ -56,6 +57,8 @@ export interface IRun {
   readonly nodes: number | null;
   readonly processesPerNode: number | null;
   readonly attempts: readonly IAttempt[];
+  /** How many children an array has in which state; empty for other runs. */
+  readonly children: Readonly<Record<string, number>>;
   /** The answer as it came, for callers that are programs. */
   readonly plain: Readonly<Record<string, unknown>>;
 }
@@ -91,8 +94,15 @@ export function decodeRun(value: unknown): IRun {
     nodes: numberOrNull(from, 'nodes'),
     processesPerNode: numberOrNull(from, 'processes_per_node'),
     attempts: listOf(from, 'attempts', decodeAttempt),
+    children: isRecord(from.children) ? countsOf(from.children) : {},
     plain: from
   };
+}
+
+function countsOf(from: Record<string, unknown>): Record<string, number> {
+  return Object.fromEntries(
+    Object.keys(from).map(state => [state, numberOf(from, state)])
+  );
 }
 
 function decodeAttempt(value: unknown): IAttempt {

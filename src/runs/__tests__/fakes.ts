@@ -54,6 +54,13 @@ export class FakeRunClient implements IRunClient {
     return this.get(runId);
   }
 
+  family: IRun[] = [];
+
+  children(runId: string): Promise<readonly IRun[]> {
+    this.calls.push(`children ${runId}`);
+    return Promise.resolve(this.family);
+  }
+
   spec(): Promise<Readonly<Record<string, unknown>>> {
     return Promise.resolve({ name: 'x' });
   }

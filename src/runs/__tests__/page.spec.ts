@@ -36,6 +36,7 @@ describe('RunPage', () => {
       cancel: one => acts.push(`cancel ${one.name}`),
       clone: clone ? one => acts.push(`clone ${one.name}`) : null,
       copyCommand: one => acts.push(`copy ${one.name}`),
+      openRun: runId => acts.push(`open ${runId}`),
       openPlace: (_, place) => acts.push(`line ${place.line}`)
     };
     const logClient = new FakeClient(10);
@@ -94,6 +95,29 @@ describe('RunPage', () => {
       'no run nobody'
     );
     expect(page.log.isVisible).toBe(false);
+  });
+
+  it('lists the children of an array, failed ones first', async () => {
+    const children = { succeeded: 1, failed: 1 };
+    client.runs = [run(1, { children })];
+    const child = (index: number, state: string) =>
+      run(1, { run_id: `${run(1).runId}.${index}`, state });
+    client.family = [child(0, 'succeeded'), child(1, 'failed')];
+    await show(run(1).runId);
+    const details = page.node.querySelector('details');
+    expect(details?.textContent).toBe('Array: 1 failed, 1 succeeded');
+    expect(client.calls).not.toContain(`children ${run(1).runId}`);
+    details?.setAttribute('open', '');
+    const links = () => [...(details?.querySelectorAll('button') ?? [])];
+    await until(() => links().length === 2);
+    expect(links().map(link => link.textContent)).toEqual(['1', '0']);
+    links()[0].click();
+    expect(acts).toEqual([`open ${run(1).runId}.1`]);
+    client.family = [child(0, 'succeeded'), child(1, 'succeeded')];
+    client.runs = [run(1, { state: 'succeeded', children: { succeeded: 2 } })];
+    await runs.get(run(1).runId);
+    await until(() => links()[0].textContent === '0');
+    expect(details?.textContent).toContain('Array: 2 succeeded');
   });
 
   it('says of a run that was removed only that', async () => {

@@ -1,0 +1,177 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { ApiError, NETWORK_ERROR } from '../api';
+import { ErrorMessage } from '../components/errorMessage';
+import { StateChip } from '../components/stateChip';
+import { stateText } from '../components/words';
+import { IRun } from './types';
+
+/** States in the order of how much they ask to be looked at. */
+const STATES = [
+  'failed',
+  'unknown',
+  'running',
+  'submitting',
+  'waiting',
+  'cancelled',
+  'succeeded'
+];
+
+/** More children are only counted: an array may have thousands. */
+const MOST = 500;
+
+/**
+ * What shows the children of an array.
+ */
+export interface IChildrenProps {
+  readonly run: IRun;
+  readonly trans: TranslationBundle;
+  /** Reads them. */
+  readonly load: (runId: string) => Promise<readonly IRun[]>;
+  /** Opens a child's page. */
+  readonly open: (runId: string) => void;
+}
+
+/**
+ * How many children an array has in which state, and each of them once that is opened.
+ */
+export function Children(props: IChildrenProps): JSX.Element | null {
+  const { run, trans } = props;
+  const [isOpen, setOpen] = React.useState(false);
+  const states = Object.keys(run.children).sort(
+    (one, other) => rankOf(one) - rankOf(other)
+  );
+  if (states.length === 0) {
+    return null;
+  }
+  const counts = states
+    .map(state => `${run.children[state]} ${stateText(state, trans)}`)
+    .join(', ');
+  return (
+    <details
+      className="jp-HyperPod-Children"
+      onToggle={event => setOpen(event.currentTarget.open)}
+    >
+      <summary>{trans.__('Array: %1', counts)}</summary>
+      {isOpen && <ChildTable {...props} />}
+    </details>
+  );
+}
+
+function ChildTable(props: IChildrenProps): JSX.Element {
+  const { open, trans } = props;
+  const { children, error } = useChildren(props);
+  if (error) {
+    return <ErrorMessage error={error} trans={trans} />;
+  }
+  if (children === null) {
+    return <p role="status">{trans.__('Reading…')}</p>;
+  }
+  const more = children.length - MOST;
+  return (
+    <div className="jp-HyperPod-Children-rows" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">{trans.__('Child')}</th>
+            <th scope="col">{trans.__('State')}</th>
+            <th scope="col">{trans.__('Reason')}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {children.slice(0, MOST).map(child => (
+            <ChildRow
+              key={child.runId}
+              child={child}
+              open={open}
+              trans={trans}
+            />
+          ))}
+        </tbody>
+      </table>
+      {more > 0 && <p>{trans.__('and %1 more', more)}</p>}
+    </div>
+  );
+}
+
+function ChildRow(props: {
+  child: IRun;
+  open: (runId: string) => void;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { child, open, trans } = props;
+  const index = indexOf(child);
+  return (
+    <tr>
+      <td>
+        <button
+          type="button"
+          className="jp-HyperPod-link"
+          aria-label={trans.__('Open child %1', index)}
+          onClick={() => open(child.runId)}
+        >
+          {index}
+        </button>
+      </td>
+      <td>
+        <StateChip state={child.state} trans={trans} />
+      </td>
+      <td>{child.reason}</td>
+    </tr>
+  );
+}
+
+interface IRead {
+  readonly children: readonly IRun[] | null;
+  readonly error: ApiError | null;
+}
+
+/** The children, read anew whenever the array changes; those of before stay until then. */
+function useChildren({ load, run }: IChildrenProps): IRead {
+  const [read, setRead] = React.useState<IRead>({
+    children: null,
+    error: null
+  });
+  React.useEffect(() => {
+    let wanted = true;
+    load(run.runId).then(
+      found => {
+        if (wanted) {
+          setRead({ children: sorted(found), error: null });
+        }
+      },
+      (reason: unknown) => {
+        if (wanted) {
+          const error =
+            reason instanceof ApiError
+              ? reason
+              : ApiError.local(NETWORK_ERROR, String(reason));
+          setRead({ children: null, error });
+        }
+      }
+    );
+    return () => {
+      wanted = false;
+    };
+  }, [load, run]);
+  return read;
+}
+
+function sorted(children: readonly IRun[]): IRun[] {
+  return [...children].sort(
+    (one, other) =>
+      rankOf(one.state) - rankOf(other.state) ||
+      Number(indexOf(one)) - Number(indexOf(other))
+  );
+}
+
+function rankOf(state: string): number {
+  const at = STATES.indexOf(state);
+  return at < 0 ? STATES.length : at;
+}
+
+/** A child's id is the array's with the index behind a dot. */
+function indexOf(child: IRun): string {
+  return child.runId.slice(child.runId.lastIndexOf('.') + 1);
+}
