@@ -272,9 +272,9 @@ def _findings(
         message = f"the project's files are {_size(size)}, more than {_size(files.max_bytes)}; the largest: {names}"
         yield _finding("error", "project_too_large", message, _SMALLER)
     elif found:
-        yield _finding(
-            "info", "project_files", f"{len(found)} files ({_size(size)}) of {root} go along"
-        )
+        noun, verb = ("file", "goes") if len(found) == 1 else ("files", "go")
+        message = f"{len(found)} {noun} ({_size(size)}) of {root} {verb} along"
+        yield _finding("info", "project_files", message)
 
 
 def _left_out(code: str, reason: str, paths: list[str], hint: str | None = None) -> Finding:

@@ -16,6 +16,7 @@ from hyperpod_jlab.model.quantities import WHOLE, Duration, Size
 from hyperpod_jlab.model.ranges import ArrayText
 from hyperpod_jlab.model.run_id import RUN_ID
 from hyperpod_jlab.model.source import FilesSpec, Source
+from hyperpod_jlab.model.validation import DNS_LABEL, LABEL, NAME
 
 SPEC_FORMAT = 1
 """Format number of the specs that this version writes."""
@@ -23,7 +24,6 @@ SPEC_FORMAT = 1
 LauncherKind = Literal["torchrun", "python", "none"]
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NAME = r"^[A-Za-z0-9][A-Za-z0-9._ -]{0,62}$"
 
 
 class _Part(BaseModel):
@@ -51,7 +51,7 @@ class Accelerators(_Part):
 
     kind: Literal["gpu", "neuron"] = "gpu"
     """What they are: GPUs, or the NeuronCores of Trainium and Inferentia."""
-    type: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")] | None = None
+    type: Annotated[str, Field(pattern=LABEL)] | None = None
     """A model, such as h100, or a MIG profile, when the cluster has several."""
     count: Annotated[int, Field(ge=0, le=1024), WHOLE] = 1
     """How many on each node."""
@@ -173,7 +173,7 @@ class KubernetesOptions(_Part):
 
     kind: Literal["PyTorchJob", "HyperPodPyTorchJob", "TrainJob", "Job"] | None = None
     """Kind of object; default: the best that the cluster offers."""
-    namespace: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")] | None = None
+    namespace: Annotated[str, Field(pattern=DNS_LABEL)] | None = None
     """Namespace; default: the cluster's configured one."""
     patch: dict[str, Any] = Field(default_factory=dict)
     """A JSON merge patch on the manifest (RFC 7396)."""
@@ -191,7 +191,7 @@ class JobSpec(_Part):
 
     format: Literal[1] = 1
     """Format of this document."""
-    name: Annotated[str | None, Field(pattern=_NAME), option("--name", basic=True)] = None
+    name: Annotated[str | None, Field(pattern=NAME), option("--name", basic=True)] = None
     """Name for people; default: taken from the source."""
     source: Source
     """What to run."""

@@ -12,6 +12,15 @@ from hyperpod_jlab.model.errors import InvalidInputError, nearest_hint
 
 Model = TypeVar("Model", bound=BaseModel)
 
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._ -]{0,62}$"
+"""The pattern of a run's name."""
+
+LABEL = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+"""The pattern of names that stand in other programs' options."""
+
+DNS_LABEL = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+"""The pattern of names in Kubernetes."""
+
 _CUT = 60
 """Characters of the user's own words that a message repeats."""
 
@@ -57,6 +66,13 @@ _WORDS: Mapping[str, tuple[str, str | None]] = {
     "string_pattern_mismatch": ("{given} is not valid here", "it must match {pattern}"),
 }
 """Our words for pydantic's types of errors, with a hint; their places are filled from the error's context and the value given."""
+
+_PATTERN_WORDS: Mapping[str, str] = {
+    NAME: "may have up to 63 letters A-Z, digits, spaces and . _ -, a letter or digit first",
+    LABEL: "may have up to 63 letters A-Z, digits and . _ -, a letter or digit first",
+    DNS_LABEL: "may have up to 63 small letters, digits and -, a letter or digit first and last",
+}
+"""Patterns in words."""
 
 
 def parse(model: type[Model], data: Mapping[str, Any], *, code: str = "invalid_spec") -> Model:
@@ -169,6 +185,8 @@ def _words(entry: Any) -> tuple[str, str | None]:
     if kind == "string_too_short" and context["min_length"] == 1:
         return "must not be empty", hint
     given = _shown(entry["input"])
+    if kind == "string_pattern_mismatch" and context["pattern"] in _PATTERN_WORDS:
+        return f"{_PATTERN_WORDS[context['pattern']]}, not {given}", None
     if kind.startswith(("greater_than", "less_than")):
         given = given.strip("'")
     words = {**context, "given": given}

@@ -4,7 +4,7 @@ import * as React from 'react';
 import { isOverruled } from './draft';
 import { FieldRow } from './fieldRow';
 import { IField } from './fields';
-import { groupLabel } from './labels';
+import { groupLabel, labelOf } from './labels';
 import { SubmitModel } from './model';
 import { SecretValues } from './secretValues';
 
@@ -20,20 +20,32 @@ export function FieldList(props: {
   const { model, more, onMore, trans } = props;
   const basic = model.fields.filter(field => field.basic);
   const others = model.fields.filter(field => !field.basic);
-  const used = others.filter(field => model.texts[field.path]?.trim()).length;
+  const used = usedFields(model).map(field => labelOf(field, trans));
+  const button = React.useRef<HTMLButtonElement>(null);
+  const [isOpening, setOpening] = React.useState(false);
+  React.useEffect(() => {
+    if (more && isOpening) {
+      setOpening(false);
+      button.current?.scrollIntoView({ block: 'start' });
+    }
+  }, [more, isOpening]);
   return (
     <>
       <Rows fields={basic} model={model} trans={trans} />
       <button
+        ref={button}
         type="button"
-        className="jp-HyperPod-button"
+        className="jp-HyperPod-button jp-HyperPod-MoreSettings"
         aria-expanded={more}
-        onClick={() => onMore(!more)}
+        onClick={() => {
+          setOpening(!more);
+          onMore(!more);
+        }}
       >
         {more
           ? trans.__('Fewer settings')
-          : used > 0
-            ? trans.__('More settings (%1 in use)', used)
+          : used.length > 0
+            ? trans.__('More settings (in use: %1)', used.join(', '))
             : trans.__('More settings')}
       </button>
       {more &&
@@ -44,6 +56,13 @@ export function FieldList(props: {
           </fieldset>
         ))}
     </>
+  );
+}
+
+/** The fields behind "More" that say something. */
+export function usedFields(model: SubmitModel): readonly IField[] {
+  return model.fields.filter(
+    field => !field.basic && (model.texts[field.path] ?? '').trim() !== ''
   );
 }
 

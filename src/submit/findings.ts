@@ -76,8 +76,14 @@ function note(
 ): void {
   const field = fieldAt(typeof name === 'string' ? name : null, fields);
   if (field && typeof message === 'string') {
-    problems[field.path] ??= message;
+    problems[field.path] ??= withoutField(message, name);
   }
+}
+
+/** A message less the place in the spec that it begins with: it stands at the field, or after its label. */
+export function withoutField(message: string, name: unknown): string {
+  const prefix = `${String(name)}: `;
+  return message.startsWith(prefix) ? message.slice(prefix.length) : message;
 }
 
 /** Findings that a refusal carries and the preview did not have. */

@@ -4,9 +4,11 @@ import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
 import { ApiError } from '../api';
-import { FieldList } from './fieldList';
+import { FieldList, usedFields } from './fieldList';
 import { FindingList } from './findingList';
+import { fieldAt, withoutField } from './findings';
 import { hintOf } from './hints';
+import { labelOf } from './labels';
 import { SubmitModel } from './model';
 import { PreviewPane } from './previewPane';
 import { StartBar } from './startBar';
@@ -82,7 +84,7 @@ function Content(props: {
   register: (jump: (path: string) => void) => void;
 }): JSX.Element {
   const { model, register, trans } = props;
-  const [more, setMore] = React.useState(false);
+  const [more, setMore] = useMore(model);
   const [target, setTarget] = React.useState<{ path: string } | null>(null);
   const root = React.useRef<HTMLDivElement>(null);
   const jump = React.useCallback((path: string) => setTarget({ path }), []);
@@ -120,6 +122,18 @@ function Content(props: {
   );
 }
 
+/** Whether the fields behind "More" are shown: at first when the form was opened with some of them set. */
+function useMore(model: SubmitModel): [boolean, (more: boolean) => void] {
+  const [more, setMore] = React.useState(false);
+  const opens = model.ready && model.start !== null;
+  React.useEffect(() => {
+    if (opens && usedFields(model).length > 0) {
+      setMore(true);
+    }
+  }, [opens, model]);
+  return [more, setMore];
+}
+
 /** Why it can't be sent, where that isn't among the findings. */
 function Refusal(props: {
   model: SubmitModel;
@@ -130,7 +144,12 @@ function Refusal(props: {
   if (!error || Array.isArray(error.detail.findings)) {
     return null;
   }
-  const { code, detail, message, status } = error;
+  const { code, detail, status } = error;
+  const name = typeof detail.field === 'string' ? detail.field : null;
+  const field = fieldAt(name, model.fields);
+  const message = field
+    ? `${labelOf(field, trans)}: ${withoutField(error.message, name)}`
+    : error.message;
   const hint = hintOf(code, trans) ?? error.hint;
   const told = new ApiError({ code, message, hint, detail }, status);
   return <ErrorMessage error={told} trans={trans} />;

@@ -3,6 +3,7 @@ import * as React from 'react';
 
 import { ChangesView } from './changesView';
 import { SubmitModel } from './model';
+import { shellText } from './shell';
 import { IPart, IPreview } from './types';
 
 type Tab = 'code' | 'script' | 'changes' | 'files';
@@ -151,7 +152,7 @@ function Parts(props: {
         <Part key={at} part={part} />
       ))}
       <h4>{trans.__('Command of each process')}</h4>
-      <pre>{preview.command.join(' ')}</pre>
+      <pre>{shellText(preview.command)}</pre>
     </>
   );
 }

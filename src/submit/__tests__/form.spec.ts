@@ -1,3 +1,4 @@
+import { ApiError } from '../../api';
 import { SubmitDialog } from '../dialog';
 import { SubmitModel } from '../model';
 import { FakeServer, formOn, previewOf, runOf, settled, trans } from './fakes';
@@ -11,8 +12,12 @@ describe('the submit dialog', () => {
   let dialog: SubmitDialog;
   let closed: Promise<unknown>;
 
+  const scrolled = jest.fn();
+
   beforeEach(async () => {
     Object.assign(window, { CSS: css });
+    scrolled.mockClear();
+    Object.assign(Element.prototype, { scrollIntoView: scrolled });
     server = new FakeServer();
     model = await formOn(server);
     dialog = new SubmitDialog(model, trans);
@@ -83,6 +88,44 @@ describe('the submit dialog', () => {
   it('shows basic fields first and begins there', async () => {
     expect(dialog.node.querySelector('[data-field="args"]')).toBeNull();
     await focused('resources.nodes');
+  });
+
+  it('names the settings behind More, and brings them into sight', async () => {
+    model.set({ args: '--fast' });
+    await drawn();
+    const more = button('More settings');
+    expect(more.textContent).toBe('More settings (in use: Arguments)');
+    expect(scrolled).not.toHaveBeenCalled();
+    more.click();
+    await drawn();
+    expect(scrolled).toHaveBeenCalledTimes(1);
+    expect(find('[data-field="args"]')).toBeTruthy();
+  });
+
+  it('shows the settings behind More that it was opened with', async () => {
+    dialog.reject();
+    const spec = { args: ['--fast'] };
+    model = await formOn(server, { start: { cluster: null, spec } });
+    dialog = new SubmitDialog(model, trans);
+    closed = dialog.launch();
+    await focused('resources.nodes');
+    await drawn();
+    const field = find<HTMLInputElement>('[data-field="args"]');
+    expect(field.value).toBe('--fast');
+    expect(scrolled).not.toHaveBeenCalled();
+  });
+
+  it('tells a refusal by the name of its field', async () => {
+    const detail = { field: 'spec.time_limit' };
+    const message = 'spec.time_limit: too long';
+    server.answerPreview = () =>
+      Promise.reject(
+        new ApiError({ code: 'x', message, hint: null, detail }, 400)
+      );
+    model.set({ time_limit: '2h' });
+    await settled(model);
+    await drawn();
+    expect(find('[role=alert]').textContent).toBe('Time limit: too long');
   });
 
   it('goes to the field of a finding, behind More too', async () => {

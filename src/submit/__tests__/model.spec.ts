@@ -108,7 +108,12 @@ describe('the submit form', () => {
     server.answerSubmit = () =>
       Promise.reject(
         new ApiError(
-          { code: 'x', message: 'too long', hint: null, detail },
+          {
+            code: 'x',
+            message: 'spec.time_limit: too long',
+            hint: null,
+            detail
+          },
           400
         )
       );
