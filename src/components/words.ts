@@ -26,12 +26,22 @@ export function stateText(state: string, trans: TranslationBundle): string {
   }
 }
 
+/** The language of the page, for times; undefined (the browser's) where it says none. */
+export function pageLanguage(): string | undefined {
+  const language = document.documentElement.lang.replace(/_/g, '-');
+  try {
+    return Intl.getCanonicalLocales(language)[0];
+  } catch {
+    return undefined;
+  }
+}
+
 /** A moment as the user's language writes it. */
 export function momentText(iso: string | null): string {
   if (iso === null) {
     return '';
   }
-  return new Intl.DateTimeFormat(undefined, {
+  return new Intl.DateTimeFormat(pageLanguage(), {
     dateStyle: 'medium',
     timeStyle: 'medium'
   }).format(new Date(iso));

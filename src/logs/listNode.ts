@@ -1,6 +1,12 @@
 /** Keys that lead to older lines. */
 const UPWARD_KEYS = ['ArrowUp', 'PageUp'];
 
+/** Where a row's element was. */
+export interface IPlace {
+  readonly element: HTMLElement;
+  readonly top: number;
+}
+
 /** Whether the user wants to see what is further up. */
 export function leadsUp(event: Event): boolean {
   return event instanceof WheelEvent

@@ -3,9 +3,9 @@ import { Widget } from '@lumino/widgets';
 
 import { LogFeed } from './feed';
 import { FoldedRows } from './foldedRows';
-import { edgeOf, lastWhere, leadsUp, setAttributes } from './listNode';
+import { edgeOf, IPlace, lastWhere, leadsUp, setAttributes } from './listNode';
 import { FOLD_CLASS, IMatch, IRowWords } from './rowElement';
-import { rowElement, updateRow } from './rowElement';
+import { clearMatches, rowElement, updateRow } from './rowElement';
 
 /** The most rows that are in the document. */
 const MAX_ROWS = 400;
@@ -23,11 +23,6 @@ const NEAR = 120;
 const GUESSED_HEIGHT = 18;
 
 const EVENTS = ['scroll', 'wheel', 'keydown', 'click'];
-
-interface IPlace {
-  readonly element: HTMLElement;
-  readonly top: number;
-}
 
 /**
  * The rows of a log, of which only those near the visible part are in the document.
@@ -74,6 +69,12 @@ export class LogList extends Widget {
       this._showAt(this._lines.numberOf(top), 0);
     }
     this.refresh();
+  }
+
+  /** Mark no row any more that was looked for. */
+  unmark(): void {
+    this._revealed = -1;
+    clearMatches(this.node);
   }
 
   /** Rows in the document. */

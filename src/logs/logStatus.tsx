@@ -4,6 +4,7 @@ import * as React from 'react';
 import { SignalWidget } from '../components/signalWidget';
 import { LogFeed } from './feed';
 import { formatRanks } from './ranks';
+import { absentText } from './ranksField';
 import { LogViewModel } from './viewModel';
 
 /**
@@ -80,6 +81,10 @@ function stateText(model: LogViewModel, trans: TranslationBundle): string {
     return trans.__(
       'The connection to the server is lost; lines go on where they stopped once it is back.'
     );
+  }
+  const absent = absentText(model, trans);
+  if (absent !== null) {
+    return absent;
   }
   if (feed.over) {
     return endText(feed, trans);

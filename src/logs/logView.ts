@@ -85,6 +85,11 @@ export class LogView extends Panel {
     this.toggleClass('jp-mod-time', this.model.showsTime);
     this.toggleClass('jp-mod-fold', this.model.foldsNow);
     this._list.folds = this.model.foldsNow;
+    const isFound = this.model.search.current !== null;
+    if (this._wasFound && !isFound) {
+      this._list.unmark();
+    }
+    this._wasFound = isFound;
     this._list.refresh();
   }
 
@@ -98,6 +103,7 @@ export class LogView extends Panel {
   private readonly _list: LogList;
   private readonly _openPlace: (place: ICellPlace) => void;
   private _started = false;
+  private _wasFound = false;
 }
 
 export namespace LogView {

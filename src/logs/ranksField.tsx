@@ -1,6 +1,8 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { pageLanguage } from '../components/words';
+import { formatRanks } from './ranks';
 import { ILogStream } from './types';
 import { LogViewModel } from './viewModel';
 
@@ -22,6 +24,7 @@ export function RanksField(props: {
   if (ranks.length < 2 && model.ranks === '') {
     return null;
   }
+  const absent = absentText(model, trans);
   const choose = (value: string): void => setWrong(!model.chooseRanks(value));
   return (
     <label className="jp-HyperPod-field">
@@ -31,8 +34,8 @@ export function RanksField(props: {
         list={list}
         value={text}
         placeholder={trans.__('all')}
-        title={trans.__('Such as 0-3, 7; empty for all')}
-        aria-invalid={isWrong}
+        title={absent ?? trans.__('Such as 0-3, 7; empty for all')}
+        aria-invalid={isWrong || absent !== null}
         onChange={event => setText(event.target.value)}
         onBlur={() => choose(text)}
         onKeyDown={event => {
@@ -55,6 +58,29 @@ export function RanksField(props: {
   );
 }
 
+/** Says that chosen ranks are none of the run's; null when they are. */
+export function absentText(
+  model: LogViewModel,
+  trans: TranslationBundle
+): string | null {
+  const { absent } = model;
+  if (absent.length === 0) {
+    return null;
+  }
+  const ranks = formatRanks(model.knownRanks);
+  return model.feed.over
+    ? trans.__(
+        'There is no rank %1; the ranks are %2.',
+        formatRanks(absent),
+        ranks
+      )
+    : trans.__(
+        'There is no rank %1 so far; the ranks are %2.',
+        formatRanks(absent),
+        ranks
+      );
+}
+
 /** Where a rank runs, and since when it has said nothing. */
 function rankText(stream: ILogStream, trans: TranslationBundle): string {
   const { lastAt, node, silent } = stream;
@@ -63,5 +89,9 @@ function rankText(stream: ILogStream, trans: TranslationBundle): string {
   }
   return lastAt === null
     ? trans.__('%1: has written nothing', node)
-    : trans.__('%1: silent since %2', node, lastAt.toLocaleTimeString());
+    : trans.__(
+        '%1: silent since %2',
+        node,
+        lastAt.toLocaleTimeString(pageLanguage())
+      );
 }

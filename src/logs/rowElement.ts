@@ -1,3 +1,4 @@
+import { pageLanguage } from '../components/words';
 import { ansiSpans } from './ansi';
 import { IShownRow } from './foldedRows';
 import { linkPlace } from './place';
@@ -36,6 +37,9 @@ export interface IRowWords {
 
 /** The button that opens a row in which ranks are folded, or folds them again. */
 export const FOLD_CLASS = 'jp-HyperPod-LogRow-fold';
+
+/** Characters that turn the direction of what follows. */
+const TURNS = /([\u202a-\u202e\u2066-\u2069])/;
 
 /** Longer lists of ranks are only counted. */
 const MAX_LABEL = 7;
@@ -167,20 +171,46 @@ function appendText(
   const begin = Math.max(0, (match?.begin ?? 0) - offset);
   const end = Math.min(text.length, (match?.end ?? 0) - offset);
   if (end <= begin) {
-    to.append(text);
+    appendPlain(to, text);
     return;
   }
   const found = document.createElement('mark');
   found.className = 'jp-HyperPod-LogRow-match';
-  found.textContent = text.slice(begin, end);
-  to.append(text.slice(0, begin), found, text.slice(end));
+  appendPlain(to, text.slice(0, begin));
+  appendPlain(found, text.slice(begin, end));
+  to.append(found);
+  appendPlain(to, text.slice(end));
+}
+
+/** Append text, what turns the direction of others in it only as a symbol: a line must read as it is. */
+function appendPlain(to: HTMLElement, text: string): void {
+  text.split(TURNS).forEach((piece, at) => {
+    if (at % 2 === 0) {
+      to.append(piece);
+      return;
+    }
+    // It stays in the text, for who copies that.
+    const symbol = part('turn', piece);
+    symbol.dataset.code = `U+${piece.charCodeAt(0).toString(16).toUpperCase()}`;
+    to.append(symbol);
+  });
+}
+
+/** Take away what a search found and was led to. */
+export function clearMatches(list: HTMLElement): void {
+  list
+    .querySelectorAll('.jp-HyperPod-LogRow-match')
+    .forEach(found => found.replaceWith(...found.childNodes));
+  list
+    .querySelectorAll('.jp-HyperPod-LogRow.jp-mod-current')
+    .forEach(row => row.classList.remove('jp-mod-current'));
 }
 
 let clockFormat: Intl.DateTimeFormat | null = null;
 
 /** The time of day; the day itself is in a mark and in the run's header. */
 function clockTime(seconds: number): string {
-  clockFormat ??= new Intl.DateTimeFormat(undefined, {
+  clockFormat ??= new Intl.DateTimeFormat(pageLanguage(), {
     hour: '2-digit',
     minute: '2-digit',
     second: '2-digit',

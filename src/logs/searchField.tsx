@@ -59,7 +59,7 @@ function Hits(props: {
   return (
     <>
       <span
-        className="jp-HyperPod-count"
+        className={`jp-HyperPod-count${search.error ? ' jp-mod-error' : ''}`}
         role="status"
         aria-live="polite"
         title={search.error?.message}
@@ -108,7 +108,7 @@ function countText(search: LogSearch, trans: TranslationBundle): string {
     return '';
   }
   if (search.error) {
-    return trans.__('Can’t search');
+    return trans.__('Can’t search: %1', search.error.message);
   }
   if (search.busy && search.hits.length === 0) {
     return trans.__('Searching…');

@@ -68,6 +68,19 @@ export class LogViewModel implements IDisposable {
     return attempt?.streams ?? [];
   }
 
+  /** The ranks that are there, in rising order. */
+  get knownRanks(): readonly number[] {
+    const ranks = this.streams.flatMap(({ rank }) => rank ?? []);
+    return [...new Set(ranks)].sort((one, other) => one - other);
+  }
+
+  /** Chosen ranks that are not there; none before it is known which are. */
+  get absent(): readonly number[] {
+    const known = new Set(this.knownRanks);
+    const chosen = known.size > 0 ? (this.feed.request.ranks ?? []) : [];
+    return chosen.filter(rank => !known.has(rank));
+  }
+
   /** Ranks that say nothing although others do. */
   get silent(): readonly number[] {
     return this.streams
@@ -211,6 +224,10 @@ export class LogViewModel implements IDisposable {
     }
     if (formatRanks(ranks) !== this.ranks) {
       void this._choose({ ranks });
+      if (this.absent.length > 0) {
+        // The list may be of an earlier time.
+        void this.loadStreams();
+      }
     }
     return true;
   }

@@ -2,6 +2,7 @@ import { CodeCell } from '@jupyterlab/cells';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
+import { pageLanguage } from '../components/words';
 import { ILogClient, LogWindow } from '../logs';
 import { originLabel } from '../logs/rowElement';
 import { IRun } from '../runs/types';
@@ -36,7 +37,7 @@ export async function freezeLog(options: {
     'Log of run %1, its last %2 lines as of %3:',
     run.runId,
     FROZEN_LINES,
-    new Date().toLocaleString()
+    new Date().toLocaleString(pageLanguage())
   );
   cell.model.outputs.add({
     output_type: 'stream',

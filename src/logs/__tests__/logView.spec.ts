@@ -2,6 +2,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
 import { until } from '../../__tests__/until';
+import { ApiError } from '../../api';
 import { IMatch, rowElement } from '../rowElement';
 import { LogView } from '../logView';
 import { ILogRow, LogWindow } from '../window';
@@ -124,6 +125,50 @@ describe('LogView', () => {
     next.dispose();
   });
 
+  it('says that a rank is not there', async () => {
+    const client = new FakeClient(3);
+    const streams = [stream(0), stream(1)];
+    client.attempts = [{ number: 1, streams }] as typeof client.attempts;
+    const { view } = await shownView(client);
+    const says = (text: string) => (view.node.textContent ?? '').includes(text);
+    await until(() => view.model.hasRanks);
+    view.model.chooseRanks('1, 9');
+    await until(() => says('There is no rank 9 so far; the ranks are 0-1.'));
+    client.handler?.end();
+    await until(() => says('There is no rank 9; the ranks are 0-1.'));
+    view.model.chooseRanks('1');
+    await until(() => !says('There is no rank'));
+    view.dispose();
+  });
+
+  it('marks nothing any more once nothing is found, and says why', async () => {
+    const client = new FakeClient(30);
+    const { list, view } = await shownView(client);
+    const marked = () =>
+      list.querySelectorAll('.jp-HyperPod-LogRow-match, .jp-mod-current');
+    await view.model.search.find('17');
+    expect(marked()).toHaveLength(2);
+    await view.model.search.find('nowhere');
+    expect(marked()).toHaveLength(0);
+    const failure = ApiError.local('invalid_pattern', 'unclosed group');
+    client.search = () => Promise.reject(failure);
+    const field = view.node.querySelector<HTMLInputElement>('[type="search"]');
+    if (field) {
+      const { set } =
+        Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value') ??
+        {};
+      set?.call(field, '(');
+      field.dispatchEvent(new Event('input', { bubbles: true }));
+      field.dispatchEvent(
+        new KeyboardEvent('keydown', { key: 'Enter', bubbles: true })
+      );
+    }
+    await until(() =>
+      (view.node.textContent ?? '').includes('Can’t search: unclosed group')
+    );
+    view.dispose();
+  });
+
   it('leaves out the nodes’ own logs when that is chosen', async () => {
     const client = new FakeClient(3);
     const node = { ...stream(0), rank: null };
@@ -156,6 +201,20 @@ describe('rowElement', () => {
     expect(drawn?.querySelector('mark')?.textContent).toBe('cd');
     expect(drawn?.querySelector('[data-colour="3"]')?.textContent).toBe('3');
     expect(drawn?.textContent).not.toContain('\x1b');
+  });
+
+  it('shows what turns the direction of text as a symbol', () => {
+    const text = 'ok \u202eevil\u202c.';
+    const window = new LogWindow();
+    window.append(frame('1', block([text])));
+    const row = window.row(0);
+    const drawn = row && element(row, null);
+    const turns = drawn?.querySelectorAll('.jp-HyperPod-LogRow-turn') ?? [];
+    expect([...turns].map(item => item.getAttribute('data-code'))).toEqual([
+      'U+202E',
+      'U+202C'
+    ]);
+    expect(drawn?.textContent).toContain(text);
   });
 
   it('never makes markup of a line', () => {
