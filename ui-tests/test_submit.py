@@ -119,13 +119,34 @@ def test_dialog_and_chip_are_accessible(page: Page, lab: LabServer, theme: str) 
     assert violations(page, CHIP) == []
     cell(page, 2).locator(".cm-content").click()
     dialog = open_dialog(page)
-    dialog.locator('[data-field="resources.nodes"]').fill("x")
     dialog.get_by_role("button", name="More settings").click()
     for tab in ("Code", "local.json", "Changes", "Files"):
         dialog.get_by_role("tab", name=tab).click()
         assert violations(page, DIALOG) == []
+    dialog.locator('[data-field="resources.nodes"]').fill("x")
+    expect(dialog.locator("[data-findings]")).to_have_text("Some fields are not right yet.")
+    dialog.get_by_label("Smoke run").check()
+    assert violations(page, DIALOG) == []
     page.keyboard.press("Escape")
     use_theme(page, "JupyterLab Light")
+
+
+def test_without_a_server_the_dialog_has_the_keys(page: Page, lab: LabServer) -> None:
+    open_notebook(page, lab, notebook(lab.work, "gone.ipynb"))
+    page.route("**/hyperpod/**/schema*", lambda route: route.abort())
+    cell(page, 0).locator(".cm-content").click()
+    page.keyboard.press("Control+Shift+Enter")
+    dialog = page.locator(DIALOG)
+    expect(dialog.get_by_role("button", name="Try again")).to_be_focused()
+    page.unroute("**/hyperpod/**/schema*")
+    page.keyboard.press("Enter")
+    nodes = dialog.locator('[data-field="resources.nodes"]')
+    expect(nodes).to_be_focused()
+    dialog.get_by_role("button", name="Submit").focus()
+    page.keyboard.press("Tab")
+    expect(dialog.locator(".jp-HyperPod-Which input:checked")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator(DIALOG)).to_have_count(0)
 
 
 def test_a_file_runs_from_the_file_browser(page: Page, lab: LabServer) -> None:
