@@ -171,9 +171,10 @@ class Cleaner:
     def _left_over(self) -> Iterator[Path]:
         """Staging folders of our own that nobody has touched for a day."""
         for folder in sorted(self._partition.runs.glob(f"*/{STAGING}*")):
-            found = folder.lstat()
-            if found.st_uid == os.getuid() and time.time() - found.st_ctime > _STAGING_AGE:
-                yield folder
+            with contextlib.suppress(FileNotFoundError):  # somebody else cleans at the same time
+                found = folder.lstat()
+                if found.st_uid == os.getuid() and time.time() - found.st_ctime > _STAGING_AGE:
+                    yield folder
 
 
 def _secrets_of(runs: list[Run]) -> tuple[Path, ...]:
