@@ -270,9 +270,12 @@ export namespace RunsModel {
   }
 }
 
+/** What the server says of a run that is not there. */
+const MISSING = ['not_found', 'no_such_run'];
+
 /** Whether the server said that there is no such run. */
 export function isMissing(reason: unknown): boolean {
-  return reason instanceof ApiError && reason.code === 'not_found';
+  return reason instanceof ApiError && MISSING.includes(reason.code);
 }
 
 function order(run: IRun): string {

@@ -6,7 +6,7 @@ import { ILogClient, LogView } from '../logs';
 import { IRunClient } from './client';
 import { CodeTab } from './codeTab';
 import { IRunActions, RunHeader } from './header';
-import { RunsModel } from './model';
+import { isMissing, RunsModel } from './model';
 import { RunPageModel } from './pageModel';
 import { TextTab } from './textTab';
 import { isEnded } from './types';
@@ -117,7 +117,7 @@ export class RunPage extends Panel {
   /** A log that is not there may be that of a run that is gone. */
   private _onLogState(): void {
     const { error } = this.log.model.feed;
-    if (error?.code === 'not_found' && !this.model.removed) {
+    if (isMissing(error) && !this.model.removed) {
       void this.model.load();
     }
   }
