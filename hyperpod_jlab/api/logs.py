@@ -8,10 +8,10 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from hyperpod_jlab.api.background import background
-from hyperpod_jlab.api.log_choice import check_choice
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.quantities import parse_duration
 from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.services.log_choice import check_choice
 from hyperpod_jlab.services.logs import LogLine, LogRequest
 
 if TYPE_CHECKING:

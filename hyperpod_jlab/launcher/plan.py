@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from .contract import FORMAT, VARIABLE_NAME
 from .errors import LauncherError
@@ -27,7 +27,10 @@ class NodeArguments(NamedTuple):
     attempt: Optional[int]
 
 
-def _argument(value: Any, kind: type, name: str, path: str) -> Any:
+Kind = Union[type, Tuple[type, ...]]
+
+
+def _argument(value: Any, kind: Kind, name: str, path: str) -> Any:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise LauncherError("bad_plan", "%s: '%s' is missing or wrong" % (path, name))
     return value
@@ -60,7 +63,7 @@ class Plan(NamedTuple):
         """
         document = cls._document(path)
 
-        def get(name: str, kind: type, default: Any = None) -> Any:
+        def get(name: str, kind: Kind, default: Any = None) -> Any:
             value = document.get(name)
             return (
                 default
@@ -68,7 +71,7 @@ class Plan(NamedTuple):
                 else _argument(value, kind, name, path)
             )
 
-        def maybe(name: str, kind: type) -> Any:
+        def maybe(name: str, kind: Kind) -> Any:
             return None if document.get(name) is None else get(name, kind)
 
         launcher = get("launcher", str)
@@ -84,7 +87,7 @@ class Plan(NamedTuple):
             secrets=get("secrets", list, []),
             keep_secrets=get("keep_secrets", bool, False),
             setup=maybe("setup", str),
-            stop_grace=float(get("stop_grace", (int, float), 10)),  # type: ignore[arg-type]
+            stop_grace=float(get("stop_grace", (int, float), 10)),
             forward_signals=get("forward_signals", str, "caught"),
             cpus=maybe("cpus", int),
         )

@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 import time
+from abc import ABC, abstractmethod
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from .bundle_files import Place, read_json
@@ -66,7 +67,7 @@ class Launch(NamedTuple):
     children: Children
 
 
-class Ranks:
+class Ranks(ABC):
     """The ranks of this node."""
 
     def __init__(self, launch: Launch) -> None:
@@ -81,18 +82,18 @@ class Ranks:
         self.told = False
         """Whether we have begun to end them."""
 
+    @abstractmethod
     def start(self) -> None:
         """Start them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def refresh(self) -> bool:
         """See what became of them, after the children were waited for; whether something changed."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def ended(self) -> bool:
         """Whether all of them have ended."""
-        raise NotImplementedError
 
     @property
     def failing(self) -> bool:

@@ -17,10 +17,13 @@ from hyperpod_jlab.cli.log_writer import shows_progress, write_bytes
 from hyperpod_jlab.cli.naming import find_run
 from hyperpod_jlab.cli.parameters import RUN, NumbersParam, SinceParam
 from hyperpod_jlab.cli.terminal import printable
-from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError
+from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.run import Run
 from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.services.log_choice import check_choice, no_such_node, node_names
 from hyperpod_jlab.services.logs import LogRequest
+
+_MOST_DIGITS = 9
 
 _HELP = """\
 Print the logs of a run's ranks, in the order of time, each line behind its rank: '3|text' (a node's own log: 'node0|text').
@@ -99,9 +102,9 @@ async def _lines(hyperpod: Hyperpod, text: str, wanted: _Wanted) -> None:
     run = await hyperpod.runs.get(await find_run(hyperpod, text))
     request = LogRequest(
         run.run_id,
-        attempt=_attempt(run, wanted),
+        attempt=wanted.attempt,
         node=_node(run, wanted.node),
-        ranks=_ranks(run, wanted),
+        ranks=_ranks(wanted),
         tail=wanted.tail,
         since=wanted.since,
         grep=wanted.grep,
@@ -109,6 +112,7 @@ async def _lines(hyperpod: Hyperpod, text: str, wanted: _Wanted) -> None:
         follow=wanted.follow,
         partial=shows_progress() and not invocation().as_json,
     )
+    check_choice(run, request)
     reading = Reading(request, _same_options(wanted))
     invocation().on_interrupt = reading.interruption
     if wanted.follow:
@@ -123,14 +127,16 @@ async def _lines(hyperpod: Hyperpod, text: str, wanted: _Wanted) -> None:
 
 async def _raw(hyperpod: Hyperpod, text: str, wanted: _Wanted) -> None:
     run = await hyperpod.runs.get(await find_run(hyperpod, text))
-    ranks = _ranks(run, wanted)
-    reading = Reading(LogRequest(run.run_id, follow=wanted.follow), _same_options(wanted))
+    ranks, node = _ranks(wanted), _node(run, wanted.node)
+    request = LogRequest(run.run_id, wanted.attempt, node, ranks, follow=wanted.follow)
+    check_choice(run, request)
+    reading = Reading(request, _same_options(wanted))
     invocation().on_interrupt = reading.interruption
     chunks = hyperpod.logs.raw(
         run.run_id,
         rank=ranks[0] if ranks else None,
-        node=_node(run, wanted.node),
-        attempt=_attempt(run, wanted),
+        node=node,
+        attempt=wanted.attempt,
         follow=wanted.follow,
     )
     async with aclosing(chunks):
@@ -153,44 +159,20 @@ def _misfit(message: str) -> InvalidInputError:
     return InvalidInputError(message, code="usage", hint="see: hpj logs --help")
 
 
-def _ranks(run: Run, wanted: _Wanted) -> tuple[int, ...] | None:
-    if not wanted.ranks:
-        return None
-    ranks = tuple(sorted({rank for given in wanted.ranks for rank in given}))
-    count = run.nodes * run.processes_per_node
-    if ranks[-1] >= count:
-        known = "only rank 0" if count == 1 else f"the ranks 0-{count - 1}"
-        raise _missing(run, f"rank {ranks[-1]}", known)
-    return ranks
-
-
-def _attempt(run: Run, wanted: _Wanted) -> int | None:
-    number = wanted.attempt
-    if run.children:  # an array's children have attempts of their own, each as many as it took
-        return number
-    last = run.status.attempts[-1].number if run.status.attempts else 0
-    # One that has not begun yet can be waited for.
-    if number is not None and number > last and (run.status.ended or not wanted.follow):
-        raise _missing(run, f"attempt {number}", f"{last} attempt" + "s" * (last != 1))
-    return number
+def _ranks(wanted: _Wanted) -> tuple[int, ...] | None:
+    return tuple(sorted({rank for given in wanted.ranks for rank in given})) or None
 
 
 def _node(run: Run, text: str | None) -> int | None:
+    """The rank of a node that is given by rank or name."""
     if text is None:
         return None
-    names = [name for attempt in run.status.attempts[-1:] for name in attempt.nodes]
+    names = node_names(run)
     if text in names:
         return names.index(text)
-    if not (text.isascii() and text.isdecimal()) or int(text) >= run.nodes:
-        known = "only node 0" if run.nodes == 1 else f"the nodes 0-{run.nodes - 1}"
-        raise _missing(
-            run, f"node {text[:60]}", known + (f" ({', '.join(names[:8])})" if names else "")
-        )
+    if not (text.isascii() and text.isdecimal()) or len(text) > _MOST_DIGITS:
+        raise no_such_node(run, text)
     return int(text)
-
-
-def _missing(run: Run, what: str, known: str) -> NotFoundError:
-    return NotFoundError(f"{run.run_id} has no {what}", code="no_such_log", hint=f"it has {known}")
 
 
 def _same_options(wanted: _Wanted) -> str:

@@ -1,10 +1,10 @@
-"""Whether a run has the log that is asked for; ``hpj logs`` refuses the same with the same words."""
+"""Whether a run has the log that is asked for."""
 
 from __future__ import annotations
 
 from hyperpod_jlab.model.errors import NotFoundError
 from hyperpod_jlab.model.run import Run
-from hyperpod_jlab.services.logs import LogRequest
+from hyperpod_jlab.services.log_request import LogRequest
 
 
 def check_choice(run: Run, request: LogRequest) -> None:
@@ -18,14 +18,27 @@ def check_choice(run: Run, request: LogRequest) -> None:
         known = "only rank 0" if count == 1 else f"the ranks 0-{count - 1}"
         raise _missing(run, f"rank {max(request.ranks)}", known)
     if request.node is not None and request.node >= run.nodes:
-        known = "only node 0" if run.nodes == 1 else f"the nodes 0-{run.nodes - 1}"
-        raise _missing(run, f"node {request.node}", known)
+        raise no_such_node(run, str(request.node))
     if request.attempt is not None and not run.children:  # those of an array have their own
         last = run.status.attempts[-1].number if run.status.attempts else 0
         # One that has not begun yet can be waited for.
         if request.attempt > last and (run.status.ended or not request.follow):
             known = f"{last} attempt" + "s" * (last != 1)
             raise _missing(run, f"attempt {request.attempt}", known)
+
+
+def node_names(run: Run) -> tuple[str, ...]:
+    """What the nodes of the newest attempt are called, in the order of their ranks."""
+    return run.status.attempts[-1].nodes if run.status.attempts else ()
+
+
+def no_such_node(run: Run, node: str) -> NotFoundError:
+    """The error for a node, by rank or name, that the run has not."""
+    known = "only node 0" if run.nodes == 1 else f"the nodes 0-{run.nodes - 1}"
+    names = node_names(run)
+    return _missing(
+        run, f"node {node[:60]}", known + (f" ({', '.join(names[:8])})" if names else "")
+    )
 
 
 def _missing(run: Run, what: str, known: str) -> NotFoundError:
