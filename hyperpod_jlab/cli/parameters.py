@@ -88,8 +88,6 @@ class AgeParam(TextParam):
     ) -> float:
         """Parse the duration."""
         del ctx
-        if not str(value).isascii():
-            raise invalid_option(param, not_ascii(str(value)))
         try:
             return float(parse_duration(str(value)))
         except ValueError as error:
@@ -122,17 +120,10 @@ class NumbersParam(TextParam):
     ) -> tuple[int, ...]:
         """Parse the numbers."""
         del ctx
-        if not str(value).isascii():
-            raise invalid_option(param, not_ascii(str(value)))
         try:
             return parse_ranges(str(value))
         except ValueError as error:
             raise invalid_option(param, str(error)) from None
-
-
-def not_ascii(text: str) -> str:
-    """The words for a number that is written with other digits than 0 to 9, or with a look-alike of a sign."""
-    return f"'{text[:60]}' has characters other than those of numbers such as 0, 2-5 or 30m"
 
 
 def invalid_option(

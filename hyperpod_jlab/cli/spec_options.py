@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from hyperpod_jlab.cli.parameters import RUN, TextParam, WordsParam, not_ascii
+from hyperpod_jlab.cli.parameters import RUN, TextParam, WordsParam
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.options import SpecOption, option_name, spec_options, to_spec_data
 from hyperpod_jlab.model.spec import JobSpec
@@ -20,10 +20,6 @@ OPTIONS: Mapping[str, SpecOption] = {
     option_name(entry.option.flag): entry for entry in spec_options(JobSpec)
 }
 """All options of the spec, by their names in Python."""
-
-
-_NUMBERS = frozenset({"2-5,7", "0-9%4", "SIZE", "TIME"})
-"""What options are called whose text is numbers and signs."""
 
 
 class SpecClickOption(click.Option):
@@ -125,8 +121,6 @@ def long_flag(entry: SpecOption) -> str:
 
 
 def _value(entry: SpecOption, value: Any) -> Any:
-    if isinstance(value, str) and entry.option.metavar in _NUMBERS and not value.isascii():
-        raise _refused(entry, f"{long_flag(entry)}: {not_ascii(value)}", "write the digits 0 to 9")
     if entry.option.repeat == "map":
         return dict(_pair(entry, item) for item in value)
     if entry.option.repeat == "secrets":

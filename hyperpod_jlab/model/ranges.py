@@ -23,7 +23,7 @@ def parse_ranges(text: str) -> tuple[int, ...]:
     for part in text.split(","):
         match = _PART.fullmatch(part.strip())
         if match is None:
-            raise ValueError(f"'{text[:60]}' is not a list such as 2-5,7")
+            raise ValueError(f"'{text[:60]}' is not a list such as 2-5,7, with the digits 0 to 9")
         if any(len(number or "") > len(str(_MAX_NUMBER)) for number in match.groups()):
             raise ValueError(f"the range {part.strip()[:60]} goes beyond {_MAX_NUMBER}")
         first = int(match.group(1))
