@@ -30,6 +30,9 @@ TOKEN = "bench"
 LINES = 2_000_000
 STAMPS = 200
 TABS = 20
+LONGEST = 300.0
+"""Seconds for one measurement; one that takes longer hangs."""
+LONGEST_END = 20.0
 LONG = f"seq -f 'step %.0f loss=0.123456 lr=3.0e-04 tokens/s=91000 ok 123456789' {LINES}"
 STAMPED = f"""python3 -c "
 import time
@@ -68,8 +71,16 @@ def send(home: Path, command: str, run_id: str, *more: str) -> None:
 
 
 @contextlib.contextmanager
-def server(home: Path) -> Iterator[tuple[str, int]]:
-    """A Jupyter server; its address and process id."""
+def server(
+    home: Path, environment: dict[str, str] | None = None, *extensions: str
+) -> Iterator[tuple[str, int]]:
+    """A Jupyter server; its address and process id.
+
+    Args:
+        home: Of its user, and its root folder.
+        environment: In place of one with that home.
+        extensions: Modules with more server extensions.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -79,22 +90,38 @@ def server(home: Path) -> Iterator[tuple[str, int]]:
         "ServerApp.allow_root": True,
         "ServerApp.root_dir": home,
         "IdentityProvider.token": TOKEN,
-        "ServerApp.jpserver_extensions": "{'hyperpod_jlab': True}",
+        "ServerApp.jpserver_extensions": dict.fromkeys(("hyperpod_jlab", *extensions), True),
     }
     command = [sys.executable, "-m", "jupyter_server"]
     command += [f"--{name}={value}" for name, value in options.items()]
     with (
         (home / "server.log").open("wb") as log,
-        subprocess.Popen(command, env=places(home), cwd=home, stderr=log) as process,
+        subprocess.Popen(command, env=environment or places(home), cwd=home, stderr=log) as process,
     ):
         address = f"127.0.0.1:{port}/hyperpod/api/v1"
-        for _ in range(600):
-            with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"http://{address}/version?token={TOKEN}", timeout=5).close()
-                break
-            time.sleep(0.1)
-        yield address, process.pid
-        process.terminate()
+        try:
+            wait_for(f"http://{address}/version?token={TOKEN}")
+            yield address, process.pid
+        finally:
+            process.terminate()
+            try:
+                process.wait(LONGEST_END)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def wait_for(url: str) -> None:
+    """Wait until a server answers.
+
+    Raises:
+        TimeoutError: It does not.
+    """
+    for _ in range(600):
+        with contextlib.suppress(OSError):
+            urllib.request.urlopen(url, timeout=5).close()
+            return
+        time.sleep(0.1)
+    raise TimeoutError("the server does not answer")
 
 
 async def connect(address: str, run_id: str, **choice: Any) -> WebSocketClientConnection:
@@ -106,13 +133,25 @@ async def connect(address: str, run_id: str, **choice: Any) -> WebSocketClientCo
     return page
 
 
+async def next_message(page: WebSocketClientConnection) -> str:
+    """What the server sends next.
+
+    Raises:
+        ConnectionError: It has closed the socket.
+    """
+    message = await page.read_message()
+    if message is None:
+        raise ConnectionError("the server closed the socket")
+    return str(message)
+
+
 async def throughput(address: str) -> float:
     """Lines a second to a client that looks at the messages' text only."""
     begin = time.perf_counter()
     page = await connect(address, "long")
     count = 0
     while True:
-        message = str(await page.read_message())
+        message = await next_message(page)
         if message.startswith('{"type":"frame"'):
             seq = int(message.split('"seq":', 1)[1].split(",", 1)[0])
             await page.write_message(json.dumps({"type": "ack", "id": 1, "seq": seq}))
@@ -121,6 +160,8 @@ async def throughput(address: str) -> float:
             page.close()
             assert count == LINES, count
             return count / (time.perf_counter() - begin)
+        elif message.startswith('{"type":"error"'):
+            raise RuntimeError(message)
 
 
 async def by_socket(address: str, run_id: str) -> list[float]:
@@ -128,8 +169,10 @@ async def by_socket(address: str, run_id: str) -> list[float]:
     page = await connect(address, run_id)
     found: list[float] = []
     while len(found) < STAMPS:
-        message = json.loads(str(await page.read_message()))
+        message = json.loads(await next_message(page))
         now = time.monotonic_ns()
+        if message["type"] in {"end", "error"}:
+            raise RuntimeError(f"{len(found)} of {STAMPS} lines came: {message}")
         if message["type"] == "frame":
             for block in message["blocks"]:
                 found += [(now - int(line)) / 1e6 for line in (block["lines"] or "").split()]
@@ -189,10 +232,12 @@ async def measure(home: Path, rounds: int) -> list[dict[str, Any]]:
     send(home, LONG, "long", "--wait")
     rows: list[dict[str, Any]] = []
     with server(home) as (address, pid):
-        rates = [await throughput(address) for _ in range(rounds)]
+        async with asyncio.timeout(LONGEST * rounds):
+            rates = [await throughput(address) for _ in range(rounds)]
         rows.append({"what": "lines/s to the socket", "value": round(median(rates))})
         send(home, STAMPED, "stamped")
-        ours, core = await asyncio.gather(by_socket(address, "stamped"), by_service("stamped"))
+        async with asyncio.timeout(LONGEST):
+            ours, core = await asyncio.gather(by_socket(address, "stamped"), by_service("stamped"))
         for name, found in (("socket", ours), ("service", core)):
             for share in (0.5, 0.99):
                 value = round(percentile(found, share), 1)

@@ -14,6 +14,11 @@ if [[ $(id -u) != 0 ]]; then
   fi
   sudo=(sudo)
 fi
+# Another script of ours may be installing at the same time, and apt does not wait for all of its locks.
+if command -v flock >/dev/null; then
+  exec 9</var/lib/dpkg
+  flock 9
+fi
 echo "    apt-get install $*"
 options=(-qq -o DPkg::Lock::Timeout=300)
 if [[ -z $(find /var/lib/apt/lists -maxdepth 1 -name '*_Packages*' -mtime -1 -print -quit 2>/dev/null) ]]; then

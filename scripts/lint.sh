@@ -20,7 +20,7 @@ check() {
 
 shell_scripts() {
   echo .ci/run
-  find . \( -name node_modules -o -name .venv -o -name .ci-work -o -name .git \) -prune -o -name '*.sh' -print | LC_ALL=C sort
+  find . \( -name node_modules -o -name .venv -o -name .ci-work -o -name .bench -o -name .demo -o -name .git \) -prune -o -name '*.sh' -print | LC_ALL=C sort
 }
 
 echo "==> Linters"

@@ -22,7 +22,17 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("LogPage", "LogHits", "Streams", "PageQuery", "SearchQuery", "RawQuery"),
         *("Subscribe", "Unsubscribe", "Ack", "Subscribed", "Frame", "End", "Failure"),
     ),
-    "clusters": ("Clusters", "Nodes", "Queues", "Jobs", "TableQuery"),
+    "clusters": (
+        "Clusters",
+        "Nodes",
+        "Queues",
+        "Jobs",
+        "Choices",
+        "TableQuery",
+        "JobsQuery",
+        "JobResults",
+        "JobActionBody",
+    ),
     "runs": (),
 }
 """Which file holds these types and what they need; the last one holds all the rest."""
@@ -108,6 +118,10 @@ def declaration(component: str) -> Iterator[str]:
     schema = SCHEMAS[component]
     yield from comment(schema.get("description"))
     if "enum" in schema:
+        union = " | ".join(literal(value) for value in schema["enum"])
+        if len(f"export type {component} = {union};") <= WIDTH:
+            yield f"export type {component} = {union};"
+            return
         yield f"export type {component} ="
         yield from (f"  | {literal(value)}" for value in schema["enum"][:-1])
         yield f"  | {literal(schema['enum'][-1])};"

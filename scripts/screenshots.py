@@ -1,6 +1,8 @@
-"""Make the screenshots of the docs (docs/images/*.png): a real JupyterLab with real runs on the embedded cluster, in Chromium.
+"""Make the screenshots of the docs (docs/images/*.png): a real JupyterLab with real runs on the embedded cluster, on a real Slurm and a real Kubernetes, in Chromium.
 
-Needs what the browser tests need: `scripts/ui-test.sh` installs Chromium where it is missing.
+    python scripts/screenshots.py [local|slurm|kubernetes]    # all, when none is named
+
+Needs what the browser tests need: `scripts/ui-test.sh` installs Chromium where it is missing. Slurm's and Kubernetes' need root.
 """
 
 import shutil
@@ -15,13 +17,24 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "ui-tests"))
 
 from conftest import QUIET  # noqa: E402
+from kubernetes_lab import kubernetes_lab, some_namespace  # noqa: E402
 from lab_page import CARD, execute, open_lab, open_notebook, run_all, use_theme  # noqa: E402
 from lab_server import LabServer, lab_server  # noqa: E402
 from notebooks import LOAD, code_cell, write_notebook  # noqa: E402
+from slurm_lab import sbatch, slurm_lab, wait_for_job  # noqa: E402
+
+from tests.kubernetes.cluster import KubernetesTestbed  # noqa: E402
+from tests.kubernetes.cluster import running as running_kubernetes  # noqa: E402
+from tests.slurm.cluster import SlurmTestbed, running, standard_options  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 VIEWPORT = {"width": 1240, "height": 800}
 RUN_PAGE = ".jp-HyperPod-RunPage"
+SLURM = "ml-slurm"
+KUBERNETES = "ml-eks"
+NAMESPACE = "hyperpod-ns-team-a"
+EXAMPLES = ROOT / "examples" / "kubernetes"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 TRAINING = """\
 import os
@@ -69,10 +82,7 @@ def shoot_run_page(page: Page, run_id: str) -> None:
     execute(page, "hyperpod:show-panel", keep=False)
     execute(page, "hyperpod:open-run", {"runId": run_id})
     expect(page.locator(RUN_PAGE).get_by_text("epoch  9").first).to_be_visible(timeout=60_000)
-    shoot(page, "run-page")
-    use_theme(page, "JupyterLab Dark")
-    shoot(page, "run-page-dark")
-    use_theme(page, "JupyterLab Light")
+    in_both_themes(page, "run-page")
 
 
 def shoot_card(page: Page, server: LabServer) -> None:
@@ -81,10 +91,7 @@ def shoot_card(page: Page, server: LabServer) -> None:
     open_notebook(page, server, name)
     run_all(page)
     expect(page.locator(CARD).get_by_text("epoch  9").first).to_be_visible(timeout=60_000)
-    shoot(page, "cell-output")
-    use_theme(page, "JupyterLab Dark")
-    shoot(page, "cell-output-dark")
-    use_theme(page, "JupyterLab Light")
+    in_both_themes(page, "cell-output")
 
 
 def shoot_dialog(page: Page, server: LabServer) -> None:
@@ -98,16 +105,53 @@ def shoot_dialog(page: Page, server: LabServer) -> None:
     page.keyboard.press("Escape")
 
 
-def main() -> int:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        print("Chromium is missing; scripts/ui-test.sh installs it", file=sys.stderr)
-        return 1
-    IMAGES.mkdir(parents=True, exist_ok=True)
-    home = Path(tempfile.mkdtemp(prefix="hyperpod-")) / "home"
-    with sync_playwright() as playwright, lab_server(home) as server:
-        browser = playwright.chromium.launch(executable_path=chromium, args=QUIET, headless=True)
-        page = browser.new_context(viewport=VIEWPORT).new_page()
+def prepare_slurm(server: LabServer, cluster: SlurmTestbed) -> str:
+    """Jobs of several users, a node with a fault, and a run of two nodes that runs for two minutes; returns its id."""
+    (server.work / "train.py").write_text(TRAINING.replace("sleep(0.25)", "sleep(2)"))
+    drain = ("update", "nodename=node4", "state=drain", "reason=GPU 3 has fallen off the bus")
+    cluster.exec("ctl", "scontrol", *drain)
+    # The long queue's node, so that the run has the two others for itself.
+    first = sbatch(cluster, "-pbatch", "-t8:00:00", "--gpus-per-node=5", "-Jlm-7b", user="bob")
+    wait_for_job(cluster, first, "RUNNING")
+    sbatch(cluster, "-pbatch", "-t2:00:00", "--gpus-per-node=2", "-Jeval", user="alice")
+    sbatch(cluster, "-pbatch", "-t8:00:00", "--gpus-per-node=8", "-Jlm-70b", user="bob")
+    size = ("--nodes", "2", "--processes-per-node", "2", "--gpus-per-node", "4", "--queue", "dev")
+    words = ("--cluster", SLURM, *size, "--launcher", "python", "--name", "train-digits")
+    return server.hpj("submit", "train.py", *words)
+
+
+def shoot_slurm(page: Page, run_id: str) -> None:
+    """A Slurm cluster's nodes, and a run in its second attempt, in both themes."""
+    page.set_viewport_size({"width": 1500, "height": 720})
+    execute(page, "hyperpod:show-panel", keep=False)
+    execute(page, "hyperpod:open-run", {"runId": run_id})
+    run_page = page.locator(RUN_PAGE)
+    expect(run_page.get_by_text("epoch  2").last).to_be_visible(timeout=60_000)
+    run_page.get_by_role("button", name="Requeue").click()
+    page.locator(".jp-Dialog").get_by_role("button", name="Requeue").click()
+    # A requeued job waits for up to two minutes.
+    expect(run_page.locator('[data-kind="attempt"]').last).to_be_visible(timeout=180_000)
+    run_page.get_by_text("2 attempts").click()
+    expect(run_page.get_by_text("epoch  1").last).to_be_visible(timeout=60_000)
+    in_both_themes(page, "slurm-run")
+    execute(page, "hyperpod:open-cluster", {"cluster": SLURM})
+    cluster_page = page.locator(".jp-HyperPod-ClusterPage")
+    cluster_page.get_by_role("tab", name="Nodes").click()
+    expect(cluster_page.get_by_text("drained")).to_be_visible()
+    in_both_themes(page, "slurm-cluster")
+
+
+def in_both_themes(page: Page, name: str) -> None:
+    """A picture in light, another one in dark."""
+    shoot(page, name)
+    use_theme(page, "JupyterLab Dark")
+    shoot(page, f"{name}-dark")
+    use_theme(page, "JupyterLab Light")
+
+
+def local_pictures(page: Page, folder: Path) -> None:
+    """Those on the embedded cluster."""
+    with lab_server(folder / "home") as server:
         run_id = prepare(server)
         open_lab(page, server)
         shoot_run_page(page, run_id)
@@ -115,8 +159,81 @@ def main() -> int:
         shoot_card(page, server)
         server.cancel_all()
         shoot_dialog(page, server)
+
+
+def slurm_pictures(page: Page, folder: Path) -> None:
+    """Those on Slurm."""
+    with (
+        running(*standard_options()) as cluster,
+        slurm_lab(folder / "here", cluster, name=SLURM) as server,
+    ):
+        run_id = prepare_slurm(server, cluster)
+        open_lab(page, server)
+        shoot_slurm(page, run_id)
+
+
+def prepare_kubernetes(server: LabServer, cluster: KubernetesTestbed) -> str:
+    """The example's queue, a run on two nodes, and one that waits for quota; returns the first one's id."""
+    (server.work / "train.py").write_text(TRAINING.replace("sleep(0.25)", "sleep(2)"))
+    cluster.kubectl("label", "nodes", "--all", "--overwrite", f"{INSTANCE_TYPE}=ml.p5.48xlarge")
+    cluster.kubectl("apply", "--server-side", "-f", EXAMPLES / "queue.yaml")
+    words = ("--cluster", KUBERNETES, "--queue", "training", "--nodes", "2", "--launcher", "python")
+    run_id = server.hpj(
+        *("submit", "train.py", *words, "--gpus-per-node", "6", "--processes-per-node", "2"),
+        *("--name", "train-digits"),
+    )
+    ranks = ("--gpus-per-node", "8", "--processes-per-node", "1")
+    server.hpj("submit", "train.py", *words, *ranks, "--name", "train-large")
+    return run_id
+
+
+def shoot_kubernetes(page: Page, run_id: str) -> None:
+    """A run on two pods with the ways into them, and quota, in both themes."""
+    page.set_viewport_size({"width": 1500, "height": 720})
+    execute(page, "hyperpod:show-panel", keep=False)
+    execute(page, "hyperpod:open-run", {"runId": run_id})
+    run_page = page.locator(RUN_PAGE)
+    expect(run_page.get_by_text("epoch  2").last).to_be_visible(timeout=120_000)
+    run_page.get_by_text("Ports and shells").click()
+    expect(run_page.get_by_text("Shell on 1")).to_be_visible(timeout=60_000)
+    in_both_themes(page, "kubernetes-run")
+    execute(page, "hyperpod:open-cluster", {"cluster": KUBERNETES})
+    expect(page.locator(".jp-HyperPod-Quotas").first).to_be_visible(timeout=60_000)
+    in_both_themes(page, "kubernetes-queues")
+
+
+def kubernetes_pictures(page: Page, folder: Path) -> None:
+    """Those on Kubernetes."""
+    parts = ("training-operator", "kueue")
+    with (
+        running_kubernetes("--gpus", "8", parts=parts) as cluster,
+        some_namespace(cluster, NAMESPACE) as namespace,
+        kubernetes_lab(folder / "eks", cluster, namespace, name=KUBERNETES) as server,
+    ):
+        run_id = prepare_kubernetes(server, cluster)
+        open_lab(page, server)
+        shoot_kubernetes(page, run_id)
+
+
+def main() -> int:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        print("Chromium is missing; scripts/ui-test.sh installs it", file=sys.stderr)
+        return 1
+    wanted = sys.argv[1:] or ["local", "slurm", "kubernetes"]
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="hyperpod-"))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=QUIET, headless=True)
+        page = browser.new_context(viewport=VIEWPORT).new_page()
+        if "local" in wanted:
+            local_pictures(page, folder)
+        if "slurm" in wanted:
+            slurm_pictures(page, folder)
+        if "kubernetes" in wanted:
+            kubernetes_pictures(page, folder)
         browser.close()
-    shutil.rmtree(home.parent, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
     return 0
 
 

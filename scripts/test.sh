@@ -10,20 +10,46 @@ export PATH=$PWD/.venv/bin:$PATH
 
 select=(-m "not full")
 full=false
+parts=(core training-operator)
 if [[ ${1-} == full ]]; then
   shift
   select=()
   full=true
+  parts+=(kueue trainer kwok)
 fi
+
+# Kubernetes is built out of its modules (once on a machine: 5 to 10 minutes) beside what does not need it; in a session of its
+# own, so that what is left of it ends with this script.
+build="" build_log=$(mktemp)
+if [[ -z ${HYPERPOD_TEST_KUBECONFIG-} ]]; then
+  setsid nice -n 19 testbed/kubernetes-testbed.sh build "${parts[@]}" >"$build_log" 2>&1 &
+  build=$!
+fi
+trap '[[ -z $build ]] || kill -- "-$build" 2>/dev/null || true; rm -f "$build_log"' EXIT
+kubernetes_is_built() {
+  if [[ -n $build ]] && ! wait "$build"; then
+    cat "$build_log" >&2
+    return 1
+  fi
+  build=""
+}
 
 scripts/install.sh
 scripts/lint.sh
 step "Front-end tests (jest)" jlpm test
 scripts/check-wheel.sh
 scripts/ensure-torch.sh
-step "Browser tests" scripts/ui-test.sh -q
+if [[ $full == true ]]; then
+  step "Slurm 22.05 and 24.11" testbed/install-slurm.sh --trixie
+else
+  step "Slurm 22.05" testbed/install-slurm.sh
+fi
+step "Kubernetes" kubernetes_is_built
+step "Browser tests" scripts/ui-test.sh -q "${select[@]}"
 if [[ $full == true ]]; then
   step "Every supported JupyterLab" scripts/check-versions.sh
 fi
+# Most tests wait for something, so several at a time are quicker even on two cores. Those of one file stay together, for
+# they share what is dear to start, such as a cluster (and those on Kubernetes: see tests/conftest.py).
 echo "==> pytest"
-exec .venv/bin/python -m pytest "${select[@]}" "$@"
+.venv/bin/python -m pytest -n "${PYTEST_WORKERS:-3}" --dist loadfile "${select[@]}" "$@"

@@ -38,6 +38,14 @@ export namespace CommandIDs {
   export const showVersion = 'hyperpod:show-version';
   export const openRun = 'hyperpod:open-run';
   export const cancelRun = 'hyperpod:cancel-run';
+  /** What does something to a run. */
+  export const actOnRun = {
+    cancel: cancelRun,
+    hold: 'hyperpod:hold-run',
+    release: 'hyperpod:release-run',
+    requeue: 'hyperpod:requeue-run',
+    change: 'hyperpod:change-run'
+  } as const;
   export const listRuns = 'hyperpod:list-runs';
   export const openCluster = 'hyperpod:open-cluster';
   export const showPanel = 'hyperpod:show-panel';

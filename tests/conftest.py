@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+
+# pytest-xdist hands its terminal's width on to the workers; a terminal of a test's own says its own.
+for _name in ("COLUMNS", "LINES"):
+    os.environ.pop(_name, None)
 
 
 @pytest.fixture
@@ -14,3 +21,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
     monkeypatch.delenv("HYPERPOD_CONFIG", raising=False)
     return tmp_path
+
+
+class OneClusterAtATime(LoadFileScheduling):
+    """The tests of a file go to one worker, and all on Kubernetes do: its cluster takes 1.5 GB and half a core."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        scope = str(super()._split_scope(nodeid))
+        return "tests/kubernetes" if scope.startswith("tests/kubernetes/") else scope
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneClusterAtATime | None:
+    """With ``--dist loadfile``, our own."""
+    return OneClusterAtATime(config, log) if config.getvalue("dist") == "loadfile" else None

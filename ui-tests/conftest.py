@@ -5,6 +5,7 @@ A pytest run of its own (`scripts/ui-test.sh`): Playwright keeps an event loop r
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,6 +88,14 @@ def page(browser: Browser, console: list[str], request: pytest.FixtureRequest) -
         folder.mkdir(exist_ok=True)
         page.screenshot(path=folder / f"{request.node.name}.png")
     context.close()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What breaks a Kubernetes cluster is no test for one of the user's (see tests/kubernetes/cluster.py)."""
+    if os.environ.get("HYPERPOD_TEST_KUBECONFIG"):
+        breaking = [item for item in items if item.get_closest_marker("own_cluster")]
+        config.hook.pytest_deselected(items=breaking)
+        items[:] = [item for item in items if item not in breaking]
 
 
 @pytest.hookimpl(hookwrapper=True)

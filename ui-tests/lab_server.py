@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,9 +35,17 @@ class LabServer:
         home: The user's home; `work` in it is the server's root folder.
         work: What the file browser shows.
         url: The server's base URL, without the token.
+
+    Args:
+        home: See above; its folder is made.
+        application: `lab` or `notebook`.
+        slots: Of the embedded cluster.
+        config: The configuration, in place of one with only that cluster.
     """
 
-    def __init__(self, home: Path, application: str = "lab", *, slots: int = 4) -> None:
+    def __init__(
+        self, home: Path, application: str = "lab", *, slots: int = 4, config: str | None = None
+    ) -> None:
         self.home = home
         self.work = home / "work"
         self.work.mkdir(parents=True)
@@ -45,17 +53,15 @@ class LabServer:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
-        config = home / "config.toml"
-        config.write_text(
-            f'[storage]\npath = "{home / "fsx"}"\n[clusters.local]\nslots = {slots}\n'
-        )
+        own = f'[storage]\npath = "{home / "fsx"}"\n[clusters.local]\nslots = {slots}\n'
+        (home / "config.toml").write_text(own if config is None else config)
         self.set_setting("@jupyterlab/apputils-extension/notification", {"fetchNews": "false"})
         bin_folder = Path(PYTHON).parent
         self.environment = {
             "HOME": str(home),
             "PATH": f"{bin_folder}:/usr/bin:/bin",
             "LANG": "C.UTF-8",
-            "HYPERPOD_CONFIG": str(config),
+            "HYPERPOD_CONFIG": str(home / "config.toml"),
             "JUPYTER_PREFER_ENV_PATH": "1",
             **{f"XDG_{name}_HOME": str(home / name.lower()) for name in ("STATE", "CACHE", "DATA")},
         }
@@ -152,9 +158,15 @@ class LabServer:
 
 
 @contextmanager
-def lab_server(home: Path, application: str = "lab") -> Iterator[LabServer]:
-    """A server that runs until the block ends, and leaves no run behind."""
-    server = LabServer(home, application)
+def lab_server(
+    home: Path,
+    application: str = "lab",
+    config: str | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[LabServer]:
+    """A server that runs until the block ends, and leaves no run behind; `environment` is what it has beyond its own."""
+    server = LabServer(home, application, config=config)
+    server.environment.update(environment or {})
     try:
         server.start()
         yield server

@@ -23,12 +23,14 @@ from hyperpod_jlab.model.errors import InvalidInputError, nearest_hint
 from hyperpod_jlab.model.options import option_name, spec_options, to_spec_data
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.model.validation import parse
+from hyperpod_jlab.services.current_folder import current_folder
 from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.runs import Wanted, check_states
+from hyperpod_jlab.services.runs import Wanted
+from hyperpod_jlab.services.state_words import check_states
 from hyperpod_jlab.services.submission import Request
 from hyperpod_jlab.services.user import current_user
 
-__all__ = ["Run", "get", "runs", "submit"]
+__all__ = ["Run", "adopt", "get", "runs", "submit"]
 
 
 def submit(
@@ -74,7 +76,7 @@ def submit(
     checked = parse(JobSpec, data)
     hyperpod = _hyperpod()
     request = Request(
-        checked, cluster=cluster, run_id=run_id, base=_current_folder(), call=call, secrets=secrets
+        checked, cluster=cluster, run_id=run_id, base=current_folder(), call=call, secrets=secrets
     )
     return Run(hyperpod, background.call(hyperpod.submitter.submit(request)))
 
@@ -90,6 +92,27 @@ def get(run_id: str) -> Run:
     run = Run(_hyperpod(), run_id)
     background.call(_hyperpod().runs.get(run_id))
     return run
+
+
+def adopt(job: int | str, *, cluster: str | None = None, name: str | None = None) -> Run:
+    """Take a job of yours that was sent elsewhere, such as with sbatch, into the list of runs.
+
+    Args:
+        job: The scheduler's id of the job.
+        cluster: Its cluster; default: the configured one.
+        name: A name for the run; default: the job's own.
+
+    Raises:
+        InvalidInputError: It is no job's id, or another argument is wrong.
+        NotFoundError: There is no such job.
+        DeniedError: It is somebody else's.
+        ConflictError: It is a run already, which the detail names.
+        UnsupportedError: The cluster has no jobs from elsewhere.
+    """
+    check_text(cluster, "cluster", "a cluster's name")
+    check_text(name, "name", "a name")
+    hyperpod = _hyperpod()
+    return Run(hyperpod, background.call(hyperpod.adopt(str(job), cluster, name)))
 
 
 def runs(
@@ -121,17 +144,6 @@ def runs(
     hyperpod = _hyperpod()
     listing = background.call(hyperpod.runs.list(wanted))
     return [Run(hyperpod, run.run_id) for run in listing.runs]
-
-
-def _current_folder() -> Path:
-    try:
-        return Path.cwd()
-    except OSError as error:
-        raise InvalidInputError(
-            f"the current folder cannot be used: {error.strerror}",
-            code="no_current_folder",
-            hint="it was removed; change to one that is there",
-        ) from error
 
 
 @functools.cache

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from hyperpod_jlab.api.arguments import check_number, check_seconds, check_text, ranks_of
 from hyperpod_jlab.api.background import background
-from hyperpod_jlab.model.errors import ConflictError, HyperpodError, NotFoundError
+from hyperpod_jlab.model.errors import (
+    ConflictError,
+    HyperpodError,
+    InvalidInputError,
+    NotFoundError,
+)
+from hyperpod_jlab.model.job_actions import Change
+from hyperpod_jlab.model.quantities import parse_duration
 from hyperpod_jlab.model.records import ActionKind
 from hyperpod_jlab.model.run import Run as RunView
 from hyperpod_jlab.model.run import State
@@ -164,24 +171,34 @@ class Run:
 
         Raises:
             TimeoutError: The run has not ended by then.
-            ConflictError: The run ended without a result: it was cancelled, lost, or was no function.
+            ConflictError: The run ended without a result: it was cancelled, lost, or was no function; or it failed elsewhere than on rank 0.
         """
         from hyperpod_jlab.capture.results import load_result
 
         view = self._ended(timeout)
         try:
-            return load_result(self._hyperpod.runs.records_folder(self.run_id), trust=trust)
+            found = load_result(self._hyperpod.runs.records_folder(self.run_id), trust=trust)
         except NotFoundError as error:
-            was = "was cancelled" if view.state == "cancelled" else view.state
-            ended = f"it {was}: {view.status.reason}" if view.status.reason else f"it {was}"
+            ended = _how_it_ended(view)
             why = "its code left none; only a function leaves one, by returning"
             why = why if view.state == "succeeded" else ended
+            if view.children:
+                first = f'hyperpod_jlab.get("{self.run_id}.0").result()'
+                why = f"an array's children have theirs, such as {first}"
             raise ConflictError(
                 f"{self.run_id} has no result; {why}",
                 code="no_result",
                 hint=f"see its log: hpj logs {self.run_id}",
                 detail={"run_id": self.run_id, "state": view.state},
             ) from error
+        if view.state != "succeeded":  # rank 0 was done before another rank failed
+            raise ConflictError(
+                f"rank 0 of {self.run_id} returned, but the run has no result; {_how_it_ended(view)}",
+                code="no_result",
+                hint=f"see its log: hpj logs {self.run_id}",
+                detail={"run_id": self.run_id, "state": view.state},
+            )
+        return found
 
     def cancel(self) -> Run:
         """End the run, or take it out of the queue."""
@@ -199,8 +216,18 @@ class Run:
         """End the running attempt and open the next."""
         return self._act("requeue")
 
-    def _act(self, action: ActionKind) -> Run:
-        background.call(self._hyperpod.runs.act(self.run_id, action))
+    def change(self, *, time_limit: str | int | None = None, queue: str | None = None) -> Run:
+        """Change the time limit (seconds, or a text such as ``2h``; counted from the start) or the queue of a run that waits or runs.
+
+        Raises:
+            InvalidInputError: The time limit is none, or nothing is to be changed.
+            UnsupportedError: The cluster cannot do it.
+        """
+        check_text(queue, "queue", "a queue's name")
+        return self._act("change", Change(_seconds(time_limit), queue))
+
+    def _act(self, action: ActionKind, change: Change | None = None) -> Run:
+        background.call(self._hyperpod.runs.act(self.run_id, action, change))
         return self
 
     def __repr__(self) -> str:
@@ -225,3 +252,17 @@ class Run:
 
     def __hash__(self) -> int:
         return hash(self.run_id)
+
+
+def _seconds(time_limit: str | int | None) -> int | None:
+    if time_limit is None:
+        return None
+    try:
+        return parse_duration(str(time_limit))
+    except ValueError as error:
+        raise InvalidInputError(f"time_limit: {error}", detail={"field": "time_limit"}) from error
+
+
+def _how_it_ended(view: RunView) -> str:
+    was = "was cancelled" if view.state == "cancelled" else view.state
+    return f"it {was}: {view.status.reason}" if view.status.reason else f"it {was}"

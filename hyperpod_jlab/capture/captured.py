@@ -73,6 +73,7 @@ class Captured:
         command: What a rank executes; empty for a native source.
         findings: What to say before the run is sent; one of level ``error`` refuses it.
         parts: The preview.
+        cwd: The folder in the bundle in which it runs.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Captured:
     command: tuple[CommandItem, ...] = ()
     findings: tuple[Finding, ...] = ()
     parts: tuple[Part, ...] = ()
+    cwd: str = "work"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from hyperpod_jlab.capture.captured import Captured, CodeFile, CommandItem, Part
 from hyperpod_jlab.capture.name import run_name
 from hyperpod_jlab.capture.notebook import read_file
-from hyperpod_jlab.capture.project import collect_project
+from hyperpod_jlab.capture.project import Project, collect_project
 from hyperpod_jlab.capture.source_path import source_path
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.finding import Finding
@@ -86,13 +86,28 @@ def capture_native(spec: JobSpec, source: NativeSource, base: Path) -> Captured:
     """
     path = source_path(base, source.path)
     data = read_file(path, "file")
+    project = collect_project(spec.files, path.parent, base)
     return Captured(
         name=run_name(spec.name, path.stem),
         files=(CodeFile(f"code/{path.name}", data),),
+        project=project.files,
+        findings=project.findings,
+        cwd=_folder_in(project, base, path.parent),
         parts=(
             Part(path.name, _LANGUAGES.get(path.suffix, "text"), data.decode("utf-8", "replace")),
         ),
     )
+
+
+def _folder_in(project: Project, base: Path, folder: Path) -> str:
+    """Where a native file runs: in the copy of the user's current folder, as it would for them; else in that of the file's own."""
+    for place in (project.place_of(base), project.place_of(folder)):
+        # A folder of which nothing goes along is not there.
+        if place is not None and any(
+            PurePosixPath(file.path).is_relative_to(place) for file in project.files
+        ):
+            return str("work" / place)
+    return "work"
 
 
 def _first_word(command: str) -> str:

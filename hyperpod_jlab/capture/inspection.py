@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hyperpod_jlab.launcher.parsing import steadily
+
 _LOOP_NAMES = {"create_task", "ensure_future", "get_running_loop", "nest_asyncio"}
 _AWAIT = re.compile(r"^\s*(?:[^#\n]*[\s=(])?await\s|^\s*async\s+(?:for|with)\b", re.MULTILINE)
 
@@ -38,7 +40,8 @@ def inspect_cell(text: str) -> Facts:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            tree = compile(text, "<cell>", "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
+            only_tree = flags | ast.PyCF_ONLY_AST
+            tree = steadily(lambda: compile(text, "<cell>", "exec", only_tree, dont_inherit=True))
             code = compile(text, "<cell>", "exec", flags, dont_inherit=True)
         except SyntaxError as error:
             return Facts((error.lineno or 1, error.msg), needs_loop=bool(_AWAIT.search(text)))

@@ -18,6 +18,7 @@ from hyperpod_jlab.capture.verdict import (
     unknown,
     without_effect,
 )
+from hyperpod_jlab.launcher.parsing import steadily
 from hyperpod_jlab.model.errors import nearest
 
 _PERSONAL_NAMES = (
@@ -105,12 +106,16 @@ def _time(rest: str) -> Verdict:
         return without_effect("has nothing to time")
     if parses(rest, "eval"):
         # Without its comment, which would swallow the closing bracket.
-        expression = ast.unparse(ast.parse(rest, mode="eval")) if _has_comment(rest) else rest
+        expression = _without_comment(rest) if _has_comment(rest) else rest
         return Verdict(f"{SERVICE}.timer().stop(({expression}))", note)
     line = f"with {SERVICE}.timer(): {rest}"
     if parses(line):
         return Verdict(line, note)
     return unknown("times one simple statement", "put %%time on the first line of the cell instead")
+
+
+def _without_comment(text: str) -> str:
+    return ast.unparse(steadily(lambda: ast.parse(text, mode="eval")))
 
 
 def _has_comment(text: str) -> bool:

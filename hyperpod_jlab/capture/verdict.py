@@ -7,6 +7,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Literal
 
+from hyperpod_jlab.launcher.parsing import steadily
 from hyperpod_jlab.model.finding import Level
 
 SERVICE = "__hyperpod__"
@@ -77,7 +78,7 @@ def parses(text: str, mode: Literal["exec", "eval"] = "exec") -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            compile(text, "<magic>", mode, flags, dont_inherit=True)
+            steadily(lambda: compile(text, "<magic>", mode, flags, dont_inherit=True))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return False
     return True

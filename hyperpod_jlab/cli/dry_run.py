@@ -8,7 +8,7 @@ from typing import Any
 
 from hyperpod_jlab.capture.captured import Part
 from hyperpod_jlab.cli.output import print_json
-from hyperpod_jlab.cli.terminal import printable, wants_colour
+from hyperpod_jlab.cli.terminal import printable, printable_lines, wants_colour
 from hyperpod_jlab.model.finding import Finding, refuse_on_error
 from hyperpod_jlab.model.quantities import format_size
 from hyperpod_jlab.services.submission import Preview
@@ -92,7 +92,9 @@ def _finding_lines(finding: Finding, stream: Any = None) -> list[str]:
     if wants_colour(stream or sys.stderr):
         level = f"\x1b[{_LEVEL_CODES[level]}m{level}\x1b[0m"  # type: ignore[assignment]
     place = f" ({finding.field})" if finding.field else ""
-    lines = [f"{level}: {printable(finding.message)}{place} [{finding.code}]"]
+    first, *more = printable_lines(finding.message).split("\n")
+    # What has several lines, such as what a patch changes, stays so, set in: no line of it looks like another finding.
+    lines = [f"{level}: {first}{place} [{finding.code}]", *[f"  {line}" for line in more]]
     if finding.hint:
         lines.append(f"  hint: {printable(finding.hint)}")
     return lines

@@ -87,10 +87,20 @@ async def _tell_states(hyperpod: Hyperpod, run_id: str, patience: float) -> None
         told = words
 
 
-async def wait_for_end(hyperpod: Hyperpod, run_id: str) -> Run:
-    """Wait for a run, telling why it waits."""
-    async with told_states(hyperpod, run_id):
-        return await hyperpod.runs.wait(run_id)
+async def see_to_end(hyperpod: Hyperpod, request: LogRequest, *, with_log: bool) -> Run:
+    """Wait for a run, telling why it waits; returns it as it is then.
+
+    Args:
+        hyperpod: The services.
+        request: Its log, to be followed.
+        with_log: Whether to write that to stdout meanwhile.
+    """
+    reading = Reading(request)
+    invocation().on_interrupt = reading.interruption
+    async with told_states(hyperpod, request.run_id):
+        if with_log:
+            await write_logs(hyperpod, reading)
+        return await hyperpod.runs.wait(request.run_id)
 
 
 def last_word(run: Run) -> str:

@@ -71,8 +71,12 @@ def _set_json(context: click.Context, _: click.Parameter, value: bool) -> None:
         context.ensure_object(Invocation).as_json = True
 
 
-def with_services(work: Callable[[Hyperpod], Awaitable[T]]) -> T:
+def with_services(work: Callable[[Hyperpod], Awaitable[T]], *, asking: bool = False) -> T:
     """Run `work` on the services of the user's configuration.
+
+    Args:
+        work: What to do.
+        asking: Whether it only asks clusters, so that this is said on a terminal while it takes long.
 
     Raises:
         InterruptionError: Ctrl-C was pressed and the command has something to say about it.
@@ -84,7 +88,12 @@ def with_services(work: Callable[[Hyperpod], Awaitable[T]]) -> T:
     async def run() -> T:
         hyperpod = Hyperpod()
         try:
-            return await work(hyperpod)
+            if not asking:
+                return await work(hyperpod)
+            from hyperpod_jlab.cli.slow_steps import slow_steps
+
+            async with slow_steps("asking the cluster"):
+                return await work(hyperpod)
         finally:
             await hyperpod.close()
 

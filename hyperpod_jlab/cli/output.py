@@ -28,6 +28,16 @@ STATE_STYLES = {
     "fail": "red",
     "unreachable": "red",
     "down": "red",
+    "drained": "red",
+    "failing": "red",
+    "misconfigured": "red",
+    "not-answering": "red",
+    "draining": "yellow",
+    "held": "yellow",
+    "maintenance": "yellow",
+    "rebooting": "yellow",
+    "starting": "yellow",
+    "suspended": "yellow",
 }
 """Colours by word; any other word keeps the terminal's own colour."""
 
@@ -50,9 +60,15 @@ def print_json(document: Any) -> None:
     print(json.dumps(document, ensure_ascii=False, indent=2 if is_terminal(sys.stdout) else None))
 
 
-def print_list(name: str, items: Sequence[Mapping[str, Any]], following: str | None) -> None:
-    """A list as JSON, with the cursor of what follows."""
-    print_json({name: list(items), "next": following})
+def print_list(
+    name: str,
+    items: Sequence[Mapping[str, Any]],
+    following: str | None,
+    notes: Sequence[str] = (),
+) -> None:
+    """A list as JSON, with the cursor of what follows, and what there is to say of the list as a whole."""
+    told = {"notes": list(notes)} if notes else {}
+    print_json({name: list(items), "next": following, **told})
 
 
 def print_table(table: Table) -> None:

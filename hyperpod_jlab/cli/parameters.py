@@ -5,6 +5,7 @@ Completion runs at every press of the Tab key, so it must neither fail nor print
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,9 @@ else:
     TextParam = click.ParamType
 
 _OFFERED = 50
+
+_PATIENCE = 3.0
+"""Seconds that a cluster has for a completion."""
 
 
 class RunParam(TextParam):
@@ -76,6 +80,30 @@ class WordsParam(TextParam):
         """The words that begin so."""
         del ctx, param
         return [CompletionItem(word) for word in self.words if word.startswith(incomplete)]
+
+
+class ChoiceParam(TextParam):
+    """Text for which a cluster knows the names that this user may give.
+
+    Args:
+        field: The spec's field.
+    """
+
+    name = "text"
+
+    def __init__(self, field: str) -> None:
+        self.field = field
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The names that begin so; none from a cluster that is slow."""
+        del param
+        try:
+            names = asyncio.run(_choices(ctx.params.get("cluster"))).get(self.field, [])
+        except (HyperpodError, OSError, TimeoutError):  # see the module's docstring
+            return []
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 class AgeParam(TextParam):
@@ -136,6 +164,18 @@ def invalid_option(
     return InvalidInputError(
         f"{name}: {message}", code="usage", hint=hint, detail={"option": name, "field": param.name}
     )
+
+
+async def _choices(cluster: str | None) -> dict[str, list[str]]:
+    from hyperpod_jlab.services.configuration import find_partition, load_settings
+    from hyperpod_jlab.services.engines import Engines
+
+    settings = load_settings()
+    engine = Engines(settings, find_partition(settings)).get(cluster)
+    try:
+        return await asyncio.wait_for(engine.choices(), _PATIENCE)
+    finally:
+        await engine.close()
 
 
 def _newest_runs(incomplete: str) -> Iterable[CompletionItem]:

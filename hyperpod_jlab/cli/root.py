@@ -44,6 +44,7 @@ COMMANDS = (
             Entry("hold", "actions", "Keep waiting runs from starting."),
             Entry("release", "actions", "Let held runs start."),
             Entry("requeue", "actions", "End the running attempt and start the next one."),
+            Entry("change", "actions", "Change the time limit or queue of runs."),
             Entry("adopt", "adopt", "Take a job that was sent elsewhere into the list of runs."),
         ),
     ),
@@ -54,6 +55,7 @@ COMMANDS = (
             Entry("show", "show", "Show all about one run."),
             Entry("logs", "logs", "Print or follow the logs of a run's ranks."),
             Entry("why", "why", "Tell why a run waits."),
+            Entry("forward", "forward", "Open a port of a running run on this machine."),
         ),
     ),
     Section(

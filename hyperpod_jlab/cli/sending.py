@@ -11,14 +11,7 @@ import click
 
 from hyperpod_jlab.cli.dry_run import print_findings, print_preview
 from hyperpod_jlab.cli.failure import OutputError
-from hyperpod_jlab.cli.following import (
-    Reading,
-    last_word,
-    raise_unless_succeeded,
-    told_states,
-    wait_for_end,
-    write_logs,
-)
+from hyperpod_jlab.cli.following import last_word, raise_unless_succeeded, see_to_end
 from hyperpod_jlab.cli.invocation import InterruptionError, invocation, with_services
 from hyperpod_jlab.cli.log_writer import shows_progress
 from hyperpod_jlab.cli.output import print_json
@@ -27,6 +20,7 @@ from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.spec_options import secrets_here
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.services.checking import UNCHECKED
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.logs import LogRequest
 from hyperpod_jlab.services.submission import Preview, Request, Step
@@ -109,7 +103,11 @@ async def _send(hyperpod: Hyperpod, request: Request, ways: Ways) -> None:
     def tell(preview: Preview) -> None:
         # An error among them is raised, and told, by the submit itself; a script wants to know of warnings only.
         told = ("warning", "info") if is_terminal(sys.stderr) else ("warning",)
-        print_findings([found for found in preview.findings if found.level in told])
+        # So is that the cluster does not answer, where nothing else is wrong.
+        wrong = any(found.level == "error" for found in preview.findings)
+        raised = UNCHECKED if preview.unreachable is not None and not wrong else None
+        shown = [one for one in preview.findings if one.level in told and one.code != raised]
+        print_findings(shown)
 
     async with slow_steps("reading the code") as steps:
 
@@ -121,18 +119,12 @@ async def _send(hyperpod: Hyperpod, request: Request, ways: Ways) -> None:
     if not (ways.wait or ways.follow):
         await _print_sent(hyperpod, run_id)
         return
-    reading = Reading(
-        LogRequest(run_id, follow=True, partial=shows_progress() and not call.as_json)
-    )
-    call.on_interrupt = reading.interruption
     print(run_id, file=sys.stderr, flush=True)
     if ways.follow:
         call.closed_pipe = _CLOSED_PIPE
-        async with told_states(hyperpod, run_id):
-            await write_logs(hyperpod, reading)
-        run = await hyperpod.runs.wait(run_id)
-    else:
-        run = await wait_for_end(hyperpod, run_id)
+    partial = shows_progress() and not call.as_json
+    log = LogRequest(run_id, follow=True, partial=partial)
+    run = await see_to_end(hyperpod, log, with_log=ways.follow)
     if call.as_json:
         print_json(run.to_dict())
     elif not ways.follow and not (is_terminal(sys.stdout) and is_terminal(sys.stderr)):

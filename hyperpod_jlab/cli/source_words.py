@@ -39,22 +39,6 @@ def source_data(path: str | None, command: str | None) -> dict[str, Any] | None:
     return {"kind": _kind(path), "path": path}
 
 
-def current_folder() -> Path:
-    """The folder in which the command was typed.
-
-    Raises:
-        InvalidInputError: It is gone.
-    """
-    try:
-        return Path.cwd()
-    except OSError as error:
-        raise InvalidInputError(
-            f"the current folder cannot be used: {error.strerror}",
-            code="no_current_folder",
-            hint="it was removed; change to one that is there, as with: cd ~",
-        ) from error
-
-
 def no_source() -> InvalidInputError:
     """The error when there is nothing to run."""
     return _refused("nothing to run is given", f"give {_ACCEPTED}")

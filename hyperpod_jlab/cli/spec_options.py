@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from hyperpod_jlab.cli.parameters import RUN, TextParam, WordsParam
+from hyperpod_jlab.cli.parameters import RUN, ChoiceParam, TextParam, WordsParam
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.options import SpecOption, option_name, spec_options, to_spec_data
 from hyperpod_jlab.model.spec import JobSpec
@@ -125,6 +125,8 @@ def _value(entry: SpecOption, value: Any) -> Any:
         return dict(_pair(entry, item) for item in value)
     if entry.option.repeat == "secrets":
         return dict(_secret(entry, item) for item in value)
+    if entry.option.repeat == "flags":
+        return dict(_flag(item) for item in value)
     return list(value) if entry.option.repeat == "list" else value
 
 
@@ -158,6 +160,14 @@ def _secret(entry: SpecOption, item: str) -> tuple[str, str]:
     return name, reference
 
 
+def _flag(item: str) -> tuple[str, str | bool]:
+    """A flag alone is a switch; so is one that is said to be true or false."""
+    name, equals, value = item.partition("=")
+    if not equals or value in {"true", "false"}:
+        return name, value != "false"
+    return name, value
+
+
 def _refused(entry: SpecOption, message: str, hint: str) -> InvalidInputError:
     detail = {"field": ".".join(entry.path), "option": long_flag(entry)}
     return InvalidInputError(message, code="invalid_spec", hint=hint, detail=detail)
@@ -168,6 +178,8 @@ def _type(entry: SpecOption) -> TextParam:
         return WordsParam(entry.choices, "word")
     if entry.path == ("after",):
         return RUN
+    if entry.path in {("queue",), ("account",), ("qos",)}:
+        return ChoiceParam(entry.path[0])
     if entry.option.metavar in {"PATH", "DIR"}:
         # Only for completion: the path may be one of the nodes.
         return click.Path()

@@ -30,5 +30,10 @@ def printable(text: str) -> str:
     )
 
 
+def printable_lines(text: str) -> str:
+    """Text like `printable` makes it, but still over as many lines."""
+    return "\n".join(printable(line) for line in text.split("\n"))
+
+
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()

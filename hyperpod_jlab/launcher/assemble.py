@@ -10,14 +10,18 @@ import ast
 import functools
 from pathlib import Path
 
+from .parsing import steadily
+
 PARTS = (
     "contract",
     "errors",
+    "control",
     "system",
     "bundle_files",
     "plan",
     "claims",
     "environment",
+    "frames",
     "logs",
     "tracebacks",
     "processes",
@@ -25,6 +29,13 @@ PARTS = (
     "ranks",
     "preparation",
     "node",
+    "history",
+    "meeting",
+    "wire",
+    "host",
+    "visitor",
+    "node_process",
+    "pod",
     "commands",
 )
 """The parts, each standing only on those before it."""
@@ -43,7 +54,7 @@ def launcher_source() -> bytes:
         doc, own, body = _take_apart(text)
         imports |= own
         docs = docs or doc
-        title = ast.get_docstring(ast.parse(text)) or name
+        title = ast.get_docstring(steadily(functools.partial(ast.parse, text))) or name
         banner = f"{_BANNER}\n# {title.splitlines()[0]}\n{_BANNER}"
         bodies.append(body if name == PARTS[0] else f"{banner}\n\n{body}")
     head = f"#!/usr/bin/env python3\n{docs}\n\nfrom __future__ import annotations\n"
@@ -56,7 +67,7 @@ def _take_apart(text: str) -> tuple[str, set[str], str]:
     lines = text.splitlines()
     imports: set[str] = set()
     gone: set[int] = set()
-    tree = ast.parse(text)
+    tree = steadily(lambda: ast.parse(text))
     for place, node in enumerate(tree.body):
         is_doc = place == 0 and isinstance(node, ast.Expr)
         if isinstance(node, ast.Import):

@@ -21,6 +21,11 @@ def read_json(path: str) -> Optional[Dict[str, Any]]:
     return document if isinstance(document, dict) else None
 
 
+def records_folder(bundle: str, task: Optional[int]) -> str:
+    """The folder of a run's records: the bundle, or of an array's child a folder in it."""
+    return bundle if task is None else os.path.join(bundle, "tasks", str(task))
+
+
 class BundleFiles:
     """Makes files and folders in a bundle, readable as far as the bundle's own folder lets people in.
 
@@ -30,6 +35,8 @@ class BundleFiles:
 
     def __init__(self, bundle: str) -> None:
         self._umask = 0o022 & ~stat.S_IMODE(os.stat(bundle).st_mode)
+        self.told: Callable[[str, Mapping[str, Any], bool], None] = lambda *_: None
+        """Is called with each record: path, content, and whether one that is there stays."""
 
     @contextlib.contextmanager
     def _common_mode(self) -> Iterator[None]:
@@ -60,11 +67,14 @@ class BundleFiles:
 
     def write(self, path: str, document: Mapping[str, Any]) -> None:
         """Write a record: readers see the old one or the new one, never half of one."""
+        self.told(path, document, False)
         with self._temporary(path, document) as temporary:
             os.replace(temporary, path)
 
     def write_once(self, path: str, document: Mapping[str, Any]) -> bool:
         """Write a record unless there is one; whether it was written. Of several writers one wins."""
+        if not os.path.exists(path):
+            self.told(path, document, True)
         with self._temporary(path, document) as temporary:
             try:
                 os.link(temporary, path)

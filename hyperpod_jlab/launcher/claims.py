@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import re
+import socket
 import time
-from typing import Callable, Optional
+from typing import Callable, Optional, Tuple
 
-from .bundle_files import BundleFiles, Place, read_json
-from .errors import FencedError, LauncherError
+from .bundle_files import BundleFiles, Place, read_json, records_folder
+from .errors import DoneError, FencedError, LauncherError
 from .plan import NodeArguments
 from .system import Signals
 
@@ -39,6 +42,15 @@ def claim_fence(files: BundleFiles, status: str, arguments: NodeArguments) -> No
         raise LauncherError("storage", "the claim in %s cannot be read back" % status)
 
 
+def free_port() -> int:
+    """A port that nobody listens on now, outside of the range that outgoing connections take theirs from."""
+    for port in random.sample(range(20000, 32000), 200):
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("", port))
+            return port
+    raise LauncherError("no_free_port", "no port from 20000 to 31999 is free on this node")
+
+
 def open_attempt(files: BundleFiles, status: str, arguments: NodeArguments) -> int:
     """Open the next attempt, by the first free number (or the one that an unshared bundle is told)."""
     number = arguments.attempt or 1
@@ -48,6 +60,7 @@ def open_attempt(files: BundleFiles, status: str, arguments: NodeArguments) -> i
         "scheduler_id": arguments.scheduler_id,
         "incarnation": arguments.incarnation,
         "time": time.time(),
+        "master_port": arguments.master_port,
     }
     files.write(os.path.join(status, "attempt-%d" % number, "claim.json"), claim)
     return number
@@ -83,6 +96,7 @@ def join_attempt(status: str, arguments: NodeArguments, pause: Callable[[float],
         number = attempt_to_join(status, arguments)
         if number is not None:
             return number
+        check_undone(status, arguments.nodes)
         if time.monotonic() >= deadline:
             raise LauncherError(
                 "no_attempt",
@@ -96,17 +110,85 @@ def join_attempt(status: str, arguments: NodeArguments, pause: Callable[[float],
 
 def enter_attempt(
     files: BundleFiles, bundle: str, arguments: NodeArguments, signals: Signals
-) -> Place:
-    """Pass the fence and come to the attempt that this node takes part in."""
-    parts = () if arguments.task is None else ("tasks", str(arguments.task))
-    records = os.path.join(bundle, *parts)
+) -> Tuple[Place, NodeArguments]:
+    """Pass the fence and come to the attempt that this node takes part in.
+
+    Where the engine leaves the master's port open (0), node 0 chooses one and the others find it in the attempt's claim.
+    """
+    records = records_folder(bundle, arguments.task)
     status = os.path.join(records, "status")
     files.make_folders(status)
     if arguments.node_rank == 0 or arguments.unshared:
+        if not arguments.master_port:
+            arguments = arguments._replace(master_port=free_port())
         claim_fence(files, status, arguments)
+        if not arguments.unshared:
+            check_undone(status, arguments.nodes)
         number = open_attempt(files, status, arguments)
     else:
         number = join_attempt(status, arguments, signals.pause)
+        if not arguments.master_port:
+            arguments = arguments._replace(master_port=chosen_port(status, number))
     place = Place(bundle, records, number, arguments.node_rank)
     files.make_folders(place.logs)
-    return place
+    return place, arguments
+
+
+def check_undone(status: str, nodes: int) -> None:
+    """See that the run has not succeeded.
+
+    Raises:
+        DoneError: All nodes of its newest attempt ended with 0.
+    """
+    names = os.listdir(status)
+    numbers = [int(name[8:]) for name in names if re.fullmatch(r"attempt-[1-9][0-9]*", name)]
+    if not numbers:
+        return
+    folder = os.path.join(status, "attempt-%d" % max(numbers))
+    records = [read_json(os.path.join(folder, "node-%d.json" % rank)) for rank in range(nodes)]
+    if all(record is not None and record.get("exit_code") == 0 for record in records):
+        raise DoneError("attempt %d succeeded" % max(numbers))
+
+
+def chosen_port(status: str, number: int) -> int:
+    """The port that node 0 chose for an attempt."""
+    claim = read_json(os.path.join(status, "attempt-%d" % number, "claim.json")) or {}
+    port = claim.get("master_port")
+    if not isinstance(port, int):
+        raise LauncherError("no_port", "the claim of attempt %d names no master port" % number)
+    return port
+
+
+def may_try_again(status: str, scheduler_id: str, max_restarts: int) -> bool:
+    """Whether our job may open another attempt after one that failed by itself.
+
+    Only such ones count: an attempt that was ended from outside (a requeue, a preemption) used up nothing.
+    """
+    claim = read_json(os.path.join(status, "claim.json")) or {}
+    if claim.get("scheduler_id") != scheduler_id or asked_to_cancel(status):
+        return False
+    names = os.listdir(status)
+    numbers = [int(name[8:]) for name in names if re.fullmatch(r"attempt-[1-9][0-9]*", name)]
+    marks = [read_json(os.path.join(status, "attempt-%d" % n, "failed.json")) for n in numbers]
+    failures = [mark for mark in marks if mark is not None and mark.get("stopped_by") is None]
+    newest = marks[numbers.index(max(numbers))] if numbers else None
+    return newest in failures and len(failures) <= max_restarts
+
+
+def failed_by_itself(status: str) -> int:
+    """How many attempts failed by themselves, those left out of which a pod's launcher knows better (`WrittenHistory`)."""
+    count = 0
+    for name in os.listdir(status):
+        mark = read_json(os.path.join(status, name, "failed.json"))
+        word = os.path.join(status, "observations", "launcher.%s.json" % name)
+        if mark is not None and mark.get("stopped_by") is None and not os.path.exists(word):
+            count += 1
+    return count
+
+
+def asked_to_cancel(status: str) -> bool:
+    """Whether the journal holds the user's cancel."""
+    folder = os.path.join(status, "actions")
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    actions = [read_json(os.path.join(folder, name)) or {} for name in names]
+    return any(action.get("action") == "cancel" for action in actions)

@@ -9,15 +9,21 @@ import os
 import signal
 import sys
 import time
-from typing import NoReturn, Sequence
+from typing import NoReturn, Optional, Sequence, Union
 
 from .agent import run_agent
-from .bundle_files import BundleFiles, Place
-from .claims import enter_attempt
-from .contract import EXIT_FENCED, EXIT_LAUNCHER
-from .errors import FencedError, LauncherError, StopRequested
-from .node import Node
-from .plan import NodeArguments
+from .bundle_files import BundleFiles, Place, records_folder
+from .claims import enter_attempt, may_try_again
+from .contract import EXIT_FENCED, EXIT_LAUNCHER, KEY_VARIABLE, MEETING_PORT
+from .control import Control
+from .errors import DoneError, FencedError, LauncherError, StopRequested
+from .frames import FileFrames
+from .history import WrittenHistory
+from .logs import Outlet
+from .node import Node, Output
+from .node_process import write_out
+from .plan import NodeArguments, Plan
+from .pod import Pod, PodArguments
 from .ranks import STOPPED
 from .system import (
     PARENT,
@@ -77,22 +83,34 @@ def _take_rank_files(write_pid: bool) -> None:
 def run_node(arguments: NodeArguments) -> int:
     """Run this node; its exit code."""
     bundle = os.path.dirname(os.path.abspath(__file__))
-    signals = Signals()
+    signals = Signals(Control(arguments.control))
     signals.install()
     prctl(PR_SET_CHILD_SUBREAPER, 1)
+    if arguments.control is not None:
+        parent = os.environ.pop(PARENT, "")
+        die_with_parent(int(parent) if parent.isdigit() else None)
+    outlet = Outlet(1)
+    records = records_folder(bundle, arguments.task)
+    frames = FileFrames(records, outlet.put) if arguments.frames else None
     try:
         files = BundleFiles(bundle)
-        place = enter_attempt(files, bundle, arguments, signals)
-        node = Node(arguments, place, files, signals)
+        if frames is not None:
+            files.told = frames.told
+        place, arguments = enter_attempt(files, bundle, arguments, signals)
+        node = Node(arguments, place, files, signals, Output(outlet, frames))
     except FencedError as error:
         complain("another job (%s) holds this run; this one ends" % error)
         return EXIT_FENCED
+    except DoneError as done:
+        complain("this run needs no further attempt: %s" % done)
+        return 0
     except StopRequested as stop:
         complain("stopped by %s before the attempt began" % stop.reason)
         return STOPPED.exit_code
     except LauncherError as error:
         complain(str(error))
-        leave_word(bundle, arguments, error)
+        leave_word(bundle, arguments, error, frames)
+        outlet.flush(1.0)
         return error.exit_code
     except OSError as error:
         complain("the bundle's storage fails: %s" % error)
@@ -102,28 +120,98 @@ def run_node(arguments: NodeArguments) -> int:
     return exit_code
 
 
+def run_pod(arguments: PodArguments) -> int:
+    """Run this pod; its exit code."""
+    bundle = os.path.dirname(os.path.abspath(__file__))
+    signals = Signals()
+    signals.install()
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    records = records_folder(bundle, arguments.task)
+    frames = FileFrames(records, write_out) if arguments.frames else None
+    try:
+        files = BundleFiles(bundle)
+        if frames is not None:
+            files.told = frames.told
+        path = os.path.join(bundle, "launch.json")
+        plan = Plan.load(path)
+        key = meeting_key(path)
+        status = os.path.join(records, "status")
+        history = WrittenHistory(files, status, arguments.scheduler_id, arguments.unshared)
+        before = history.over(arguments.node_rank)
+        if before is not None:
+            complain("this run is over: this pod does nothing, and ends as before")
+            return before
+        pod = Pod(arguments, plan.run_id, key, history, signals)
+        exit_code = pod.run()
+        if pod.gave_up:
+            raise LauncherError(
+                "no_meeting", pod.gave_up, "see why the pod does not run", exit_code=exit_code
+            )
+    except LauncherError as error:
+        complain(str(error))
+        leave_word(bundle, arguments, error, frames)
+        exit_code = error.exit_code
+    except OSError as error:
+        complain("the bundle's storage fails: %s" % error)
+        exit_code = EXIT_LAUNCHER
+    signals.ignore()
+    return exit_code
+
+
+def meeting_key(plan: str) -> bytes:
+    """What the pods of a run have in common and nobody else has: the plan, and a variable's value if it is set."""
+    import hashlib
+
+    with open(plan, "rb") as file:
+        digest = hashlib.sha256(file.read())
+    digest.update(os.fsencode(os.environ.pop(KEY_VARIABLE, "")))
+    return digest.digest()
+
+
 def complain(text: str) -> None:
     """Say on stderr why nothing was started."""
     with contextlib.suppress(OSError):
         os.write(2, ("hyperpod: " + text + "\n").encode("utf-8", "backslashreplace"))
 
 
-def leave_word(bundle: str, arguments: NodeArguments, error: LauncherError) -> None:
+def leave_word(
+    bundle: str,
+    arguments: Union[NodeArguments, PodArguments],
+    error: LauncherError,
+    frames: Optional[FileFrames],
+) -> None:
     """Record the error of a node that came into no attempt, as far as that can be done."""
-    parts = () if arguments.task is None else ("tasks", str(arguments.task))
-    folder = os.path.join(bundle, *parts, "status", "unstarted")
+    folder = os.path.join(records_folder(bundle, arguments.task), "status", "unstarted")
     document = {
         "time": time.time(),
         "scheduler_id": arguments.scheduler_id,
-        "incarnation": arguments.incarnation,
+        "incarnation": getattr(arguments, "incarnation", None),
         "node_rank": arguments.node_rank,
         "node": arguments.node_name,
         "error": error.to_dict(),
     }
     with contextlib.suppress(OSError):
         files = BundleFiles(bundle)
+        if frames is not None:
+            files.told = frames.told
         files.make_folders(folder)
         files.write(os.path.join(folder, "node-%d.json" % arguments.node_rank), document)
+
+
+def run_again(words: Sequence[str]) -> int:
+    """Say by the exit code whether the job may start the run once more (0) or not (1)."""
+    parser = Parser(prog="launcher.py again", allow_abbrev=False)
+    parser.add_argument("--scheduler-id", required=True)
+    parser.add_argument("--max-restarts", type=int, required=True)
+    parser.add_argument("--task", type=int)
+    given = parser.parse_args(list(words))
+    bundle = os.path.dirname(os.path.abspath(__file__))
+    status = os.path.join(records_folder(bundle, given.task), "status")
+    try:
+        return 0 if may_try_again(status, given.scheduler_id, given.max_restarts) else 1
+    except OSError as error:
+        complain("the bundle's storage fails: %s" % error)
+        return 1
 
 
 class Parser(argparse.ArgumentParser):
@@ -133,6 +221,30 @@ class Parser(argparse.ArgumentParser):
         """Complain and end."""
         complain(message)
         sys.exit(EXIT_LAUNCHER)
+
+
+def parse_pod(words: Sequence[str]) -> PodArguments:
+    """Read the arguments of ``pod``."""
+    parser = Parser(prog="launcher.py pod", allow_abbrev=False)
+    parser.add_argument("--node-rank", type=int, required=True)
+    parser.add_argument("--nodes", type=int, required=True)
+    parser.add_argument("--master-addr", required=True)
+    parser.add_argument("--meeting-port", type=int, default=MEETING_PORT)
+    parser.add_argument("--scheduler-id", required=True)
+    parser.add_argument("--max-restarts", type=int, default=0)
+    parser.add_argument("--node-name", default=os.uname().nodename)
+    parser.add_argument("--time-limit", type=float, metavar="SECONDS")
+    parser.add_argument("--patience", type=float, default=3600.0, metavar="SECONDS")
+    parser.add_argument("--return-patience", type=float, default=900.0, metavar="SECONDS")
+    parser.add_argument("--task", type=int)
+    parser.add_argument("--unshared", action="store_true")
+    parser.add_argument("--frames", action="store_true")
+    parser.add_argument("--quiet", action="store_true")
+    parser.add_argument("--no-signal-codes", action="store_true")
+    arguments = PodArguments(**vars(parser.parse_args(list(words))))
+    if not 0 <= arguments.node_rank < arguments.nodes:
+        parser.error("there is no node %d of %d" % (arguments.node_rank, arguments.nodes))
+    return arguments
 
 
 def parse_node(words: Sequence[str]) -> NodeArguments:
@@ -150,6 +262,8 @@ def parse_node(words: Sequence[str]) -> NodeArguments:
     parser.add_argument("--wait-attempt", type=float, default=600.0, metavar="SECONDS")
     parser.add_argument("--unshared", action="store_true")
     parser.add_argument("--attempt", type=int)
+    parser.add_argument("--frames", action="store_true")
+    parser.add_argument("--control", type=int, metavar="DESCRIPTOR")
     arguments = NodeArguments(**vars(parser.parse_args(list(words))))
     if not 0 <= arguments.node_rank < arguments.nodes:
         parser.error("--node-rank must be from 0 to --nodes less 1")
@@ -169,14 +283,20 @@ def main(words: Sequence[str]) -> int:
         return run_rank(words[1:])
     if words and words[0] == "agent":
         return run_agent(words[1:])
-    if not words or words[0] != "node":
-        complain("usage: launcher.py node ARGUMENTS | launcher.py rank -- COMMAND")
+    if words and words[0] == "again":
+        return run_again(words[1:])
+    if not words or words[0] not in ("node", "pod"):
+        complain(
+            "usage: launcher.py node ARGUMENTS | pod ARGUMENTS | again ARGUMENTS | rank -- COMMAND"
+        )
         return EXIT_LAUNCHER
     if sys.getfilesystemencoding().lower().replace("-", "") != "utf8":
         # The plan's text is UTF-8, whatever the node's locale says.
         again = [sys.executable, "-X", "utf8", os.path.abspath(__file__), *words]
         os.execv(sys.executable, again)  # noqa: S606
     hold_standard_descriptors()
+    if words[0] == "pod":
+        return run_pod(parse_pod(words[1:]))
     return run_node(parse_node(words[1:]))
 
 

@@ -2,12 +2,13 @@
 
 It is assembled from the modules of hyperpod_jlab.launcher into one file, which each run's bundle holds, and runs on the far side, whatever the orchestrator, under any Python from 3.8 on
 and with nothing but the standard library. The bundle's layout and every file that is written here are described in
-`docs/bundle-format.md`. Two subcommands:
+`docs/bundle-format.md`. Three subcommands:
 
 - ``node``: what an engine starts, once on each node.
 - ``rank -- ARGV...``: what `node` (or torchrun's agent, then with ``--write-pid``) starts for each rank: it makes the
   rank's log file its stdout and stderr and then becomes ARGV, so that the last byte before a SIGKILL is in the file.
   With ``--keep-output`` it only becomes ARGV: so do the agent and the setup lines die with the launcher, too.
+- ``again``: what a scheduler's script asks after an attempt that failed: may it start the run once more?
 
 Each rank loads this file too, so what the entry doesn't need is imported where it is used, and data classes, which are
 slow to make, are left out.
@@ -27,6 +28,11 @@ FORMAT = 1
 
 EXIT_FENCED = 85
 EXIT_LAUNCHER = 86
+
+MEETING_PORT = 23457
+"""Where node 0's pod listens for the others; the operators' own ports are 23456 and 29500."""
+KEY_VARIABLE = "HYPERPOD_MEETING_KEY"
+"""Variable whose value, if it is set, is part of what pods prove to each other."""
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 WARNING_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2)

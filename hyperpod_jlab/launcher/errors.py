@@ -39,6 +39,10 @@ class FencedError(Exception):
     """Another job of the scheduler holds this run's claim."""
 
 
+class DoneError(Exception):
+    """The run has succeeded already: a scheduler that starts it once more, as after it lost sight of a node, is to run nothing."""
+
+
 class StopRequested(Exception):  # noqa: N818 - it is no error: somebody wants the node to end
     """The launcher was told to stop while it waited for something."""
 

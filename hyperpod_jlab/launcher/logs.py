@@ -9,9 +9,10 @@ import select
 import struct
 import time
 from collections import deque
-from typing import Callable, Deque, Dict, List, Optional, Tuple
+from typing import Callable, Deque, Dict, List, Optional, Tuple, Union
 
 from .bundle_files import BundleFiles, Place, Records
+from .frames import FrameEcho
 
 
 class NodeLog:
@@ -124,6 +125,9 @@ class LineEcho:
         self._held = b""
         return b"".join(pieces)
 
+    def skip(self, count: int) -> None:
+        """Leave out bytes that cannot be read."""
+
     def _put_piece(self, piece: bytes, pieces: List[bytes]) -> None:
         pieces += (self._more if self._begun else self._first, piece, b"\n")
         self._begun = True
@@ -214,13 +218,22 @@ class Outlet:
             with self._change:
                 self._size -= done
 
+    def flush(self, seconds: float) -> None:
+        """Wait until stdout has taken everything, but no longer than that."""
+        deadline = time.monotonic() + seconds
+        while self._size and self.broken is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+
+
+Echo = Union[LineEcho, FrameEcho]
+
 
 class Stream:
     """One log file as the launcher sees it: its size, since when, its time index, and how much of it was echoed."""
 
     CHUNK = 1 << 18
 
-    def __init__(self, files: BundleFiles, path: str, echo: Optional[LineEcho]) -> None:
+    def __init__(self, files: BundleFiles, path: str, echo: Optional[Echo]) -> None:
         self.descriptor = files.open(path, os.O_RDONLY)
         index = os.path.splitext(path)[0] + ".idx"
         self.index = TimeIndex(files.open(index, os.O_RDWR | os.O_TRUNC))
@@ -259,6 +272,7 @@ class Stream:
         except OSError:
             data = b""
         if not data:  # somebody cut the file short
+            self._echo.skip(self.backlog)
             self._echoed = self.size
         self._echoed += len(data)
         return self._echo.feed(data, now)
@@ -284,7 +298,7 @@ class Streams:
     HEARTBEAT = 5.0
 
     def __init__(
-        self, place: Place, files: BundleFiles, nodes: int, outlet: Outlet, echo: bool
+        self, place: Place, files: BundleFiles, nodes: int, outlet: Outlet, echo: str
     ) -> None:
         self._place = place
         self._files = files
@@ -300,7 +314,11 @@ class Streams:
 
     def open(self, key: str, path: str, label: str) -> Stream:
         """Take in a log file, made if need be."""
-        stream = Stream(self._files, path, LineEcho(label) if self._echoes else None)
+        echo: Optional[Echo] = LineEcho(label) if self._echoes == "lines" else None
+        if self._echoes == "frames":
+            echo = FrameEcho("%d.%d.%s" % (self._place.attempt, self._place.node_rank, key))
+            self._outlet.put(echo.opening)
+        stream = Stream(self._files, path, echo)
         self._streams[key] = stream
         self._changed = True
         return stream

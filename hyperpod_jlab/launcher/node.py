@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Dict, Mapping, Optional, Sequence
+from typing import Dict, Mapping, NamedTuple, Optional, Sequence
 
 from .bundle_files import BundleFiles, Place, Records
 from .contract import FORMAT, STOP_SIGNALS, WARNING_SIGNALS
 from .environment import delete_secrets, read_secrets, without_secrets
 from .errors import LauncherError, StopRequested
+from .frames import FileFrames
 from .logs import NodeLog, Outlet, Streams
 from .plan import NodeArguments, Plan
 from .preparation import ErrorRecorder, Preparation
@@ -19,21 +20,35 @@ from .ranks import STOPPED, DirectRanks, Failure, PeerWatch, Ranks, TorchrunRank
 from .system import Signals, send, signal_name, topmost_catchers
 
 
+class Output(NamedTuple):
+    """Where the node's output goes: the launcher's stdout, and what makes frames of files for it, if they are wanted."""
+
+    outlet: Outlet
+    frames: Optional[FileFrames]
+
+
 class Node:
     """One node in one attempt, from its first record to its last."""
 
     ENDING_DELAY = 0.05
 
     def __init__(
-        self, arguments: NodeArguments, place: Place, files: BundleFiles, signals: Signals
+        self,
+        arguments: NodeArguments,
+        place: Place,
+        files: BundleFiles,
+        signals: Signals,
+        out: Output,
     ) -> None:
         self._arguments = arguments
         self._place = place
         self._signals = signals
+        self._control = signals.control
         self._log = NodeLog(files, place.node_log)
         self._records = Records(files, self._log.note)
-        self._outlet = Outlet(1)
-        self._streams = Streams(place, files, arguments.nodes, self._outlet, not arguments.quiet)
+        self._outlet, self._frames = out
+        echo = "frames" if self._frames else "" if arguments.quiet else "lines"
+        self._streams = Streams(place, files, arguments.nodes, self._outlet, echo)
         self._streams.open("node", place.node_log, "node-%d" % place.node_rank)
         self._errors = ErrorRecorder(place, self._streams, self._records)
         self._children = Children(self._log.descriptor)
@@ -50,6 +65,7 @@ class Node:
         self._error: Optional[LauncherError] = None
         self._outcome: Optional[Failure] = None
         self._announced = False
+        self._own = False
         self._told_of_stdout = False
 
     def run(self) -> int:
@@ -84,12 +100,14 @@ class Node:
         self._signals.wait(min(delay, self.ENDING_DELAY) if self._ending else delay)
         for number in self._signals.take():
             self._take_signal(number)
+        for text in self._control.take_notes():
+            self._log.note(text)
         self._children.reap()
         self._streams.poll(self._records)
         if self._ranks is not None and self._ranks.refresh():
             self._write_record()
         if self._stopped_by is None and self._ending is None:
-            reason = self._peers.look()
+            reason = self._control.stop or self._peers.look()
             if reason is not None:
                 self._stop(reason)
         self._records.retry()
@@ -106,6 +124,7 @@ class Node:
         words = {
             "peer": "another node failed",
             "superseded": "a later attempt of this run has begun",
+            "time_limit": "the time limit is reached",
         }
         self._log.note("stopping: " + words.get(reason, "got " + reason))
 
@@ -179,8 +198,10 @@ class Node:
         }
         line = "##hyperpod " + json.dumps(document)
         self._log.write_line(line)
-        self._outlet.put(line.encode() + b"\n")
-        self._streams["node"].skip_echo()
+        if self._frames is None:
+            self._outlet.put(line.encode() + b"\n")
+            self._streams["node"].skip_echo()
+        self._control.tell({"attempt": self._place.attempt})
         if plan is not None and plan.nodes != arguments.nodes:
             text = "the plan is for %d nodes, started on %d"
             self._log.note(text % (plan.nodes, arguments.nodes))
@@ -224,6 +245,11 @@ class Node:
             self._announce_failure()
 
     @property
+    def _signalled(self) -> bool:
+        """Whether the whole pod is to end soon."""
+        return (self._stopped_by or "").startswith("SIG")
+
+    @property
     def _failed(self) -> bool:
         return self._error is not None or (self._ranks is not None and self._ranks.failing)
 
@@ -231,22 +257,27 @@ class Node:
         """Let the other nodes know as early as can be, so that they stop, and say what it was."""
         if self._failed and not self._announced:
             self._announced = True
+            self._control.tell({"failing": True})
             failure = self._ranks.failure if self._ranks else None
             self._mark_failed(Failure(self._error.exit_code, None) if self._error else failure)
             self._record_errors()
 
     def _mark_failed(self, failure: Optional[Failure]) -> None:
+        self._own = self._stopped_by is None
         document = {
             "time": time.time(),
             "node_rank": self._place.node_rank,
             "exit_code": failure.exit_code if failure else None,
             "signal": failure.signal if failure else None,
+            "stopped_by": self._stopped_by,
         }
         self._records.put_once(self._place.failed, document)
 
     def _record_errors(self) -> None:
         if self._ranks is not None:
             self._errors.record(self._ranks.states, self._secrets)
+        if self._frames is not None:
+            self._frames.send_errors(self._place.status)
 
     def _end_processes(self) -> None:
         """End whatever of this node still runs: ranks, their helpers, what the setup lines started."""
@@ -283,6 +314,8 @@ class Node:
         self._delete_secrets_once_read(outcome.exit_code != 0)
         self._tell_of_broken_stdout()
         limit, patience = (1.0, 0.5) if self._stopped_by else (30.0, 2.0)
+        if self._frames is not None:  # stdout is the only record then
+            limit, patience = (10.0, 5.0) if self._signalled else (600.0, 10.0)
         missing = self._streams.drain(limit, patience, self._told_to_stop)
         if missing:
             text = "stdout did not take the last %d bytes; they are in the log files"
@@ -291,6 +324,11 @@ class Node:
         self._streams.finish(self._records)
         self._write_record()
         self._records.flush(1.0)
+        if self._frames is not None:
+            self._frames.send_results(self._started_at)
+            self._outlet.flush(patience)
+        end = {"exit_code": outcome.exit_code, "own": self._own, "stopped_by": self._stopped_by}
+        self._control.tell({"end": end})
         return outcome.exit_code
 
     def _find_outcome(self) -> Failure:
@@ -317,6 +355,8 @@ class Node:
             "exit_code": outcome.exit_code if outcome else None,
             "signal": outcome.signal if outcome else None,
             "ranks": [state.to_dict() for state in states],
+            "max_memory": self._children.max_memory,
+            "cpu_seconds": self._children.cpu_seconds,
             "stopped_by": self._stopped_by,
             "error": self._error.to_dict() if self._error else None,
         }

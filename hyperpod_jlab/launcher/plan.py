@@ -25,6 +25,8 @@ class NodeArguments(NamedTuple):
     wait_attempt: float
     unshared: bool
     attempt: Optional[int]
+    frames: bool = False
+    control: Optional[int] = None
 
 
 Kind = Union[type, Tuple[type, ...]]

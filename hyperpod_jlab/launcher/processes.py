@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from .bundle_files import Place
 from .errors import LauncherError
 from .system import PARENT, Process, exit_of, has_marks, running_processes, send
+
+MEMORY_UNIT = 1 if sys.platform == "darwin" else 1024
+"""Bytes in a unit of ``ru_maxrss`` (man getrusage)."""
 
 
 class Child:
@@ -37,6 +41,10 @@ class Children:
         self._running: Dict[int, Child] = {}
         self.reaped = 0
         """How many were waited for so far, orphans included."""
+        self.max_memory: Optional[int] = None
+        """The most that one of those had in memory (bytes), or a process that one of them waited for."""
+        self.cpu_seconds: Optional[float] = None
+        """CPU time of all of those, and of what they waited for."""
 
     def start(
         self,
@@ -76,12 +84,14 @@ class Children:
         """Wait for whatever has ended."""
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status, used = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 return
             if pid == 0:
                 return
             self.reaped += 1
+            self.cpu_seconds = (self.cpu_seconds or 0.0) + used.ru_utime + used.ru_stime
+            self.max_memory = max(self.max_memory or 0, used.ru_maxrss * MEMORY_UNIT)
             child = self._running.pop(pid, None)
             if child:
                 child.exit_code, child.signal = exit_of(status)

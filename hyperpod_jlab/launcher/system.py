@@ -11,6 +11,7 @@ from collections import deque
 from typing import Deque, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
 from .contract import STOP_SIGNALS, WARNING_SIGNALS
+from .control import Control
 from .errors import StopRequested
 
 PR_SET_PDEATHSIG = 1
@@ -166,11 +167,17 @@ def send(pid: int, number: int) -> bool:
 class Signals:
     """Collects signals and wakes the loop; the handlers do nothing else."""
 
-    def __init__(self) -> None:
+    def __init__(self, control: Optional[Control] = None) -> None:
+        self.control = control or Control(None)
         self._pending: Deque[int] = deque()
         self._wake, self._bell = os.pipe()
         os.set_blocking(self._wake, False)
         os.set_blocking(self._bell, False)
+
+    @property
+    def bell(self) -> int:
+        """A descriptor that can be read once a signal has come."""
+        return self._wake
 
     def install(self) -> None:
         """Take over the signals that mean something to the launcher."""
@@ -191,9 +198,12 @@ class Signals:
         self._pending.append(number)
 
     def wait(self, seconds: float) -> None:
-        """Sleep until a signal comes, at most so long."""
-        ready, _, _ = select.select([self._wake], [], [], max(0.0, seconds))
-        if ready:
+        """Sleep until a signal or a word of the pod's program comes, at most so long."""
+        control = self.control.descriptor
+        watched = [self._wake] if control is None else [self._wake, control]
+        ready, _, _ = select.select(watched, [], [], max(0.0, seconds))
+        self.control.read()
+        if self._wake in ready:
             with contextlib.suppress(BlockingIOError):
                 while os.read(self._wake, 512):
                     pass
@@ -217,3 +227,5 @@ class Signals:
         for number in self.take():
             if number in STOP_SIGNALS:
                 raise StopRequested(signal_name(number))
+        if self.control.stop is not None:
+            raise StopRequested(self.control.stop)

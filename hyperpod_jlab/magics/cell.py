@@ -11,14 +11,7 @@ from typing import Any
 import click
 
 from hyperpod_jlab.cli.dry_run import print_findings, print_preview
-from hyperpod_jlab.cli.following import (
-    Reading,
-    last_word,
-    raise_unless_succeeded,
-    told_states,
-    wait_for_end,
-    write_logs,
-)
+from hyperpod_jlab.cli.following import last_word, raise_unless_succeeded, see_to_end
 from hyperpod_jlab.cli.invocation import Invocation, with_services
 from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.program_words import ProgramCommand, program_words
@@ -36,8 +29,8 @@ from hyperpod_jlab.magics.kernel import MAGIC, KernelCell
 from hyperpod_jlab.magics.source import CellSource, cell_source
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.finding import Finding
-from hyperpod_jlab.model.run import Run
 from hyperpod_jlab.model.run_id import new_run_id
+from hyperpod_jlab.services.current_folder import current_folder
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.logs import LogRequest
 from hyperpod_jlab.services.submission import Preview, Request, Step
@@ -111,6 +104,7 @@ def run_cell(
             code="usage",
             detail={"option": "--run", "field": "target"},
         )
+    base = current_folder()
     under = read_spec_file(spec) if spec is not None else {}
     over, given = data_of(options)
     source = cell_source(call.cell, over.pop("source", {}), again=run_id is not None)
@@ -122,6 +116,7 @@ def run_cell(
         parse_spec(data, given, None if spec is None else str(spec)),
         cluster=cluster,
         run_id=run_id if run_id is not None else new_run_id(),
+        base=base,
         notebook=source.content,
     )
     request = replace(request, secrets=_secrets(request))
@@ -162,9 +157,8 @@ def _see_through(run_id: str, ways: Ways, call: CellInvocation, target: str | No
     if call.announce is not None:
         call.announce(run_id, target)
     if ways.wait or ways.follow:
-        reading = Reading(LogRequest(run_id, follow=True))
-        call.on_interrupt = reading.interruption
-        run = with_services(lambda hyperpod: _wait(hyperpod, reading, ways))
+        request = LogRequest(run_id, follow=True)
+        run = with_services(lambda hyperpod: see_to_end(hyperpod, request, with_log=ways.follow))
         if call.as_json:
             print_json(run.to_dict())
         raise_unless_succeeded(run)
@@ -172,14 +166,6 @@ def _see_through(run_id: str, ways: Ways, call: CellInvocation, target: str | No
             click.echo(printable(last_word(run)))
     elif call.as_json:
         print_json(with_services(lambda hyperpod: hyperpod.runs.get(run_id)).to_dict())
-
-
-async def _wait(hyperpod: Hyperpod, reading: Reading, ways: Ways) -> Run:
-    if ways.follow:
-        async with told_states(hyperpod, reading.request.run_id):
-            await write_logs(hyperpod, reading)
-        return await hyperpod.runs.wait(reading.request.run_id)
-    return await wait_for_end(hyperpod, reading.request.run_id)
 
 
 def _add_options() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -85,4 +86,7 @@ def _places(*said: object) -> Iterator[Path]:
         if isinstance(text, str) and text:
             path = Path(text)
             yield path
-            yield Path.cwd() / path.name.removeprefix("RTC:")
+            with contextlib.suppress(
+                FileNotFoundError
+            ):  # that folder is gone, as the command itself will say
+                yield Path.cwd() / path.name.removeprefix("RTC:")

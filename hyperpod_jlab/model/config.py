@@ -57,7 +57,13 @@ class SlurmCluster(_Part):
     transport: Literal["here", "ssh"] = "here"
     """Whether Slurm's commands run on this machine or on a login node."""
     login_nodes: list[str] = []
-    """Login nodes for ssh, tried in this order."""
+    """Login nodes for ssh, the first that answers is used: ``[user@]host[:port]``, or names of ssh's configuration."""
+    ssh_config: str | None = None
+    """Configuration file for ssh (as ``ssh -F``); default: ssh's own."""
+    commands: str | None = None
+    """Folder of Slurm's commands, such as /opt/slurm/bin; default: those on PATH."""
+    slurm_conf: str | None = None
+    """Slurm's configuration file; default: what SLURM_CONF says, or Slurm's own."""
     storage: str | None = None
     """The partition as the nodes see it; default: the same path as here."""
     python: str | None = None
@@ -77,13 +83,17 @@ class KubernetesCluster(_Part):
     eks: str | None = None
     """Name of an EKS cluster, instead of a context."""
     namespace: str | None = None
-    """Namespace of the runs."""
+    """Namespace of the runs; default: the one called default."""
     image: str | None = None
     """Container image of the runs."""
     storage: PodStorage | None = None
     """The partition as pods see it; default: none, then code travels in the job and logs come from the pods."""
     python: str | None = None
     """Interpreter in the image; default: python3."""
+    runtime: str | None = None
+    """Training runtime for TrainJobs; default: torch-distributed."""
+    patch: dict[str, Any] = {}
+    """A patch on the manifest of each run, as kubernetes.patch of a spec, which comes after it."""
 
     @model_validator(mode="after")
     def _one_way_in(self) -> KubernetesCluster:

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-Repeat = Literal["", "list", "map", "secrets"]
+Repeat = Literal["", "list", "map", "secrets", "flags"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Option:
         flag: The long option; ``--yes/--no`` for a switch.
         metavar: What the option's value is called, or empty.
         basic: Whether forms show it before the others.
-        repeat: ``list`` when it may be given several times, ``map`` when each is ``K=V``, ``secrets`` when each is ``NAME`` or ``NAME=REF``.
+        repeat: ``list`` when it may be given several times, ``map`` when each is ``K=V``, ``secrets`` when each is ``NAME`` or ``NAME=REF``,
+            ``flags`` when each is ``NAME`` or ``NAME=VALUE``.
     """
 
     flag: str

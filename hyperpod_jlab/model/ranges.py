@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -34,6 +35,17 @@ def parse_ranges(text: str) -> tuple[int, ...]:
             raise ValueError(f"the range {first}-{last} is longer than {_MAX_TASKS}")
         numbers.update(range(first, last + 1))
     return tuple(sorted(numbers))
+
+
+def format_ranges(numbers: Iterable[int]) -> str:
+    """Numbers as people write them: ``2-5,7``, in rising order and without repeats."""
+    parts: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1][1:] = [number]
+        else:
+            parts.append([number])
+    return ",".join("-".join(map(str, part)) for part in parts)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hyperpod_jlab.model.ranges import ArrayText
 
-ActionKind = Literal["cancel", "hold", "release", "requeue"]
+ActionKind = Literal["cancel", "hold", "release", "requeue", "change"]
 ObservedState = Literal["waiting", "running", "ended"]
 
 
@@ -83,7 +83,7 @@ class RankRecord(_Record):
 
 
 class NodeRecord(_Record):
-    """``status/attempt-N/node-R.json``."""
+    """``status/attempt-N/node-R.json``. Memory is that of the largest process so far, in bytes."""
 
     format: int = 1
     node_rank: int
@@ -95,6 +95,8 @@ class NodeRecord(_Record):
     exit_code: int | None = None
     signal: int | None = None
     ranks: list[RankRecord] = []
+    max_memory: Annotated[int, Field(ge=0)] | None = None
+    cpu_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     stopped_by: str | None = None
     error: dict[str, Any] | None = None
 
@@ -129,11 +131,13 @@ class Observation(_Record):
 
 
 class Action(_Record):
-    """``status/actions/*.json``: what a user asked for."""
+    """``status/actions/*.json``: what a user asked for; what was changed (the time limit in seconds), if anything."""
 
     time: UnixTime
     action: ActionKind
     user: str
+    time_limit: int | None = None
+    queue: str | None = None
 
 
 class ProcessRecord(_Record):

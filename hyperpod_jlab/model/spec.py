@@ -164,8 +164,19 @@ class Environment(_Part):
 class SlurmOptions(_Part):
     """What only a Slurm cluster understands."""
 
-    flags: dict[str, str | int | bool] = Field(default_factory=dict)
-    """Further sbatch options by long name, such as {"exclusive": true}."""
+    flags: Annotated[
+        dict[str, str | int | bool], option("--slurm", metavar="FLAG[=VALUE]", repeat="flags")
+    ] = Field(default_factory=dict)
+    """Further sbatch options by long name, such as constraint=a100; a switch such as exclusive needs no value."""
+
+
+class Topology(_Part):
+    """How near each other the pods of a run are to be, where Kueue knows the cluster's topology."""
+
+    level: OneLine
+    """The node label of the level in which all pods are to fit, such as topology.k8s.aws/network-node-layer-3."""
+    mode: Literal["preferred", "required"] = "preferred"
+    """Whether the run waits until they do."""
 
 
 class KubernetesOptions(_Part):
@@ -175,8 +186,10 @@ class KubernetesOptions(_Part):
     """Kind of object; default: the best that the cluster offers."""
     namespace: Annotated[str, Field(pattern=DNS_LABEL)] | None = None
     """Namespace; default: the cluster's configured one."""
+    topology: Topology | None = None
+    """How near each other the pods are to be."""
     patch: dict[str, Any] = Field(default_factory=dict)
-    """A JSON merge patch on the manifest (RFC 7396)."""
+    """A patch on the manifest (RFC 7396; lists of things with names are merged by name); what stands under template is for each pod."""
 
 
 def _check_run_ids(ids: list[str]) -> list[str]:
@@ -262,4 +275,5 @@ __all__ = [
     "Resources",
     "SlurmOptions",
     "Source",
+    "Topology",
 ]

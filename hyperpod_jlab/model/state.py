@@ -50,11 +50,13 @@ class Moment:
         now: The time (Unix seconds).
         submitter: Whether the process that submits still lives.
         unreachable: Why the cluster cannot be asked about the run, or None when it can.
+        heard: Whether all launchers of the newest attempt that have not said their end were heard of just now, which tells that it runs although the cluster does not answer.
     """
 
     now: float
     submitter: Submitter = "unknown"
     unreachable: str | None = None
+    heard: bool = False
 
 
 def derive(records: RunRecords, moment: Moment) -> Status:
@@ -79,6 +81,9 @@ def derive(records: RunRecords, moment: Moment) -> Status:
             reason_code="damaged",
         )
     if moment.unreachable is not None and status.state in {"waiting", "running"}:
+        if status.state == "running" and moment.heard:
+            words = status.reason or "it runs, as its nodes say"
+            return replace(status, reason=f"{words}; {moment.unreachable}")
         return replace(
             status, state="unknown", reason=moment.unreachable, reason_code="unreachable"
         )
@@ -122,7 +127,8 @@ def _before_attempts(
             state,
             reason=None if cancelled else observation.reason or words,
             reason_code=None if cancelled else observation.reason_code or code,
-            exit_code=observation.exit_code or None,  # Slurm says 0 of what it ended itself
+            exit_code=observation.exit_code
+            or None,  # a scheduler may say 0 of what it ended itself
             ended_at=observation.time,
         )
     if observation is not None and observation.state == "running":
@@ -177,8 +183,7 @@ def _after_attempts(
             started_at=started,
             attempts=attempts,
         )
-    ended = last.ended_at or 0.0
-    if observation is not None and observation.state == "waiting" and observation.time >= ended:
+    if observation is not None and _waits_again(observation, last):
         return Status(
             "waiting",
             reason="being cancelled"
@@ -188,6 +193,8 @@ def _after_attempts(
             started_at=started,
             attempts=attempts,
         )
+    if observation is not None and observation.state == "ended":
+        last = _after_requeue(last, observation)
     # Cancelled while it waited for its next attempt: the attempt failed, the run was cancelled.
     cancelled = (
         cancel is not None
@@ -206,13 +213,30 @@ def _after_attempts(
     )
 
 
+def _after_requeue(last: Attempt, observation: Observation) -> Attempt:
+    """An attempt that was to be followed by another, of a run that was lost instead: that it is lost says more of how the run ended."""
+    if last.reason_code != "requeued" or observation.verdict != "LOST":
+        return last
+    _, code, words = _VERDICTS["LOST"]
+    reason = observation.reason or words
+    return replace(last, reason=reason, reason_code=observation.reason_code or code)
+
+
+def _waits_again(observation: Observation, last: Attempt) -> bool:
+    """Whether the scheduler says that the run waits for the attempt after this one.
+
+    It may name the attempt; by their times the two compare only as far as the clocks of the nodes and of the observer agree.
+    """
+    if observation.state != "waiting":
+        return False
+    return observation.attempt == last.number or observation.time >= (last.ended_at or 0.0)
+
+
 def _verdict_is_out(last: Attempt, observation: Observation | None, moment: Moment) -> bool:
     """Whether an attempt failed and the scheduler, which saw it running (or starts the next), has yet to say what becomes of it."""
     if last.state == "succeeded" or observation is None or last.ended_at is None:
         return False
-    if observation.state == "ended" or (
-        observation.state == "waiting" and observation.time >= last.ended_at
-    ):
+    if observation.state == "ended" or _waits_again(observation, last):
         return False
     return moment.now - max(last.ended_at, observation.time) < VERDICT_PATIENCE
 
@@ -292,7 +316,8 @@ def _ended(
         # LOST and FAILED only say that there is no better word; the exit code of a rank that ended by itself is one.
         ended_by_itself = complete and not (word.verdict == "LOST" and _stopped(attempt, complete))
         if word.verdict not in {"LOST", "FAILED"} or not ended_by_itself:
-            if word.state == "ended":  # else its reason is why the run waits now
+            # Else its reason is why the run waits now; launchers' verdicts are on the attempt alone.
+            if word.state == "ended" or word.observer == "launcher":
                 words, code = word.reason or words, word.reason_code or code
             return replace(base, state=state, reason=words, reason_code=code)
     reason, code = _why(base, attempt)

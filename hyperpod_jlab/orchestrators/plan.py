@@ -11,7 +11,11 @@ PLAN_FORMAT = 1
 
 
 def launch_plan(
-    spec: JobSpec, run_id: str, command: Sequence[str | dict[str, Any]], python: str | None
+    spec: JobSpec,
+    run_id: str,
+    command: Sequence[str | dict[str, Any]],
+    python: str | None,
+    cwd: str = "work",
 ) -> dict[str, Any]:
     """The plan for the launcher, as docs/bundle-format.md describes it.
 
@@ -20,6 +24,7 @@ def launch_plan(
         run_id: The run's id.
         command: What a rank executes, as capture gave it.
         python: Interpreter on the far side, or None for the one that runs the launcher.
+        cwd: The folder in the bundle in which the command runs.
     """
     launcher = spec.resolved_launcher
     return {
@@ -30,7 +35,7 @@ def launch_plan(
         "launcher": launcher,
         "python": python,
         "command": list(command),
-        "cwd": "work",
+        "cwd": cwd,
         "variables": dict(spec.environment.variables),
         "secrets": sorted(spec.environment.secrets),
         # A later attempt comes without anybody who could deliver them again.

@@ -5,14 +5,17 @@ What an engine cannot do is said in its `Capabilities` before the user tries, an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from hyperpod_jlab.model.cluster import Cluster, Job, Node, Queue, WaitReason
 from hyperpod_jlab.model.finding import Finding
-from hyperpod_jlab.model.records import Observation
+from hyperpod_jlab.model.job_actions import Change, JobResult
+from hyperpod_jlab.model.records import ActionKind, Observation
 from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.model.usage import Usage
+from hyperpod_jlab.orchestrators.ports import PortStream, Shell
 from hyperpod_jlab.storage.records import BundleReader
 from hyperpod_jlab.storage.translation import PathMap
 
@@ -23,12 +26,43 @@ class Capabilities:
 
     hold: bool = False
     requeue: bool = False
+    change: bool = False
+    """Time limit and queue of what waits or runs."""
+    acts_by_id: bool = False
+    """Whether what is done to a job by its scheduler's id is done to its run: many in one request."""
     arrays: bool = False
     dependencies: bool = False
-    images: bool = False
-    native_files: bool = False
+    dependencies_by_id: bool = False
+    """Whether the scheduler waits for earlier runs by its own ids of them; else the engine reads their records itself."""
     adopt: bool = False
     queues: bool = False
+    ports: bool = False
+    """Whether ports of a run's nodes can be reached while it runs."""
+
+
+@dataclass(frozen=True)
+class NativeFile:
+    """A file in the scheduler's own form, which is sent as it was written.
+
+    Attributes:
+        path: Its place in the bundle.
+        data: Its bytes.
+        cwd: The folder in the bundle in which it runs.
+    """
+
+    path: str
+    data: bytes
+    cwd: str
+
+
+@dataclass(frozen=True)
+class NativeFacts:
+    """What such a file says of its run: the name, the queue, the number of nodes (the fewest), the array."""
+
+    name: str | None = None
+    queue: str | None = None
+    nodes: int = 1
+    array: str | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +76,10 @@ class RenderInput:
         bundle: Path of the bundle relative to the partition.
         paths: The partition here and there.
         python: Interpreter on the far side, or None for the node's own.
+        time_limit: Seconds that the cluster gives a run without a limit of its own, or None.
+        after: The scheduler's ids of those runs before this one that have not succeeded yet.
+        native: The file to send as it is, for a native source.
+        user: Who submits, for those who look at the cluster.
     """
 
     run_id: str
@@ -50,15 +88,20 @@ class RenderInput:
     bundle: str
     paths: PathMap
     python: str | None
+    time_limit: int | None = None
+    after: tuple[str, ...] = ()
+    native: NativeFile | None = None
+    user: str | None = None
 
 
 @dataclass(frozen=True)
 class Rendered:
-    """What the scheduler will be given: the file's name in the bundle, its text, and its language for the preview."""
+    """What the scheduler will be given: the file's name in the bundle, its text, and its language for the preview; of a native file what it says."""
 
     filename: str
     text: str
     language: str
+    facts: NativeFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +109,29 @@ class Taken:
     """The engine has taken a run."""
 
     scheduler_id: str
+
+
+@dataclass(frozen=True)
+class ForeignJob:
+    """A job of this user that was sent elsewhere, as it can be adopted.
+
+    Attributes:
+        scheduler_id: Its id.
+        facts: What is known of it.
+        submitted_at: When it was sent (Unix seconds), as far as known.
+        run_id: The run that it says to belong to, or None.
+        path: What stands for the source's path.
+        script: Its script, as place in the bundle and bytes, or None.
+        files: Further files of the bundle.
+    """
+
+    scheduler_id: str
+    facts: NativeFacts
+    submitted_at: float | None
+    run_id: str | None
+    path: str
+    script: tuple[str, bytes] | None
+    files: Mapping[str, bytes]
 
 
 @runtime_checkable
@@ -92,8 +158,24 @@ class Orchestrator(Protocol):
         """What the cluster has to say about a spec before it is sent."""
         ...
 
+    async def verdict(self, rendered: Rendered) -> list[Finding]:
+        """What the scheduler itself says of a user's own file as it will be given it; nothing where it only does so when it is sent."""
+        ...
+
     async def python_version(self, spec: JobSpec) -> tuple[int, int] | None:
         """Major and minor version of the far side's interpreter, or None when it cannot be known beforehand."""
+        ...
+
+    async def time_limit(self, spec: JobSpec) -> int | None:
+        """Seconds that the cluster gives a run without a limit of its own; None when that is up to it, or unknown."""
+        ...
+
+    async def choices(self) -> dict[str, list[str]]:
+        """Names that this user may give in a spec, by its field: ``queue``, ``account``, ``qos``. Fields without a known list are left out."""
+        ...
+
+    async def job_uid(self) -> int | None:
+        """The user number as which jobs use the storage partition, when it is another than this process's; it is let into the run's bundle."""
         ...
 
     async def submit(self, bundle: BundleReader) -> Taken:
@@ -123,8 +205,36 @@ class Orchestrator(Protocol):
         """End the running attempt and open the next."""
         ...
 
+    async def change(self, bundle: BundleReader, change: Change) -> None:
+        """Give a waiting or running run another time limit or queue."""
+        ...
+
+    async def act_on_jobs(
+        self, action: ActionKind, jobs: Sequence[str], change: Change | None = None
+    ) -> list[JobResult]:
+        """Do to jobs of the queue, whoever sent them, what is done to runs: one result each, in their order.
+
+        Args:
+            action: What to do.
+            jobs: The scheduler's ids, as `jobs` gives them.
+            change: With the action ``change``: what to change.
+        """
+        ...
+
     async def runs(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
         """The scheduler's newest word on these runs, by run id, in one cheap listing."""
+        ...
+
+    async def catch_up(self, bundle: BundleReader, seconds: float) -> bool:
+        """Bring a run's records and logs up to what its nodes have said by now, where they cannot write them into the bundle themselves.
+
+        Args:
+            bundle: The run.
+            seconds: How long that may take; what is left then comes later.
+
+        Returns:
+            Whether there may be news in the bundle.
+        """
         ...
 
     async def cluster(self) -> Cluster:
@@ -147,8 +257,33 @@ class Orchestrator(Protocol):
         """Why a run waits."""
         ...
 
-    def log_sources(self, bundle: BundleReader) -> Sequence[Any] | None:
-        """The run's log sources, or None when the bundle's own files are the record."""
+    async def usage(self, bundle: BundleReader) -> Usage | None:
+        """What an ended run used; None while the scheduler has yet to say it, so that its own records have to do for now."""
+        ...
+
+    async def open_port(self, bundle: BundleReader, node: int, port: int) -> PortStream:
+        """Connect to a port of a running run's node.
+
+        Raises:
+            ConflictError: Nothing of the run runs there now.
+            NotFoundError: The run has no such node.
+        """
+        ...
+
+    async def shells(self, bundle: BundleReader) -> list[Shell]:
+        """How to open a shell on the run's nodes, those that run; none where that is not known."""
+        ...
+
+    async def foreign_job(self, job: str) -> ForeignJob:
+        """A job that was sent elsewhere, by the id that the user names."""
+        ...
+
+    async def adopted(self, bundle: BundleReader) -> None:
+        """Mark the job of a bundle that was made for it as ours, where that is possible."""
+        ...
+
+    def attend(self) -> None:
+        """Somebody looks at runs or clusters now. A server says so at each request; while it is silent, nobody need be asked for the state of things."""
         ...
 
     async def close(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hyperpod_jlab.model.config import ClusterConfig, LocalCluster
+from hyperpod_jlab.model.config import ClusterConfig, LocalCluster, SlurmCluster
 from hyperpod_jlab.model.errors import UnsupportedError
 from hyperpod_jlab.orchestrators.protocol import Orchestrator
 from hyperpod_jlab.storage.partition import Partition
@@ -12,14 +12,25 @@ def make_orchestrator(name: str, config: ClusterConfig, partition: Partition) ->
     """The engine behind a cluster.
 
     Raises:
-        UnsupportedError: This version has no engine of that kind.
+        UnsupportedError: This version cannot run on a cluster that is configured so.
     """
     if isinstance(config, LocalCluster):
         from hyperpod_jlab.orchestrators.local.engine import LocalOrchestrator
 
         return LocalOrchestrator(name, config, partition)
-    raise UnsupportedError(
-        f"this version cannot talk to {config.orchestrator} clusters yet",
-        hint="use the local cluster, or update hyperpod_jlab",
-        detail={"cluster": name, "orchestrator": config.orchestrator},
-    )
+    if isinstance(config, SlurmCluster):
+        from hyperpod_jlab.orchestrators.slurm.engine import SlurmOrchestrator
+
+        return SlurmOrchestrator(name, config, partition)
+    try:
+        from hyperpod_jlab.orchestrators.kubernetes.engine import KubernetesOrchestrator
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("hyperpod_jlab"):
+            raise
+        raise UnsupportedError(
+            f"Kubernetes clusters need the package {error.name}, which is not installed",
+            code="kubernetes_missing",
+            hint="pip install 'hyperpod-jlab[kubernetes]'",
+            detail={"cluster": name},
+        ) from error
+    return KubernetesOrchestrator(name, config, partition)

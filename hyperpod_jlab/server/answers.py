@@ -134,6 +134,15 @@ class Preview(TypedDict):
     findings: list[FoundThing]
 
 
+class Holder(TypedDict):
+    """A user who holds what a run waits for."""
+
+    user: str
+    accelerators: int
+    nodes: int
+    jobs: int
+
+
 class WaitReason(TypedDict):
     """Why a run waits."""
 
@@ -141,9 +150,54 @@ class WaitReason(TypedDict):
     reason: str | None
     reason_code: str | None
     position: int | None
+    counted: str | None
     ahead: list[str]
     expected_start: str | None
+    holders: list[Holder]
     would_start_now: list[str]
+    tried: int
+
+
+class Shell(TypedDict):
+    """How to open a shell on one of a run's nodes: a command to copy. The node is null while it has no name."""
+
+    node_rank: int
+    node: str | None
+    command: str
+
+
+class RunAccess(TypedDict):
+    """What of a run's nodes can be reached now; when their ports cannot, `reason` says why."""
+
+    run_id: str
+    ports: bool
+    reason: str | None
+    shells: list[Shell]
+
+
+class Usage(TypedDict):
+    """What a run used in all its attempts together; times are in seconds, memory in bytes.
+
+    `source` says who says so: the scheduler's accounting, or the run's own records. `accelerator_seconds` is seconds times accelerators, null when that is
+    not known. `max_memory` is the most that one process had, or all of a node together as far as the scheduler sampled them.
+    """
+
+    source: Literal["accounting", "journal"]
+    attempts: int
+    elapsed: float | None
+    nodes: int | None
+    cpu_seconds: float | None
+    accelerator_seconds: float | None
+    accelerator_kind: Literal["gpu", "neuron"]
+    max_memory: int | None
+    exit_code: int | None
+    signal: int | None
+
+
+class RunUsage(TypedDict):
+    """What a run used; null while it has not ended."""
+
+    usage: Usage | None
 
 
 def run_answer(run: RunRecord) -> Run:

@@ -15,10 +15,11 @@ from hyperpod_jlab.server.answers import Run, run_answer
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
 from hyperpod_jlab.server.submit import under_root
-from hyperpod_jlab.services.run_files import code_text
-from hyperpod_jlab.services.runs import Wanted
-from hyperpod_jlab.services.sent_cells import newest_of_cells, sent_cells
+from hyperpod_jlab.services.run_files import SentCode
+from hyperpod_jlab.services.runs import Listing, Wanted
+from hyperpod_jlab.services.sent_cells import cell_text, newest_of_cells, sent_cells
 from hyperpod_jlab.services.user import current_user
+from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 
 _NEWEST = 100
@@ -49,12 +50,12 @@ class NotebookCells(TypedDict):
 
 
 class SentCellText(TypedDict):
-    """A cell as it stood in the notebook when it was sent."""
+    """A cell as it stood in the notebook when it was sent; its text is null when that cannot be read any more."""
 
     number: int
     id: str | None
     checksum: str | None
-    text: str
+    text: str | None
 
 
 class SentCells(TypedDict):
@@ -70,11 +71,14 @@ async def list_cells(call: Call, query: CellsQuery) -> NotebookCells:
     hyperpod = await call.hyperpod()
     path = _absolute(call.root, query.notebook)
     wanted = Wanted(user=current_user(), notebook=path, limit=query.limit)
-    runs = (await hyperpod.runs.list(wanted)).runs
-    ids = [run.run_id for run in runs]
-    found = await asyncio.to_thread(newest_of_cells, hyperpod.partition, ids)
+    listing = await hyperpod.runs.list(wanted)
+    return await asyncio.to_thread(_cells_answer, hyperpod.partition, listing)
+
+
+def _cells_answer(partition: Partition, listing: Listing) -> NotebookCells:
+    found = newest_of_cells(partition, [run.run_id for run in listing.runs])
     return {
-        "runs": [run_answer(run) for run in runs],
+        "runs": [run_answer(run) for run in listing.runs],
         "cells": [
             {"id": cell, "checksum": checksum, "run_id": run_id}
             for cell, (run_id, checksum) in found.items()
@@ -96,7 +100,7 @@ async def list_sent_cells(call: Call, run_id: str) -> SentCells:
 
 
 def _sent(bundle: BundleReader, root: Path) -> SentCells:
-    notebook = bundle.head().notebook
+    notebook, code = bundle.head().notebook, SentCode(bundle)
     root = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow links
     inside = notebook is not None and Path(notebook).is_relative_to(root)
     return {
@@ -107,8 +111,8 @@ def _sent(bundle: BundleReader, root: Path) -> SentCells:
                 "number": cell.number,
                 "id": cell.id,
                 "checksum": cell.checksum,
-                "text": code_text(bundle, f"code/{cell.file}"),
+                "text": cell_text(code, cell),
             }
-            for cell in sent_cells(bundle)
+            for cell in sent_cells(code)
         ],
     }

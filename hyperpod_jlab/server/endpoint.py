@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import AsyncGeneratorType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from tornado.iostream import StreamClosedError
 
@@ -58,7 +58,6 @@ def endpoint_of(route: Route) -> Endpoint:
 class EndpointHandler(HyperPodHandler):
     """Answers requests by calling the functions that its routes name."""
 
-    routes: ClassVar[tuple[Route, ...]] = ()
     _work: asyncio.Task[None] | None = None
     _gone = False
 
@@ -81,7 +80,7 @@ class EndpointHandler(HyperPodHandler):
             self._work.cancel()
 
     async def _serve(self, route: Route, path: Mapping[str, str]) -> None:
-        self.process.events.asked()
+        self.process.attend()
         endpoint = await asyncio.to_thread(endpoint_of, route)
         given = await asyncio.to_thread(
             _read_request, endpoint, self.request.query_arguments, self.request.body
@@ -159,4 +158,4 @@ def handlers(routes: Iterable[Route] = ROUTES) -> list[tuple[str, type[EndpointH
 
 def _handler(routes: list[Route]) -> type[EndpointHandler]:
     content: dict[str, Any] = {route.verb: _verb(route) for route in routes}
-    return type("RouteHandler", (EndpointHandler,), {**content, "routes": tuple(routes)})
+    return type("RouteHandler", (EndpointHandler,), content)

@@ -16,6 +16,7 @@ from hyperpod_jlab.model.errors import HyperpodError, InternalError
 from hyperpod_jlab.server.log_frames import frame_message, portions
 from hyperpod_jlab.server.log_messages import Subscribe, failure
 from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.services.log_choice import check_asked
 
 AHEAD = 4
 """Frames that may be sent and not acknowledged."""
@@ -79,8 +80,9 @@ class Subscription:
         number = self._message.id
         run_id = self._message.run_id
         await asyncio.to_thread(self._hyperpod.runs.bundle, run_id)
-        await self._tell({"type": "subscribed", "id": number})
         request = self._message.request(run_id, follow=True)
+        await check_asked(self._hyperpod.runs, request)
+        await self._tell({"type": "subscribed", "id": number})
         async with aclosing(self._hyperpod.logs.lines(request)) as batches:
             async for batch in batches:
                 for portion in portions(batch):

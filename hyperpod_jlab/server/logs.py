@@ -15,8 +15,9 @@ from hyperpod_jlab.server.call import Call, Download
 from hyperpod_jlab.server.log_frames import blocks_of
 from hyperpod_jlab.server.log_messages import LogChoice, LogFrame, Number
 from hyperpod_jlab.server.requests import RequestModel
-from hyperpod_jlab.services.log_request import Page, SearchResult
-from hyperpod_jlab.services.log_streams import LogStream, log_streams
+from hyperpod_jlab.services.log_choice import check_asked
+from hyperpod_jlab.services.log_request import LogRequest, Page, SearchResult
+from hyperpod_jlab.services.log_streams import LogStream
 
 MOST_LINES = 2000
 
@@ -111,7 +112,9 @@ class Streams(TypedDict):
 async def show_page(call: Call, run_id: str, query: PageQuery) -> LogPage:
     """A page of a run's log."""
     hyperpod = await call.hyperpod()
-    page = await hyperpod.logs.page(query.request(run_id), query.direction, query.limit)
+    request = query.request(run_id)
+    await check_asked(hyperpod.runs, request)
+    page = await hyperpod.logs.page(request, query.direction, query.limit)
     return await asyncio.to_thread(_page_answer, page)
 
 
@@ -120,7 +123,9 @@ async def search_log(call: Call, run_id: str, query: SearchQuery) -> LogHits:
     if query.grep is None:
         raise InvalidInputError("grep: is missing", detail={"field": "grep"})
     hyperpod = await call.hyperpod()
-    found = await hyperpod.logs.search(query.request(run_id), query.direction, query.limit)
+    request = query.request(run_id)
+    await check_asked(hyperpod.runs, request)
+    found = await hyperpod.logs.search(request, query.direction, query.limit)
     return _hits_answer(found)
 
 
@@ -128,6 +133,8 @@ async def download_log(call: Call, run_id: str, query: RawQuery) -> Download:
     """One stream's exact bytes."""
     split_run_id(run_id)
     hyperpod = await call.hyperpod()
+    ranks = None if query.rank is None else (query.rank,)
+    await check_asked(hyperpod.runs, LogRequest(run_id, query.attempt, query.node, ranks))
     which = f"node-{query.node}" if query.node is not None and query.rank is None else None
     which = which or f"rank-{query.rank or 0}"
     attempt = f".attempt-{query.attempt}" if query.attempt is not None else ""
@@ -138,7 +145,7 @@ async def download_log(call: Call, run_id: str, query: RawQuery) -> Download:
 async def list_streams(call: Call, run_id: str) -> Streams:
     """The logs of a run that can be chosen, and who has fallen silent."""
     hyperpod = await call.hyperpod()
-    attempts = await asyncio.to_thread(log_streams, hyperpod.runs, run_id)
+    attempts = await hyperpod.logs.streams(run_id)
     return {
         "attempts": [
             {"number": number, "streams": [_stream_answer(stream) for stream in streams]}

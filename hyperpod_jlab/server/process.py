@@ -11,6 +11,7 @@ from hyperpod_jlab.server.events import RunEvents
 if TYPE_CHECKING:
     from jupyter_events import EventLogger
 
+    from hyperpod_jlab.server.port_pools import PortPools
     from hyperpod_jlab.server.tables import Snapshots
     from hyperpod_jlab.services.hyperpod import Hyperpod
     from hyperpod_jlab.services.runs import Runs
@@ -55,11 +56,26 @@ class ServerProcess:
 
         return Snapshots()
 
+    @cached_property
+    def ports(self) -> PortPools:
+        """Connections to ports of runs' nodes."""
+        from hyperpod_jlab.server.port_pools import PortPools
+
+        return PortPools()
+
+    def attend(self) -> None:
+        """Somebody has asked for something: runs and clusters are looked at."""
+        self.events.asked()
+        if self._hyperpod is not None:
+            self._hyperpod.engines.attend()
+
     async def close(self) -> None:
         """End what is open: sockets first, so that their pages come back to the next server."""
         for socket in list(self.sockets):
             socket.close(_GOING_AWAY, "the server stops")
         await self.events.close()
+        if "ports" in self.__dict__:
+            await self.ports.close()
         if self._hyperpod is not None:
             await self._hyperpod.close()
             self._hyperpod = None
@@ -72,4 +88,6 @@ def _make_services() -> Hyperpod:
     # The first import of the services takes a moment, which the server's start must not wait for.
     from hyperpod_jlab.services.hyperpod import Hyperpod
 
-    return Hyperpod()
+    hyperpod = Hyperpod()
+    hyperpod.engines.load()
+    return hyperpod

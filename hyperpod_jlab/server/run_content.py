@@ -1,14 +1,24 @@
-"""Requests about what belongs to a run: its spec, script and code, its children, and why it waits."""
+"""Requests about what belongs to a run: its spec, script and code, its children, why it waits, and what it used."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from typing import cast
 
 from typing_extensions import TypedDict
 
+from hyperpod_jlab.model.run import Run
 from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.server.answers import Children, RenderedText, WaitReason, run_answer
+from hyperpod_jlab.server.answers import (
+    Children,
+    RenderedText,
+    RunAccess,
+    RunUsage,
+    Usage,
+    WaitReason,
+    run_answer,
+)
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.services.run_files import code_of, code_text, rendered_of
 from hyperpod_jlab.storage.records import BundleReader
@@ -61,13 +71,34 @@ async def show_code(call: Call, run_id: str, path: str) -> CodeText:
 async def list_children(call: Call, run_id: str) -> Children:
     """The children of an array, in the order of their indices; none for other runs."""
     hyperpod = await call.hyperpod()
-    return {"runs": [run_answer(run) for run in await hyperpod.runs.children(run_id)]}
+    children = await hyperpod.runs.children(run_id)
+    return await asyncio.to_thread(_children_answer, children)
+
+
+def _children_answer(children: tuple[Run, ...]) -> Children:
+    return {"runs": [run_answer(run) for run in children]}
 
 
 async def explain_wait(call: Call, run_id: str) -> WaitReason:
     """Why a run waits, and what would start now."""
     hyperpod = await call.hyperpod()
     return cast("WaitReason", (await hyperpod.runs.explain_wait(run_id)).to_dict())
+
+
+async def show_access(call: Call, run_id: str) -> RunAccess:
+    """How to get into a run's nodes: commands that open shells, and whether ports can be reached.
+
+    A port of node 0 is at ``runs/{run_id}/ports/{port}/``, one of another node at ``runs/{run_id}/ports/{node}:{port}/``.
+    """
+    hyperpod = await call.hyperpod()
+    return cast("RunAccess", asdict(await hyperpod.access(run_id)))
+
+
+async def show_usage(call: Call, run_id: str) -> RunUsage:
+    """What a run that has ended used."""
+    hyperpod = await call.hyperpod()
+    usage = await hyperpod.runs.usage(run_id)
+    return {"usage": None if usage is None else cast("Usage", usage.to_dict())}
 
 
 async def _bundle(call: Call, run_id: str) -> BundleReader:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from hyperpod_jlab.model.job_actions import Change
+from hyperpod_jlab.model.quantities import Duration
 from hyperpod_jlab.model.records import ActionKind
 from hyperpod_jlab.server.answers import Run, RunList, RunState, run_answer
 from hyperpod_jlab.server.call import Call
@@ -74,9 +76,23 @@ async def requeue_run(call: Call, run_id: str) -> Run:
     return await _act(call, run_id, "requeue")
 
 
-async def _act(call: Call, run_id: str, action: ActionKind) -> Run:
+class ChangeBody(RequestModel):
+    """What is changed about a run that waits or runs; what is left out stays."""
+
+    time_limit: Duration | None = None
+    """The new time limit, counted from the start: seconds, or a text such as 2h."""
+    queue: Annotated[str | None, Field(min_length=1, max_length=255)] = None
+    """The queue that it is moved to, while it waits."""
+
+
+async def change_run(call: Call, run_id: str, body: ChangeBody) -> Run:
+    """Give a waiting or running run another time limit or queue; its spec stays as it was sent."""
+    return await _act(call, run_id, "change", Change(body.time_limit, body.queue))
+
+
+async def _act(call: Call, run_id: str, action: ActionKind, change: Change | None = None) -> Run:
     hyperpod = await call.hyperpod()
-    run = await hyperpod.runs.act(run_id, action)
+    run = await hyperpod.runs.act(run_id, action, change)
     call.process.events.tell(run)
     return run_answer(run)
 

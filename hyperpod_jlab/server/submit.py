@@ -63,7 +63,7 @@ async def preview_run(call: Call, body: SubmitBody) -> Preview:
         preview = await hyperpod.submitter.preview(request)
     except HyperpodError as error:
         raise _in_body(error) from error
-    return _preview_answer(preview)
+    return await asyncio.to_thread(_preview_answer, preview)
 
 
 def _request(root: Path, body: SubmitBody) -> Request:

@@ -47,6 +47,7 @@ def captured_again(partition: Partition, run_id: str, spec: JobSpec) -> Captured
         project=tuple(project),
         command=_command(bundle, spec),
         parts=(Part(f"The code of {run_id}", "text", names),),
+        cwd=str(bundle.plan().get("cwd") or "work"),
     )
 
 

@@ -25,6 +25,7 @@ from hyperpod_jlab.services.configuration import config_files
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.mounts import mount_of, room_at
 from hyperpod_jlab.services.runs import Wanted
+from hyperpod_jlab.storage.acl import is_opened
 from hyperpod_jlab.storage.index import default_path
 from hyperpod_jlab.storage.partition import Partition
 
@@ -103,6 +104,8 @@ def _storage(partition: Partition) -> Iterator[Check]:
 def _mode(partition: Partition) -> Check:
     found = partition.folder.stat()
     mode = stat.S_IMODE(found.st_mode)
+    if is_opened(partition.folder):
+        mode &= ~0o070  # an ACL's mask: nobody but who was let through
     if not partition.shared and mode & 0o077:
         return Check(
             "privacy",

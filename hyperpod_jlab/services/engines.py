@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from hyperpod_jlab.model.config import Settings
-from hyperpod_jlab.model.errors import InvalidInputError, nearest_hint
+from hyperpod_jlab.model.errors import HyperpodError, InvalidInputError, nearest_hint
 from hyperpod_jlab.orchestrators.protocol import Orchestrator
 from hyperpod_jlab.orchestrators.registry import make_orchestrator
 from hyperpod_jlab.storage.partition import Partition
@@ -36,6 +38,17 @@ class Engines:
         if name not in self._made:
             self._made[name] = make_orchestrator(name, config, self.partition)
         return self._made[name]
+
+    def load(self) -> None:
+        """Make the engines of all clusters. To import them takes a tenth of a second, for which no event loop should be held."""
+        for name in self.settings.clusters:
+            with contextlib.suppress(HyperpodError):  # told to whoever asks for it
+                self.get(name)
+
+    def attend(self) -> None:
+        """Somebody looks at runs or clusters now."""
+        for engine in self._made.values():
+            engine.attend()
 
     async def close(self) -> None:
         """Close all engines."""

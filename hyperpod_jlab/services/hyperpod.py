@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hyperpod_jlab.model.cluster import Cluster, Job, Node, Queue
 from hyperpod_jlab.model.config import Settings
 from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.model.job_actions import Change, JobResult
+from hyperpod_jlab.model.records import ActionKind
+from hyperpod_jlab.orchestrators.ports import PortStream
+from hyperpod_jlab.services.access import Access, access_of, open_port
+from hyperpod_jlab.services.actions import actions_of
 from hyperpod_jlab.services.configuration import find_partition, load_settings
 from hyperpod_jlab.services.engines import Engines
+from hyperpod_jlab.services.job_actions import act_on_jobs
 from hyperpod_jlab.services.logs import LogService
 from hyperpod_jlab.services.run_logs import RunLogsOf
 from hyperpod_jlab.services.runs import Runs
@@ -25,11 +33,17 @@ class Hyperpod:
         self.engines = Engines(self.settings, self.partition)
         self.runs = Runs(self.engines)
         known = RunLogsOf(self.runs)
-        self.logs = LogService(known, elsewhere=known.array_streams)
-        self.submitter = Submitter(self.engines)
+        self.logs = LogService(
+            known,
+            elsewhere=known.array_streams,
+            reasons=known.attempt_reason,
+            catch_up=known.catch_up,
+        )
+        self.submitter = Submitter(self.engines, self.runs)
+        self._seen: dict[str, tuple[float, Cluster]] = {}
 
     async def clusters(self) -> list[Cluster]:
-        """The configured clusters; one that does not answer says why in its reason."""
+        """The configured clusters; one that does not answer says why in its reason, and has the numbers of when it last did."""
         return list(await asyncio.gather(*(self._cluster(name) for name in self.settings.clusters)))
 
     async def nodes(self, cluster: str | None = None) -> list[Node]:
@@ -44,6 +58,30 @@ class Hyperpod:
         """The queue of all users of one cluster."""
         return await self.engines.get(cluster).jobs()
 
+    async def act_on_jobs(
+        self,
+        cluster: str | None,
+        action: ActionKind,
+        jobs: Sequence[str],
+        change: Change | None = None,
+    ) -> list[JobResult]:
+        """Do something to jobs of one cluster's queue (see `job_actions.act_on_jobs`)."""
+        return await act_on_jobs(self.engines, self.runs, cluster, action, jobs, change)
+
+    async def adopt(self, job: str, cluster: str | None = None, name: str | None = None) -> str:
+        """Take a job that was sent elsewhere into the list of runs; returns the run's id (see `services.adoption`)."""
+        from hyperpod_jlab.services.adoption import adopt
+
+        return await adopt(self.engines, job, cluster, name)
+
+    async def access(self, run_id: str) -> Access:
+        """What of a run's nodes can be reached now (see `services.access`)."""
+        return await access_of(self.engines, self.runs, run_id)
+
+    async def open_port(self, run_id: str, node: int, port: int) -> PortStream:
+        """Connect to a port of a running run's node (see `services.access.open_port`)."""
+        return await open_port(self.engines, self.runs, run_id, node, port)
+
     async def close(self) -> None:
         """Give back what is held open."""
         await self.logs.close()
@@ -52,7 +90,14 @@ class Hyperpod:
     async def _cluster(self, name: str) -> Cluster:
         default = name == self.settings.default_cluster
         try:
-            return replace(await self.engines.get(name).cluster(), default=default)
+            engine = self.engines.get(name)
+            able = engine.capabilities
+            beyond = [word for word in ("adopt", "ports") if getattr(able, word)]
+            actions = (*actions_of(able), *beyond)
+            line = replace(await engine.cluster(), default=default, actions=actions)
         except HyperpodError as error:
             kind = self.settings.clusters[name].orchestrator
-            return Cluster(name, kind, default, "unreachable", error.message)
+            at, last = self._seen.get(name, (None, Cluster(name, kind, default, "unreachable")))
+            return replace(last, state="unreachable", reason=error.message, as_of=at)
+        self._seen[name] = (time.time(), line)
+        return line

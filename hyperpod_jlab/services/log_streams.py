@@ -7,11 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from hyperpod_jlab.logs.activity import Activity
-from hyperpod_jlab.logs.records import RecordStreams
 from hyperpod_jlab.logs.source import SourceSet
 from hyperpod_jlab.logs.stream import Stream
-from hyperpod_jlab.services.run_logs import RunLogsOf
-from hyperpod_jlab.services.runs import Runs
 
 SILENCE = 60.0
 """A rank is silent when it has said nothing for so long (seconds) until another one of its attempt said something."""
@@ -46,20 +43,16 @@ class LogStream:
     silent: bool = False
 
 
-def log_streams(runs: Runs, run_id: str) -> dict[int, list[LogStream]]:
-    """The logs of a run by attempt, each in the order of ranks. May block.
-
-    Raises:
-        NotFoundError: There is no such run.
-    """
-    known = RunLogsOf(runs)
-    sources: SourceSet | None = known.array_streams(run_id)
-    if sources is None:
-        sources = RecordStreams(known.records_dir(run_id), known.processes_per_node(run_id))
-    attempts: dict[int, list[LogStream]] = {}
+def log_streams(sources: SourceSet) -> dict[int, list[LogStream]]:
+    """The logs of a run by attempt, each in the order of ranks. May block."""
+    together: dict[tuple[int, int | None], list[LogStream]] = {}
     for found in _look(sources):
-        attempts.setdefault(found.attempt, []).append(found)
-    return {number: _with_silence(attempts[number]) for number in sorted(attempts)}
+        together.setdefault((found.attempt, found.index), []).append(found)
+    attempts: dict[int, list[LogStream]] = {}
+    for attempt, index in sorted(together, key=lambda key: (key[0], key[1] or 0)):
+        # A child of an array that has ended is not silent because others go on.
+        attempts.setdefault(attempt, []).extend(_with_silence(together[attempt, index]))
+    return attempts
 
 
 def _look(sources: SourceSet) -> Iterator[LogStream]:

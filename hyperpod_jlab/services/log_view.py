@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Self
 
 from hyperpod_jlab.logs.block import LineBlock, LogBatch
@@ -10,10 +10,13 @@ from hyperpod_jlab.logs.cursor import Cursor, mark_of
 from hyperpod_jlab.logs.history import ends_of, start_of_tail, start_since
 from hyperpod_jlab.logs.matcher import Matcher
 from hyperpod_jlab.logs.pattern import parse_pattern
-from hyperpod_jlab.logs.source import SourceSet
+from hyperpod_jlab.logs.source import Mark, SourceSet
 from hyperpod_jlab.logs.stream import LAUNCHER_LINE, Stream
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.services.log_request import LogRequest
+
+Reasons = Callable[[str, int], Awaitable[str | None]]
+"""Tells why an attempt of a run, or of an array's child, ended; None when that is not known."""
 
 
 class View:
@@ -23,8 +26,11 @@ class View:
         InvalidInputError: The request's numbers, cursor or pattern make no sense, or not for this run.
     """
 
-    def __init__(self, request: LogRequest, sources: SourceSet) -> None:
+    def __init__(
+        self, request: LogRequest, sources: SourceSet, reasons: Reasons | None = None
+    ) -> None:
         request.check()
+        self._reasons = reasons
         self.request = request
         self.sources = sources
         self._ranks = None if request.ranks is None else frozenset(request.ranks)
@@ -105,14 +111,25 @@ class View:
         )
 
     async def shown(self, batch: LogBatch) -> LogBatch:
-        """The batch with only those lines shown that the request asks for."""
+        """The batch with only those lines shown that the request asks for, and with why attempts began."""
+        if any(_opens_attempt(block) for block in batch.blocks):
+            batch = LogBatch(batch.start, [await self._told(block) for block in batch.blocks])
         if self.matcher is None and all(block.origin.rank is not None for block in batch.blocks):
             return batch
         return LogBatch(batch.start, [await self._shown(block) for block in batch.blocks])
 
+    async def _told(self, block: LineBlock) -> LineBlock:
+        """The block; when it opens an attempt, its mark says why the one before ended."""
+        if self._reasons is None or block.mark is None or not _opens_attempt(block):
+            return block
+        index, attempt = block.origin.stream.child, block.origin.stream.own.attempt
+        run_id = self.request.run_id if index is None else f"{self.request.run_id}.{index}"
+        why = await self._reasons(run_id, attempt - 1)
+        return block if why is None else block.marked(Mark("attempt", f"{block.mark.text}: {why}"))
+
     async def _shown(self, block: LineBlock) -> LineBlock:
         only: Sequence[int] | None = None
-        if self.matcher is not None and block.mark is not None and block.mark.kind == "attempt":
+        if self.matcher is not None and _opens_attempt(block):
             block = block.marked(None)  # who asks for certain lines wants no others
         data = block.chunk.data
         if block.origin.rank is None and data.find(LAUNCHER_LINE, block.begin, block.end) >= 0:
@@ -129,3 +146,7 @@ class View:
             hits = await self.matcher.filter([texts[index] for index in only])
             return block.keep([only[hit] for hit in hits])
         return block.keep(await self.matcher.filter(texts))
+
+
+def _opens_attempt(block: LineBlock) -> bool:
+    return block.mark is not None and block.mark.kind == "attempt"

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from hyperpod_jlab.logs.array import ArrayStreams
 from hyperpod_jlab.logs.block import LineBlock, LogBatch, LogLine
@@ -19,7 +19,8 @@ from hyperpod_jlab.logs.hub import Hub
 from hyperpod_jlab.logs.records import RecordStreams
 from hyperpod_jlab.logs.source import SourceSet
 from hyperpod_jlab.logs.stream import Stream
-from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError, UnreachableError
+from hyperpod_jlab.model.errors import InvalidInputError, UnreachableError
+from hyperpod_jlab.services.log_choice import no_such_log
 from hyperpod_jlab.services.log_request import (
     Direction,
     LogRequest,
@@ -30,7 +31,8 @@ from hyperpod_jlab.services.log_request import (
     check_limit,
 )
 from hyperpod_jlab.services.log_search import search
-from hyperpod_jlab.services.log_view import View
+from hyperpod_jlab.services.log_streams import LogStream, log_streams
+from hyperpod_jlab.services.log_view import Reasons, View
 
 __all__ = [
     "LogBatch",
@@ -45,11 +47,28 @@ __all__ = [
 
 T = TypeVar("T")
 
+
+class CatchUp(Protocol):
+    """Waits until all that a run's nodes have said by now can be read; who follows need not have all at once."""
+
+    async def __call__(self, run_id: str, *, follow: bool) -> None:
+        """Wait for it."""
+        ...
+
+
 _LOG = logging.getLogger(__name__)
 _RAW_BYTES = 1 << 20
 _ASK_ENDED = 1.0
+_QUIET = 0.6
+"""Seconds without a line after which a run may have ended."""
 _LAST_LOOKS = (0.0, 0.25)
 _SAY_CURSOR = 1.0
+
+
+class _Heard:
+    """When lines came last, by the monotonic clock."""
+
+    at = float("-inf")
 
 
 class LogService:
@@ -60,6 +79,8 @@ class LogService:
         hub: Reads what is being followed; one of its own when left out.
         elsewhere: Gives the sources of a run whose log is not in its records folder (an array's lie in those of its
             children), and None for the others. May block.
+        reasons: Tells why an attempt ended, for the mark before the next one.
+        catch_up: Sees that what a run's nodes have said by now can be read.
     """
 
     def __init__(
@@ -67,7 +88,11 @@ class LogService:
         runs: RunLogs,
         hub: Hub | None = None,
         elsewhere: Callable[[str], SourceSet | None] | None = None,
+        reasons: Reasons | None = None,
+        catch_up: CatchUp | None = None,
     ) -> None:
+        self._reasons = reasons
+        self._catch_up = catch_up
         self._runs = runs
         self._elsewhere = elsewhere
         self.hub = hub or Hub()
@@ -144,6 +169,16 @@ class LogService:
                     place = chunk.place(len(chunk.data))
                     yield chunk.data
 
+    async def streams(self, run_id: str) -> dict[int, list[LogStream]]:
+        """The logs of a run by attempt, each in the order of ranks.
+
+        Raises:
+            NotFoundError: There is no such run.
+        """
+        if self._catch_up is not None:
+            await self._catch_up(run_id, follow=True)
+        return await self.hub.thread(lambda: log_streams(self._sources(run_id)))
+
     async def page(
         self, request: LogRequest, direction: Direction = "backward", limit: int = 200
     ) -> Page:
@@ -183,7 +218,10 @@ class LogService:
             return await search(view, self.hub.thread, direction, limit, seconds)
 
     async def _view(self, request: LogRequest) -> View:
-        return View(request, await self.hub.thread(self._sources, request.run_id))
+        sources = await self.hub.thread(self._sources, request.run_id)
+        if self._catch_up is not None:
+            await self._catch_up(request.run_id, follow=request.follow)
+        return View(request, sources, self._reasons)
 
     def _sources(self, run_id: str) -> SourceSet:
         elsewhere = None if self._elsewhere is None else self._elsewhere(run_id)
@@ -247,24 +285,30 @@ class LogService:
         return self.hub.feed(view.sources.key, view.sources)
 
     async def _until_end(self, view: View, follower: Follower) -> AsyncGenerator[LogBatch, None]:
-        ended = asyncio.create_task(self._wait_ended(view), name="hyperpod-log-end")
+        heard = _Heard()
+        ended = asyncio.create_task(self._wait_ended(view, heard), name="hyperpod-log-end")
         ended.add_done_callback(lambda _: follower.stop())
         try:
             async with follower:
                 while not ended.done():
                     batch = await follower.next()
                     if batch is not None:
+                        heard.at = time.monotonic()
                         yield batch
             ended.result()
         finally:
             ended.cancel()
 
-    async def _wait_ended(self, view: View) -> None:
-        """Return when nothing can be added to what the request asks for."""
+    async def _wait_ended(self, view: View, heard: _Heard) -> None:
+        """Return when nothing can be added to what the request asks for.
+
+        Whether the run has ended may cost a call of the scheduler, so it is not asked while lines come.
+        """
         attempt = view.request.attempt
         while True:
             try:
-                if await self._runs.is_ended(view.request.run_id):
+                quiet = time.monotonic() - heard.at > _QUIET
+                if quiet and await self._runs.is_ended(view.request.run_id):
                     return
             except UnreachableError as error:
                 # Files can be read while the scheduler is away; it will tell the end when it is back.
@@ -273,7 +317,8 @@ class LogService:
                 attempts = await self.hub.thread(view.sources.attempts)
                 if attempts and attempts[-1] > attempt:
                     return
-            await asyncio.sleep(_ASK_ENDED)
+            lines_came = heard.at + _QUIET - time.monotonic()
+            await asyncio.sleep(lines_came if lines_came > 0 else _ASK_ENDED)
 
     async def _raw_stream(self, view: View) -> Stream:
         while True:
@@ -281,9 +326,7 @@ class LogService:
             if streams:
                 return streams[-1]
             if not view.request.follow or await self._runs.is_ended(view.request.run_id):
-                raise NotFoundError(
-                    f"run {view.request.run_id} has no such log", hint="see: hpj show RUN"
-                )
+                raise no_such_log(view.request.run_id, "such log")
             await asyncio.sleep(_ASK_ENDED)
 
     async def _forward_page(self, view: View, limit: int) -> Page:

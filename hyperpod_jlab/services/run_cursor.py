@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 import math
 
-from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.services import page_cursor
 
 
 def encode(created: float, run_id: str) -> str:
     """The cursor of the page after a run."""
-    text = json.dumps([created, run_id]).encode()
-    return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
+    return page_cursor.encode(created, run_id)
 
 
 def decode(cursor: str | None) -> tuple[float, str] | None:
@@ -24,15 +20,5 @@ def decode(cursor: str | None) -> tuple[float, str] | None:
     """
     if cursor is None:
         return None
-    try:
-        created, run_id = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        if isinstance(run_id, str) and math.isfinite(created):
-            return float(created), run_id
-    except (ValueError, TypeError, OverflowError, binascii.Error):
-        pass
-    raise InvalidInputError(
-        "this is no cursor of a list of runs",
-        code="invalid_cursor",
-        hint="take it from 'next' of the page before",
-        detail={"field": "cursor"},
-    )
+    created, run_id = page_cursor.decode(cursor, math.isfinite, "a list of runs")
+    return float(created), run_id

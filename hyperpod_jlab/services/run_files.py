@@ -6,7 +6,10 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic_core import from_json
+
 from hyperpod_jlab.model.errors import NotFoundError, UnsupportedError
+from hyperpod_jlab.storage import atomic
 from hyperpod_jlab.storage.content import ContentStore
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -41,6 +44,39 @@ def code_of(bundle: BundleReader) -> tuple[SentFile, ...]:
     return tuple(found)
 
 
+class SentCode:
+    """The code of one run as it was sent, for looking at several files: which there are is read once.
+
+    Raises:
+        NotFoundError: There is no such run.
+        DamagedBundleError: The list of files cannot be read.
+    """
+
+    def __init__(self, bundle: BundleReader) -> None:
+        self._bundle = bundle
+        self._listed = {str(entry["path"]): entry for entry in bundle.files()}
+
+    def __contains__(self, path: str) -> bool:
+        """Whether such a file was sent."""
+        return path in self._listed
+
+    def text(self, path: str) -> str:
+        """The text of one file. May block.
+
+        Raises:
+            NotFoundError: No such file was sent, or it is gone.
+            UnsupportedError: It is no text, or too long to be shown.
+        """
+        entry = self._listed.get(path)
+        if entry is None:
+            raise NotFoundError(
+                f"no such file was sent with {self._bundle.run_id}",
+                code="no_such_file",
+                detail={"field": "path", "run_id": self._bundle.run_id},
+            )
+        return _text(_place(self._bundle, entry), path)
+
+
 def code_text(bundle: BundleReader, path: str) -> str:
     """The text of one file of the code, as it was sent. May block.
 
@@ -49,14 +85,7 @@ def code_text(bundle: BundleReader, path: str) -> str:
         UnsupportedError: It is no text, or too long to be shown.
         DamagedBundleError: The list of files cannot be read.
     """
-    entry = next((entry for entry in bundle.files() if entry["path"] == path), None)
-    if entry is None:
-        raise NotFoundError(
-            f"no such file was sent with {bundle.run_id}",
-            code="no_such_file",
-            detail={"field": "path", "run_id": bundle.run_id},
-        )
-    return _text(_place(bundle, entry), path)
+    return SentCode(bundle).text(path)
 
 
 def rendered_of(bundle: BundleReader) -> tuple[str, str]:
@@ -70,7 +99,19 @@ def rendered_of(bundle: BundleReader) -> tuple[str, str]:
         path = bundle.folder / name
         if path.is_file():
             return name, _text(path, name)
+    script = _native_script(bundle)
+    if script is not None:
+        return script, _text(bundle.folder / script, script)
     raise NotFoundError(f"{bundle.run_id} has no script", code="no_such_file")
+
+
+def _native_script(bundle: BundleReader) -> str | None:
+    """The place of a file that was sent to the scheduler as it was written (docs/bundle-format.md)."""
+    try:
+        script = from_json(atomic.read(bundle.folder / "native.json"))["script"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return script if isinstance(script, str) else None
 
 
 def _place(bundle: BundleReader, entry: dict[str, object]) -> Path:

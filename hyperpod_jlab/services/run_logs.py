@@ -6,8 +6,11 @@ import time
 from pathlib import Path
 
 from hyperpod_jlab.logs.array import ArrayStreams
+from hyperpod_jlab.model.errors import DeniedError, HyperpodError
 from hyperpod_jlab.services.runs import Runs
 
+_A_MOMENT = 2.0
+_PATIENCE = 60.0
 _FRESH = 0.25  # seconds for which "has it ended" is not asked again, however many follow the run
 
 
@@ -34,6 +37,28 @@ class RunLogsOf:
             return None
         return ArrayStreams(bundle.folder / "tasks", head.nodes, head.processes_per_node)
 
+    async def attempt_reason(self, run_id: str, attempt: int) -> str | None:
+        """Why an attempt ended; None when nobody knows."""
+        try:
+            run = await self._runs.get(run_id)
+        except HyperpodError:  # a damaged record, say: the log is shown without
+            return None
+        found = (one for one in run.status.attempts if one.number == attempt)
+        return next((one.reason for one in found if one.reason_code != "lost"), None)
+
+    async def catch_up(self, run_id: str, *, follow: bool) -> None:
+        """Wait until all that the run's nodes have said by now can be read; who follows the log need not have all at once.
+
+        Raises:
+            DeniedError: This user may not read it.
+        """
+        try:
+            await self._runs.catch_up(run_id, _A_MOMENT if follow else _PATIENCE)
+        except DeniedError:
+            raise
+        except HyperpodError:
+            return  # who reads the log is told
+
     async def is_ended(self, run_id: str) -> bool:
         """Whether no further attempt of the run can start."""
         now = time.monotonic()
@@ -42,5 +67,7 @@ class RunLogsOf:
         if run_id in self._asked:
             return self._asked[run_id][1]
         ended = (await self._runs.get(run_id)).status.ended
+        if ended:
+            await self.catch_up(run_id, follow=False)
         self._asked[run_id] = (time.monotonic(), ended)
         return ended

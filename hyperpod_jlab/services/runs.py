@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -10,19 +11,22 @@ from pathlib import Path
 
 from hyperpod_jlab.model.cluster import WaitReason
 from hyperpod_jlab.model.errors import (
+    DeniedError,
     HyperpodError,
     InvalidInputError,
     NotFoundError,
     StorageDeniedError,
-    nearest_hint,
 )
+from hyperpod_jlab.model.job_actions import Change, check_change
 from hyperpod_jlab.model.ranges import parse_array
 from hyperpod_jlab.model.records import ActionKind, Observation, RunRecords
-from hyperpod_jlab.model.run import STATES, Run, State
+from hyperpod_jlab.model.run import Run, State
 from hyperpod_jlab.model.run_id import split_run_id
+from hyperpod_jlab.model.usage import Usage
 from hyperpod_jlab.services import run_cursor
-from hyperpod_jlab.services.actions import check_action, write_action
+from hyperpod_jlab.services.actions import carry_out, check_action
 from hyperpod_jlab.services.engines import Engines
+from hyperpod_jlab.services.usage import usage_of
 from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.services.view import as_damaged, children_of, damaged_view, is_over, view_of
 from hyperpod_jlab.storage.index import BrokenIndexError, Row, RunIndex, Session, status_stamp
@@ -30,6 +34,8 @@ from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 
 _AT_ONCE = 500
 _NOTICE = 2.0
+_MOMENT = 2.0
+"""Seconds for which who asks for one run waits for what its nodes have said."""
 _WAIT_FIRST, _WAIT_LONGEST, _WAIT_GROWTH = 0.05, 1.0, 1.3
 
 
@@ -129,8 +135,26 @@ class Runs:
         asked = [bundle]
         if bundle.index is not None:
             asked.append(BundleReader(self._partition, records.head.run_id))
+        if await self._catch_up(records.head.cluster, bundle, _MOMENT):
+            records = await asyncio.to_thread(bundle.read)
         words = await self._words(records.head.cluster, asked)
+        if any(word.state == "ended" for word in words.said.values()):
+            # What ended a moment ago has left its last words since, or the engine has written them down.
+            records = await asyncio.to_thread(bundle.read)
         return await asyncio.to_thread(words.view, bundle, records)
+
+    async def catch_up(self, run_id: str, seconds: float) -> None:
+        """Bring a run's records and logs up to what its nodes have said by now.
+
+        Raises:
+            NotFoundError: There is no such run.
+            UnreachableError: The cluster does not answer.
+            DeniedError: This user may not read what they say.
+        """
+        bundle = await asyncio.to_thread(self.bundle, run_id)
+        head = await asyncio.to_thread(bundle.head)
+        with contextlib.suppress(InvalidInputError):  # this machine does not know the cluster
+            await self._engines.get(head.cluster).catch_up(bundle, seconds)
 
     async def list(self, wanted: Wanted | None = None) -> Listing:
         """Runs, newest first. Damaged ones are listed as such."""
@@ -147,7 +171,8 @@ class Runs:
                 return page.listing
             looked_at.update(todo)
             for start in range(0, len(todo), _AT_ONCE):
-                await self._look_at(todo[start : start + _AT_ONCE])
+                if await self._look_at(todo[start : start + _AT_ONCE]) != number:
+                    number = None  # it was remembered in another index than the page came from
 
     async def children(self, run_id: str) -> tuple[Run, ...]:
         """The children of an array, in the order of their indices; none for other runs."""
@@ -157,26 +182,35 @@ class Runs:
         indices = await asyncio.to_thread(self._indices, bundle)
         return tuple([await self.get(f"{run_id}.{index}") for index in indices])
 
-    async def act(self, run_id: str, action: ActionKind) -> Run:
-        """Cancel, hold, release or requeue a run; returns it as it is then.
+    async def act(
+        self, run_id: str, action: ActionKind, change: Change | None = None, *, wait: bool = True
+    ) -> Run:
+        """Cancel, hold, release, requeue or change a run; returns it as it is then.
+
+        Args:
+            run_id: The run.
+            action: What to do.
+            change: With the action ``change``: what to change.
+            wait: Whether to wait a moment until the engine has taken note.
 
         Raises:
             NotFoundError: There is no such run.
             ConflictError: The action does not fit the run's state.
             DeniedError: It is somebody else's run.
             UnsupportedError: The engine cannot do it.
+            InvalidInputError: There is nothing to change, or a change with another action.
         """
+        check_change(action, change)
         run = await self.get(run_id)
-        bundle = self.bundle(run_id)
+        bundle = await asyncio.to_thread(self.bundle, run_id)
         engine = self._engines.get(run.cluster)
         if action == "cancel" and run.status.ended:
             if run.status.reason_code == "lost" and run.user == current_user():
                 await engine.cancel(bundle)  # what it left behind may live on
             return run
         check_action(run, action, engine)
-        await asyncio.to_thread(write_action, run, bundle, action)
-        await getattr(engine, action)(bundle)
-        return await self._once_seen(run_id, action)
+        await carry_out(run, bundle, engine, action, change)
+        return await self._once_seen(run_id, action) if wait else run
 
     async def _once_seen(self, run_id: str, action: ActionKind) -> Run:
         """The run once the engine has taken note of a hold or a release, or after a moment."""
@@ -216,7 +250,17 @@ class Runs:
         run = await self.get(run_id)
         if run.state != "waiting":
             return WaitReason(run_id, f"it does not wait, it is {run.state}", run.state)
-        return await self._engines.get(run.cluster).explain_wait(self.bundle(run_id))
+        bundle = await asyncio.to_thread(self.bundle, run_id)
+        return await self._engines.get(run.cluster).explain_wait(bundle)
+
+    async def usage(self, run_id: str) -> Usage | None:
+        """What a run used; None when it has not ended.
+
+        Raises:
+            NotFoundError: There is no such run.
+        """
+        run = await self.get(run_id)
+        return await usage_of(run, await asyncio.to_thread(self.bundle, run_id), self._engines)
 
     def records_folder(self, run_id: str) -> Path:
         """Where a run's records and logs lie.
@@ -261,15 +305,15 @@ class Runs:
         following = run_cursor.encode(last.created, last.run_id) if last is not None else None
         return _Page(Listing(tuple(runs), following), [*unsure, *stale], number)
 
-    async def _look_at(self, run_ids: Sequence[str]) -> None:
-        """Derive runs anew and remember them."""
+    async def _look_at(self, run_ids: Sequence[str]) -> int:
+        """Derive runs anew and remember them; returns the number of the index that has them."""
         looks, damaged, gone = await asyncio.to_thread(self._read, run_ids)
         words = _Words()
         open_ones = [look for look in looks if not is_over(look.records)]
         for cluster in {look.records.head.cluster for look in open_ones}:
             bundles = [look.bundle for look in open_ones if look.records.head.cluster == cluster]
             words.add(await self._words(cluster, bundles))
-        await asyncio.to_thread(self._remember, looks, damaged, gone, words)
+        return await asyncio.to_thread(self._remember, looks, damaged, gone, words)
 
     def _read(self, run_ids: Sequence[str]) -> tuple[Sequence[_Look], Sequence[Run], Sequence[str]]:
         """Records of those that can be read, views of those that cannot, and the ids of those that are gone."""
@@ -289,10 +333,10 @@ class Runs:
 
     def _remember(
         self, looks: Sequence[_Look], damaged: Sequence[Run], gone: Sequence[str], words: _Words
-    ) -> None:
+    ) -> int:
         seen = [(_view(look, words), look.stamp) for look in looks]
 
-        def write(session: Session) -> None:
+        def write(session: Session) -> int:
             for run, stamp in seen:
                 ended = run.status.ended and run.status.reason_code != "submit_interrupted"
                 session.put(
@@ -302,8 +346,15 @@ class Runs:
                 session.put(run.run_id, run.to_dict(), created=run.created_at, ended=False, stamp=0)
             for run_id in gone:
                 session.forget(run_id)
+            return session.number
 
-        self._index.use(write)
+        return self._index.use(write)
+
+    async def _catch_up(self, cluster: str, bundle: BundleReader, seconds: float) -> bool:
+        try:
+            return await self._engines.get(cluster).catch_up(bundle, seconds)
+        except HyperpodError:
+            return False  # an unknown cluster, or one that does not answer: what is there has to do
 
     async def _words(self, cluster: str, bundles: Sequence[BundleReader]) -> _Words:
         try:
@@ -315,7 +366,8 @@ class Runs:
             children = await asyncio.to_thread(_orphans, bundles, said)
             return _Words({**said, **await engine.runs(children)} if children else said)
         except HyperpodError as error:
-            reason = f"{cluster} does not answer: {error.message}"
+            silent = "does not tell you" if isinstance(error, DeniedError) else "does not answer"
+            reason = f"{cluster} {silent}: {error.message}"
             return _Words(unreachable=dict.fromkeys((b.run_id for b in bundles), reason))
 
 
@@ -340,20 +392,3 @@ def _orphans(
     gone = [b for b in bundles if b.index is None and b.run_id in said and said[b.run_id].verdict]
     arrays = [(bundle, bundle.head().array) for bundle in gone]
     return [child for bundle, array in arrays if array for child in children_of(bundle, array)]
-
-
-def check_states(words: Sequence[str]) -> tuple[State, ...]:
-    """States given as words.
-
-    Raises:
-        InvalidInputError: One of them is none.
-    """
-    for word in words:
-        if word not in STATES:
-            raise InvalidInputError(
-                f"'{word[:60]}' is no state",
-                code="invalid_state",
-                hint=nearest_hint(word, STATES),
-                detail={"field": "state"},
-            )
-    return tuple(state for state in STATES if state in words)

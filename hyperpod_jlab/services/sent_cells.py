@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hyperpod_jlab.model.errors import HyperpodError
-from hyperpod_jlab.services.run_files import code_text
+from hyperpod_jlab.services.run_files import SentCode
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -32,23 +32,31 @@ class SentCell:
     file: str
 
 
-def sent_cells(bundle: BundleReader) -> tuple[SentCell, ...]:
+def sent_cells(code: SentCode) -> tuple[SentCell, ...]:
     """The cells that went with a run; none when it came from no notebook. May block.
 
     Raises:
-        NotFoundError: There is no such run.
-        DamagedBundleError: Its list of files cannot be read.
+        NotFoundError: Their list is gone.
+        UnsupportedError: Their list is no text any more.
     """
-    if not any(entry["path"] == _PLAN for entry in bundle.files()):
+    if _PLAN not in code:
         return ()
     try:
-        listed = json.loads(code_text(bundle, _PLAN))["cells"]
+        listed = json.loads(code.text(_PLAN))["cells"]
         return tuple(
             SentCell(entry["number"], entry.get("id"), entry.get("checksum"), entry["file"])
             for entry in listed
         )
     except (KeyError, TypeError, ValueError, AttributeError):  # the run itself may write there
         return ()
+
+
+def cell_text(code: SentCode, cell: SentCell) -> str | None:
+    """A cell's source as it was sent; None when it cannot be read any more. May block."""
+    try:
+        return code.text(f"code/{cell.file}")
+    except HyperpodError:  # the run itself may have changed or removed the file
+        return None
 
 
 def newest_of_cells(partition: Partition, run_ids: Iterable[str]) -> dict[str, tuple[str, str]]:
@@ -60,7 +68,11 @@ def newest_of_cells(partition: Partition, run_ids: Iterable[str]) -> dict[str, t
     """
     found: dict[str, tuple[str, str]] = {}
     for run_id in run_ids:
-        for cell in _known_cells(partition, run_id):
+        try:
+            cells = _known_cells(partition, run_id)
+        except HyperpodError:  # it cannot be read now; perhaps it can next time
+            continue
+        for cell in cells:
             if cell.id is not None and cell.checksum is not None:
                 found.setdefault(cell.id, (run_id, cell.checksum))
     return found
@@ -68,8 +80,5 @@ def newest_of_cells(partition: Partition, run_ids: Iterable[str]) -> dict[str, t
 
 @lru_cache(maxsize=2048)
 def _known_cells(partition: Partition, run_id: str) -> tuple[SentCell, ...]:
-    """What was sent never changes; a run that cannot be read has no cells."""
-    try:
-        return sent_cells(BundleReader(partition, run_id))
-    except HyperpodError:
-        return ()
+    """What was sent never changes."""
+    return sent_cells(SentCode(BundleReader(partition, run_id)))

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import hashlib
 import platform
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from hyperpod_jlab.model.errors import (
     NotFoundError,
     RefusedError,
     StorageError,
+    UnreachableError,
     UnsupportedError,
 )
 from hyperpod_jlab.model.finding import Finding, refuse_on_error
@@ -30,8 +32,24 @@ from hyperpod_jlab.model.records import Head, Observation, Submission
 from hyperpod_jlab.model.run_id import check_new_run_id, new_run_id
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.orchestrators.plan import launch_plan
-from hyperpod_jlab.orchestrators.protocol import Orchestrator, Rendered, RenderInput
+from hyperpod_jlab.orchestrators.protocol import (
+    NativeFacts,
+    NativeFile,
+    Orchestrator,
+    Rendered,
+    RenderInput,
+)
+from hyperpod_jlab.services.checking import (
+    launcher_findings,
+    preflight,
+    secret_findings,
+    verdict,
+    version_findings,
+)
+from hyperpod_jlab.services.dependencies import dependencies
 from hyperpod_jlab.services.engines import Engines
+from hyperpod_jlab.services.runs import Runs
+from hyperpod_jlab.services.unsure import maybe_sent
 from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.services.view import submitter_of
 from hyperpod_jlab.storage.atomic import to_json
@@ -81,6 +99,8 @@ class Preview:
     plan: dict[str, Any]
     rendered: Rendered
     findings: tuple[Finding, ...]
+    unreachable: UnreachableError | None = None
+    """Why the cluster could not be asked about it."""
 
 
 def _ignore(_: object) -> None:
@@ -90,8 +110,9 @@ def _ignore(_: object) -> None:
 class Submitter:
     """Submits runs."""
 
-    def __init__(self, engines: Engines) -> None:
+    def __init__(self, engines: Engines, runs: Runs) -> None:
         self._engines = engines
+        self._runs = runs
         self._partition = engines.partition
         self._given_up: set[str] = set()
 
@@ -105,17 +126,36 @@ class Submitter:
         engine = self._engines.get(request.cluster)
         run_id = check_new_run_id(request.run_id) if request.run_id is not None else new_run_id()
         captured = await asyncio.to_thread(self._capture, request)
-        findings = [*captured.findings, *await engine.preflight(request.spec)]
-        findings += _secret_findings(request)
-        findings += await asyncio.to_thread(self._dependency_findings, request.spec)
-        findings += await _version_findings(engine, request)
+        checked, unreachable = await preflight(engine, request.spec)
+        findings = [*captured.findings, *checked]
+        findings += secret_findings(request.spec, request.secrets)
+        findings += launcher_findings(request.spec)
+        before = await dependencies(request.spec.after, engine, self._runs)
+        findings += before.findings
+        if request.clone_of is None:
+            findings += await version_findings(engine, request.spec)
         python = engine.python(request.spec)
-        plan = launch_plan(request.spec, run_id, captured.command, python)
+        plan = launch_plan(request.spec, run_id, captured.command, python, captured.cwd)
         bundle = str(self._partition.bundle(run_id).relative_to(self._partition.root))
+        limit = request.spec.time_limit or await engine.time_limit(request.spec)
         rendered = engine.render(
-            RenderInput(run_id, captured.name, request.spec, bundle, engine.paths, python)
+            RenderInput(
+                run_id,
+                captured.name,
+                request.spec,
+                bundle,
+                engine.paths,
+                python,
+                time_limit=limit,
+                after=before.scheduler_ids,
+                native=_native(request.spec, captured),
+                user=current_user(),
+            )
         )
-        return Preview(run_id, request.spec, captured, plan, rendered, tuple(findings))
+        if request.spec.source.kind == "native" and unreachable is None:
+            said, unreachable = await verdict(engine, rendered)
+            findings += said
+        return Preview(run_id, request.spec, captured, plan, rendered, tuple(findings), unreachable)
 
     async def submit(
         self,
@@ -135,6 +175,7 @@ class Submitter:
             RefusedError: A finding of level error, or the scheduler's own refusal; nothing is left of the run.
             ConflictError: The run id is taken by another spec.
             StorageError: The partition is full, read-only or not to be trusted; nothing is left of the run.
+            UnreachableError: The cluster does not answer; nothing is left of the run unless it was being sent just then.
         """
         preview = await self.preview(request)
         on_preview(preview)
@@ -145,15 +186,18 @@ class Submitter:
         if await asyncio.to_thread(self._partition.holds, preview.run_id):
             return await self._again(engine, bundle, digest, on_step)
         refuse_on_error(list(preview.findings))
+        if preview.unreachable is not None:
+            raise preview.unreachable
         on_step("checked")
+        uid = await engine.job_uid()
         making = asyncio.create_task(
-            asyncio.to_thread(self._make_bundle, request, preview, engine, digest, on_step)
+            asyncio.to_thread(self._make_bundle, request, preview, engine, digest, on_step, uid)
         )
         try:
             first = await asyncio.shield(making)
         except asyncio.CancelledError as error:
             if await making:  # a thread cannot be broken off: the bundle is there, and goes nowhere
-                bundle.add_observation(_failed_to_send(error))
+                await _tell_failure(bundle, error)
             raise
         if not first:
             return await self._again(engine, bundle, digest, on_step)
@@ -179,19 +223,6 @@ class Submitter:
         source = request.spec.source
         return str((request.base / source.path).absolute()) if source.kind == "notebook" else None
 
-    def _dependency_findings(self, spec: JobSpec) -> list[Finding]:
-        return [
-            Finding(
-                level="error",
-                code="no_such_run",
-                message=f"there is no run {run_id} to wait for",
-                hint="see: hpj runs",
-                field="after",
-            )
-            for run_id in spec.after
-            if not self._partition.holds(run_id)
-        ]
-
     def _make_bundle(
         self,
         request: Request,
@@ -199,10 +230,11 @@ class Submitter:
         engine: Orchestrator,
         digest: str,
         on_step: Callable[[Step], None],
+        job_uid: int | None,
     ) -> bool:
         from hyperpod_jlab.launcher import launcher_source
 
-        with BundleWriter(self._partition, preview.run_id) as writer:
+        with BundleWriter(self._partition, preview.run_id, job_uid) as writer:
             for code in preview.captured.files:
                 writer.add_bytes(code.path, code.data, executable=code.executable)
             for project in preview.captured.project:
@@ -211,7 +243,9 @@ class Submitter:
                 )
             writer.add_bytes("launcher.py", launcher_source())
             writer.write("spec.json", preview.spec.model_dump_json(exclude_defaults=False).encode())
-            writer.write("launch.json", to_json(preview.plan))
+            # Its own for each run: what its pods prove to each other (launcher).
+            plan = {**preview.plan, "meeting_key": secrets.token_hex(16)}
+            writer.write("launch.json", to_json(plan))
             writer.write(preview.rendered.filename, preview.rendered.text.encode())
             writer.write_secrets(request.secrets)
             head = _head(self._notebook(request), preview, engine, digest)
@@ -265,10 +299,11 @@ class Submitter:
             with contextlib.suppress(StorageError, NotFoundError):
                 await asyncio.to_thread(withdraw, bundle.folder)
             raise
-        except BaseException as error:
+        except (Exception, asyncio.CancelledError, KeyboardInterrupt) as error:
             # Whether the scheduler has it cannot be known: the run stays, with what happened, and may be sent again.
-            with contextlib.suppress(HyperpodError):
-                bundle.add_observation(_failed_to_send(error))
+            await _tell_failure(bundle, error)
+            if isinstance(error, UnreachableError):
+                raise maybe_sent(error, bundle.run_id) from error
             raise
         on_step("sent")
         submission = Submission(scheduler_id=taken.scheduler_id, submitted_at=time.time())
@@ -277,35 +312,11 @@ class Submitter:
         on_step("recorded")
 
 
-async def _version_findings(engine: Orchestrator, request: Request) -> list[Finding]:
-    """A pickled function needs the same minor version of Python on both sides."""
-    if request.spec.source.kind != "function" or request.clone_of is not None:
-        return []
-    import sys
-
-    from hyperpod_jlab.capture.function import python_version_finding
-
-    far = await engine.python_version(request.spec)
-    finding = python_version_finding(sys.version_info[:2], far) if far else None
-    return [finding] if finding else []
-
-
-def _secret_findings(request: Request) -> list[Finding]:
-    missing = [
-        name
-        for name, reference in request.spec.environment.secrets.items()
-        if not reference and name not in request.secrets
-    ]
-    return [
-        Finding(
-            level="error",
-            code="secret_missing",
-            message=f"the secret {name} has no value here and no reference",
-            hint=f"set the variable {name} before you submit, or give --secret {name}=REFERENCE",
-            field="environment.secrets",
-        )
-        for name in missing
-    ]
+def _native(spec: JobSpec, captured: Captured) -> NativeFile | None:
+    if spec.source.kind != "native":
+        return None
+    file = next(code for code in captured.files if code.path.startswith("code/"))
+    return NativeFile(file.path, file.data, captured.cwd)
 
 
 def _digest(preview: Preview, cluster: str) -> str:
@@ -320,10 +331,13 @@ def _digest(preview: Preview, cluster: str) -> str:
 
 def _head(notebook: str | None, preview: Preview, engine: Orchestrator, digest: str) -> Head:
     spec = preview.spec
+    told = preview.rendered.facts or NativeFacts(
+        queue=spec.queue, nodes=spec.resources.nodes, array=spec.array
+    )
     return Head(
         format=BUNDLE_FORMAT,
         run_id=preview.run_id,
-        name=spec.name or preview.captured.name,
+        name=spec.name or told.name or preview.captured.name,
         user=current_user(),
         host=platform.node(),
         created_at=time.time(),
@@ -331,11 +345,16 @@ def _head(notebook: str | None, preview: Preview, engine: Orchestrator, digest: 
         orchestrator=engine.kind,
         spec_digest=digest,
         notebook=notebook,
-        queue=spec.queue,
-        nodes=spec.resources.nodes,
+        queue=told.queue,
+        nodes=told.nodes,
         processes_per_node=int(preview.plan["processes_per_node"]),
-        array=spec.array,
+        array=told.array,
     )
+
+
+async def _tell_failure(bundle: BundleReader, error: BaseException) -> None:
+    with contextlib.suppress(HyperpodError):  # there is no place for it then
+        await asyncio.to_thread(bundle.add_observation, _failed_to_send(error))
 
 
 def _failed_to_send(error: BaseException) -> Observation:

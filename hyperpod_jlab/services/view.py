@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hyperpod_jlab.model.array_state import sum_up_children
@@ -13,6 +13,7 @@ from hyperpod_jlab.model.ranges import parse_array
 from hyperpod_jlab.model.records import Observation, RunRecords
 from hyperpod_jlab.model.run import Run, Status
 from hyperpod_jlab.model.state import Moment, Submitter, derive
+from hyperpod_jlab.services.heard import nodes_heard
 from hyperpod_jlab.services.user import user_of
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.processes import life
@@ -41,13 +42,19 @@ def view_of(
     if bundle.index is not None:
         array = BundleReader(bundle.partition, head.run_id)
         records = _with_end(records, _end_of(_heard(array, array.read(), words)))
-    status = derive(records, Moment(time.time(), submitter_of(records), unreachable))
+    heard = unreachable is not None and nodes_heard(bundle, records)
+    status = derive(records, Moment(time.time(), submitter_of(records), unreachable, heard))
     children: Counter[str] = Counter()
-    if head.array is not None and bundle.index is None and not _failed_early(status):
+    deaf = status.reason_code == "unreachable"
+    if head.array is not None and bundle.index is None and (deaf or not _failed_early(status)):
         end = _end_of(records)
-        statuses = [_child_status(child, end, words) for child in children_of(bundle, head.array)]
+        statuses = [
+            _child_status(child, end, words, unreachable)
+            for child in children_of(bundle, head.array)
+        ]
         children.update(child.state for child in statuses)
-        status = sum_up_children(status, statuses)
+        if not deaf or _know_better(statuses):
+            status = sum_up_children(status, statuses)
     submission = records.submission
     return Run(
         run_id=bundle.run_id,
@@ -55,7 +62,7 @@ def view_of(
         cluster=head.cluster,
         orchestrator=head.orchestrator,
         user=head.user,
-        queue=head.queue,
+        queue=_queue_of(records),
         status=status,
         created_at=head.created_at,
         submitted_at=submission.submitted_at if submission else None,
@@ -112,6 +119,12 @@ def submitter_of(records: RunRecords) -> Submitter:
     return "dead" if lives == {"dead"} else "unknown"
 
 
+def _queue_of(records: RunRecords) -> str | None:
+    """The queue that a run was moved to last, else the one it was sent to."""
+    moved = [action.queue for action in records.actions if action.queue is not None]
+    return moved[-1] if moved else records.head.queue
+
+
 def _failed_early(status: Status) -> bool:
     return status.state in {"submitting", "unknown"} or status.reason_code == "submit_interrupted"
 
@@ -132,10 +145,21 @@ def children_of(bundle: BundleReader, array: str) -> Iterator[BundleReader]:
 
 
 def _child_status(
-    child: BundleReader, end: Observation | None, words: Mapping[str, Observation]
+    child: BundleReader,
+    end: Observation | None,
+    words: Mapping[str, Observation],
+    unreachable: str | None,
 ) -> Status:
     records = _with_end(_heard(child, child.read(), words), end)
-    return derive(records, Moment(time.time(), "alive"))
+    heard = unreachable is not None and nodes_heard(child, records)
+    return derive(records, Moment(time.time(), "alive", unreachable, heard))
+
+
+def _know_better(children: Sequence[Status]) -> bool:
+    """Whether an array's children say how it is although the cluster does not answer: one of them runs, or all have ended."""
+    return any(child.state == "running" for child in children) or all(
+        child.ended for child in children
+    )
 
 
 def _heard(

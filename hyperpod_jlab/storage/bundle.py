@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from hyperpod_jlab.model.errors import InternalError, InvalidInputError, NotFoundError
+from hyperpod_jlab.storage.acl import let_through, open_tree
 from hyperpod_jlab.storage.atomic import storage_errors, to_json
 from hyperpod_jlab.storage.content import ContentStore, Stored
 from hyperpod_jlab.storage.partition import Partition
@@ -40,6 +41,8 @@ class BundleWriter:
 
     partition: Partition
     run_id: str
+    job_uid: int | None = None
+    """The user as whom its job runs, when that is another one than this process's: let in by ACL."""
     tally: Tally = field(default_factory=Tally)
 
     def __enter__(self) -> Self:
@@ -107,6 +110,10 @@ class BundleWriter:
     def commit(self) -> bool:
         """Rename the bundle into place; tells whether this call did it (False: the run id is taken)."""
         self.write("files.json", to_json({"format": 1, "files": self._listed}))
+        if self.job_uid is not None:
+            for folder in (self.partition.folder, self.partition.runs, self.final.parent):
+                let_through(folder, self.job_uid)
+            open_tree(self.folder, self.job_uid)
         with storage_errors(self.final):
             try:
                 os.rename(self.folder, self.final)  # noqa: PTH104 - Path.rename hides nothing here, but says "replace"

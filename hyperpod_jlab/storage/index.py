@@ -1,7 +1,7 @@
 """The index of runs: a cache on this machine's own disk, one for each partition. Deleting it costs a rescan, nothing else.
 
 New and removed bundles are seen by the shards' modification times, so runs made by other machines appear too. What the index says of a run that has
-ended stays true as long as its ``status`` folder is unchanged; everything else is derived anew by the caller.
+ended stays true as long as its `status_stamp` is the same; everything else is derived anew by the caller.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ T = TypeVar("T")
 
 PATIENCE = 3.0
 """Seconds to wait for another process that writes."""
+
+PAUSE = 10.0
+"""Seconds without a file that could not be used, before it is tried again."""
 
 _SCHEMA = 6
 _FRESH_NS = 3_000_000_000
@@ -67,7 +70,7 @@ class _UnusableError(Exception):
 
 @dataclass(frozen=True)
 class Row:
-    """One run of the index; `view` is what was last known, `stamp` the status folder's time at that moment."""
+    """One run of the index; `view` is what was last known, `stamp` its `status_stamp` from before that moment."""
 
     run_id: str
     created: float
@@ -98,18 +101,20 @@ class RunIndex:
         self._path = path or default_path(partition)
         self._memory: sqlite3.Connection | None = None
         self._lock = threading.Lock()
+        self._again = 0.0
 
     def use(self, work: Callable[[Session], T]) -> T:
         """Do something with the index, more than once if need be.
 
-        One that is missing, broken or of another version is made anew; where none can be written it is made in memory.
+        One that is missing, broken or of another version is made anew; while none can be written, or others use it all the time, there is one in
+        memory.
         """
-        if self._path is not None and self._memory is None:
-            with (
-                contextlib.suppress(OSError, _UnusableError),
-                locked(self._path.with_name(f"{self._path.name}.lock"), PATIENCE),
-            ):
-                return self._use_file(self._path, work)
+        if self._path is not None and time.monotonic() >= self._again:
+            try:
+                with _held(self._path):
+                    return self._use_file(self._path, work)
+            except _UnusableError:
+                self._again = time.monotonic() + PAUSE
         with self._lock:
             if self._memory is None:
                 self._memory = _open(":memory:")
@@ -122,9 +127,9 @@ class RunIndex:
             _UnusableError: It cannot be used now.
         """
         for broken in (False, True):
+            if broken:
+                self._remove(path)
             try:
-                if broken:
-                    self._remove(path)
                 with contextlib.closing(_open(path)) as connection:
                     return self._work_on(connection, work)
             except sqlite3.Error as error:
@@ -142,8 +147,22 @@ class RunIndex:
 
     @staticmethod
     def _remove(path: Path) -> None:
-        for suffix in ("", "-journal"):
-            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        try:
+            for suffix in ("", "-journal"):
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+        except OSError as error:
+            raise _UnusableError from error
+
+
+@contextlib.contextmanager
+def _held(path: Path) -> Iterator[None]:
+    """Have the index's file to oneself. Only what keeps one from that is `_UnusableError`, not what happens meanwhile."""
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(locked(path.with_name(f"{path.name}.lock"), PATIENCE))
+        except OSError as error:
+            raise _UnusableError from error
+        yield
 
 
 def _open(path: Path | str) -> sqlite3.Connection:
@@ -192,7 +211,7 @@ class Session:
         self.commit()
 
     def commit(self) -> None:
-        """Let other processes have what was found so far, and their turn to write."""
+        """Keep what was found so far, whatever becomes of the rest."""
         self._db.commit()
 
     def forget(self, run_id: str) -> None:
@@ -287,10 +306,12 @@ class Session:
                     yield entry.name, changed if now - changed > _FRESH_NS else _FRESH
 
     def _refresh_shard(self, name: str, changed: int) -> None:
-        there = set[str]()
+        there, shard = set[str](), self._partition.runs / name
         with (
-            contextlib.suppress(OSError),
-            os.scandir(self._partition.runs / name) as entries,
+            storage_errors(shard),
+            # It went just now, or another user closed it: such runs are not ours to list.
+            contextlib.suppress(FileNotFoundError, PermissionError),
+            os.scandir(shard) as entries,
         ):
             there = {entry.name for entry in entries if not entry.name.startswith(".")}
         known = {

@@ -30,7 +30,9 @@ from hyperpod_jlab.model.records import (
 )
 from hyperpod_jlab.model.run_id import split_run_id
 from hyperpod_jlab.model.spec import SPEC_FORMAT, JobSpec
+from hyperpod_jlab.model.usage import Usage
 from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage.acl import is_opened
 from hyperpod_jlab.storage.atomic import storage_errors
 from hyperpod_jlab.storage.partition import Partition
 
@@ -132,13 +134,31 @@ class BundleReader:
         """The journal of user actions, oldest first (for a child: with those on its array)."""
         return self._sorted_actions([])
 
-    def add_action(self, action: ActionKind, user: str) -> Action:
-        """Write down what a user asked for."""
-        made = Action(time=time.time(), action=action, user=user)
+    def add_action(
+        self,
+        action: ActionKind,
+        user: str,
+        *,
+        time_limit: int | None = None,
+        queue: str | None = None,
+    ) -> Action:
+        """Write down what a user asked for; with ``change`` the new time limit (in seconds) and queue."""
+        made = Action(
+            time=time.time(), action=action, user=user, time_limit=time_limit, queue=queue
+        )
         folder = self.records / "status" / "actions"
         path = folder / f"{time.time_ns():020d}-{secrets.token_hex(3)}.json"
         self._put(path, made)
         return made
+
+    def drop_action(self, made: Action) -> None:
+        """Take back what was asked for, since it was not done."""
+        folder = self.records / "status" / "actions"
+        for name in reversed(_names(folder)):
+            if self._optional(Action, folder / name, []) == made:
+                with storage_errors(folder / name):
+                    (folder / name).unlink(missing_ok=True)
+                return
 
     def add_observation(self, observation: Observation) -> None:
         """Write down what the scheduler said last, over this observer's earlier word; its first verdict on an attempt stays beside it."""
@@ -161,6 +181,18 @@ class BundleReader:
         """Write down that the engine has taken the run."""
         self._put(self.folder / "submission.json", submission)
 
+    def usage(self) -> Usage | None:
+        """What the run used, as was written down once it had ended."""
+        return self._optional(Usage, self._usage_file, [])
+
+    def write_usage(self, usage: Usage) -> None:
+        """Write down what the run used."""
+        self._put(self._usage_file, usage)
+
+    @property
+    def _usage_file(self) -> Path:
+        return self.records / "status" / "usage.json"
+
     def _put(self, path: Path, record: BaseModel) -> None:
         data = atomic.to_json(record.model_dump(exclude_none=True))
         with storage_errors(path):
@@ -168,8 +200,18 @@ class BundleReader:
                 # Never the bundle itself: one that was cleaned away must not come back as a torso.
                 if self.folder in folder.parents and not folder.exists():
                     folder.mkdir(mode=0o700, exist_ok=True)
-                    folder.chmod(self.partition.folder_mode)
-            atomic.replace(path, data, mode=self.partition.file_mode)
+                    folder.chmod(self.folder_mode)
+            atomic.replace(path, data, mode=self.file_mode)
+
+    @property
+    def folder_mode(self) -> int:
+        """Mode of a folder in the bundle. Where a job's user is let in by ACL the group bits are its mask. Blocking."""
+        return self.partition.folder_mode | (0o070 if is_opened(self.folder) else 0)
+
+    @property
+    def file_mode(self) -> int:
+        """Mode of a file in the bundle. Blocking."""
+        return self.partition.file_mode | (0o060 if is_opened(self.folder) else 0)
 
     def _attempts(self, status: Path, damage: list[str]) -> Iterable[AttemptRecords]:
         numbers = [

@@ -13,15 +13,26 @@ from hyperpod_jlab.model.errors import InvalidInputError
 
 @dataclass(frozen=True)
 class PathMap:
-    """The partition's root `here` (on this machine) and `there` (on the nodes, or in the pods)."""
+    """The partition's root `here` (on this machine) and `there` (on the nodes, or in the pods).
+
+    Attributes:
+        shared: Whether it is the same partition there; else only the code of a run that our launcher starts is brought to `there`.
+    """
 
     here: PurePosixPath
     there: PurePosixPath
+    shared: bool = True
 
     @classmethod
-    def of(cls, here: str | PurePosixPath, there: str | PurePosixPath | None = None) -> PathMap:
+    def of(
+        cls,
+        here: str | PurePosixPath,
+        there: str | PurePosixPath | None = None,
+        *,
+        shared: bool = True,
+    ) -> PathMap:
         """A map; without `there` the nodes see the partition at the same path."""
-        return cls(PurePosixPath(here), PurePosixPath(there if there is not None else here))
+        return cls(PurePosixPath(here), PurePosixPath(there if there is not None else here), shared)
 
     def to_there(self, path: str | PurePosixPath) -> PurePosixPath:
         """A path of this machine as the nodes see it.

@@ -1,20 +1,14 @@
+import type { IError } from './types';
+
 /**
  * Errors of the server extension, in the one shape that all faces of hyperpod_jlab share.
  */
 
 /**
- * What the server sends as the body of an error.
+ * What the server sends as the body of an error: a stable word for programs, a sentence, what to do about it if the
+ * server knows, and further plain data, such as the field that is wrong.
  */
-export interface IErrorBody {
-  /** A stable word for programs, such as `not_found`. */
-  code: string;
-  /** One sentence that says what is wrong. */
-  message: string;
-  /** What to do about it, if the server knows. */
-  hint: string | null;
-  /** Further plain data, such as the field that is wrong. */
-  detail: Readonly<Record<string, unknown>>;
-}
+export type IErrorBody = IError;
 
 /** No answer came: the server is down, the network is gone. */
 export const NETWORK_ERROR = 'network';
@@ -24,6 +18,12 @@ export const TIMEOUT_ERROR = 'timeout';
 
 /** An answer came that is not what this client understands. */
 export const BAD_ANSWER_ERROR = 'bad_answer';
+
+/** What the server says of a run that is not there. */
+const MISSING = ['not_found', 'no_such_run'];
+
+/** Statuses of a gateway that could not reach the server, or lost its answer. */
+const GATEWAY = [502, 503, 504];
 
 /**
  * Every failure of a request: refused by the server, not answered, or not understood.
@@ -46,6 +46,49 @@ export class ApiError extends Error {
   readonly hint: string | null;
   readonly detail: Readonly<Record<string, unknown>>;
   readonly status: number | null;
+
+  /** No answer came: the server is down, or the network. */
+  get isOffline(): boolean {
+    return this.code === NETWORK_ERROR;
+  }
+
+  /** There is no such run. */
+  get isMissing(): boolean {
+    return MISSING.includes(this.code);
+  }
+
+  /** The server itself, not a proxy, says that something is not there. */
+  get isNotFound(): boolean {
+    return this.status === 404 && !this.isForeign;
+  }
+
+  /** There is no such address: the server has no extension of ours. */
+  get isForeign(): boolean {
+    return this.code === 'http_404';
+  }
+
+  /** It is unknown what became of the request, and asking again may help. */
+  get isUnanswered(): boolean {
+    return (
+      this.isOffline ||
+      this.code === TIMEOUT_ERROR ||
+      GATEWAY.includes(this.status ?? 0)
+    );
+  }
+
+  /** The server said no, and did nothing. */
+  get isRefused(): boolean {
+    return this.status !== null && this.status >= 400 && this.status < 500;
+  }
+
+  /**
+   * Whatever was thrown, as an error of this kind.
+   */
+  static of(reason: unknown): ApiError {
+    return reason instanceof ApiError
+      ? reason
+      : ApiError.local(NETWORK_ERROR, String(reason));
+  }
 
   /**
    * An error that arose on this side, without a word of the server.
@@ -92,7 +135,7 @@ function asString(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-function parseObject(text: string): Record<string, unknown> {
+function parseObject(text: string): Partial<Record<keyof IError, unknown>> {
   try {
     const value: unknown = JSON.parse(text);
     return isRecord(value) ? value : {};

@@ -1,15 +1,11 @@
 import { HyperPodClient } from './client';
-import { isRecord } from './errors';
+import { numberOf, recordOf, textOf } from './decoding';
+import type { IVersionAnswer } from './types';
 
 /**
- * What runs on the server side.
+ * What runs on the server side: the version of the server extension, and that of its REST API.
  */
-export interface IVersion {
-  /** The version of the server extension. */
-  version: string;
-  /** The version of its REST API. */
-  api: number;
-}
+export type IVersion = IVersionAnswer;
 
 /**
  * Ask the server extension who it is.
@@ -19,12 +15,6 @@ export function fetchVersion(client: HyperPodClient): Promise<IVersion> {
 }
 
 function decodeVersion(value: unknown): IVersion {
-  if (
-    isRecord(value) &&
-    typeof value.version === 'string' &&
-    typeof value.api === 'number'
-  ) {
-    return { version: value.version, api: value.api };
-  }
-  throw new Error('The answer holds no version');
+  const from = recordOf<IVersionAnswer>(value, 'version');
+  return { version: textOf(from, 'version'), api: numberOf(from, 'api') };
 }

@@ -2,7 +2,7 @@ import { IDisposable } from '@lumino/disposable';
 import { Poll } from '@lumino/polling';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { ApiError, NETWORK_ERROR } from '../api';
+import { ApiError } from '../api';
 import { IClusterClient } from './client';
 import { ICluster } from './types';
 
@@ -12,13 +12,13 @@ const POLL_MS = 60_000;
  * The clusters of the configuration, looked at now and then once somebody wants to see them.
  */
 export class ClustersModel implements IDisposable {
-  constructor(client: IClusterClient) {
+  constructor(client: IClusterClient, interval = POLL_MS) {
     this._client = client;
     this._poll = new Poll({
       auto: false,
       name: 'hyperpod_jlab:clusters',
       factory: () => this._load(),
-      frequency: { interval: POLL_MS, backoff: true, max: 10 * POLL_MS },
+      frequency: { interval, backoff: true, max: 10 * interval },
       standby: 'when-hidden'
     });
   }
@@ -48,11 +48,19 @@ export class ClustersModel implements IDisposable {
     }
   }
 
-  /** Begin to keep the list. */
+  /** Begin to keep the list, or go on. */
   start(): void {
-    if (!this._started) {
+    if (!this._started && !this.isDisposed) {
       this._started = true;
       void this._poll.start();
+    }
+  }
+
+  /** Nobody looks at it for now. */
+  stop(): void {
+    if (this._started && !this.isDisposed) {
+      this._started = false;
+      void this._poll.stop();
     }
   }
 
@@ -66,10 +74,7 @@ export class ClustersModel implements IDisposable {
       this._clusters = await this._client.list();
       this._error = null;
     } catch (reason) {
-      this._error =
-        reason instanceof ApiError
-          ? reason
-          : ApiError.local(NETWORK_ERROR, String(reason));
+      this._error = ApiError.of(reason);
       throw this._error;
     } finally {
       if (!this.isDisposed) {

@@ -3,13 +3,21 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import { Message } from '@lumino/messaging';
 import * as React from 'react';
 
+import { CallsNote } from './callsNote';
 import { IClusterClient } from './client';
-import { jobColumns, nodeColumns, queueColumns } from './columns';
+import { endedColumns, runColumns } from './jobColumns';
+import { JobsTable } from './jobsTable';
+import { nodeColumns } from './nodeColumns';
+import { queueColumns } from './queueColumns';
 import { ServerTable } from './serverTable';
-import { ITableQuery, TableKind } from './types';
+import { TabList } from './tabList';
+import { ITablePage, ITableQuery, TableKind } from './types';
+
+const TABS = ['queues', 'jobs', 'nodes', 'finished'] as const;
+type Tab = (typeof TABS)[number];
 
 /**
- * A cluster in the main area: its nodes, its queues, and everybody's jobs.
+ * A cluster in the main area: its nodes, its queues, everybody's jobs, and what ended.
  */
 export class ClusterPage extends ReactWidget {
   constructor(options: ClusterPage.IOptions) {
@@ -46,42 +54,121 @@ export namespace ClusterPage {
 }
 
 function ClusterTables(options: ClusterPage.IOptions): JSX.Element {
-  const { client, cluster, openRun, trans } = options;
-  const [loads] = React.useState(() => {
-    const loader = (kind: TableKind) => (query: ITableQuery) =>
-      client.table(cluster, kind, query);
-    return {
-      nodes: loader('nodes'),
-      queues: loader('queues'),
-      jobs: loader('jobs')
-    };
-  });
+  const { cluster, trans } = options;
+  const [tab, setTab] = React.useState<Tab>('queues');
+  const id = React.useId();
+  const labels: Readonly<Record<Tab, string>> = {
+    queues: trans.__('Queues'),
+    jobs: trans.__('Jobs'),
+    nodes: trans.__('Nodes'),
+    finished: trans.__('Finished')
+  };
   return (
     <>
       <h1>{cluster}</h1>
-      <ServerTable
-        label={trans.__('Queues')}
-        columns={queueColumns(trans)}
-        load={loads.queues}
-        empty={trans.__('This cluster has no queues.')}
+      <CallsNote client={options.client} cluster={cluster} trans={trans} />
+      <TabList
+        id={id}
+        label={trans.__('What of the cluster is shown')}
+        tabs={TABS.map(name => ({ name, label: labels[name] }))}
+        current={tab}
+        choose={setTab}
+      />
+      <div
+        id={`${id}-panel`}
+        role="tabpanel"
+        aria-labelledby={`${id}-${tab}`}
+        key={tab}
+      >
+        <TabTables {...options} tab={tab} />
+      </div>
+    </>
+  );
+}
+
+/** What is in a tab. Only that is asked for, and is in the page. */
+function TabTables(props: ClusterPage.IOptions & { tab: Tab }): JSX.Element {
+  const { client, cluster, openRun, tab, trans } = props;
+  const [load] = React.useState(
+    () => (kind: TableKind) => (query: ITableQuery) =>
+      client.table(cluster, kind, query)
+  );
+  switch (tab) {
+    case 'jobs':
+      return (
+        <JobsTable
+          cluster={cluster}
+          client={client}
+          openRun={openRun}
+          trans={trans}
+        />
+      );
+    case 'nodes':
+      return (
+        <LoadedTable
+          kind="nodes"
+          load={load}
+          label={trans.__('Nodes')}
+          columns={nodeColumns(trans)}
+          empty={trans.__('This cluster has no nodes.')}
+          trans={trans}
+        />
+      );
+    case 'finished':
+      return <FinishedTables {...props} load={load} />;
+    default:
+      return (
+        <LoadedTable
+          kind="queues"
+          load={load}
+          label={trans.__('Queues')}
+          columns={queueColumns(trans)}
+          empty={trans.__('This cluster has no queues.')}
+          trans={trans}
+        />
+      );
+  }
+}
+
+type Loader = (kind: TableKind) => (query: ITableQuery) => Promise<ITablePage>;
+
+/** The user's own runs that ended, from the storage partition, and everybody's jobs that ended, as long as the cluster remembers them. */
+function FinishedTables(
+  props: ClusterPage.IOptions & { load: Loader }
+): JSX.Element {
+  const { load, openRun, trans } = props;
+  return (
+    <>
+      <LoadedTable
+        kind="runs"
+        load={load}
+        label={trans.__('My finished runs')}
+        columns={runColumns(trans, openRun)}
+        empty={trans.__('No run of yours has ended here.')}
+        fixed
         trans={trans}
       />
-      <ServerTable
-        label={trans.__('Jobs of all users')}
-        columns={jobColumns(trans, openRun)}
-        load={loads.jobs}
-        empty={trans.__(
-          'Nothing waits or runs here: a run would start at once.'
-        )}
-        trans={trans}
-      />
-      <ServerTable
-        label={trans.__('Nodes')}
-        columns={nodeColumns(trans)}
-        load={loads.nodes}
-        empty={trans.__('This cluster has no nodes.')}
+      <LoadedTable
+        kind="ended"
+        load={load}
+        label={trans.__('Jobs of all users that ended a while ago')}
+        columns={endedColumns(trans, openRun)}
+        sort="-ends_at"
+        empty={trans.__('The cluster remembers none.')}
         trans={trans}
       />
     </>
   );
+}
+
+/** A table of one kind; its loader stays the same as long as it is shown. */
+function LoadedTable(
+  props: Omit<React.ComponentProps<typeof ServerTable>, 'load'> & {
+    kind: TableKind;
+    load: Loader;
+  }
+): JSX.Element {
+  const { kind, load, ...rest } = props;
+  const rows = React.useMemo(() => load(kind), [kind, load]);
+  return <ServerTable {...rest} load={rows} />;
 }

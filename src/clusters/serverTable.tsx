@@ -1,19 +1,34 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { ApiError } from '../api';
 import { ErrorMessage } from '../components/errorMessage';
-import { ITablePage, ITableQuery, TableRow } from './types';
+import { StaleNote } from './staleNote';
+import { ITablePage, ITableQuery, TableRow, valueText } from './types';
 import { ITableState, useTable } from './useTable';
 
 /**
  * A column of a table.
  */
-export interface IColumn {
+export interface IColumn<N extends string = string> {
   /** The server's name, by which it sorts. */
-  readonly name: string;
+  readonly name: N;
   readonly label: string;
+  /** Whether it is left out where no row has a value. */
+  readonly optional?: boolean;
   /** The cell; the value as text, where it isn't given. */
-  readonly render?: (row: TableRow) => React.ReactNode;
+  render?(row: TableRow<N>): React.ReactNode;
+}
+
+/**
+ * Rows that can be chosen, by their keys.
+ */
+export interface ISelection {
+  readonly keys: ReadonlySet<string>;
+  /** The key of a row. */
+  keyOf(row: TableRow): string;
+  /** Choose rows, or not. */
+  choose(rows: readonly TableRow[], chosen: boolean): void;
 }
 
 interface IProps {
@@ -22,6 +37,14 @@ interface IProps {
   load: (query: ITableQuery) => Promise<ITablePage>;
   /** Said when there is no row at all. */
   empty: string;
+  /** What it is sorted by at first; the first column, where it isn't given. */
+  sort?: string;
+  /** Whether the server has but one order and no filter for it. */
+  fixed?: boolean;
+  /** Whether rows can be chosen. */
+  selection?: ISelection;
+  /** Stands between the head and the rows. */
+  children?: React.ReactNode;
   trans: TranslationBundle;
 }
 
@@ -29,51 +52,196 @@ interface IProps {
  * A table of which the server sorts, filters and cuts the rows.
  */
 export function ServerTable(props: IProps): JSX.Element {
-  const { columns, empty, label, load, trans } = props;
-  const table = useTable(load, columns[0].name);
+  const { empty, fixed = false, label, load, trans } = props;
+  const table = useTable(load, props.sort ?? props.columns[0].name);
   // While the next page comes the one before stays, so that nothing jumps.
   const shown = React.useRef<ITablePage | null>(null);
   shown.current = table.value ?? shown.current;
   const page = shown.current;
+  const columns = shownColumns(props.columns, page, table.sort);
+  const isHidden = page !== null && hidesAll(page, table.filter);
   return (
     <section className="jp-HyperPod-Table" aria-label={label}>
-      <TableHead table={table} label={label} page={page} trans={trans} />
+      <TableHead
+        table={table}
+        label={label}
+        page={page}
+        fixed={fixed}
+        trans={trans}
+      />
       {table.error && (
-        <ErrorMessage error={table.error} trans={trans} retry={table.retry} />
+        <Refusal error={table.error} trans={trans} retry={table.retry} />
       )}
-      {page && (
-        <div className="jp-HyperPod-Table-scroll">
-          <table aria-busy={table.value === null}>
-            <thead>
-              <tr>
-                {columns.map(column => (
-                  <HeadCell key={column.name} column={column} table={table} />
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {page.rows.map((row, at) => (
-                <tr key={at}>
-                  {columns.map(column => (
-                    <td key={column.name}>
-                      {column.render
-                        ? column.render(row)
-                        : cellText(row[column.name])}
-                    </td>
-                  ))}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+      {props.children}
+      {page?.asOf && page.problem && (
+        <StaleNote asOf={page.asOf} problem={page.problem} trans={trans} />
       )}
-      {page?.rows.length === 0 && (
+      <Notes notes={page?.notes ?? []} />
+      {page && !isHidden && (
+        <Rows
+          columns={columns}
+          page={page}
+          table={table}
+          fixed={fixed}
+          selection={props.selection}
+          trans={trans}
+        />
+      )}
+      {page?.rows.length === 0 && !isHidden && (
         <p className="jp-HyperPod-Message" role="status">
           {table.filter === '' ? empty : trans.__('No row has these words.')}
         </p>
       )}
     </section>
   );
+}
+
+/** What is hidden says more than a table without rows. */
+function hidesAll({ notes, rows }: ITablePage, filter: string): boolean {
+  return filter === '' && rows.length === 0 && (notes ?? []).length > 0;
+}
+
+/** Why there is no table: that a right is missing is no fault of anybody's. */
+function Refusal(props: {
+  error: ApiError;
+  trans: TranslationBundle;
+  retry: () => void;
+}): JSX.Element {
+  const { error } = props;
+  return error.code === 'missing_right' ? (
+    <Notes notes={[error.message, error.hint ?? '']} />
+  ) : (
+    <ErrorMessage {...props} />
+  );
+}
+
+/** What of the table the user may not see, and why. */
+function Notes({ notes }: { notes: readonly string[] }): JSX.Element {
+  return (
+    <>
+      {notes.filter(Boolean).map(note => (
+        <p key={note} className="jp-HyperPod-Table-note" role="note">
+          {note}
+        </p>
+      ))}
+    </>
+  );
+}
+
+function Rows(props: {
+  columns: readonly IColumn[];
+  page: ITablePage;
+  table: ITableState;
+  fixed: boolean;
+  selection?: ISelection;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { columns, fixed, page, selection, table, trans } = props;
+  return (
+    <div className="jp-HyperPod-Table-scroll">
+      <table aria-busy={table.value === null}>
+        <thead>
+          <tr>
+            {selection && (
+              <ChooseAll rows={page.rows} selection={selection} trans={trans} />
+            )}
+            {columns.map(column =>
+              fixed ? (
+                <th key={column.name} scope="col">
+                  {column.label}
+                </th>
+              ) : (
+                <HeadCell key={column.name} column={column} table={table} />
+              )
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          {page.rows.map((row, at) => (
+            <tr key={at}>
+              {selection && (
+                <ChooseCell row={row} selection={selection} trans={trans} />
+              )}
+              {columns.map(column => (
+                <td key={column.name}>
+                  {column.render
+                    ? column.render(row)
+                    : valueText(row[column.name])}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Chooses all rows of the page, or none. */
+function ChooseAll(props: {
+  rows: readonly TableRow[];
+  selection: ISelection;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { rows, selection, trans } = props;
+  const chosen = rows.filter(row => selection.keys.has(selection.keyOf(row)));
+  const all = rows.length > 0 && chosen.length === rows.length;
+  return (
+    <th scope="col">
+      <input
+        type="checkbox"
+        aria-label={trans.__('Choose all rows of this page')}
+        checked={all}
+        ref={box => {
+          if (box) {
+            box.indeterminate = !all && chosen.length > 0;
+          }
+        }}
+        onChange={event => selection.choose(rows, event.target.checked)}
+      />
+    </th>
+  );
+}
+
+function ChooseCell(props: {
+  row: TableRow;
+  selection: ISelection;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { row, selection, trans } = props;
+  const key = selection.keyOf(row);
+  return (
+    <td>
+      <input
+        type="checkbox"
+        aria-label={trans.__('Choose %1', key)}
+        checked={selection.keys.has(key)}
+        onChange={event => selection.choose([row], event.target.checked)}
+      />
+    </td>
+  );
+}
+
+/** The columns without those in which nothing would stand; what the table is sorted by stays. */
+function shownColumns(
+  columns: readonly IColumn[],
+  page: ITablePage | null,
+  sort: string
+): readonly IColumn[] {
+  const rows = page?.rows ?? [];
+  return columns.filter(
+    column =>
+      !column.optional ||
+      sort.replace(/^-/, '') === column.name ||
+      rows.some(row => hasText(column, row))
+  );
+}
+
+function hasText(column: IColumn, row: TableRow): boolean {
+  const shown = column.render
+    ? column.render(row)
+    : valueText(row[column.name]);
+  return shown !== '' && shown !== null && shown !== undefined;
 }
 
 function HeadCell(props: { column: IColumn; table: ITableState }): JSX.Element {
@@ -100,9 +268,10 @@ function TableHead(props: {
   table: ITableState;
   label: string;
   page: ITablePage | null;
+  fixed: boolean;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { label, page, table, trans } = props;
+  const { fixed, label, page, table, trans } = props;
   const total = page?.total ?? null;
   return (
     <div className="jp-HyperPod-Table-head">
@@ -110,14 +279,16 @@ function TableHead(props: {
       <span className="jp-HyperPod-count" role="status">
         {total === null ? '' : trans._n('%1 row', '%1 rows', total)}
       </span>
-      <input
-        className="jp-HyperPod-input"
-        type="search"
-        value={table.filter}
-        placeholder={trans.__('Filter')}
-        aria-label={trans.__('Filter %1', label)}
-        onChange={event => table.filterBy(event.target.value)}
-      />
+      {!fixed && (
+        <input
+          className="jp-HyperPod-input"
+          type="search"
+          value={table.filter}
+          placeholder={trans.__('Filter')}
+          aria-label={trans.__('Filter %1', label)}
+          onChange={event => table.filterBy(event.target.value)}
+        />
+      )}
       <button
         type="button"
         className="jp-HyperPod-button"
@@ -162,11 +333,4 @@ function Pager(props: {
       </button>
     </>
   );
-}
-
-function cellText(value: TableRow[string] | undefined): string {
-  if (value === null || value === undefined) {
-    return '';
-  }
-  return Array.isArray(value) ? value.join(', ') : String(value);
 }

@@ -1,7 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { ApiError, NETWORK_ERROR } from '../api';
+import { ApiError } from '../api';
 
 /**
  * What went wrong, in words, with what to do about it.
@@ -27,7 +27,7 @@ export function ErrorMessage(props: {
 
 /** An error's sentence: the server's own, but where no server spoke. */
 export function errorText(error: ApiError, trans: TranslationBundle): string {
-  if (error.code === NETWORK_ERROR) {
+  if (error.isOffline) {
     return trans.__(
       'The Jupyter server does not answer. Runs on the cluster go on.'
     );
@@ -35,7 +35,7 @@ export function errorText(error: ApiError, trans: TranslationBundle): string {
   if (error.status === 403) {
     return trans.__('You may not do this: %1', error.message);
   }
-  if (error.status === 404 && error.code === 'http_404') {
+  if (error.isForeign) {
     return trans.__(
       'The server has no HyperPod extension: is hyperpod_jlab installed and enabled there?'
     );

@@ -8,6 +8,8 @@ import { stateText } from './words';
  */
 export function StateChip(props: {
   state: string;
+  /** The word for it, where it is no run's or cluster's state. */
+  text?: string;
   reason?: string | null;
   trans: TranslationBundle;
 }): JSX.Element {
@@ -17,7 +19,7 @@ export function StateChip(props: {
       data-state={props.state}
       title={props.reason ?? undefined}
     >
-      {stateText(props.state, props.trans)}
+      {props.text ?? stateText(props.state, props.trans)}
     </span>
   );
 }

@@ -1,6 +1,6 @@
 import * as React from 'react';
 
-import { ApiError, NETWORK_ERROR } from '../api';
+import { ApiError } from '../api';
 
 /**
  * What was read, or why not.
@@ -30,11 +30,7 @@ export function useLoaded<T>(load: () => Promise<T>): ILoaded<T> {
       },
       (reason: unknown) => {
         if (wanted) {
-          setError(
-            reason instanceof ApiError
-              ? reason
-              : ApiError.local(NETWORK_ERROR, String(reason))
-          );
+          setError(ApiError.of(reason));
         }
       }
     );

@@ -21,6 +21,8 @@ export function stateText(state: string, trans: TranslationBundle): string {
       return trans.__('up');
     case 'down':
       return trans.__('down');
+    case 'unreachable':
+      return trans.__('unreachable');
     default:
       return state;
   }

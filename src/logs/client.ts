@@ -2,7 +2,8 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { HyperPodClient } from '../api';
+import { HyperPodClient, Query } from '../api';
+import type * as wire from '../api/types';
 import { decodeHits, decodePage, decodeStreams } from './decode';
 import { ILogAttempt, ILogFrame, ILogHits, ILogPage } from './types';
 import { ILogRequest } from './types';
@@ -90,7 +91,7 @@ export class LogClient implements ILogClient {
         cursor: request.cursor,
         direction: request.direction,
         limit: String(request.limit)
-      }
+      } satisfies Query<wire.IPageQuery>
     });
   }
 
@@ -102,7 +103,7 @@ export class LogClient implements ILogClient {
         ignore_case: request.ignoreCase ? 'true' : undefined,
         cursor: request.cursor,
         limit: request.limit === undefined ? undefined : String(request.limit)
-      },
+      } satisfies Query<wire.ISearchQuery>,
       signal
     });
   }
@@ -112,14 +113,12 @@ export class LogClient implements ILogClient {
   }
 
   rawUrl(runId: string, stream: IRawStream): string {
-    const which =
-      stream.rank === null
-        ? { node: String(stream.nodeRank) }
-        : { rank: String(stream.rank) };
-    return this._client.link(path(runId, 'logs/raw'), {
-      attempt: String(stream.attempt),
-      ...which
-    });
+    const { attempt, nodeRank, rank } = stream;
+    const query: Query<wire.IRawQuery> = {
+      attempt: String(attempt),
+      ...(rank === null ? { node: String(nodeRank) } : { rank: String(rank) })
+    };
+    return this._client.link(path(runId, 'logs/raw'), query);
   }
 
   follow(
@@ -150,7 +149,7 @@ function path(runId: string, rest: string): string {
   return URLExt.join('runs', encodeURIComponent(runId), rest);
 }
 
-function queryOf(request: ILogRequest): Record<string, string | undefined> {
+function queryOf(request: ILogRequest): Query<wire.IPageQuery> {
   return {
     attempt: request.attempt?.toString(),
     node: request.node?.toString(),

@@ -2,10 +2,15 @@ import {
   listOf,
   numberOf,
   numberOrNull,
+  partOrNull,
   recordOf,
   textOf,
-  textOrNull
+  textOrNull,
+  truthOf,
+  unseenOf,
+  Wire
 } from '../api';
+import type * as wire from '../api/types';
 import {
   ILogAttempt,
   ILogBlock,
@@ -18,11 +23,15 @@ import {
   ILogStream
 } from './types';
 
-type Plain = Record<string, unknown>;
+/** What a block and a hit have in common. */
+type Origin = Pick<
+  wire.ILogBlock & wire.ILogHit,
+  'attempt' | 'node' | 'node_rank' | 'rank' | 'index'
+>;
 
 /** A frame of the socket or of a page. */
 export function decodeFrame(value: unknown): ILogFrame {
-  const from = recordOf(value, 'frame');
+  const from = recordOf<wire.ILogFrame>(value, 'frame');
   return {
     blocks: listOf(from, 'blocks', decodeBlock),
     after: textOf(from, 'after')
@@ -31,19 +40,19 @@ export function decodeFrame(value: unknown): ILogFrame {
 
 /** An answer of `runs/{id}/logs`. */
 export function decodePage(value: unknown): ILogPage {
-  const from = recordOf(value, 'page');
+  const from = recordOf<wire.ILogPage>(value, 'page');
   return {
     frames: listOf(from, 'frames', decodeFrame),
     before: textOf(from, 'before'),
     after: textOf(from, 'after'),
-    atStart: from.at_start === true,
-    atEnd: from.at_end === true
+    atStart: truthOf(from, 'at_start'),
+    atEnd: truthOf(from, 'at_end')
   };
 }
 
 /** An answer of `runs/{id}/logs/search`. */
 export function decodeHits(value: unknown): ILogHits {
-  const from = recordOf(value, 'search result');
+  const from = recordOf<wire.ILogHits>(value, 'search result');
   return {
     hits: listOf(from, 'hits', decodeHit),
     next: textOrNull(from, 'next')
@@ -52,8 +61,8 @@ export function decodeHits(value: unknown): ILogHits {
 
 /** An answer of `runs/{id}/streams`. */
 export function decodeStreams(value: unknown): ILogAttempt[] {
-  return listOf(recordOf(value, 'streams'), 'attempts', item => {
-    const from = recordOf(item, 'attempt');
+  return listOf(recordOf<wire.IStreams>(value, 'streams'), 'attempts', item => {
+    const from = recordOf<wire.IAttemptStreams>(item, 'attempt');
     return {
       number: numberOf(from, 'number'),
       streams: listOf(from, 'streams', decodeStream)
@@ -62,24 +71,23 @@ export function decodeStreams(value: unknown): ILogAttempt[] {
 }
 
 function decodeStream(value: unknown): ILogStream {
-  const from = recordOf(value, 'stream');
+  const from = recordOf<wire.IStreamInfo>(value, 'stream');
   return {
     nodeRank: numberOf(from, 'node_rank'),
     node: textOrNull(from, 'node') ?? '',
     rank: numberOrNull(from, 'rank'),
     index: numberOrNull(from, 'index'),
     size: numberOrNull(from, 'size') ?? 0,
-    lastAt: dateOrNull(from, 'last_at'),
-    silent: from.silent === true
+    lastAt: dateOrNull(textOrNull(from, 'last_at')),
+    silent: truthOf(from, 'silent')
   };
 }
 
-function dateOrNull(from: Plain, name: string): Date | null {
-  const text = textOrNull(from, name);
+function dateOrNull(text: string | null): Date | null {
   return text === null ? null : new Date(text);
 }
 
-function decodeOrigin(from: Plain): ILogOrigin {
+function decodeOrigin(from: Wire<Origin>): ILogOrigin {
   return {
     attempt: numberOf(from, 'attempt'),
     node: textOrNull(from, 'node') ?? '',
@@ -90,30 +98,30 @@ function decodeOrigin(from: Plain): ILogOrigin {
 }
 
 function decodeBlock(value: unknown): ILogBlock {
-  const from = recordOf(value, 'block');
+  const from = recordOf<wire.ILogBlock>(value, 'block');
   return {
     ...decodeOrigin(from),
-    mark: from.mark ? decodeMark(from.mark) : null,
+    mark: partOrNull(from, 'mark', decodeMark),
     lines: textOrNull(from, 'lines'),
     // Columns are taken as they are: a check of each number would cost more than all the rest.
-    times: (from.times ?? null) as ILogBlock['times'],
-    flags: (from.flags ?? null) as ILogBlock['flags']
+    times: unseenOf(from, 'times'),
+    flags: unseenOf(from, 'flags')
   };
 }
 
 function decodeMark(value: unknown): ILogMark {
-  const from = recordOf(value, 'mark');
+  const from = recordOf<wire.ILogMark>(value, 'mark');
   return { kind: textOf(from, 'kind'), text: textOf(from, 'text') };
 }
 
 function decodeHit(value: unknown): ILogHit {
-  const from = recordOf(value, 'hit');
-  const match = Array.isArray(from.match) ? (from.match as unknown[]) : [];
+  const from = recordOf<wire.ILogHit>(value, 'hit');
+  const [begin, end] = listOf(from, 'match', Number);
   return {
     ...decodeOrigin(from),
     time: numberOrNull(from, 'time'),
     line: textOf(from, 'line'),
-    match: [Number(match[0] ?? 0), Number(match[1] ?? 0)],
+    match: [begin ?? 0, end ?? 0],
     cursor: textOf(from, 'cursor')
   };
 }

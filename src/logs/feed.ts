@@ -1,7 +1,7 @@
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { ApiError, NETWORK_ERROR } from '../api';
+import { ApiError } from '../api';
 import { FrameQueue } from './queue';
 import { ILogClient, IPageRequest, MAX_PAGE } from './client';
 import { ILogHandler } from './socket';
@@ -22,7 +22,7 @@ export type LogChoice = Omit<ILogRequest, 'runId'>;
 export class LogFeed implements IDisposable {
   constructor(options: LogFeed.IOptions) {
     this._client = options.client;
-    this._request = { ...options.choice, runId: options.runId };
+    this._request = { runId: options.runId };
     this.window = options.window ?? new LogWindow();
     this._queue = new FrameQueue(frames => {
       const wasEmpty = this.window.length === 0;
@@ -84,7 +84,7 @@ export class LogFeed implements IDisposable {
 
   /** Why nothing comes, if so. */
   get error(): ApiError | null {
-    return this._error;
+    return this._error ?? this._pageError;
   }
 
   get isDisposed(): boolean {
@@ -104,6 +104,7 @@ export class LogFeed implements IDisposable {
   /** Show the end of the log and stay there. */
   async follow(): Promise<void> {
     this._following = true;
+    this._pageError = null;
     if (this._atEnd && !this._error) {
       this._stateChanged.emit();
       this._changed.emit();
@@ -114,14 +115,12 @@ export class LogFeed implements IDisposable {
 
   /** A run that had ended goes on (it was requeued): so does its log, where it stopped. */
   reopen(): void {
-    this._over = false;
-    if (this._ended && !this._suspended) {
-      this._ended = false;
-      this._live = this._client.follow(
-        this._request,
-        this.window.after,
-        this._handler(this._generation)
-      );
+    if (this._over) {
+      this._over = false;
+      if (this._ended) {
+        this._ended = false;
+        this._attach();
+      }
       this._stateChanged.emit();
     }
   }
@@ -247,17 +246,19 @@ export class LogFeed implements IDisposable {
       return this._busy ?? Promise.resolve();
     }
     const generation = this._generation;
-    this._busy = act(generation)
-      .catch((reason: unknown) => {
-        if (generation === this._generation) {
-          this._fail(reason);
+    const done = (error: ApiError | null) => {
+      if (generation === this._generation) {
+        this._busy = null;
+        if (error !== this._pageError) {
+          this._pageError = error;
+          this._stateChanged.emit();
         }
-      })
-      .finally(() => {
-        if (generation === this._generation) {
-          this._busy = null;
-        }
-      });
+      }
+    };
+    this._busy = act(generation).then(
+      () => done(null),
+      (reason: unknown) => done(ApiError.of(reason))
+    );
     return this._busy;
   }
 
@@ -269,7 +270,7 @@ export class LogFeed implements IDisposable {
     const generation = ++this._generation;
     this._busy = null;
     this._detach();
-    this._error = null;
+    this._error = this._pageError = null;
     this._ended = false;
     this._loading = true;
     this._stateChanged.emit();
@@ -363,10 +364,7 @@ export class LogFeed implements IDisposable {
   }
 
   private _fail(reason: unknown): void {
-    this._error =
-      reason instanceof ApiError
-        ? reason
-        : ApiError.local(NETWORK_ERROR, String(reason));
+    this._error = ApiError.of(reason);
     this._stateChanged.emit();
   }
 
@@ -385,7 +383,10 @@ export class LogFeed implements IDisposable {
   private _ended = false;
   private _over = false;
   private _loading = false;
+  /** Why nothing comes. */
   private _error: ApiError | null = null;
+  /** Why the last page could not be read; that new lines come is another matter. */
+  private _pageError: ApiError | null = null;
   private _isDisposed = false;
 }
 
@@ -393,7 +394,6 @@ export namespace LogFeed {
   export interface IOptions {
     client: ILogClient;
     runId: string;
-    choice?: LogChoice;
     window?: LogWindow;
   }
 }

@@ -1,7 +1,7 @@
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { ApiError, NETWORK_ERROR } from '../api';
+import { ApiError } from '../api';
 import { ILogClient } from './client';
 import { LogFeed } from './feed';
 import { ILogHit } from './types';
@@ -133,10 +133,7 @@ export class LogSearch implements IDisposable {
       } while (cursor !== undefined);
     } catch (reason) {
       if (!abort.signal.aborted) {
-        this._error =
-          reason instanceof ApiError
-            ? reason
-            : ApiError.local(NETWORK_ERROR, String(reason));
+        this._error = ApiError.of(reason);
       }
     } finally {
       if (this._abort === abort) {

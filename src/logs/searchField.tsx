@@ -66,18 +66,20 @@ function Hits(props: {
       >
         {isNew ? '' : countText(search, trans)}
       </span>
-      <StepButton
-        icon={caretUpIcon}
-        label={trans.__('Hit before')}
-        disabled={search.hits.length === 0}
-        onClick={() => step(true)}
-      />
-      <StepButton
-        icon={caretDownIcon}
-        label={trans.__('Next hit')}
-        disabled={search.hits.length === 0}
-        onClick={() => step(false)}
-      />
+      <span className="jp-HyperPod-field">
+        <StepButton
+          icon={caretUpIcon}
+          label={trans.__('Hit before')}
+          disabled={search.hits.length === 0}
+          onClick={() => step(true)}
+        />
+        <StepButton
+          icon={caretDownIcon}
+          label={trans.__('Next hit')}
+          disabled={search.hits.length === 0}
+          onClick={() => step(false)}
+        />
+      </span>
     </>
   );
 }

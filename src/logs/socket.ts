@@ -1,7 +1,15 @@
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { ApiError, BAD_ANSWER_ERROR, IErrorBody, isRecord } from '../api';
+import {
+  ApiError,
+  BAD_ANSWER_ERROR,
+  IErrorBody,
+  isRecord,
+  numberOf,
+  recordOf
+} from '../api';
+import type * as wire from '../api/types';
 import { Backoff } from './backoff';
 import { decodeFrame } from './decode';
 import { ILogFrame, ILogRequest } from './types';
@@ -31,6 +39,12 @@ export interface ILogHandler {
 
 /** Whether lines can come in: `waiting` is the pause before the next try. */
 export type SocketState = 'idle' | 'connecting' | 'open' | 'waiting';
+
+/** What is said to the server. */
+type Said = wire.ISubscribe | wire.IUnsubscribe | wire.IAck;
+
+/** What the server says. */
+type Heard = wire.ISubscribed | wire.IFrame | wire.IEnd | wire.IFailure;
 
 interface ISubscription {
   readonly id: number;
@@ -176,7 +190,7 @@ export class LogSocket implements IDisposable {
       return;
     }
     this._backoff.reset();
-    switch (message.type) {
+    switch (message.type as Heard['type']) {
       case 'frame':
         this._onFrame(socket, subscription, message);
         break;
@@ -198,8 +212,10 @@ export class LogSocket implements IDisposable {
   ): void {
     const { id } = subscription;
     let frame: ILogFrame;
+    let seq: number;
     try {
       frame = decodeFrame(message);
+      seq = numberOf(recordOf<wire.IFrame>(message, 'frame'), 'seq');
     } catch (reason) {
       this._unsubscribe(id);
       subscription.handler.error(
@@ -211,7 +227,7 @@ export class LogSocket implements IDisposable {
     subscription.handler.frame(frame, () => {
       // Numbers start anew on each connection: one of an old connection must not be sent on another.
       if (this._socket === socket && this._subscriptions.has(id)) {
-        this._send({ type: 'ack', id, seq: message.seq });
+        this._send({ type: 'ack', id, seq });
       }
     });
   }
@@ -235,7 +251,7 @@ export class LogSocket implements IDisposable {
     });
   }
 
-  private _send(message: Record<string, unknown>): void {
+  private _send(message: Said): void {
     this._socket?.send(JSON.stringify(message));
   }
 

@@ -289,6 +289,5 @@ export namespace LogViewModel {
   export interface IOptions {
     client: ILogClient;
     runId: string;
-    choice?: LogChoice;
   }
 }

@@ -69,9 +69,6 @@ export class LogWindow {
   /** Nothing lies before the window. */
   atStart = false;
 
-  /** Rows that were taken in, ever. */
-  received = 0;
-
   /** The number of the first row. */
   get first(): number {
     return this._first;
@@ -190,7 +187,6 @@ export class LogWindow {
     for (const piece of piecesOf(frame)) {
       this._take(piece, segment);
     }
-    this.received += segment.rows.length;
     const last = this._segments[this._segments.length - 1];
     if (segment.rows.length > 0 || !last) {
       this._segments.push(segment);

@@ -8,6 +8,7 @@ import {
 } from '@lumino/coreutils';
 
 import { CommandIDs, IHyperPod } from '../tokens';
+import { checksum } from './checksum';
 import { ICellsClient, ISentCell } from './client';
 import { SentCellView } from './sentCellView';
 
@@ -66,7 +67,12 @@ async function openCellLine(
   if (panel && (await goTo(panel, sent, at))) {
     return { opened: 'notebook', path };
   }
-  await showSent(parts, sent, at);
+  if (sent.text === null) {
+    throw new Error(
+      trans.__('Cell %1 of run %2 can’t be read any more.', number, runId)
+    );
+  }
+  await showSent(parts, number, sent.text, at);
   return { opened: 'copy', path };
 }
 
@@ -106,7 +112,7 @@ async function goTo(
   const code = content.widgets.filter(one => one.model.type === 'code');
   const cell =
     code.find(one => one.model.id === sent.id) ?? code[sent.number - 1];
-  if (cell?.model.sharedModel.getSource() !== sent.text) {
+  if (!cell || !isAsSent(cell.model.sharedModel.getSource(), sent)) {
     return false;
   }
   const index = content.widgets.indexOf(cell);
@@ -122,15 +128,22 @@ async function goTo(
   return true;
 }
 
+function isAsSent(source: string, sent: ISentCell): boolean {
+  return sent.text === null
+    ? checksum(source) === sent.checksum
+    : source === sent.text;
+}
+
 async function showSent(
   { hyperPod }: IParts,
-  sent: ISentCell,
+  number: number,
+  text: string,
   line: number
 ): Promise<void> {
   const { trans } = hyperPod;
   await showDialog({
-    title: trans.__('Cell %1, as it was sent', sent.number),
-    body: new SentCellView(sent, line, trans),
+    title: trans.__('Cell %1, as it was sent', number),
+    body: new SentCellView(text, line, trans),
     buttons: [Dialog.okButton({ label: trans.__('Close') })]
   });
 }

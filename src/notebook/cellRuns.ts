@@ -80,9 +80,9 @@ export class CellRuns implements IDisposable {
 
   /** Whether a run came from this notebook since the server was asked. */
   private _isNew(run: IRun): boolean {
-    const { notebook } = run.plain;
+    const { notebook } = run;
     if (
-      typeof notebook !== 'string' ||
+      notebook === null ||
       this._known.has(run.runId) ||
       this._seen.has(run.runId) ||
       !notebook.endsWith(`/${this._path}`)

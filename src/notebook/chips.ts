@@ -68,16 +68,17 @@ export class NotebookChips implements IDisposable {
     const cells = panel.content.widgets;
     this._count = cells.length;
     const there = new Set<Cell>(cells);
-    for (const [cell, chip] of this._chips) {
+    for (const cell of [...this._chips.keys()]) {
       if (!there.has(cell) || cell.isDisposed) {
-        chip.dispose();
-        this._chips.delete(cell);
+        this._remove(cell);
       }
     }
     for (const cell of cells) {
       const shown = cell.model.type === 'code' && runs.of(cell.model.id);
       if (shown) {
         this._show(cell, shown);
+      } else {
+        this._remove(cell);
       }
     }
   }
@@ -102,6 +103,11 @@ export class NotebookChips implements IDisposable {
         layout.insertWidget(PLACE, chip);
       }
     });
+  }
+
+  private _remove(cell: Cell): void {
+    this._chips.get(cell)?.dispose();
+    this._chips.delete(cell);
   }
 
   private readonly _options: NotebookChips.IOptions;

@@ -4,10 +4,12 @@ import {
   HyperPodClient,
   listOf,
   numberOf,
+  Query,
   recordOf,
   textOf,
   textOrNull
 } from '../api';
+import type * as wire from '../api/types';
 import { decodeRun, IRun } from '../runs/types';
 
 /**
@@ -27,15 +29,8 @@ export interface INotebookRuns {
   readonly cells: readonly IRunOfCell[];
 }
 
-/**
- * A cell as it stood in the notebook when it was sent.
- */
-export interface ISentCell {
-  readonly number: number;
-  readonly id: string | null;
-  readonly checksum: string | null;
-  readonly text: string;
-}
+/** A cell as it stood in the notebook when it was sent; its text is null when it can't be read any more. */
+export type ISentCell = wire.ISentCellText;
 
 /**
  * What of a notebook went with a run.
@@ -66,7 +61,7 @@ export class CellsClient implements ICellsClient {
 
   ofNotebook(path: string): Promise<INotebookRuns> {
     return this._client.get('cells', decodeNotebookRuns, {
-      query: { notebook: path }
+      query: { notebook: path } satisfies Query<wire.ICellsQuery>
     });
   }
 
@@ -79,11 +74,11 @@ export class CellsClient implements ICellsClient {
 }
 
 function decodeNotebookRuns(value: unknown): INotebookRuns {
-  const from = recordOf(value, 'cells');
+  const from = recordOf<wire.INotebookCells>(value, 'cells');
   return {
     runs: listOf(from, 'runs', decodeRun),
     cells: listOf(from, 'cells', item => {
-      const cell = recordOf(item, 'cell');
+      const cell = recordOf<wire.IRunOfCell>(item, 'cell');
       return {
         id: textOf(cell, 'id'),
         checksum: textOf(cell, 'checksum'),
@@ -94,7 +89,7 @@ function decodeNotebookRuns(value: unknown): INotebookRuns {
 }
 
 function decodeSentNotebook(value: unknown): ISentNotebook {
-  const from = recordOf(value, 'cells');
+  const from = recordOf<wire.ISentCells>(value, 'cells');
   return {
     path: textOrNull(from, 'path'),
     cells: listOf(from, 'cells', decodeSentCell)
@@ -102,11 +97,11 @@ function decodeSentNotebook(value: unknown): ISentNotebook {
 }
 
 function decodeSentCell(value: unknown): ISentCell {
-  const from = recordOf(value, 'cell');
+  const from = recordOf<wire.ISentCellText>(value, 'cell');
   return {
     number: numberOf(from, 'number'),
     id: textOrNull(from, 'id'),
     checksum: textOrNull(from, 'checksum'),
-    text: textOf(from, 'text')
+    text: textOrNull(from, 'text')
   };
 }

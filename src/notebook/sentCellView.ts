@@ -2,13 +2,11 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 
-import { ISentCell } from './client';
-
 /**
  * A cell as it was sent, with one line marked: for where the notebook has changed since.
  */
 export class SentCellView extends Widget {
-  constructor(sent: ISentCell, line: number, trans: TranslationBundle) {
+  constructor(source: string, line: number, trans: TranslationBundle) {
     super();
     this.addClass('jp-HyperPod-SentCell');
     const note = document.createElement('p');
@@ -19,7 +17,7 @@ export class SentCellView extends Widget {
     const code = document.createElement('pre');
     code.tabIndex = 0;
     code.append(
-      ...sent.text.split('\n').map((text, at) => {
+      ...source.split('\n').map((text, at) => {
         const row = document.createElement('span');
         row.textContent = `${text}\n`;
         row.setAttribute('aria-current', String(at + 1 === line));

@@ -36,7 +36,7 @@ function Notice(props: {
   if (run) {
     return null;
   }
-  if (error?.status === 404 && error.code !== 'http_404') {
+  if (error?.isNotFound) {
     return (
       <p className="jp-HyperPod-Message">
         {trans.__(

@@ -48,9 +48,9 @@ async function cardFor(
 ): Promise<RunCard> {
   const { logs, runs, trans } = hyperPod;
   const { RunCard } = await import('./runCard');
-  const { cancel, copyCommand, openPlace } = pageActions(app, hyperPod);
+  const { act, copyCommand, openPlace } = pageActions(app, hyperPod);
   const actions: ICardActions = {
-    cancel,
+    cancel: run => act(run, 'cancel'),
     copyCommand,
     openPlace,
     open: run => void hyperPod.openRun(run.runId),

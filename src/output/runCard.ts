@@ -4,9 +4,10 @@ import { Panel, Widget } from '@lumino/widgets';
 
 import { ILogClient, LogView } from '../logs';
 import type { ICellPlace } from '../logs/place';
+import { LogInStep } from '../runs/logInStep';
 import { RunsModel } from '../runs/model';
 import { RunPageModel } from '../runs/pageModel';
-import { IRun, isEnded } from '../runs/types';
+import { IRun } from '../runs/types';
 import { CardHead } from './cardHead';
 import { CardMenu } from './cardMenu';
 import { CardNotice } from './cardNotice';
@@ -83,19 +84,10 @@ export class RunCard extends Panel {
   }
 
   private _onRun(): void {
-    const { run } = this.model;
-    if (!run) {
-      return;
-    }
-    // Ranks come with an attempt, and who is silent is known at the end for good.
-    const phase = `${run.attempts.length} ${isEnded(run.state)}`;
-    if (this._log && phase !== this._phase) {
-      void this._log.model.loadStreams();
-    } else if (!this._log && this._wasSeen) {
-      // The list may know the run before the card was seen.
+    // The list may know the run before the card was seen.
+    if (this.model.run && !this._log && this._wasSeen) {
       this._addLog();
     }
-    this._phase = phase;
   }
 
   private _addLog(): void {
@@ -108,18 +100,10 @@ export class RunCard extends Panel {
       openPlace: place => this._options.actions.openPlace(runId, place)
     });
     log.model.showsTime = false;
-    log.model.feed.stateChanged.connect(this._onFeed, this);
+    new LogInStep(this.model, log.model);
     this._log = log;
     this.addWidget(log);
     this._resized.observe(log.node);
-  }
-
-  /** A log's end may be heard of before the run's. */
-  private _onFeed(): void {
-    const { run } = this.model;
-    if (this._log?.model.feed.ended && run && !isEnded(run.state)) {
-      void this.model.load();
-    }
   }
 
   private _onResized(): void {
@@ -149,7 +133,6 @@ export class RunCard extends Panel {
   private _log: LogView | null = null;
   private _menu: CardMenu | null = null;
   private _wasSeen = false;
-  private _phase = '';
 }
 
 export namespace RunCard {

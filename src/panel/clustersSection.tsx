@@ -2,12 +2,15 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { refreshIcon, Toolbar } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
+import { callsText } from '../clusters/callsNote';
 import { ClustersModel } from '../clusters/model';
 import { ICluster } from '../clusters/types';
 import { ErrorMessage } from '../components/errorMessage';
 import { IconButton } from '../components/iconButton';
 import { SignalWidget } from '../components/signalWidget';
 import { StateChip } from '../components/stateChip';
+import { useTick } from '../components/useTick';
+import { durationText } from '../components/words';
 import type { IPanelActions } from './panel';
 
 /**
@@ -75,23 +78,12 @@ function ClusterList(props: {
       {error && <ErrorMessage error={error} trans={trans} />}
       <ul className="jp-HyperPod-list" aria-label={trans.__('Clusters')}>
         {clusters.map(cluster => (
-          <li key={cluster.name}>
-            <button
-              type="button"
-              className="jp-HyperPod-item"
-              onClick={() => actions.openCluster(cluster.name)}
-            >
-              <span className="jp-HyperPod-item-name">{cluster.name}</span>
-              <StateChip
-                state={cluster.state}
-                reason={cluster.reason}
-                trans={trans}
-              />
-              <span className="jp-HyperPod-item-detail">
-                {cluster.reason ?? detailText(cluster, trans)}
-              </span>
-            </button>
-          </li>
+          <ClusterItem
+            key={cluster.name}
+            cluster={cluster}
+            open={() => actions.openCluster(cluster.name)}
+            trans={trans}
+          />
         ))}
       </ul>
       {clusters.every(cluster => cluster.orchestrator === 'local') && (
@@ -105,10 +97,81 @@ function ClusterList(props: {
   );
 }
 
+function ClusterItem(props: {
+  cluster: ICluster;
+  open: () => void;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { cluster, open, trans } = props;
+  const isUp = cluster.state === 'up';
+  return (
+    <li>
+      <button type="button" className="jp-HyperPod-item" onClick={open}>
+        <span className="jp-HyperPod-item-name">{cluster.name}</span>
+        <StateChip
+          state={cluster.state}
+          reason={cluster.reason}
+          trans={trans}
+        />
+        <span className="jp-HyperPod-item-detail">
+          {isUp
+            ? detailText(cluster, trans)
+            : (cluster.reason ?? detailText(cluster, trans))}
+        </span>
+        {isUp && <UpNote reason={cluster.reason} />}
+        {typeof cluster.schedulerCalls === 'number' && (
+          <span className="jp-HyperPod-item-detail">
+            {callsText(cluster.schedulerCalls, trans)}
+          </span>
+        )}
+        {cluster.asOf && (
+          <OldNumbers cluster={cluster} asOf={cluster.asOf} trans={trans} />
+        )}
+      </button>
+    </li>
+  );
+}
+
+/** What is to be said of a cluster that answers: two lines of it, and the rest under the pointer. */
+function UpNote({ reason }: { reason: string | null }): JSX.Element | null {
+  return reason === null ? null : (
+    <span className="jp-HyperPod-item-detail jp-mod-clamped" title={reason}>
+      {reason}
+    </span>
+  );
+}
+
+/** What a cluster that does not answer said last, and how long ago. */
+function OldNumbers(props: {
+  cluster: ICluster;
+  asOf: string;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { asOf, cluster, trans } = props;
+  useTick(true);
+  return (
+    <span className="jp-HyperPod-item-detail">
+      {trans.__(
+        '%1 ago: %2',
+        durationText(asOf, null, trans),
+        detailText(cluster, trans)
+      )}
+    </span>
+  );
+}
+
 function detailText(cluster: ICluster, trans: TranslationBundle): string {
   const { nodes, orchestrator, running, waiting } = cluster;
-  if (nodes === null || running === null || waiting === null) {
+  if (running === null || waiting === null) {
     return orchestrator;
+  }
+  if (nodes === null) {
+    return trans.__(
+      '%1 · running %2 · waiting %3',
+      orchestrator,
+      running,
+      waiting
+    );
   }
   return trans.__(
     '%1 · nodes %2 · running %3 · waiting %4',

@@ -55,6 +55,11 @@ export class HyperPodPanel extends SidePanel {
     this._start();
   }
 
+  protected override onAfterHide(msg: Message): void {
+    super.onAfterHide(msg);
+    this._clusters.stop();
+  }
+
   protected override onAfterAttach(msg: Message): void {
     super.onAfterAttach(msg);
     if (this.isVisible) {

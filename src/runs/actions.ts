@@ -7,7 +7,10 @@ import {
 } from '@jupyterlab/apputils';
 import { TranslationBundle } from '@jupyterlab/translation';
 
+import { ActionKind, failedText, IChange } from '../actions/kinds';
+import { askForChange, mayRequeue } from '../actions/questions';
 import { ApiError } from '../api';
+import type { ICluster } from '../clusters/types';
 import { errorText } from '../components/errorMessage';
 import type { ICellPlace } from '../logs/place';
 import { CommandIDs, IHyperPod } from '../tokens';
@@ -27,9 +30,12 @@ export function pageActions(
   app: JupyterFrontEnd,
   hyperPod: IHyperPod
 ): IRunActions {
-  const { trans } = hyperPod;
+  const { runClient, trans } = hyperPod;
+  const look = clustersOf(hyperPod);
   return {
-    cancel: run => void cancelAfterQuestion(hyperPod, run),
+    act: (run, action) => void actAfterQuestion(hyperPod, run, action),
+    able: cluster => look(cluster).then(found => found?.actions ?? ['cancel']),
+    hasPorts: cluster => look(cluster).then(found => found?.hasPorts ?? false),
     // The dialog is another plugin's, which may be switched off.
     clone: app.commands.hasCommand(CommandIDs.submit)
       ? run => void runAgain(app, hyperPod, run)
@@ -40,6 +46,17 @@ export function pageActions(
         trans.__('Copied. Paste it in a terminal to follow the log there.'),
         { autoClose: BRIEFLY }
       );
+    },
+    copyShell: command => {
+      Clipboard.copyToSystem(command);
+      Notification.info(
+        trans.__('Copied. Paste it in a terminal to open the shell there.'),
+        { autoClose: BRIEFLY }
+      );
+    },
+    openPort: (run, nodeRank, port) => {
+      const link = runClient.portLink(run.runId, nodeRank, port);
+      window.open(link, '_blank', 'noopener');
     },
     openRun: runId => void hyperPod.openRun(runId),
     openPlace: (runId, place) => void openPlace(app, hyperPod, runId, place)
@@ -78,12 +95,52 @@ export async function openPlace(
   }
 }
 
-/** Cancel a run if the user really wants that. */
-export async function cancelAfterQuestion(
+/** Do something to a run, once the user has said what has to be asked before. */
+export async function actAfterQuestion(
   hyperPod: IHyperPod,
-  run: IRun
+  run: IRun,
+  action: ActionKind
 ): Promise<void> {
-  const { runs, trans } = hyperPod;
+  const { clusterClient, runs, trans } = hyperPod;
+  let change: IChange | null = null;
+  if (action === 'cancel' && !(await mayCancel(run, trans))) {
+    return;
+  }
+  if (action === 'requeue' && !(await mayRequeue(run.name, trans))) {
+    return;
+  }
+  if (action === 'change') {
+    const queues = clusterClient.queues(run.cluster);
+    change = await askForChange(run.name, queues, trans);
+    if (change === null) {
+      return;
+    }
+  }
+  try {
+    await runs.act(run.runId, action, change ?? undefined);
+  } catch (reason) {
+    failed(failedText(action, run.name, whyText(reason, trans), trans));
+  }
+}
+
+/** Looks a cluster up; undefined where it can't be known. Those that were seen once are kept. */
+function clustersOf({
+  clusterClient
+}: IHyperPod): (cluster: string) => Promise<ICluster | undefined> {
+  const known = new Map<string, ICluster>();
+  return async cluster => {
+    if (!known.has(cluster)) {
+      const found = await clusterClient.list().catch(() => []);
+      found.forEach(one => known.set(one.name, one));
+    }
+    return known.get(cluster);
+  };
+}
+
+async function mayCancel(
+  run: IRun,
+  trans: TranslationBundle
+): Promise<boolean> {
   const answer = await showDialog({
     title: trans.__('Cancel this run?'),
     body: trans.__(
@@ -95,15 +152,7 @@ export async function cancelAfterQuestion(
       Dialog.warnButton({ label: trans.__('Cancel run') })
     ]
   });
-  if (!answer.button.accept) {
-    return;
-  }
-  try {
-    await runs.act(run.runId, 'cancel');
-  } catch (reason) {
-    const why = whyText(reason, trans);
-    failed(trans.__('%1 could not be cancelled. %2', run.name, why));
-  }
+  return answer.button.accept;
 }
 
 /** Say that an action failed: seen for a while, and kept in the list of notifications. */

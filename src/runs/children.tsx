@@ -1,7 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { ApiError, NETWORK_ERROR } from '../api';
+import { ApiError } from '../api';
 import { ErrorMessage } from '../components/errorMessage';
 import { StateChip } from '../components/stateChip';
 import { stateText } from '../components/words';
@@ -127,15 +127,18 @@ interface IRead {
   readonly error: ApiError | null;
 }
 
-/** The children, read anew whenever the array changes; those of before stay until then. */
+/** The children, read anew whenever there are others in a state; those of before stay until then. */
 function useChildren({ load, run }: IChildrenProps): IRead {
   const [read, setRead] = React.useState<IRead>({
     children: null,
     error: null
   });
+  const { children, runId, state } = run;
+  // A run that is read again is another object, and mostly the same run.
+  const counts = JSON.stringify([state, children]);
   React.useEffect(() => {
     let wanted = true;
-    load(run.runId).then(
+    load(runId).then(
       found => {
         if (wanted) {
           setRead({ children: sorted(found), error: null });
@@ -143,10 +146,7 @@ function useChildren({ load, run }: IChildrenProps): IRead {
       },
       (reason: unknown) => {
         if (wanted) {
-          const error =
-            reason instanceof ApiError
-              ? reason
-              : ApiError.local(NETWORK_ERROR, String(reason));
+          const error = ApiError.of(reason);
           setRead({ children: null, error });
         }
       }
@@ -154,7 +154,7 @@ function useChildren({ load, run }: IChildrenProps): IRead {
     return () => {
       wanted = false;
     };
-  }, [load, run]);
+  }, [load, runId, counts]);
   return read;
 }
 

@@ -1,17 +1,20 @@
 import { URLExt } from '@jupyterlab/coreutils';
 
+import type { ActionKind, IChange } from '../actions/kinds';
 import {
   HyperPodClient,
   listOf,
   numberOrNull,
+  Query,
   recordOf,
   textOf,
   textOrNull
 } from '../api';
+import type * as wire from '../api/types';
+import { decodeAccess, IRunAccess, portPath } from './access';
 import { decodeRun, IRun } from './types';
-
-/** What can be done to a run that is there. */
-export type RunAction = 'cancel' | 'hold' | 'release' | 'requeue';
+import { decodeUsage, IUsage } from './usage';
+import { decodeWait, IWaitReason } from './wait';
 
 /**
  * Some runs, newest first, and where the list goes on.
@@ -30,21 +33,11 @@ export interface IRunQuery {
   readonly cluster?: string;
 }
 
-/**
- * A text with its name: the script or manifest, or a file.
- */
-export interface INamedText {
-  readonly name: string;
-  readonly text: string;
-}
+/** A text with its name: the script or manifest, or a file. */
+export type INamedText = wire.IRenderedText;
 
-/**
- * A file that went with a run.
- */
-export interface ICodeFile {
-  readonly path: string;
-  readonly size: number | null;
-}
+/** A file that went with a run. */
+export type ICodeFile = wire.ICodeFile;
 
 /**
  * Everything that is asked of the server on runs; tests give it one of their own.
@@ -52,8 +45,14 @@ export interface ICodeFile {
 export interface IRunClient {
   list(query: IRunQuery): Promise<IRunPage>;
   get(runId: string): Promise<IRun>;
-  act(runId: string, action: RunAction): Promise<IRun>;
+  act(runId: string, action: ActionKind, change?: IChange): Promise<IRun>;
   children(runId: string): Promise<readonly IRun[]>;
+  why(runId: string): Promise<IWaitReason>;
+  usage(runId: string): Promise<IUsage | null>;
+  /** What of its nodes can be reached now. */
+  access(runId: string): Promise<IRunAccess>;
+  /** Where a port of a node is, for the browser. */
+  portLink(runId: string, nodeRank: number, port: number): string;
   spec(runId: string): Promise<Readonly<Record<string, unknown>>>;
   script(runId: string): Promise<INamedText>;
   code(runId: string): Promise<readonly ICodeFile[]>;
@@ -74,7 +73,7 @@ export class RunClient implements IRunClient {
         limit: String(query.limit),
         cursor: query.cursor,
         cluster: query.cluster
-      }
+      } satisfies Query<wire.IRunsQuery>
     });
   }
 
@@ -82,14 +81,34 @@ export class RunClient implements IRunClient {
     return this._client.get(runPath(runId), decodeRun);
   }
 
-  act(runId: string, action: RunAction): Promise<IRun> {
-    return this._client.post(runPath(runId, action), {}, decodeRun);
+  act(runId: string, action: ActionKind, change?: IChange): Promise<IRun> {
+    const body: wire.IChangeBody = change
+      ? { time_limit: change.timeLimit, queue: change.queue }
+      : {};
+    return this._client.post(runPath(runId, action), body, decodeRun);
   }
 
   children(runId: string): Promise<readonly IRun[]> {
     return this._client.get(runPath(runId, 'children'), value =>
-      listOf(recordOf(value, 'children'), 'runs', decodeRun)
+      listOf(recordOf<wire.IChildren>(value, 'children'), 'runs', decodeRun)
     );
+  }
+
+  why(runId: string): Promise<IWaitReason> {
+    return this._client.get(runPath(runId, 'why'), decodeWait);
+  }
+
+  usage(runId: string): Promise<IUsage | null> {
+    return this._client.get(runPath(runId, 'usage'), decodeUsage);
+  }
+
+  access(runId: string): Promise<IRunAccess> {
+    return this._client.get(runPath(runId, 'access'), decodeAccess);
+  }
+
+  portLink(runId: string, nodeRank: number, port: number): string {
+    const path = runPath(runId, 'ports', portPath(nodeRank, port));
+    return this._client.link(`${path}/`);
   }
 
   spec(runId: string): Promise<Readonly<Record<string, unknown>>> {
@@ -99,18 +118,18 @@ export class RunClient implements IRunClient {
   }
 
   script(runId: string): Promise<INamedText> {
-    return this._client.get(runPath(runId, 'script'), decodeText);
+    return this._client.get(runPath(runId, 'script'), decodeScript);
   }
 
   code(runId: string): Promise<readonly ICodeFile[]> {
     return this._client.get(runPath(runId, 'code'), value =>
-      listOf(recordOf(value, 'code'), 'files', decodeFile)
+      listOf(recordOf<wire.ICode>(value, 'code'), 'files', decodeFile)
     );
   }
 
   codeFile(runId: string, path: string): Promise<INamedText> {
     const parts = path.split('/').map(encodeURIComponent);
-    return this._client.get(runPath(runId, 'code', ...parts), decodeText);
+    return this._client.get(runPath(runId, 'code', ...parts), decodeCode);
   }
 
   private readonly _client: HyperPodClient;
@@ -121,20 +140,24 @@ function runPath(runId: string, ...rest: string[]): string {
 }
 
 function decodeRuns(value: unknown): IRunPage {
-  const from = recordOf(value, 'runs');
+  const from = recordOf<wire.IRunList>(value, 'runs');
   return {
     runs: listOf(from, 'runs', decodeRun),
     next: textOrNull(from, 'next')
   };
 }
 
-function decodeText(value: unknown): INamedText {
-  const from = recordOf(value, 'text');
-  const name = textOrNull(from, 'name') ?? textOrNull(from, 'path') ?? '';
-  return { name, text: textOf(from, 'text') };
+function decodeScript(value: unknown): INamedText {
+  const from = recordOf<wire.IRenderedText>(value, 'script');
+  return { name: textOf(from, 'name'), text: textOf(from, 'text') };
+}
+
+function decodeCode(value: unknown): INamedText {
+  const from = recordOf<wire.ICodeText>(value, 'text');
+  return { name: textOf(from, 'path'), text: textOf(from, 'text') };
 }
 
 function decodeFile(value: unknown): ICodeFile {
-  const from = recordOf(value, 'file');
+  const from = recordOf<wire.ICodeFile>(value, 'file');
   return { path: textOf(from, 'path'), size: numberOrNull(from, 'size') };
 }

@@ -6,6 +6,7 @@ import {
   ReadonlyPartialJSONObject
 } from '@lumino/coreutils';
 
+import { ActionKind, actionCaption, ACTIONS } from '../actions/kinds';
 import { hyperPodIcon } from '../icons';
 import { addPageToShell } from '../shellArea';
 import { CommandIDs, IHyperPod } from '../tokens';
@@ -20,6 +21,20 @@ const RUN_ARGUMENTS: ReadonlyJSONObject = {
   type: 'object',
   properties: {
     runId: { type: 'string', description: 'The id of the run' }
+  },
+  required: ['runId'],
+  additionalProperties: false
+};
+
+const CHANGE_ARGUMENTS: ReadonlyJSONObject = {
+  type: 'object',
+  properties: {
+    runId: { type: 'string', description: 'The id of the run' },
+    timeLimit: {
+      type: 'string',
+      description: 'The new time limit, counted from the start, such as 2h'
+    },
+    queue: { type: 'string', description: 'The queue that it is moved to' }
   },
   required: ['runId'],
   additionalProperties: false
@@ -43,7 +58,7 @@ export function addRunCommands(
   hyperPod: IHyperPod,
   tracker: WidgetTracker<RunPage>
 ): void {
-  const { runClient, runs, trans } = hyperPod;
+  const { runClient, trans } = hyperPod;
   app.commands.addCommand(CommandIDs.openRun, {
     label: trans.__('Open Run…'),
     caption: trans.__('Show a run with its log'),
@@ -54,12 +69,7 @@ export function addRunCommands(
       return runId === null ? null : openRun(app, hyperPod, tracker, runId);
     }
   });
-  app.commands.addCommand(CommandIDs.cancelRun, {
-    label: trans.__('Cancel Run'),
-    caption: trans.__('End a run that waits or runs'),
-    describedBy: { args: RUN_ARGUMENTS },
-    execute: async args => plainRun(await runs.act(neededRunId(args), 'cancel'))
-  });
+  addActionCommands(app, hyperPod);
   app.commands.addCommand(CommandIDs.listRuns, {
     label: trans.__('List Runs'),
     caption: trans.__('The newest runs with their states, as JSON'),
@@ -73,6 +83,37 @@ export function addRunCommands(
       return { runs: page.runs.map(plainRun), next: page.next };
     }
   });
+}
+
+/** The commands that do something to a run. */
+function addActionCommands(
+  app: JupyterFrontEnd,
+  { runs, trans }: IHyperPod
+): void {
+  const labels: Readonly<Record<ActionKind, string>> = {
+    cancel: trans.__('Cancel Run'),
+    hold: trans.__('Hold Run'),
+    release: trans.__('Release Run'),
+    requeue: trans.__('Requeue Run'),
+    change: trans.__('Change Run')
+  };
+  for (const action of ACTIONS) {
+    const changes = action === 'change';
+    app.commands.addCommand(CommandIDs.actOnRun[action], {
+      label: labels[action],
+      caption: actionCaption(action, trans),
+      describedBy: { args: changes ? CHANGE_ARGUMENTS : RUN_ARGUMENTS },
+      execute: async args => {
+        const change = changes
+          ? {
+              timeLimit: textOf(args, 'timeLimit') ?? null,
+              queue: textOf(args, 'queue') ?? null
+            }
+          : undefined;
+        return plainRun(await runs.act(neededRunId(args), action, change));
+      }
+    });
+  }
 }
 
 async function openRun(

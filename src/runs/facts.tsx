@@ -20,7 +20,9 @@ export function RunFacts(props: {
   isRemoved?: boolean;
 }): JSX.Element {
   const { isRemoved, run, trans } = props;
-  const isTimed = run.endedAt !== null || !isRemoved;
+  // Nor does one that waits for its next attempt.
+  const isGoing = !isRemoved && run.state !== 'waiting';
+  const isTimed = run.endedAt !== null || isGoing;
   useTick(run.startedAt !== null && run.endedAt === null && isTimed);
   const facts = factsOf(run, trans, isTimed).filter(fact => fact.value !== '');
   return (

@@ -3,9 +3,14 @@ import { IDisposable } from '@lumino/disposable';
 import { Poll } from '@lumino/polling';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { ApiError, NETWORK_ERROR } from '../api';
-import { IRunClient, RunAction } from './client';
+import type { ActionKind, IChange } from '../actions/kinds';
+import { ApiError, recordOf, textOrNull } from '../api';
+import type { IRunEvent } from '../api/types';
+import { IRunClient, IRunPage } from './client';
+import { IRunAccess } from './access';
 import { IRun, isEnded } from './types';
+import { IUsage } from './usage';
+import { IWaitReason } from './wait';
 
 /** The schema of the server's events on runs. */
 export const RUN_EVENT = 'https://hyperpod-jlab.dev/events/run/v1';
@@ -115,14 +120,10 @@ export class RunsModel implements IDisposable {
     await this._poll.tick.catch(() => undefined);
   }
 
-  /** Read older runs too. */
-  async loadMore(): Promise<void> {
-    if (this._next !== null) {
-      const cursor = this._next;
-      const page = await this._client.list({ limit: LIMIT, cursor });
-      this._next = page.next;
-      this._take(page.runs);
-    }
+  /** Read older runs too; `error` says why that can't be. Whoever asks meanwhile waits for the same. */
+  loadMore(): Promise<void> {
+    this._older ??= this._loadOlder().finally(() => (this._older = null));
+    return this._older;
   }
 
   /** A run that is known; undefined else. */
@@ -140,9 +141,28 @@ export class RunsModel implements IDisposable {
     return this._client.children(runId);
   }
 
+  /** Ask why a run waits. */
+  why(runId: string): Promise<IWaitReason> {
+    return this._client.why(runId);
+  }
+
+  /** Ask what a run used. */
+  usage(runId: string): Promise<IUsage | null> {
+    return this._client.usage(runId);
+  }
+
+  /** Ask what of a run's nodes can be reached. */
+  access(runId: string): Promise<IRunAccess> {
+    return this._client.access(runId);
+  }
+
   /** Do something to a run. */
-  async act(runId: string, action: RunAction): Promise<IRun> {
-    return this._read(runId, this._client.act(runId, action));
+  async act(
+    runId: string,
+    action: ActionKind,
+    change?: IChange
+  ): Promise<IRun> {
+    return this._read(runId, this._client.act(runId, action, change));
   }
 
   /** Take in a run that was asked for, or that it is gone. */
@@ -152,7 +172,7 @@ export class RunsModel implements IDisposable {
       this._take([run]);
       return run;
     } catch (reason) {
-      if (isMissing(reason) && this._known.delete(runId)) {
+      if (ApiError.of(reason).isMissing && this._known.delete(runId)) {
         this._take([]);
       }
       throw reason;
@@ -167,35 +187,67 @@ export class RunsModel implements IDisposable {
       }
       this._error = null;
       this._loaded = true;
-      this._forgetMissing(page.runs, page.next);
-      this._take(page.runs);
+      this._setNext(page);
+      this._forgetMissing(page);
+      this._takePage(page);
     } catch (reason) {
       if (this._isDisposed) {
         return;
       }
-      this._error =
-        reason instanceof ApiError
-          ? reason
-          : ApiError.local(NETWORK_ERROR, String(reason));
+      this._error = ApiError.of(reason);
       this._changed.emit();
       throw this._error;
     }
   }
 
-  /** Runs that the list should hold but doesn't are gone. */
-  private _forgetMissing(runs: readonly IRun[], next: string | null): void {
+  private async _loadOlder(): Promise<void> {
+    const cursor = this._next;
+    if (cursor === null) {
+      return;
+    }
+    try {
+      const page = await this._client.list({ limit: LIMIT, cursor });
+      if (!this._isDisposed) {
+        this._error = null;
+        this._next = page.next;
+        this._isLong = true;
+        this._takePage(page);
+      }
+    } catch (reason) {
+      this._error = ApiError.of(reason);
+      if (!this._isDisposed) {
+        this._changed.emit();
+      }
+    }
+  }
+
+  /** Where the list goes on: behind its first page, or behind the older ones that were read if they still join it. */
+  private _setNext({ next, runs }: IRunPage): void {
+    const joins = runs.some(run => this._listed.has(run.runId));
+    if (next === null || !this._isLong || !joins) {
+      this._next = next;
+      this._isLong = false;
+    }
+  }
+
+  /** Runs that the list held and should hold still are gone; what it never held is not its business. */
+  private _forgetMissing({ next, runs }: IRunPage): void {
     const there = new Set(runs.map(run => run.runId));
     const last = runs[runs.length - 1];
     const oldest = last ? order(last) : '';
-    for (const run of [...this._known.values()]) {
-      const inReach = next === null || order(run) > oldest;
-      if (inReach && !there.has(run.runId)) {
-        this._known.delete(run.runId);
+    for (const runId of [...this._listed]) {
+      const run = this._known.get(runId);
+      const inReach = next === null || (run && order(run) > oldest);
+      if (!there.has(runId) && (inReach || !run)) {
+        this._known.delete(runId);
+        this._listed.delete(runId);
       }
     }
-    if (next === null || this._known.size <= runs.length) {
-      this._next = next;
-    }
+  }
+
+  private _takePage({ runs }: IRunPage): void {
+    runs.forEach(run => this._listed.add(run.runId));
+    this._take(runs);
   }
 
   private _take(runs: readonly IRun[]): void {
@@ -207,7 +259,7 @@ export class RunsModel implements IDisposable {
         changes.push({ run, before });
       }
     }
-    // Ids begin with the time; of an array the list has the parent only.
+    // Of an array the list has the parent only.
     this._runs = [...this._known.values()]
       .filter(run => run.parent === null)
       .sort((one, other) => compareTexts(order(other), order(one)));
@@ -219,9 +271,9 @@ export class RunsModel implements IDisposable {
     if (event.schema_id !== RUN_EVENT || !this._started) {
       return;
     }
-    const { run_id: runId, parent } = event;
-    for (const id of [runId, parent]) {
-      if (typeof id === 'string') {
+    const from = recordOf<IRunEvent>(event, 'event');
+    for (const id of [textOrNull(from, 'run_id'), textOrNull(from, 'parent')]) {
+      if (id !== null) {
         this._stale.add(id);
       }
     }
@@ -246,11 +298,16 @@ export class RunsModel implements IDisposable {
   private readonly _events: RunsModel.Events | null;
   private readonly _poll: Poll;
   private readonly _known = new Map<string, IRun>();
+  /** Those that a list held, by their ids. */
+  private readonly _listed = new Set<string>();
   private readonly _stale = new Set<string>();
   private readonly _changed = new Signal<this, void>(this);
   private readonly _stateChanged = new Signal<this, IRunChange>(this);
   private _runs: readonly IRun[] = [];
   private _next: string | null = null;
+  /** More than the first page was read. */
+  private _isLong = false;
+  private _older: Promise<void> | null = null;
   private _error: ApiError | null = null;
   private _timer: ReturnType<typeof setTimeout> | undefined;
   private _loaded = false;
@@ -270,16 +327,9 @@ export namespace RunsModel {
   }
 }
 
-/** What the server says of a run that is not there. */
-const MISSING = ['not_found', 'no_such_run'];
-
-/** Whether the server said that there is no such run. */
-export function isMissing(reason: unknown): boolean {
-  return reason instanceof ApiError && MISSING.includes(reason.code);
-}
-
-function order(run: IRun): string {
-  return `${run.submittedAt ?? ''} ${run.runId}`;
+/** As the server sorts: by the time, then by the id. */
+function order({ createdAt, runId, submittedAt }: IRun): string {
+  return `${createdAt ?? submittedAt ?? ''} ${runId}`;
 }
 
 function compareTexts(one: string, other: string): number {

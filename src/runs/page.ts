@@ -6,10 +6,10 @@ import { ILogClient, LogView } from '../logs';
 import { IRunClient } from './client';
 import { CodeTab } from './codeTab';
 import { IRunActions, RunHeader } from './header';
-import { isMissing, RunsModel } from './model';
+import { LogInStep } from './logInStep';
+import { RunsModel } from './model';
 import { RunPageModel } from './pageModel';
 import { TextTab } from './textTab';
-import { isEnded } from './types';
 
 /**
  * A run in the main area: its head, and tabs for its log, script, spec and code.
@@ -47,7 +47,7 @@ export class RunPage extends Panel {
       MessageLoop.postMessage(this._tabs, Widget.ResizeMessage.UnknownSize)
     );
     this.model.changed.connect(this._onChanged, this);
-    this.log.model.feed.stateChanged.connect(this._onLogState, this);
+    new LogInStep(this.model, this.log.model);
     this._onChanged();
     void this.model.load();
   }
@@ -90,42 +90,17 @@ export class RunPage extends Panel {
   }
 
   private _onChanged(): void {
-    const { error, removed, run } = this.model;
+    const { error, run } = this.model;
     // Of a run that isn't there, one word is enough.
     this._tabs.setHidden(run === null && error !== null);
-    if (!run) {
-      return;
-    }
-    this.title.label = run.name;
-    this.node.setAttribute('aria-label', run.name);
-    this.log.model.removed = removed;
-    if (removed) {
-      return;
-    }
-    // Ranks come with an attempt, and who is silent is known at the end for good.
-    const phase = `${run.attempts.length} ${isEnded(run.state)}`;
-    if (this._phase !== '' && phase !== this._phase) {
-      void this.log.model.loadStreams();
-    }
-    if (this._wasEnded && !isEnded(run.state)) {
-      this.log.model.feed.reopen();
-    }
-    this._phase = phase;
-    this._wasEnded = isEnded(run.state);
-  }
-
-  /** A log that is not there may be that of a run that is gone. */
-  private _onLogState(): void {
-    const { error } = this.log.model.feed;
-    if (isMissing(error) && !this.model.removed) {
-      void this.model.load();
+    if (run) {
+      this.title.label = run.name;
+      this.node.setAttribute('aria-label', run.name);
     }
   }
 
   private readonly _tabs: TabPanel;
   private readonly _resized: ResizeObserver;
-  private _phase = '';
-  private _wasEnded = false;
 }
 
 export namespace RunPage {

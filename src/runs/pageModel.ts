@@ -1,9 +1,12 @@
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { ApiError, NETWORK_ERROR } from '../api';
-import { isMissing, RunsModel } from './model';
+import { ApiError } from '../api';
+import { IRunAccess } from './access';
+import { RunsModel } from './model';
 import { IRun } from './types';
+import { IUsage } from './usage';
+import { IWaitReason } from './wait';
 
 /**
  * One run, as a page shows it.
@@ -56,6 +59,17 @@ export class RunPageModel implements IDisposable {
   readonly loadChildren = (runId: string): Promise<readonly IRun[]> =>
     this._runs.children(runId);
 
+  /** Asks why the run waits. */
+  readonly loadWhy = (): Promise<IWaitReason> => this._runs.why(this.runId);
+
+  /** Asks what the run used. */
+  readonly loadUsage = (): Promise<IUsage | null> =>
+    this._runs.usage(this.runId);
+
+  /** Asks what of the run's nodes can be reached. */
+  readonly loadAccess = (): Promise<IRunAccess> =>
+    this._runs.access(this.runId);
+
   /** Ask the server. */
   async load(): Promise<void> {
     if (this._loading) {
@@ -67,11 +81,8 @@ export class RunPageModel implements IDisposable {
       this._error = null;
       this._removed = false;
     } catch (reason) {
-      this._removed = isMissing(reason) && this._run !== null;
-      this._error =
-        reason instanceof ApiError
-          ? reason
-          : ApiError.local(NETWORK_ERROR, String(reason));
+      this._error = ApiError.of(reason);
+      this._removed = this._error.isMissing && this._run !== null;
     } finally {
       this._loading = false;
     }

@@ -1,13 +1,15 @@
 import {
+  asNumber,
   asText,
-  isRecord,
   listOf,
   numberOf,
   numberOrNull,
+  partOrNull,
   recordOf,
   textOf,
   textOrNull
 } from '../api';
+import type * as wire from '../api/types';
 
 /**
  * The error of the rank that failed first.
@@ -48,12 +50,17 @@ export interface IRun {
   readonly reason: string | null;
   readonly reasonCode: string | null;
   readonly exitCode: number | null;
+  /** When it was sent from here, by which lists are sorted. */
+  readonly createdAt: string | null;
+  /** When the scheduler took it. */
   readonly submittedAt: string | null;
   readonly startedAt: string | null;
   readonly endedAt: string | null;
   readonly schedulerId: string | null;
   readonly parent: string | null;
   readonly bundle: string | null;
+  /** The notebook that it came from: an absolute path on the server. */
+  readonly notebook: string | null;
   readonly nodes: number | null;
   readonly processesPerNode: number | null;
   readonly attempts: readonly IAttempt[];
@@ -73,7 +80,7 @@ export function isEnded(state: string): boolean {
 
 /** A run from an answer. */
 export function decodeRun(value: unknown): IRun {
-  const from = recordOf(value, 'run');
+  const from = recordOf<wire.IRun>(value, 'run');
   return {
     runId: textOf(from, 'run_id'),
     name: textOrNull(from, 'name') ?? textOf(from, 'run_id'),
@@ -85,28 +92,31 @@ export function decodeRun(value: unknown): IRun {
     reason: textOrNull(from, 'reason'),
     reasonCode: textOrNull(from, 'reason_code'),
     exitCode: numberOrNull(from, 'exit_code'),
+    createdAt: textOrNull(from, 'created_at'),
     submittedAt: textOrNull(from, 'submitted_at'),
     startedAt: textOrNull(from, 'started_at'),
     endedAt: textOrNull(from, 'ended_at'),
     schedulerId: textOrNull(from, 'scheduler_id'),
     parent: textOrNull(from, 'parent'),
     bundle: textOrNull(from, 'bundle'),
+    notebook: textOrNull(from, 'notebook'),
     nodes: numberOrNull(from, 'nodes'),
     processesPerNode: numberOrNull(from, 'processes_per_node'),
     attempts: listOf(from, 'attempts', decodeAttempt),
-    children: isRecord(from.children) ? countsOf(from.children) : {},
+    children: partOrNull(from, 'children', countsOf) ?? {},
     plain: from
   };
 }
 
-function countsOf(from: Record<string, unknown>): Record<string, number> {
+function countsOf(value: unknown): Record<string, number> {
+  const counts = Object.entries(recordOf(value, 'children'));
   return Object.fromEntries(
-    Object.keys(from).map(state => [state, numberOf(from, state)])
+    counts.map(([state, count]) => [state, asNumber(count, state)])
   );
 }
 
 function decodeAttempt(value: unknown): IAttempt {
-  const from = recordOf(value, 'attempt');
+  const from = recordOf<wire.IAttempt>(value, 'attempt');
   return {
     number: numberOf(from, 'number'),
     state: textOrNull(from, 'state') ?? 'unknown',
@@ -115,12 +125,12 @@ function decodeAttempt(value: unknown): IAttempt {
     startedAt: textOrNull(from, 'started_at'),
     endedAt: textOrNull(from, 'ended_at'),
     nodes: listOf(from, 'nodes', asText),
-    firstError: from.first_error ? decodeFirstError(from.first_error) : null
+    firstError: partOrNull(from, 'first_error', decodeFirstError)
   };
 }
 
 function decodeFirstError(value: unknown): IFirstError {
-  const from = recordOf(value, 'first error');
+  const from = recordOf<wire.IFirstError>(value, 'first error');
   return {
     rank: numberOf(from, 'rank'),
     type: textOrNull(from, 'type') ?? '',

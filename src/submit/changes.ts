@@ -39,12 +39,18 @@ export function settingChanges(
     .filter(change => change.before !== change.after);
 }
 
-/** Cells that differ: known by their ids, where they have one. */
+/** Cells that differ: known by their ids, where they have one. Null when one of those that were sent can't be read any more. */
 export function cellChanges(
   sent: readonly ISentCell[],
   now: readonly ICodeCell[]
-): readonly ICodeChange[] {
-  const known = new Map(sent.map(cell => [keyOf(cell.id, cell.number), cell]));
+): readonly ICodeChange[] | null {
+  const known = new Map<string, ISentCell & { readonly text: string }>();
+  for (const { text, ...cell } of sent) {
+    if (text === null) {
+      return null;
+    }
+    known.set(keyOf(cell.id, cell.number), { ...cell, text });
+  }
   const changes: ICodeChange[] = [];
   for (const cell of now.filter(one => one.text.trim() !== '')) {
     const before =

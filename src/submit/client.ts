@@ -1,6 +1,9 @@
-import { HyperPodClient, recordOf } from '../api';
+import { URLExt } from '@jupyterlab/coreutils';
+
+import { asText, HyperPodClient, listOf, recordOf } from '../api';
+import type * as wire from '../api/types';
 import { decodeRun, IRun } from '../runs/types';
-import { decodePreview, IPreview, ISubmitBody } from './types';
+import { Choices, decodePreview, IPreview, ISubmitBody } from './types';
 
 /**
  * Everything that is asked of the server to send a run; tests give it one of their own.
@@ -8,6 +11,8 @@ import { decodePreview, IPreview, ISubmitBody } from './types';
 export interface ISubmitClient {
   /** The spec's JSON Schema. */
   schema(): Promise<Readonly<Record<string, unknown>>>;
+  /** Names that this user may give on a cluster, by the spec's field. */
+  choices(cluster: string): Promise<Choices>;
   preview(body: ISubmitBody, signal?: AbortSignal): Promise<IPreview>;
   submit(body: ISubmitBody): Promise<IRun>;
 }
@@ -22,6 +27,21 @@ export class SubmitClient implements ISubmitClient {
 
   schema(): Promise<Readonly<Record<string, unknown>>> {
     return this._client.get('schema', value => recordOf(value, 'schema'));
+  }
+
+  choices(cluster: string): Promise<Choices> {
+    const path = URLExt.join(
+      'clusters',
+      encodeURIComponent(cluster),
+      'choices'
+    );
+    return this._client.get(path, value => {
+      const from = recordOf<wire.IChoices>(value, 'choices');
+      const names = recordOf<wire.IChoices['choices']>(from.choices, 'choices');
+      return Object.fromEntries(
+        Object.keys(names).map(field => [field, listOf(names, field, asText)])
+      );
+    });
   }
 
   preview(body: ISubmitBody, signal?: AbortSignal): Promise<IPreview> {

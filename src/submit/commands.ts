@@ -4,8 +4,9 @@ import {
   ReadonlyPartialJSONObject
 } from '@lumino/coreutils';
 
-import { isRecord } from '../api';
+import { ApiError, isRecord } from '../api';
 import { hyperPodIcon } from '../icons';
+import { failed, whyText } from '../runs/actions';
 import { CommandIDs } from '../tokens';
 import { IStart } from './memory';
 import { ISubmitSource } from './source';
@@ -178,9 +179,21 @@ async function runAgain(tools: ITools): Promise<JSONObject | null> {
   const { submitNow } = await import('./submitting');
   try {
     return await submitNow(tools, source, last);
-  } catch {
-    // The dialog says what is wrong, and where.
-    return ask(tools, source);
+  } catch (reason) {
+    if (ApiError.of(reason).isRefused) {
+      // The dialog says what is wrong, and where.
+      return ask(tools, source);
+    }
+    // It may have been sent: the dialog would make another run of it, the same once more does not.
+    const { trans } = tools.hyperPod;
+    failed(
+      trans.__(
+        'It is not known whether %1 was sent. %2 To run it again is safe: it is still the same run.',
+        source.label,
+        whyText(reason, trans)
+      )
+    );
+    throw reason;
   }
 }
 

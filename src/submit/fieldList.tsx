@@ -82,7 +82,7 @@ function Rows(props: {
             text={texts[field.path] ?? ''}
             problem={problems[field.path]}
             overruled={isOverruled(model.draft, field.path)}
-            proposals={field.path === 'queue' ? model.queues : []}
+            proposals={model.choices[field.path] ?? []}
             placeholder={
               field.path === 'name'
                 ? (model.preview?.name ?? '')

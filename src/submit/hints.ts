@@ -21,6 +21,12 @@ export function hintOf(code: string, trans: TranslationBundle): string | null {
       return trans.__(
         'Install torch there, name another Python, or choose another launcher.'
       );
+    case 'default_queue_has_all':
+      return trans.__('Choose a queue: the field offers them.');
+    case 'no_time_limit':
+      return trans.__('Say how long it may take, such as 2h.');
+    case 'time_limit':
+      return trans.__('Give it a shorter limit, or choose another queue.');
     case 'unsupported':
       return trans.__('Leave it out, or choose another cluster.');
     default:

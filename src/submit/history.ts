@@ -123,25 +123,49 @@ export namespace SubmitHistory {
   }
 }
 
-/** What a draft changes. */
-export function changesOf(
-  before: IBefore,
-  source: ISubmitSource,
-  fields: readonly IField[],
-  draft: IDraft,
-  preview: IPreview | null
-): IChanges {
-  const settings = settingChanges(
-    fields,
-    textsOf(fields, before.spec),
-    effectiveTexts(draft)
-  );
-  const cluster = before.cluster === draft.cluster ? null : before.cluster;
-  return {
-    runId: before.runId,
-    cluster,
-    settings,
-    code: codeChanges(before, source, draft, preview)
+/**
+ * What a draft changes, looked at only as often as it can be something else: the code not while settings are typed.
+ */
+export class Comparison {
+  constructor(source: ISubmitSource) {
+    this._source = source;
+  }
+
+  /** What is different from the run before. */
+  changes(
+    before: IBefore,
+    fields: readonly IField[],
+    draft: IDraft,
+    preview: IPreview | null
+  ): IChanges {
+    return this._all([before, fields, draft, preview], () => ({
+      runId: before.runId,
+      cluster: before.cluster === draft.cluster ? null : before.cluster,
+      settings: settingChanges(
+        fields,
+        textsOf(fields, before.spec),
+        effectiveTexts(draft)
+      ),
+      // A notebook may be edited by others meanwhile: each preview is of what it holds then.
+      code: this._code([before, draft.whole, preview], () =>
+        codeChanges(before, this._source, draft, preview)
+      )
+    }));
+  }
+
+  private readonly _source: ISubmitSource;
+  private readonly _all = lastOf<IChanges>();
+  private readonly _code = lastOf<IChanges['code']>();
+}
+
+/** Remembers a result for as long as what it is made of is the same. */
+function lastOf<T>(): (parts: readonly unknown[], make: () => T) => T {
+  let last: { parts: readonly unknown[]; result: T } | null = null;
+  return (parts, make) => {
+    if (!last || parts.some((part, at) => part !== last?.parts[at])) {
+      last = { parts, result: make() };
+    }
+    return last.result;
   };
 }
 

@@ -20,8 +20,23 @@ export function groupLabel(group: string, trans: TranslationBundle): string {
   return names[group] ?? group;
 }
 
+/** The names in each language that was asked for: they are needed at every key that is pressed. */
+const tables = new WeakMap<
+  TranslationBundle,
+  Readonly<Record<string, string>>
+>();
+
 function labels(trans: TranslationBundle): Readonly<Record<string, string>> {
-  return { ...resources(trans), ...surroundings(trans), ...scheduling(trans) };
+  let table = tables.get(trans);
+  if (!table) {
+    table = {
+      ...resources(trans),
+      ...surroundings(trans),
+      ...scheduling(trans)
+    };
+    tables.set(trans, table);
+  }
+  return table;
 }
 
 function resources(trans: TranslationBundle): Record<string, string> {

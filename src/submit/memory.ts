@@ -131,8 +131,13 @@ export function withoutName<T extends IStart | null>(start: T): T {
   return { ...start, spec: Object.fromEntries(kept) };
 }
 
+/** What tells presets apart: folders may have some of the same name. */
+export function presetKey({ name, project }: IPreset): string {
+  return JSON.stringify([project, name]);
+}
+
 function isSame(one: IPreset, other: IPreset): boolean {
-  return one.name === other.name && one.project === other.project;
+  return presetKey(one) === presetKey(other);
 }
 
 function toStart(value: unknown): IStart | null {

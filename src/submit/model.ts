@@ -2,10 +2,11 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { ApiError, NETWORK_ERROR } from '../api';
+import { ApiError } from '../api';
 import { IClusterClient } from '../clusters/client';
 import { ICluster } from '../clusters/types';
 import { IRun } from '../runs/types';
+import { choicesOf } from './choices';
 import { ISubmitClient } from './client';
 import {
   bodyOf,
@@ -19,14 +20,13 @@ import {
 import { fieldsOf, IField } from './fields';
 import { findingsOf, serverProblems } from './findings';
 import { IFix, textsOfFix } from './fixes';
-import { changesOf, IBefore, IChanges, SubmitHistory } from './history';
+import { Comparison, IBefore, IChanges, SubmitHistory } from './history';
 import { IPreset, IStart, ISubmitMemory, withoutName } from './memory';
 import { Previewer } from './previewer';
-import { queueNames } from './queues';
 import { newRunId } from './runId';
 import { sendRun } from './sending';
 import { ISubmitSource } from './source';
-import { IFinding, IPreview, ISubmitBody } from './types';
+import { Choices, IFinding, IPreview, ISubmitBody } from './types';
 import { Texts, textsOf } from './values';
 
 /** Milliseconds of rest before what was typed is looked at. */
@@ -39,6 +39,7 @@ export class SubmitModel implements IDisposable {
   constructor(options: SubmitModel.IOptions) {
     this._options = options;
     this.source = options.source;
+    this._comparison = new Comparison(options.source);
     this._previewer = new Previewer(options.client, options.delay ?? DELAY);
     this._previewer.changed.connect(this._onPreviewed, this);
   }
@@ -59,9 +60,9 @@ export class SubmitModel implements IDisposable {
     return this._clusters;
   }
 
-  /** Queues of the chosen cluster, to be proposed. */
-  get queues(): readonly string[] {
-    return this._queues;
+  /** Names that the chosen cluster knows, to be proposed, by field. */
+  get choices(): Choices {
+    return this._choices;
   }
 
   get presets(): readonly IPreset[] {
@@ -129,9 +130,8 @@ export class SubmitModel implements IDisposable {
   get changes(): IChanges | null {
     return (
       this._before &&
-      changesOf(
+      this._comparison.changes(
         this._before,
-        this.source,
         this._fields,
         this._draft,
         this.preview
@@ -169,7 +169,7 @@ export class SubmitModel implements IDisposable {
       smoke: false
     };
     this._look(0);
-    void this._readQueues();
+    void this._readChoices();
   }
 
   /** Type something into fields. */
@@ -184,7 +184,7 @@ export class SubmitModel implements IDisposable {
   setCluster(cluster: string): void {
     this._draft = { ...this._draft, cluster };
     this._look(0);
-    void this._readQueues();
+    void this._readChoices();
   }
 
   setSmoke(smoke: boolean): void {
@@ -217,15 +217,17 @@ export class SubmitModel implements IDisposable {
   }
 
   /** Keep the settings under a name, for the files of this folder and below. */
-  async savePreset(name: string): Promise<void> {
+  async savePreset(name: string): Promise<IPreset> {
     const { memory, trans } = this._options;
     const path = this.source.path ?? '';
     const project = path.split('/').slice(0, -1).join('/');
     const spec = settingsOf(this._fields, this._draft.texts, trans);
     const { cluster } = this._draft;
-    await memory.savePreset(withoutName({ name, project, cluster, spec }));
+    const preset = withoutName({ name, project, cluster, spec });
+    await memory.savePreset(preset);
     this._presets = await memory.presets(path);
     this._emit();
+    return preset;
   }
 
   async removePreset(preset: IPreset): Promise<void> {
@@ -340,21 +342,18 @@ export class SubmitModel implements IDisposable {
     }
   }
 
-  private async _readQueues(): Promise<void> {
+  private async _readChoices(): Promise<void> {
     const { cluster } = this._draft;
-    this._queues = [];
-    const names = await queueNames(this._options.clusters, cluster);
+    this._choices = {};
+    const choices = await choicesOf(this._options.client, cluster);
     if (cluster === this._draft.cluster) {
-      this._queues = names;
+      this._choices = choices;
       this._emit();
     }
   }
 
   private _fail(reason: unknown): void {
-    this._error =
-      reason instanceof ApiError
-        ? reason
-        : ApiError.local(NETWORK_ERROR, String(reason));
+    this._error = ApiError.of(reason);
     this._emit();
   }
 
@@ -365,11 +364,12 @@ export class SubmitModel implements IDisposable {
   }
 
   private readonly _options: SubmitModel.IOptions;
+  private readonly _comparison: Comparison;
   private readonly _previewer: Previewer;
   private readonly _changed = new Signal<this, void>(this);
   private _fields: readonly IField[] = [];
   private _clusters: readonly ICluster[] = [];
-  private _queues: readonly string[] = [];
+  private _choices: Choices = {};
   private _presets: readonly IPreset[] = [];
   private _last: IStart | null = null;
   private _before: IBefore | null = null;

@@ -14,6 +14,7 @@ import { CommandIDs, IHyperPod } from '../tokens';
 import { SubmitClient } from './client';
 import { addSubmitCommands } from './commands';
 import { SubmitMemory } from './memory';
+import { RunIds } from './runId';
 
 /** The plugin whose schema has the presets. */
 const SETTINGS = 'hyperpod_jlab:plugin';
@@ -50,6 +51,7 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
       client: new SubmitClient(hyperPod.client),
       cells: new CellsClient(hyperPod.client),
       memory: new SubmitMemory(state, registry, SETTINGS),
+      runIds: new RunIds(),
       notebooks,
       browsers,
       documents

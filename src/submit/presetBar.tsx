@@ -1,6 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { IPreset, presetKey } from './memory';
 import { SubmitModel } from './model';
 
 const STANDARD = 'standard';
@@ -17,10 +18,10 @@ export function PresetBar(props: {
   const { model, trans } = props;
   const id = React.useId();
   const [chosen, setChosen] = React.useState(beginning(model));
-  const preset = model.presets.find(one => `preset ${one.name}` === chosen);
+  const preset = model.presets.find(one => presetKey(one) === chosen);
   const choose = (value: string) => {
     setChosen(value);
-    const found = model.presets.find(one => `preset ${one.name}` === value);
+    const found = model.presets.find(one => presetKey(one) === value);
     const start = { [LAST]: model.last, [GIVEN]: model.start }[value];
     model.begin(start ?? found ?? null);
   };
@@ -51,7 +52,7 @@ export function PresetBar(props: {
       <SavePreset
         model={model}
         trans={trans}
-        saved={name => setChosen(`preset ${name}`)}
+        saved={saved => setChosen(presetKey(saved))}
       />
     </>
   );
@@ -84,13 +85,20 @@ function StartOptions(props: {
       {model.last && (
         <option value={LAST}>{trans.__('As in the last run')}</option>
       )}
-      {model.presets.map(({ name }) => (
-        <option key={name} value={`preset ${name}`}>
-          {name}
+      {model.presets.map(preset => (
+        <option key={presetKey(preset)} value={presetKey(preset)}>
+          {presetText(preset, model.presets)}
         </option>
       ))}
     </>
   );
+}
+
+/** A preset's name, with its folder where another one has the same name. */
+function presetText(preset: IPreset, all: readonly IPreset[]): string {
+  const { name, project } = preset;
+  const isAlone = all.filter(one => one.name === name).length === 1;
+  return isAlone ? name : `${name} (${project || '/'})`;
 }
 
 function RemovePreset(props: {
@@ -107,14 +115,13 @@ function RemovePreset(props: {
 function SavePreset(props: {
   model: SubmitModel;
   trans: TranslationBundle;
-  saved: (name: string) => void;
+  saved: (preset: IPreset) => void;
 }): JSX.Element {
   const { model, saved, trans } = props;
   const [name, setName] = React.useState('');
   const [open, setOpen] = React.useState(false);
   const save = async () => {
-    await model.savePreset(name.trim());
-    saved(name.trim());
+    saved(await model.savePreset(name.trim()));
     setName('');
     setOpen(false);
   };

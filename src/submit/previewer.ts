@@ -1,7 +1,7 @@
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { ApiError, NETWORK_ERROR } from '../api';
+import { ApiError } from '../api';
 import { ISubmitClient } from './client';
 import { IPreview, ISubmitBody } from './types';
 
@@ -49,6 +49,9 @@ export class Previewer implements IDisposable {
   /** Ask soon, with what is there then. */
   ask(body: () => ISubmitBody, delay: number = this._delay): void {
     this.stop();
+    if (this._isDisposed) {
+      return;
+    }
     this._busy = true;
     this._changed.emit();
     this._timer = setTimeout(() => void this._ask(body()), delay);
@@ -80,10 +83,7 @@ export class Previewer implements IDisposable {
       }
     } catch (reason) {
       if (!abort.signal.aborted) {
-        this._error =
-          reason instanceof ApiError
-            ? reason
-            : ApiError.local(NETWORK_ERROR, String(reason));
+        this._error = ApiError.of(reason);
         // It would show what is not asked for any more.
         this._preview = null;
       }

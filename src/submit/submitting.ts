@@ -1,5 +1,6 @@
 import { JSONObject } from '@lumino/coreutils';
 
+import { ApiError } from '../api';
 import { IRun } from '../runs/types';
 import { SubmitHistory } from './history';
 import { IStart } from './memory';
@@ -34,21 +35,42 @@ export async function askAndSubmit(
   void model.load();
   await dialog.launch();
   const run = await dialog.sent();
+  model.dispose();
   return run && afterSubmit(tools, run, true);
 }
 
-/** Run something at once, as a program wants it: rejects with the error that says why not. */
+/**
+ * Run something at once, as a program wants it: rejects with the error that says why not.
+ *
+ * The same once more is the same run until the server has said yes or no to it: a lost answer makes no second run.
+ */
 export async function submitNow(
   tools: ITools,
   source: ISubmitSource,
   start: IStart
 ): Promise<JSONObject> {
-  const run = await sendRun(tools.client, plainBody(source, start));
+  const run = await sendOnce(tools, plainBody(source, start));
   if (source.path !== null) {
     const last = { ...start, runId: run.runId, cluster: run.cluster };
     await tools.memory.remember(source.path, last).catch(() => undefined);
   }
   return afterSubmit(tools, run, false);
+}
+
+async function sendOnce(tools: ITools, body: ISubmitBody): Promise<IRun> {
+  const { client, pauses, runIds } = tools;
+  const request = JSON.stringify({ ...body, run_id: '' });
+  const named = { ...body, run_id: runIds.of(request) };
+  try {
+    const run = await sendRun(client, named, pauses);
+    runIds.settle(request);
+    return run;
+  } catch (reason) {
+    if (ApiError.of(reason).isRefused) {
+      runIds.settle(request);
+    }
+    throw reason;
+  }
 }
 
 /** Exactly what would run. */

@@ -8,6 +8,7 @@ import { selectedIds, viewOf } from '../notebook/source';
 import { IHyperPod } from '../tokens';
 import type { ISubmitClient } from './client';
 import type { ISubmitMemory } from './memory';
+import type { RunIds } from './runId';
 import { fileSource, IEditor, ISubmitSource, sourceOfFile } from './source';
 
 /**
@@ -19,6 +20,9 @@ export interface ITools {
   readonly client: ISubmitClient;
   readonly cells: ICellsClient;
   readonly memory: ISubmitMemory;
+  readonly runIds: RunIds;
+  /** Milliseconds before each further try to send, where not the usual ones. */
+  readonly pauses?: readonly number[];
   readonly notebooks: INotebookTracker | null;
   readonly browsers: IFileBrowserFactory | null;
   readonly documents: IDocumentManager | null;

@@ -1,4 +1,5 @@
 import { asText, listOf, recordOf, textOf, textOrNull } from '../api';
+import type * as wire from '../api/types';
 
 /** Plain JSON as the spec has it. */
 export type Json =
@@ -13,60 +14,37 @@ export type Json =
 export type JsonObject = { readonly [name: string]: Json };
 
 /**
- * What is sent to be previewed or run.
+ * What is sent to be previewed or run; the server's own JSON Schema says what a spec may hold.
  */
-export interface ISubmitBody {
+export interface ISubmitBody extends Omit<wire.ISubmitBody, 'spec'> {
   readonly run_id: string;
-  readonly cluster: string | null;
   readonly spec: JsonObject;
-  readonly base?: string;
-  readonly notebook?: JsonObject;
-  readonly secrets?: Readonly<Record<string, string>>;
-  readonly clone_of?: string;
 }
+
+/** Something that was found wrong or worth saying; `field` is a path in the spec. */
+export type IFinding = wire.IFoundThing;
+
+/** Names to choose from, by the spec's field. */
+export type Choices = Readonly<Record<string, readonly string[]>>;
 
 /** How bad a finding is; an `error` refuses the run. */
-export type Level = 'error' | 'warning' | 'info';
+export type Level = IFinding['level'];
 
-/**
- * Something that was found wrong or worth saying; `field` is a path in the spec.
- */
-export interface IFinding {
-  readonly level: Level;
-  readonly code: string;
-  readonly message: string;
-  readonly hint: string | null;
-  readonly field: string | null;
-}
-
-/**
- * A part of the code, as it will run.
- */
-export interface IPart {
-  readonly title: string;
-  readonly language: string;
-  readonly text: string;
-  readonly notes: readonly string[];
-}
+/** A part of the code, as it will run. */
+export type IPart = wire.IPreviewPart;
 
 /**
  * Exactly what would run.
  */
-export interface IPreview {
-  readonly name: string;
-  readonly rendered: { readonly name: string; readonly text: string };
-  readonly command: readonly string[];
-  readonly files: readonly string[];
-  readonly parts: readonly IPart[];
-  readonly findings: readonly IFinding[];
+export interface IPreview extends Omit<wire.IPreview, 'run_id'> {
   /** The answer as it came, for callers that are programs. */
   readonly plain: Readonly<Record<string, unknown>>;
 }
 
 /** A preview from an answer. */
 export function decodePreview(value: unknown): IPreview {
-  const from = recordOf(value, 'preview');
-  const rendered = recordOf(from.rendered, 'rendered');
+  const from = recordOf<wire.IPreview>(value, 'preview');
+  const rendered = recordOf<wire.IRenderedText>(from.rendered, 'rendered');
   return {
     name: textOf(from, 'name'),
     rendered: {
@@ -83,7 +61,7 @@ export function decodePreview(value: unknown): IPreview {
 
 /** A finding from an answer, or from the detail of an error. */
 export function decodeFinding(value: unknown): IFinding {
-  const from = recordOf(value, 'finding');
+  const from = recordOf<wire.IFoundThing>(value, 'finding');
   const level = textOrNull(from, 'level');
   return {
     level: level === 'warning' || level === 'info' ? level : 'error',
@@ -95,7 +73,7 @@ export function decodeFinding(value: unknown): IFinding {
 }
 
 function decodePart(value: unknown): IPart {
-  const from = recordOf(value, 'part');
+  const from = recordOf<wire.IPreviewPart>(value, 'part');
   return {
     title: textOf(from, 'title'),
     language: textOrNull(from, 'language') ?? 'text',

@@ -26,6 +26,14 @@ _CALLS: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "number as a pattern": (lambda run: run.logs(grep=5), "grep is an int", "grep"),
     "number as a cursor": (lambda run: run.logs(cursor=5), "cursor is an int", "cursor"),
     "timeout of letters": (lambda run: run.wait("x"), "timeout is a str", "timeout"),
+    "limit of words": (
+        lambda run: run.change(time_limit="soon"),
+        "is not a duration",
+        "time_limit",
+    ),
+    "limit of a fraction": (lambda run: run.change(time_limit=0.5), "not a duration", "time_limit"),
+    "queue of a number": (lambda run: run.change(queue=5), "queue is an int", "queue"),
+    "nothing to change": (lambda run: run.change(), "what to change", "time_limit"),
     "get of nothing": (lambda _: hyperpod_jlab.get(None), "run_id is None", "run_id"),  # type: ignore[arg-type]
     "get of a number": (lambda _: hyperpod_jlab.get(5), "run_id is an int", "run_id"),  # type: ignore[arg-type]
     "no runs": (lambda _: hyperpod_jlab.runs(limit=0), "limit is 0, but must", "limit"),

@@ -104,6 +104,21 @@ def test_wait_gives_up_and_the_run_goes_on() -> None:
         run.result()
 
 
+def test_a_value_of_a_run_that_failed_on_another_rank_is_none() -> None:
+    def odd() -> str:
+        import time
+
+        if os.environ["RANK"] == "0":
+            return "fine"
+        time.sleep(2)
+        raise ValueError("not here")
+
+    run = hyperpod_jlab.submit(odd, processes_per_node=2, launcher="python")
+    with pytest.raises(ConflictError, match=r"rank 0 of .* returned, but the run has no result"):
+        run.result(60)
+    assert run.state == "failed"
+
+
 def test_a_command_has_no_result() -> None:
     with pytest.raises(ConflictError, match="only a function leaves one"):
         hyperpod_jlab.submit(command="true").result(60)

@@ -95,10 +95,28 @@ def test_a_native_file_goes_as_it_was_written(lab: Laboratory):
     captured = lab.capture(spec("native", path="job.sbatch"))
     (file,) = captured.files
     assert (file.path, file.data) == ("code/job.sbatch", data)
-    assert (captured.command, captured.project) == ((), ())
+    assert captured.command == ()
     assert captured.parts[0].language == "bash"
     with pytest.raises(InvalidInputError, match="there is no file"):
         lab.capture(spec("native", path="none.yaml"))
+
+
+def test_a_native_file_runs_where_its_sender_is(lab: Laboratory):
+    jobs = lab.base / "jobs"
+    jobs.mkdir()
+    (jobs / "job.sbatch").write_text("#!/bin/bash\n")
+    (lab.base / "data.txt").write_text("x")
+    captured = lab.capture(spec("native", path="jobs/job.sbatch"))
+    assert captured.cwd == "work"  # its own folder is the project
+    assert [file.path for file in captured.project] == ["job.sbatch"]
+    captured = lab.capture(spec("native", path="jobs/job.sbatch", files={"root": "."}))
+    assert captured.cwd == "work"
+    assert [file.path for file in captured.project] == ["data.txt", "jobs/job.sbatch"]
+    captured = lab.capture(spec("native", path="jobs/job.sbatch", files={"root": ".."}))
+    assert captured.cwd == f"work/{lab.base.name}"
+    files = {"root": "..", "project": False}
+    captured = lab.capture(spec("native", path="jobs/job.sbatch", files=files))
+    assert captured.cwd == "work"  # no other folder would be there
 
 
 def test_variables_that_look_like_secrets_are_warned_of_for_every_source(lab: Laboratory):

@@ -49,7 +49,8 @@ def test_why_tells_what_is_before_it(hpj, two):
 def test_hold_and_release(hpj, two):
     assert hpj("hold", "second").ok()
     _until(hpj, "second", "waiting", "held")
-    assert [job["reason"] for job in hpj("jobs", "--json").ok().json["jobs"]] == [None, "held"]
+    jobs = hpj("jobs", "--json").ok().json["jobs"]
+    assert [job["state"] for job in jobs] == ["running", "held"]
     hpj("release", "second").ok()
     _until(hpj, "second", "waiting", "slots")
 
@@ -75,10 +76,14 @@ def _attempts(hpj: Hpj, run_id: str, number: int) -> None:
 def test_several_are_cancelled_at_once_with_one_result_each(hpj, two):
     told = hpj("cancel", "first", "nobody", "second", "--json")
     assert (told.code, told.error["code"]) == (3, "no_such_run")
-    assert [run["run_id"] for run in told.json["runs"]] == ["first", "second"]
-    assert [(error["run"], error["code"]) for error in told.json["errors"]] == [
-        ("nobody", "no_such_run")
+    results = told.json["results"]
+    assert [(one["run_id"], one["ok"]) for one in results] == [
+        ("first", True),
+        ("nobody", False),
+        ("second", True),
     ]
+    assert results[0]["run"]["run_id"] == "first"
+    assert results[1]["error"]["code"] == "no_such_run"
     assert _until(hpj, "first", "cancelled")["ended_at"]
     _until(hpj, "second", "cancelled")
     again = hpj("cancel", "first", "second").ok()
@@ -96,3 +101,38 @@ def test_waiting_for_a_run_that_is_cancelled_exits_with_1(hpj, home):
     run = hpj("cancel", "mine", "--json").ok().json
     assert run["run_id"] == "mine"
     assert waiting.wait(timeout=30) == 1
+
+
+def test_jobs_of_the_queue_are_acted_on_by_their_ids(hpj, two):
+    _until(hpj, "second", "waiting", "slots")
+    jobs = {job["run_id"]: job["scheduler_id"] for job in hpj("jobs", "--json").ok().json["jobs"]}
+    told = hpj("hold", "--jobs", jobs["second"], "nothing-here", "--json")
+    assert (told.code, told.error["code"]) == (3, "no_such_job")
+    assert [(one["scheduler_id"], one["ok"]) for one in told.json["results"]] == [
+        (jobs["second"], True),
+        ("nothing-here", False),
+    ]
+    _until(hpj, "second", "waiting", "held")
+    done = hpj("cancel", "--jobs", *jobs.values()).ok()
+    assert done.out == "".join(f"{job} cancelled\n" for job in jobs.values())
+    _until(hpj, "first", "cancelled")
+    _until(hpj, "second", "cancelled")
+
+
+def test_the_worst_of_several_errors_makes_the_exit_code(hpj, two):
+    told = hpj("hold", "first", "nobody")
+    assert told.code == 3
+    assert "first is running; hold needs a run that is waiting" in told.err
+    assert "there is no run nobody" in told.err
+
+
+def test_a_change_is_refused_where_it_cannot_be(hpj, two):
+    told = hpj("change", "second", "--time-limit", "1h", "--json")
+    assert (told.code, told.error["code"]) == (2, "unsupported")
+    assert hpj("change", "second", "--json").error["code"] == "nothing_to_change"
+    assert hpj("change", "second", "--time-limit", "soon", "--json").code == 2
+
+
+def test_a_cluster_goes_with_jobs_only(hpj):
+    told = hpj("cancel", "first", "--cluster", "local", "--json")
+    assert (told.code, told.error["detail"]["option"]) == (2, "--cluster")

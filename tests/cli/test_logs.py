@@ -299,7 +299,7 @@ def test_what_an_attempt_ends_with_comes_before_the_next_attempt(restarted):
 
 def test_marks_go_to_stderr_in_a_pipe_and_to_a_terminal_among_the_lines(restarted):
     home, run_id, followed, told = restarted
-    mark = "--- attempt 2 started ---"
+    mark = "--- attempt 2 started: exit code 1 ---"
     again = home.process("logs", run_id, "--rank", "0").ok()
     assert mark not in followed + again.out
     assert mark in told.splitlines()

@@ -52,6 +52,7 @@ def test_the_same_job_opens_the_next_attempt(bundle):
     bundle.shell("echo $HYPERPOD_ATTEMPT >>attempts")
     for number in range(3):
         assert bundle.run(incarnation=f"17.{number}").returncode == 0
+        bundle.as_if_it_failed(number + 1)
     assert (bundle.folder / "work" / "attempts").read_text() == "1\n2\n3\n"
     assert bundle.status("claim.json", attempt=3)["incarnation"] == "17.2"
 
@@ -61,6 +62,7 @@ def test_other_nodes_join_the_attempt_of_their_incarnation(bundle):
     first = [bundle.start(node, 2) for node in range(2)]
     for launcher in first:
         launcher.communicate(timeout=30)
+    bundle.as_if_it_failed()
     waiting = bundle.start(1, 2, incarnation="17.1")
     with pytest.raises(AssertionError):
         until(lambda: waiting.poll() is not None, patience=0.5)
@@ -74,9 +76,23 @@ def test_a_node_that_is_started_again_waits_for_a_new_attempt(bundle):
     bundle.shell("true", nodes=2)
     for node in range(2):
         assert bundle.run(node, 2).returncode == 0
+    bundle.as_if_it_failed()
     again = bundle.run(1, 2, "--wait-attempt=0.3")
     assert again.returncode == 86
     assert bundle.node(1)["ended_at"] is not None
+
+
+def test_a_run_that_has_succeeded_is_not_executed_again(bundle):
+    """A scheduler that lost sight of a node may start a job once more that had ended well."""
+    bundle.shell("echo ran >>ran", nodes=2)
+    for launcher in [bundle.start(node, 2) for node in range(2)]:
+        launcher.communicate(timeout=30)
+    again = [bundle.start(node, 2, incarnation="17.1") for node in range(2)]
+    said = [launcher.communicate(timeout=30)[1] for launcher in again]
+    assert [launcher.returncode for launcher in again] == [0, 0]
+    assert b"needs no further attempt" in said[0]
+    assert (bundle.folder / "work" / "ran").read_text() == "ran\nran\n"
+    assert not (bundle.folder / "status" / "attempt-2").exists()
 
 
 def test_a_node_gives_up_when_node_0_never_comes(bundle):

@@ -155,6 +155,7 @@ def test_a_stdout_that_is_not_there_at_all(bundle):
     bundle.shell("echo done")
     words = bundle.start(stdout=subprocess.DEVNULL).args
     bundle.launchers[-1].communicate(timeout=30)
+    bundle.as_if_it_failed()
     done = subprocess.run(["/bin/bash", "-c", '"$0" "$@" <&- >&- 2>&-', *words], timeout=30)
     assert done.returncode == 0
     assert bundle.rank_log(attempt=2) == b"done\n"

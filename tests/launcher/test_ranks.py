@@ -100,6 +100,7 @@ def test_a_command_of_options_and_scripts_goes_to_python(bundle):
     bundle.plan("-X", "dev", {"bundle": "code/main.py"})
     assert bundle.run().returncode == 0
     assert bundle.rank_log().decode().split() == ["True", sys.executable]
+    bundle.as_if_it_failed()
     bundle.plan({"bundle": "code/main.py"})
     assert bundle.run(incarnation="17.1").returncode == 0
     assert bundle.rank_log(attempt=2).decode().split() == ["False", sys.executable]
@@ -118,9 +119,11 @@ def test_defaults_that_the_user_may_change(bundle):
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     assert bundle.run(env=environment).returncode == 0
     assert bundle.rank_log() == b"1 1 3\n"
+    bundle.as_if_it_failed()
     bundle.shell(command, cpus=1, processes_per_node=2)
     assert bundle.run(env=environment, incarnation="17.1").returncode == 0
     assert bundle.rank_log(attempt=2) == b"1 1 1\n"
+    bundle.as_if_it_failed(2)
     bundle.shell(command, variables={"OMP_NUM_THREADS": "5", "PYTHONFAULTHANDLER": ""})
     assert bundle.run(env=environment, incarnation="17.2").returncode == 0
     assert bundle.rank_log(attempt=3) == b"1  5\n"
@@ -229,3 +232,15 @@ def test_a_later_attempt_ends_an_earlier_one(bundle):
     old.communicate(timeout=30)
     assert old.returncode == 143
     assert bundle.node(attempt=1)["stopped_by"] == "superseded"
+
+
+def test_memory_and_cpu_time_of_ended_ranks_are_told(bundle):
+    bundle.script(
+        "import time\nx = bytearray(150 * 2**20)\nwhile time.process_time() < 0.5: pass",
+        launcher="python",
+        processes_per_node=2,
+    )
+    assert bundle.run().returncode == 0
+    record = bundle.node()
+    assert 150 * 2**20 <= record["max_memory"] <= 200 * 2**20
+    assert 1.0 <= record["cpu_seconds"] <= 5.0

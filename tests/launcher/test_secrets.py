@@ -35,6 +35,7 @@ def test_a_secret_comes_as_a_variable_and_its_file_goes(bundle, secret):
     done = bundle.run()
     assert done.returncode == 0
     assert not secret.parent.exists()
+    bundle.as_if_it_failed()
     bundle.shell('printf %s "$TOKEN" | sha256sum >expected', variables={"TOKEN": VALUE})
     assert bundle.run(incarnation="17.1").returncode == 0
     work = bundle.folder / "work"
@@ -82,6 +83,7 @@ def test_a_node_that_is_stopped_deletes_it_too(bundle, secret):
 def test_a_later_attempt_without_it_says_so(bundle, secret):
     bundle.shell("true", secrets=["TOKEN"])
     assert bundle.run().returncode == 0
+    bundle.as_if_it_failed()
     assert bundle.run(incarnation="17.1").returncode == 86
     error = bundle.node(attempt=2)["error"]
     assert error["code"] == "secret_missing"
@@ -92,6 +94,7 @@ def test_a_later_attempt_without_it_says_so(bundle, secret):
 def test_one_that_is_delivered_again_serves_the_later_attempt(bundle, secret):
     bundle.shell('test "$TOKEN"', secrets=["TOKEN"])
     assert bundle.run().returncode == 0
+    bundle.as_if_it_failed()
     secret.parent.mkdir()
     secret.write_text("again")
     assert bundle.run(incarnation="17.1").returncode == 0

@@ -2,72 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import pytest
 
 from hyperpod_jlab.model.run import Run
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
 from hyperpod_jlab.orchestrators.local.sweep import processes_of
 from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.submission import Request
-
-DEADLINE = 40.0
+from tests.session import Session
 
 
-class LocalCluster:
+class LocalCluster(Session):
     """What the tests do with the cluster."""
 
+    defaults: ClassVar = {"stop_grace": 2}
+    deadline = 40.0
+    pace = 0.03
+
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.hyperpod = Hyperpod()
+        super().__init__(Hyperpod(), folder)
 
-    async def submit(
-        self,
-        command: str,
-        *,
-        run_id: str | None = None,
-        secrets: dict[str, str] | None = None,
-        **spec: Any,
-    ) -> str:
-        """Submit a shell command; returns the run id."""
-        data = {"source": {"kind": "command", "command": command}, "stop_grace": 2, **spec}
-        request = Request(
-            parse(JobSpec, data), run_id=run_id, base=self.folder, secrets=secrets or {}
-        )
-        return await self.hyperpod.submitter.submit(request)
-
-    async def until(self, run_id: str, there: Callable[[Run], bool]) -> Run:
-        """Wait until a run looks as wanted."""
-        deadline = time.monotonic() + DEADLINE
-        while not there(run := await self.hyperpod.runs.get(run_id)):
-            assert time.monotonic() < deadline, f"never so in {DEADLINE} s; last: {run.status}"
-            await asyncio.sleep(0.03)
-        return run
-
-    async def ended(self, run_id: str) -> Run:
-        """Wait for a run's end."""
-        return await self.until(run_id, lambda run: run.status.ended)
-
-    async def running(self, run_id: str) -> Run:
-        """Wait until all nodes of a run have started."""
+    async def running(self, run_id: str, attempt: int = 1) -> Run:
+        """Wait until a run has started and written something."""
         return await self.until(
-            run_id, lambda run: bool(self.log(run_id)) and run.state == "running"
+            run_id,
+            lambda run: bool(self.log(run_id, attempt=attempt)) and run.state == "running",
         )
-
-    def records(self, run_id: str) -> Path:
-        """The run's records."""
-        return self.hyperpod.partition.records(run_id)
-
-    def log(self, run_id: str, node: int = 0, rank: int = 0, attempt: int = 1) -> str:
-        """What one rank wrote."""
-        path = self.records(run_id) / f"logs/attempt-{attempt}/node-{node}.rank-{rank}.log"
-        return path.read_text() if path.exists() else ""
 
     def processes(self, run_id: str) -> list[int]:
         """Processes of a run that live."""

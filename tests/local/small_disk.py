@@ -61,6 +61,22 @@ async def full_for_a_while(hyperpod: Hyperpod, disk: Path) -> dict[str, Any]:
     }
 
 
+async def restarted_while_full(hyperpod: Hyperpod, disk: Path) -> dict[str, Any]:
+    """A run that fails while nothing can be written, and may be restarted once."""
+    meanwhile = disk.parent / "meanwhile"
+    command = f'[ "$HYPERPOD_ATTEMPT" = 2 ] && exit; until [ -e {meanwhile} ]; do sleep 0.05; done; exit 1'
+    source = {"kind": "command", "command": command}
+    spec = parse(JobSpec, {"source": source, "max_restarts": 1})
+    await hyperpod.submitter.submit(Request(spec, run_id="again", base=disk.parent))
+    await until_running(hyperpod, "again")
+    filler = fill(disk)
+    meanwhile.touch()
+    await asyncio.sleep(LONGER_THAN_A_HEARTBEAT)
+    filler.unlink()
+    run = await asyncio.wait_for(hyperpod.runs.wait("again"), 60)
+    return {"state": run.state, "attempts": [attempt.number for attempt in run.status.attempts]}
+
+
 async def cancelled_while_full(hyperpod: Hyperpod, disk: Path) -> dict[str, Any]:
     """A run that is cancelled while nothing can be written."""
     spec = parse(JobSpec, {"source": {"kind": "command", "command": "sleep 311"}, "stop_grace": 1})

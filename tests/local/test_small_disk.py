@@ -18,3 +18,8 @@ def test_a_partition_that_is_full_for_a_while_ends_no_run(tmp_path: Path) -> Non
 def test_a_run_is_cancelled_although_the_partition_is_full(tmp_path: Path) -> None:
     told = on_small_disk("tests.local.small_disk", "cancelled_while_full", tmp_path / "disk")
     assert told == {"left": [], "state": "cancelled"}
+
+
+def test_a_restart_waits_until_it_can_be_recorded(tmp_path: Path) -> None:
+    told = on_small_disk("tests.local.small_disk", "restarted_while_full", tmp_path / "disk")
+    assert told == {"state": "succeeded", "attempts": [1, 2]}

@@ -242,3 +242,19 @@ async def test_an_unreachable_cluster_does_not_end_a_follow(
     await client.sees("goes on")
     run.ended = True
     await client.end()
+
+
+async def test_whether_it_has_ended_is_not_asked_while_lines_come(
+    run: RunFolder, follow: Start
+) -> None:
+    client = follow()
+    run.write(0, "begins\n")
+    await client.sees("begins")
+    asked = run.asked
+    for number in range(40):
+        run.write(0, f"line {number}\n")
+        await asyncio.sleep(0.05)
+    await client.sees("line 39")
+    assert run.asked <= asked + 1  # as it begins to follow
+    run.ended = True
+    await client.end()

@@ -160,6 +160,18 @@ def test_another_configuration_counts_from_the_next_cell_on(shell, home, monkeyp
     assert shell.shell.user_ns["run"].bundle.is_relative_to(home / "elsewhere")
 
 
+def test_a_current_folder_that_is_gone_is_told(shell, project, monkeypatch):
+    monkeypatch.setenv("JPY_SESSION_NAME", "train.ipynb")
+    gone = project / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    shown = shell.run("%%hyperpod\nprint(1)")
+    assert "the current folder cannot be used" in shown.error
+    assert "[no_current_folder]" in shown.error
+    monkeypatch.chdir(project)
+
+
 def test_an_interrupt_before_anything_is_sent(shell, monkeypatch):
     async def slow(*_):
         await asyncio.sleep(60)

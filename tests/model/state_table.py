@@ -173,6 +173,7 @@ SEVERAL_ATTEMPTS = [
     Case("recovering", records(attempt(broke()), observations=(word(21, "waiting", attempt=1, verdict="FAILED", reason="restart 1 of 2", reason_code="recovering"),)), want("waiting", "recovering", reason="restart 1 of 2", exit_code=None), (FIRST,)),
     Case("recovering, the scheduler only says that it waits", records(attempt(broke()), observations=(word(21, "waiting"),)), want("waiting", "recovering"), (FIRST,)),
     Case("requeued", records(attempt(stopped()), actions=(act(15, "requeue"),), observations=(word(21, "waiting", attempt=1, verdict="REQUEUED", reason_code="requeued"),)), want("waiting", "requeued"), (("failed", "requeued", 143),)),
+    Case("removed while it waited after a requeue", records(attempt(stopped()), observations=(word(21, "waiting", attempt=1, verdict="REQUEUED"), ended(22, "LOST", reason="its job was removed", reason_code="lost"))), want("failed", "lost", reason="its job was removed"), (("failed", "requeued", 143),)),
     Case("waits again after a node failed", records(attempt(node(0), node(1)), nodes=2, observations=(word(21, "waiting", attempt=1, verdict="NODE_FAIL", reason="n1 is replaced", reason_code="recovering"),)), want("waiting", "recovering", reason="n1 is replaced"), (("failed", "node_fail", None),)),
     Case("cancelled while it recovers", records(attempt(broke()), actions=(act(25),), observations=(word(21, "waiting"),)), want("waiting", "cancelling"), (FIRST,)),
     Case("cancelled while it recovered", records(attempt(broke()), actions=(act(25),), observations=(ended(26, "CANCELLED"),)), want("cancelled", reason=None, exit_code=3)),
@@ -197,10 +198,14 @@ DAMAGE = [
 ]  # fmt: skip
 
 DEAF = at(100_000.0, unreachable="ml does not answer")
+HEARD = Moment(100_000.0, "unknown", "ml does not answer", heard=True)
 
 UNREACHABLE = [
     Case("a waiting run of a cluster that does not answer", records(), want("unknown", "unreachable", reason="ml does not answer"), moment=DEAF),
     Case("a running one", records(attempt(node())), want("unknown", "unreachable", started_at=10.0), (("running", None, None),), moment=DEAF),
+    Case("one whose nodes are heard of", records(attempt(node())), want("running", reason="it runs, as its nodes say; ml does not answer"), (("running", None, None),), moment=HEARD),
+    Case("one that is being cancelled and is heard of", records(attempt(node()), actions=(act(15),)), want("running", "cancelling"), moment=HEARD),
+    Case("nobody is heard of what waits", records(), want("unknown", "unreachable"), moment=HEARD),
     Case("what has ended there stays ended", records(attempt(broke())), want("failed", "exit_code"), moment=DEAF),
     Case("what was never sent there is no matter of the cluster", records(taken=False), want("failed", "submit_interrupted"), moment=DEAF),
     Case("damage is told before", records(damage=("a",)), want("unknown", "damaged"), moment=DEAF),

@@ -77,6 +77,7 @@ def test_the_options_of_the_contract_are_there():
         ("--env", "text", (), "map"),
         ("--secret", "text", (), "secrets"),
         ("--after", "text", (), "list"),
+        ("--slurm", "text", (), "flags"),
     ],
 )
 def test_form_of_an_option(flag, kind, choices, repeat):

@@ -1,12 +1,20 @@
 """Which runs a notebook's cells went with."""
 
+import json
+import threading
 import zlib
+from pathlib import Path
+
+import pytest
+
+from hyperpod_jlab.server import cells, run_content, submit
+from hyperpod_jlab.storage.records import BundleReader
 
 NOTEBOOK = "work/train.ipynb"
 
 
 def document(**texts):
-    cells = [
+    made = [
         {
             "cell_type": "code",
             "id": identity,
@@ -17,7 +25,7 @@ def document(**texts):
         }
         for identity, text in texts.items()
     ]
-    return {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}
+    return {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": made}
 
 
 async def send(api, content, cell_ids, **more):
@@ -60,8 +68,72 @@ async def test_a_run_shows_its_cells_as_they_were_sent(api, jp_root_dir):
     }
 
 
+async def test_the_list_of_files_is_read_once_for_all_cells(api, jp_root_dir, monkeypatch):
+    (jp_root_dir / "work").mkdir()
+    run = await send(api, document(a="x = 1", b="x = 2", c="x = 3"), ["a", "b", "c"])
+    files, reads = BundleReader.files, []
+
+    def noted(bundle):
+        reads.append(bundle)
+        return files(bundle)
+
+    monkeypatch.setattr(BundleReader, "files", noted)
+    answer = await api.get(f"runs/{run['run_id']}/cells")
+    assert [cell["text"] for cell in answer["cells"]] == ["x = 1", "x = 2", "x = 3"]
+    assert len(reads) == 1
+
+
+@pytest.mark.parametrize("how", ["gone", "no text"])
+async def test_a_cell_that_cannot_be_read_hides_no_other(api, jp_root_dir, how):
+    (jp_root_dir / "work").mkdir()
+    run = await send(api, document(a="x = 1", b="x = 2"), ["a", "b"])
+    bundle = Path(run["bundle"])
+    listed = json.loads((bundle / "files.json").read_text())["files"]
+    (entry,) = [one for one in listed if one["path"].endswith("cell-01.py")]
+    for path in (bundle / entry["path"], *bundle.parents[2].glob(f"code/*/{entry['digest']}*")):
+        path.chmod(0o600)
+        path.write_bytes(b"\0")
+        if how == "gone":
+            path.unlink()
+    answer = await api.get(f"runs/{run['run_id']}/cells")
+    assert [cell["text"] for cell in answer["cells"]] == [None, "x = 2"]
+
+
+async def test_long_answers_are_not_made_on_the_event_loop(api, jp_root_dir, monkeypatch):
+    """All other answers of the server would wait for them."""
+    threads = []
+    for module, name in ((cells, "run_answer"), (run_content, "run_answer"), (submit, "_word")):
+        make = getattr(module, name)
+
+        def noted(*given, _make=make):
+            threads.append(threading.current_thread())
+            return _make(*given)
+
+        monkeypatch.setattr(module, name, noted)
+    (jp_root_dir / "work").mkdir()
+    await send(api, document(a="x = 1"), ["a"])
+    assert (await api.get("cells", notebook=NOTEBOOK))["runs"]
+    array = await api.submit("true", array="0-1")
+    assert (await api.get(f"runs/{array['run_id']}/children"))["runs"]
+    spec = {"source": {"kind": "command", "command": "true"}}
+    assert (await api.request("POST", "runs/preview", {"spec": spec}))[0] == 200
+    assert len(threads) >= 4
+    assert threading.current_thread() not in threads
+
+
 async def test_a_notebook_outside_the_root_is_refused(api):
     status, error = await api.request("GET", "cells", query={"notebook": "../x.ipynb"})
     assert (status, error["code"], error["detail"]["field"]) == (400, "outside_root", "notebook")
     status, error = await api.request("GET", "cells")
     assert (status, error["detail"]["field"]) == (400, "notebook")
+
+
+async def test_cells_that_cannot_be_read_once_are_there_the_next_time(api, jp_root_dir):
+    (jp_root_dir / "work").mkdir()
+    run = await send(api, document(a="x = 1"), ["a"])
+    listed = Path(run["bundle"]) / "files.json"
+    aside = listed.rename(listed.with_name("aside"))
+    assert (await api.get("cells", notebook=NOTEBOOK))["cells"] == []
+    aside.rename(listed)
+    (cell,) = (await api.get("cells", notebook=NOTEBOOK))["cells"]
+    assert cell["run_id"] == run["run_id"]

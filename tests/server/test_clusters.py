@@ -1,12 +1,14 @@
 """Clusters and their tables: on the local cluster, and on one with many rows."""
 
+import asyncio
 import time
 
 import pytest
 
-from hyperpod_jlab.model.cluster import Job, Node
-from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.server.tables import Snapshots, TableQuery, page_of
+from hyperpod_jlab.model.cluster import Job, Node, Resource
+from hyperpod_jlab.model.errors import InvalidInputError, UnreachableError
+from hyperpod_jlab.orchestrators.local.engine import LocalOrchestrator
+from hyperpod_jlab.server.tables import FRESH, Snapshots, TableQuery, page_of
 
 
 async def test_clusters_are_listed(api):
@@ -44,8 +46,13 @@ async def test_a_wrong_query_names_the_field(api, table, query, field):
     assert (status, error["detail"]["field"]) == (400, field)
 
 
-async def test_an_unknown_cluster_is_not_found(api):
-    status, error = await api.request("GET", "clusters/lokal/nodes")
+async def test_the_local_cluster_has_nothing_to_choose(api):
+    assert await api.get("clusters/local/choices") == {"choices": {}}
+
+
+@pytest.mark.parametrize("what", ["nodes", "choices"])
+async def test_an_unknown_cluster_is_not_found(api, what):
+    status, error = await api.request("GET", f"clusters/lokal/{what}")
     assert (status, error["code"], error["hint"]) == (
         404,
         "unknown_cluster",
@@ -138,3 +145,96 @@ async def test_a_failed_look_is_not_kept():
     with pytest.raises(InvalidInputError):
         await snapshots.get("nodes", fail)
     assert await snapshots.get("nodes", look) == "seen"
+
+
+async def test_a_cluster_that_does_not_answer_is_shown_as_it_was():
+    async def look():
+        return ["seen"]
+
+    async def fail():
+        raise UnreachableError("away", code="controller_down")
+
+    snapshots = Snapshots()
+    with pytest.raises(UnreachableError):
+        await snapshots.last("nodes", fail)
+    fresh = await snapshots.last("nodes", look)
+    assert (fresh.said, fresh.age()) == (["seen"], {"as_of": None, "problem": None})
+    before = time.time()
+    await asyncio.sleep(FRESH)
+    old = await snapshots.last("nodes", fail)
+    assert old.said == ["seen"]
+    assert old.as_of == pytest.approx(before, abs=1)
+    assert old.age()["problem"] == {
+        "code": "controller_down",
+        "message": "away",
+        "hint": None,
+        "detail": {},
+    }
+    await asyncio.sleep(0.01)
+    assert (await snapshots.last("nodes", look)).problem is None
+
+
+async def test_other_faults_are_told_as_faults():
+    async def look():
+        return ["seen"]
+
+    async def fail():
+        raise InvalidInputError("wrong")
+
+    snapshots = Snapshots()
+    await snapshots.last("nodes", look)
+    await asyncio.sleep(FRESH)
+    with pytest.raises(InvalidInputError):
+        await snapshots.last("nodes", fail)
+
+
+def all_pages(rows, **query):
+    """The names on all pages, one row a page."""
+    told, cursor = [], None
+    while True:
+        wanted = TableQuery(limit=1, cursor=cursor, **query)
+        page = page_of(Node, rows, wanted, name="name", sort="name")
+        told += [row["name"] for row in page.rows]
+        cursor = page.next
+        if cursor is None:
+            return told
+
+
+def test_names_that_count_alike_are_all_there():
+    names = ["gpu-1", "gpu-01", "gpu-001", "GPU-1", "gpu-2"]
+    assert sorted(all_pages([Node(name, "idle") for name in names])) == sorted(names)
+
+
+@pytest.mark.parametrize("sort", ["jobs", "-jobs", "reason", "-reason"])
+def test_rows_with_very_long_values_have_pages_too(sort):
+    many = tuple(f"node-with-a-long-name-{number}" for number in range(500))
+    rows = [Node(f"n{number}", "idle", reason="r" * 9000, jobs=many) for number in range(4)]
+    assert sorted(all_pages(rows, sort=sort)) == ["n0", "n1", "n2", "n3"]
+
+
+async def test_jobs_that_ended_are_apart_from_those_that_have_not(api, monkeypatch):
+    async def jobs(self):
+        states = ["waiting", "held", "running", "suspended", "succeeded", "failed", "cancelled"]
+        return [Job(str(number), "n", "u", state) for number, state in enumerate(states)]
+
+    monkeypatch.setattr(LocalOrchestrator, "jobs", jobs)
+    there = await api.get("clusters/local/jobs", ended="false", sort="scheduler_id")
+    gone = await api.get("clusters/local/jobs", ended="true")
+    assert [job["state"] for job in there["jobs"]] == ["waiting", "held", "running", "suspended"]
+    assert {job["state"] for job in gone["jobs"]} == {"succeeded", "failed", "cancelled"}
+    assert (await api.get("clusters/local/jobs"))["total"] == 7
+
+
+def test_the_filter_looks_at_what_is_shown():
+    gpu = Resource("gpu", "h100", 8, free=3, accelerator=True)
+    rows = [Node("n1", "up", resources=(gpu,), queues=("dev", "batch")), Node("n2", "up")]
+
+    def found(text):
+        page = page_of(Node, rows, TableQuery(filter=text), name="name", sort="name")
+        return [row["name"] for row in page.rows]
+
+    assert found("h100") == ["n1"]
+    assert found("gpu:h100 3/8") == ["n1"]
+    assert found("batch") == ["n1"]
+    assert found("true") == []
+    assert found("resource") == []

@@ -95,8 +95,8 @@ async def test_lines_are_chosen(api, log_page):
     assert lines_of(await page.read(1)) == [f"line {number}" for number in range(90, 100)]
     await page.send(type="subscribe", id=2, run_id=run["run_id"], tail=3)
     assert lines_of(await page.read(2)) == ["line 98", "line 99", "line 100"]
-    await page.send(type="subscribe", id=3, run_id=run["run_id"], ranks=[5])
-    assert lines_of(await page.read(3)) == []
+    await page.send(type="subscribe", id=3, run_id=run["run_id"], ranks=[0], tail=1)
+    assert lines_of(await page.read(3)) == ["line 100"]
 
 
 async def test_an_unsubscribed_log_is_silent(api, log_page):
@@ -149,6 +149,15 @@ async def test_a_wrong_choice_ends_the_subscription_with_its_field(api, log_page
     while (told := await page.next())["type"] != "error":
         assert told["type"] == "subscribed"
     assert [told["error"]["detail"]["field"]] == list(choice)
+
+
+@pytest.mark.parametrize("choice", [{"ranks": [99]}, {"node": 7}])
+async def test_what_a_run_has_not_cannot_be_followed(api, log_page, choice):
+    run = await api.submit()
+    page = await log_page()
+    await page.send(type="subscribe", id=1, run_id=run["run_id"], **choice)
+    told = await page.next()
+    assert (told["type"], told["error"]["code"]) == ("error", "no_such_log")
 
 
 async def test_each_subscribe_asks_the_authorizer(api, log_page, authorizer):

@@ -53,7 +53,6 @@ async def test_a_page_ends_where_the_socket_goes_on(api, log_page):
 
 async def test_lines_are_chosen_by_query(api, ended_run):
     path = f"runs/{ended_run['run_id']}/logs"
-    assert lines_of((await api.get(path, ranks="1,2"))["frames"]) == []
     chosen = await api.get(path, ranks="0", node="0", attempt="1", node_logs="false", grep="4[0-9]")
     assert lines_of(chosen["frames"]) == [f"line {number}" for number in range(40, 50)]
 
@@ -107,7 +106,24 @@ async def test_a_streams_exact_bytes_are_downloaded(api):
         f'attachment; filename="{run["run_id"]}.rank-0.log"'
     )
     status, error = await api.request("GET", f"runs/{run['run_id']}/logs/raw", query={"rank": "9"})
-    assert (status, error["code"]) == (404, "not_found")
+    assert (status, error["code"]) == (404, "no_such_log")
+
+
+@pytest.mark.parametrize(
+    ("rest", "query"),
+    [
+        ("logs", {"ranks": "0,99"}),
+        ("logs", {"node": "7"}),
+        ("logs", {"attempt": "2"}),
+        ("logs/search", {"ranks": "99", "grep": "x"}),
+        ("logs/raw", {"rank": "99"}),
+        ("logs/raw", {"node": "7"}),
+    ],
+)
+async def test_what_a_run_has_not_is_not_found(api, ended_run, rest, query):
+    status, error = await api.request("GET", f"runs/{ended_run['run_id']}/{rest}", query=query)
+    assert (status, error["code"]) == (404, "no_such_log")
+    assert error["hint"].startswith("it has ")
 
 
 async def test_streams_tell_who_is_silent(api):
@@ -199,3 +215,17 @@ async def test_one_who_goes_away_breaks_the_reading_off(api, process, monkeypatc
         await cancelled.wait()
     with pytest.raises(HTTPClientError):
         await asking
+
+
+async def test_an_arrays_child_that_has_ended_is_not_silent(api):
+    run = await api.submit("echo here", array="0-1")
+    await api.ended(run["run_id"])
+    reader = Hyperpod()
+    logs = reader.runs.records_folder(f"{run['run_id']}.0") / "logs" / "attempt-1"
+    for record in logs.glob("*.activity.json"):
+        record.unlink()
+    os.utime(logs / "node-0.rank-0.log", times=(time.time() - 600,) * 2)
+    (attempt,) = (await api.get(f"runs/{run['run_id']}/streams"))["attempts"]
+    ranks = [stream for stream in attempt["streams"] if stream["rank"] is not None]
+    assert [(one["index"], one["silent"]) for one in ranks] == [(0, False), (1, False)]
+    await reader.close()

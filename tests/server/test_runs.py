@@ -212,3 +212,12 @@ async def test_runs_sent_at_once_with_one_id_are_one(api):
     body = {"run_id": "twice", "spec": {"source": {"kind": "command", "command": "true"}}}
     answers = await asyncio.gather(*(api.request("POST", "runs", body) for _ in range(4)))
     assert sorted(status for status, _ in answers) == [200, 200, 200, 201]
+
+
+async def test_what_a_run_used_is_told_once_it_has_ended(api):
+    run_id = (await api.submit("sleep 1; exit 3"))["run_id"]
+    assert await api.get(f"runs/{run_id}/usage") == {"usage": None}
+    await api.ended(run_id)
+    usage = (await api.get(f"runs/{run_id}/usage"))["usage"]
+    assert (usage["source"], usage["exit_code"], usage["nodes"]) == ("journal", 3, 1)
+    assert usage["elapsed"] >= 1

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import threading
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -114,6 +115,23 @@ async def test_what_the_scheduler_refuses_is_withdrawn(place, moody, error):
     moody.trouble = None
     await place.submit(run_id="run-1")
     assert (await place.ended("run-1")).state == "succeeded"
+
+
+async def test_what_went_wrong_is_not_written_on_the_event_loop(place, moody, monkeypatch):
+    """The partition may be slow just then, and the server's other answers wait for it."""
+    write, threads = BundleReader.add_observation, []
+
+    def add_observation(*given: Any) -> None:
+        threads.append(threading.current_thread())
+        write(*given)
+
+    monkeypatch.setattr(BundleReader, "add_observation", add_observation)
+    moody.trouble = UnreachableError("the line broke")
+    with pytest.raises(UnreachableError):
+        await place.submit(run_id="run-1")
+    assert (await place.hyperpod.runs.get("run-1")).status.reason == "the line broke"
+    assert threads
+    assert threading.current_thread() not in threads
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["it was not taken", "it was taken"])

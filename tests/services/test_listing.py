@@ -15,9 +15,11 @@ import pytest
 from hyperpod_jlab.model.errors import InvalidInputError, UnreachableError
 from hyperpod_jlab.orchestrators.local.engine import LocalOrchestrator
 from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.runs import Wanted, check_states
+from hyperpod_jlab.services.runs import Wanted
+from hyperpod_jlab.services.state_words import check_states
 from hyperpod_jlab.services.user import current_user
-from hyperpod_jlab.storage.index import default_path
+from hyperpod_jlab.storage import index as index_module
+from hyperpod_jlab.storage.index import RunIndex, default_path
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 from tests.storage.bundles import make_bundle
@@ -50,6 +52,22 @@ async def ids(hyperpod: Hyperpod, **wanted: Any) -> list[str]:
 
 async def test_nothing_yet(place):
     assert (await place.hyperpod.runs.list()).runs == ()
+
+
+async def test_an_index_that_is_in_use_in_between(place, monkeypatch):
+    """What was found of a run went into the index in memory, and the next look is into the file again."""
+    make_bundle(place.partition, "run-1", code=0)
+    monkeypatch.setattr(index_module, "PAUSE", 0.0)
+    use_file, uses = RunIndex._use_file, []
+
+    def second_time_busy(*given: Any) -> Any:
+        uses.append(given)
+        if len(uses) == 2:
+            raise index_module._UnusableError
+        return use_file(*given)
+
+    monkeypatch.setattr(RunIndex, "_use_file", second_time_busy)
+    assert await ids(place.hyperpod) == ["run-1"]
 
 
 async def test_newest_first_and_filters(place):
@@ -131,6 +149,7 @@ async def test_pages_while_runs_are_removed(place):
         "WyJhIiwiYiJd",
         "ezE",
         "W05hTiwiYSJd",
+        pytest.param("W1tb" * 50_000, id="deep"),
     ],
 )
 async def test_a_cursor_that_is_none(place, cursor):

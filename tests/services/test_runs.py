@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import threading
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 from hyperpod_jlab.model.errors import ConflictError, InvalidInputError, NotFoundError
 from hyperpod_jlab.orchestrators.local.sweep import end_processes
+from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.processes import this_process
 from hyperpod_jlab.storage.records import DamagedBundleError
 from tests.storage.bundles import make_bundle, write_files
@@ -74,6 +76,25 @@ async def test_hold_release_cancel(place):
     last = await place.ended("second")
     assert (last.state, last.status.reason_code) == ("failed", "dependency")
     assert actions(place, "second") == ["hold", "release"]
+
+
+async def test_no_bundle_is_looked_up_on_the_event_loop(place, monkeypatch):
+    """A look at the partition may take long, and all answers of the server would wait for it."""
+    make_bundle(place.partition, "run-1", code=3)
+    holds, threads = Partition.holds, []
+
+    def look(*given: Any) -> bool:
+        threads.append(threading.current_thread())
+        return holds(*given)
+
+    monkeypatch.setattr(Partition, "holds", look)
+    await place.hyperpod.runs.act("run-1", "cancel")
+    await place.submit("sleep 60", run_id="first")
+    await place.submit("true", run_id="second", after=["first"])
+    await place.until("second", lambda run: run.state == "waiting")
+    await place.hyperpod.runs.explain_wait("second")
+    assert threads
+    assert threading.current_thread() not in threads
 
 
 async def test_watching_tells_each_change_once_and_ends(place):

@@ -125,3 +125,12 @@ def test_a_word_with_what_the_eye_does_not_see(bundle):
 def test_readers_of_both_forms_agree(bundle):
     write_files(bundle.folder, {"status/intent-0.json": PROCESS}.items())
     assert bundle.read() == BundleReader(bundle.partition, "run-1").read()
+
+
+def test_an_action_that_was_not_done_is_taken_back(bundle):
+    bundle.add_action("hold", "ada")
+    made = bundle.add_action("cancel", "ada")
+    bundle.drop_action(made)
+    assert [one.action for one in bundle.actions()] == ["hold"]
+    bundle.drop_action(made)
+    assert [one.action for one in bundle.actions()] == ["hold"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -13,8 +14,10 @@ from typing import Any
 
 import pytest
 
+from hyperpod_jlab.model.errors import StorageError
 from hyperpod_jlab.storage import index as index_module
 from hyperpod_jlab.storage.index import RunIndex, Session, default_path, status_stamp
+from hyperpod_jlab.storage.lock_file import locked
 from hyperpod_jlab.storage.partition import Partition
 from tests.storage.bundles import make_bundle
 from tests.storage.racing import race
@@ -205,6 +208,54 @@ def test_one_that_another_process_writes_all_the_time(partition, path, monkeypat
     assert RunIndex(partition, path).use(newest()) == ["run-9", *ALL]
     holder.close()
     assert path.exists()
+
+
+@pytest.mark.parametrize("by", ["lock", "writing"])
+def test_one_that_others_use_for_too_long_is_used_again_later(partition, path, monkeypatch, by):
+    monkeypatch.setattr(index_module, "PATIENCE", 0.1)
+    monkeypatch.setattr(index_module, "PAUSE", 0.0)
+    index = RunIndex(partition, path)
+    index.use(fill)
+    first = index.use(lambda session: session.number)
+    if by == "lock":
+        with locked(path.with_name(f"{path.name}.lock"), 1):
+            assert index.use(newest()) == ALL
+    else:
+        holder = sqlite3.connect(path)
+        holder.execute("BEGIN EXCLUSIVE")
+        assert index.use(newest()) == ALL
+        holder.close()
+    assert index.use(lambda session: session.number) == first
+
+
+def test_what_the_partition_says_in_the_midst_of_work_is_raised(partition, path):
+    calls = []
+
+    def work(session: Session) -> None:
+        calls.append(session)
+        raise OSError(errno.EIO, "the partition's")
+
+    with pytest.raises(OSError, match="the partition's"):
+        RunIndex(partition, path).use(work)
+    assert len(calls) == 1
+
+
+def test_a_shard_that_cannot_be_read_for_once_loses_no_run(partition, path, monkeypatch):
+    index = RunIndex(partition, path)
+    index.use(fill)
+    shard, scandir = partition.bundle("run-1").parent, os.scandir
+
+    def fail(folder: Any) -> Any:
+        if Path(folder) == shard:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(folder))
+        return scandir(folder)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", fail)
+        with pytest.raises(StorageError):
+            index.use(lambda session: session.refresh())
+    rows = index.use(lambda session: session.newest(limit=None))
+    assert [row.run_id for row in rows] == ALL
 
 
 def test_runs_that_others_make_appear_and_those_that_are_removed_vanish(partition, path):

@@ -11,9 +11,9 @@ from hyperpod_jlab.cli.naming import find_run
 from hyperpod_jlab.cli.parameters import RUN
 from hyperpod_jlab.cli.program_words import ProgramCommand, program_words
 from hyperpod_jlab.cli.sending import Ways, send, sending_options
-from hyperpod_jlab.cli.source_words import current_folder
 from hyperpod_jlab.cli.spec_options import add_spec_options, data_of, merge, parse_spec
 from hyperpod_jlab.model.run_id import new_run_id, split_run_id
+from hyperpod_jlab.services.current_folder import current_folder
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.submission import Request
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -11,9 +12,20 @@ from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import Table, moment, print_list, print_table
 from hyperpod_jlab.cli.parameters import CLUSTER
-from hyperpod_jlab.model.cluster import Cluster, Job, Node, Queue
+from hyperpod_jlab.cli.terminal import is_terminal, printable
+from hyperpod_jlab.model.cluster import (
+    JOB_ENDED,
+    Cluster,
+    Job,
+    Node,
+    Queue,
+    Resource,
+    Rows,
+    notes_of,
+)
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.quantities import format_duration, format_size
+from hyperpod_jlab.model.ranges import format_ranges
 
 
 class _Item(Protocol):
@@ -23,6 +35,16 @@ class _Item(Protocol):
 Item = TypeVar("Item", bound=_Item)
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
+_LONGEST_NAME = 24
+_NODE_TITLES = (
+    *("NODE", "STATE", "GPUS FREE", "GPUS USED", "CPUS FREE", "LOAD"),
+    *("MEMORY", "QUEUES", "JOBS", "REASON"),
+)
+_QUEUE_TITLES = (
+    *("QUEUE", "STATE", "NODES FREE", "GPUS FREE", "CPUS FREE", "SLOTS FREE"),
+    *("LIMIT", "USUAL", "RUNNING", "WAITING", "WHO", "REASON"),
+)
+_JOB_TITLES = ("JOB", "NAME", "USER", "STATE", "QUEUE", "NODES", "GPUS", "CPUS", "LIMIT")
 _CLUSTER_HELP = "Cluster to ask. Default: the configured default cluster."
 
 
@@ -43,7 +65,7 @@ def _page_options(function: Decorated) -> Decorated:
 @_page_options
 def clusters(limit: int | None, cursor: str | None) -> None:
     """List clusters."""
-    found = with_services(lambda hyperpod: hyperpod.clusters())
+    found = with_services(lambda hyperpod: hyperpod.clusters(), asking=True)
     titles = ("CLUSTER", "KIND", "DEFAULT", "STATE", "NODES", "RUNNING", "WAITING", "REASON")
     _show("clusters", titles, found, _cluster_row, (limit, cursor))
 
@@ -57,48 +79,41 @@ def clusters(limit: int | None, cursor: str | None) -> None:
 @_page_options
 def nodes(cluster: str | None, limit: int | None, cursor: str | None) -> None:
     """List nodes."""
-    found = with_services(lambda hyperpod: hyperpod.nodes(cluster))
-    titles = (
-        "NODE",
-        "STATE",
-        "CPUS",
-        "MEMORY",
-        "GPUS",
-        "FREE",
-        "TYPE",
-        "INSTANCE",
-        "JOBS",
-        "REASON",
-    )
-    _show("nodes", titles, found, _node_row, (limit, cursor))
+    found = with_services(lambda hyperpod: hyperpod.nodes(cluster), asking=True)
+    _show("nodes", _NODE_TITLES, found, _node_row, (limit, cursor))
 
 
 @click.command(
     cls=HpjCommand,
-    help="List the queues of a cluster that you may use.",
+    help="List the queues of a cluster: their limits, what is free in them, and who may use them.",
     examples=("hpj queues --cluster ml-slurm",),
 )
 @click.option("--cluster", type=CLUSTER, help=_CLUSTER_HELP)
 @_page_options
 def queues(cluster: str | None, limit: int | None, cursor: str | None) -> None:
     """List queues."""
-    found = with_services(lambda hyperpod: hyperpod.queues(cluster))
-    titles = ("QUEUE", "DEFAULT", "STATE", "NODES", "SLOTS", "FREE", "LIMIT", "RUNNING", "WAITING")
-    _show("queues", titles, found, _queue_row, (limit, cursor))
+    found = with_services(lambda hyperpod: hyperpod.queues(cluster), asking=True)
+    _show("queues", _QUEUE_TITLES, found, _queue_row, (limit, cursor))
 
 
 @click.command(
     cls=HpjCommand,
     help="List what runs and waits on a cluster, of all users.",
-    examples=("hpj jobs", "hpj jobs --cluster ml-slurm --json"),
+    examples=("hpj jobs", "hpj jobs --ended", "hpj jobs --cluster ml-slurm --json"),
 )
 @click.option("--cluster", type=CLUSTER, help=_CLUSTER_HELP)
+@click.option(
+    "--ended", is_flag=True, help="What ended, as long as the cluster remembers it, instead."
+)
 @_page_options
-def jobs(cluster: str | None, limit: int | None, cursor: str | None) -> None:
+def jobs(cluster: str | None, ended: bool, limit: int | None, cursor: str | None) -> None:
     """List jobs."""
-    found = with_services(lambda hyperpod: hyperpod.jobs(cluster))
-    titles = ("JOB", "NAME", "USER", "STATE", "QUEUE", "NODES", "SUBMITTED", "RUN", "REASON")
-    _show("jobs", titles, found, _job_row, (limit, cursor))
+    found = with_services(lambda hyperpod: hyperpod.jobs(cluster), asking=True)
+    shown = Rows([job for job in found if (job.state in JOB_ENDED) == ended], notes_of(found))
+    if ended:
+        shown.sort(key=lambda job: job.ends_at or 0.0, reverse=True)
+    titles = (*_JOB_TITLES, "ENDED" if ended else "SUBMITTED", "RUN", "REASON")
+    _show("jobs", titles, shown, _job_row, (limit, cursor))
 
 
 def _show(
@@ -110,9 +125,23 @@ def _show(
 ) -> None:
     shown, following = _page(items, *page)
     if invocation().as_json:
-        print_list(name, [item.to_dict() for item in shown], following)
+        print_list(name, [item.to_dict() for item in shown], following, notes_of(items))
     else:
-        print_table(Table(titles, [row(item) for item in shown], empty=f"no {name}"))
+        print_table(_without_empty(titles, [row(item) for item in shown], f"no {name}"))
+        for note in notes_of(items):
+            print(f"note: {printable(note)}", file=sys.stderr)
+
+
+def _without_empty(titles: tuple[str, ...], rows: list[Sequence[str]], empty: str) -> Table:
+    """The table, for a person without columns in which nothing stands; a script finds all of them in their places."""
+    kept = [
+        at
+        for at in range(len(titles))
+        if not is_terminal(sys.stdout) or any(row[at] not in {"-", ""} for row in rows)
+    ]
+    return Table(
+        tuple(titles[at] for at in kept), [[row[at] for at in kept] for row in rows], empty=empty
+    )
 
 
 def _page(
@@ -151,44 +180,102 @@ def _cluster_row(cluster: Cluster) -> Sequence[str]:
     )
 
 
+def _free(free: int | None, total: int | None) -> str:
+    """Such as 5/8, or 8 where it is not known how many are free; nothing where there is nothing."""
+    if not total:
+        return "-"
+    return str(total) if free is None else f"{free}/{total}"
+
+
+def _devices(found: Sequence[Resource]) -> str:
+    """What computes, by type: ``h100 5/8, 1g.10gb 7/7``."""
+    kinds = [one for one in found if one.accelerator]
+    return ", ".join(f"{one.label} {one.free}/{one.total}" for one in kinds) or "-"
+
+
+def _used(found: Sequence[Resource]) -> str:
+    """Numbers of the devices that jobs have, such as ``0-1,4``; how many where they have none."""
+    numbers = sorted({at for one in found for at in (*one.used_at, *one.shared_at)})
+    if numbers:
+        return format_ranges(numbers)
+    return str(sum(one.used for one in found if one.accelerator) or "-")
+
+
+def _many(names: Sequence[str], most: int = 3) -> str:
+    """The names, or the first of many and how many more there are."""
+    more = [f"+{len(names) - most}"] if len(names) > most else []
+    return ",".join([*names[:most], *more]) or "-"
+
+
+def _who(queue: Queue) -> str:
+    """Who may use a queue."""
+    parts = [
+        f"{word} {','.join(names)}"
+        for word, names in (
+            ("groups", queue.groups),
+            ("accounts", queue.accounts),
+            ("QoS", queue.qos),
+            ("not", queue.denied),
+        )
+        if names
+    ]
+    text = "; ".join(parts) or "everybody"
+    return f"not you ({text})" if queue.usable is False else text
+
+
 def _node_row(node: Node) -> Sequence[str]:
+    by = f" ({node.reason_by}, {moment(node.reason_since)})" if node.reason_by else ""
     return (
         node.name,
         node.state,
-        _number(node.cpus),
+        _devices(node.resources)
+        if node.resources
+        else _free(node.accelerators_free, node.accelerators),
+        _used(node.resources),
+        _free(node.cpus_free, node.cpus),
+        "-" if node.cpu_load is None else f"{node.cpu_load:.1f}",
         format_size(node.memory) if node.memory else "-",
-        str(node.accelerators),
-        str(node.accelerators_free),
-        node.accelerator_type or "-",
-        node.instance_type or "-",
+        _many(node.queues),
         str(len(node.jobs)),
-        node.reason or "",
+        f"{node.reason}{by}" if node.reason else "",
     )
 
 
 def _queue_row(queue: Queue) -> Sequence[str]:
     return (
-        queue.name,
-        _yes(queue.default),
+        f"{queue.name}*" if queue.default else queue.name,
         queue.state,
-        _number(queue.nodes),
-        _number(queue.slots),
-        _number(queue.slots_free),
+        _free(queue.nodes_free, queue.nodes),
+        _devices(queue.resources),
+        _free(queue.cpus_free, queue.cpus),
+        _free(queue.slots_free, queue.slots),
         format_duration(queue.time_limit) if queue.time_limit else "-",
+        format_duration(queue.default_time) if queue.default_time else "-",
         str(queue.running),
         str(queue.waiting),
+        _who(queue),
+        queue.reason or "",
     )
 
 
 def _job_row(job: Job) -> Sequence[str]:
     return (
         job.scheduler_id,
-        job.name,
+        _short(job.name),
         job.user,
         job.state,
         job.queue or "-",
-        str(len(job.nodes)),
-        moment(job.submitted_at),
+        str(len(job.nodes) or job.node_count or "-"),
+        str(job.accelerators or "-"),
+        _number(job.cpus),
+        format_duration(job.time_limit) if job.time_limit else "-",
+        moment(job.ends_at if job.state in JOB_ENDED else job.submitted_at),
         job.run_id or "-",
         job.reason or "",
     )
+
+
+def _short(name: str) -> str:
+    """A name, cut where a person would no longer read the rest of the line for it."""
+    wide = is_terminal(sys.stdout) and len(name) > _LONGEST_NAME
+    return f"{name[: _LONGEST_NAME - 1]}\u2026" if wide else name

@@ -11,10 +11,10 @@ import click
 import hyperpod_jlab
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.sending import Ways, send
-from hyperpod_jlab.cli.source_words import current_folder
 from hyperpod_jlab.cli.spec_options import parse_spec
 from hyperpod_jlab.model.config import LOCAL
 from hyperpod_jlab.model.run_id import new_run_id
+from hyperpod_jlab.services.current_folder import current_folder
 from hyperpod_jlab.services.submission import Request
 
 _EXAMPLE = Path(hyperpod_jlab.__file__).parents[1] / "examples" / "hello.ipynb"

@@ -11,7 +11,8 @@ from hyperpod_jlab.cli.parameters import CLUSTER, WordsParam
 from hyperpod_jlab.model.errors import InvalidInputError, nearest_hint
 from hyperpod_jlab.model.run import STATES, Run
 from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.runs import Listing, Wanted, check_states
+from hyperpod_jlab.services.runs import Listing, Wanted
+from hyperpod_jlab.services.state_words import check_states
 from hyperpod_jlab.services.user import current_user
 
 _HELP = """\
@@ -57,7 +58,7 @@ def runs(
         limit=limit,
         cursor=cursor,
     )
-    listing = with_services(lambda hyperpod: _list(hyperpod, wanted))
+    listing = with_services(lambda hyperpod: _list(hyperpod, wanted), asking=True)
     if invocation().as_json:
         print_list("runs", [run.to_dict() for run in listing.runs], listing.next)
         return

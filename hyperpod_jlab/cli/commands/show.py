@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
@@ -23,18 +23,22 @@ from hyperpod_jlab.cli.output import (
 )
 from hyperpod_jlab.cli.parameters import RUN
 from hyperpod_jlab.cli.terminal import printable
+from hyperpod_jlab.cli.usage_words import usage_words
 from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.model.quantities import format_duration
 from hyperpod_jlab.model.run import Run
 from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.model.usage import Usage
+from hyperpod_jlab.services.access import Access
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.storage.translation import PathMap
 
 _SHOWN_CHILDREN = 50
+_SHOWN_SHELLS = 8
 
 _HELP = """\
-Show one run: its state and why, its spec, attempts and nodes, the first error with its traceback, and where its files lie on this
-machine and on the cluster.
+Show one run: its state and why, its spec, attempts and nodes, what it used, the first error with its traceback, and where its files
+lie on this machine and on the cluster.
 
 RUN is a run's id, the beginning of one, or 'last'.
 """
@@ -46,11 +50,15 @@ class _Shown:
     spec: JobSpec
     paths: PathMap | None
     children: tuple[Run, ...] = ()
+    usage: Usage | None = None
+    access: Access | None = None
 
     @property
     def there(self) -> str | None:
-        """The bundle as the cluster sees it."""
-        return str(self.paths.to_there(self.run.bundle)) if self.paths is not None else None
+        """The bundle as the cluster sees it; None where it does not."""
+        if self.paths is None or (self.spec.source.kind == "native" and not self.paths.shared):
+            return None
+        return str(self.paths.to_there(self.run.bundle))
 
 
 @click.command(
@@ -61,7 +69,7 @@ class _Shown:
 @click.argument("run", type=RUN)
 def show(run: str) -> None:
     """Show one run."""
-    shown = with_services(lambda hyperpod: _look(hyperpod, run))
+    shown = with_services(lambda hyperpod: _look(hyperpod, run), asking=True)
     if invocation().as_json:
         print_json(_document(shown))
     else:
@@ -78,7 +86,9 @@ async def _look(hyperpod: Hyperpod, text: str) -> _Shown:
         paths = None
     few = 0 < sum(run.children.values()) <= _SHOWN_CHILDREN
     children = await hyperpod.runs.children(run_id) if few else ()
-    return _Shown(run, spec, paths, children)
+    usage = await hyperpod.runs.usage(run_id) if run.status.ended else None
+    access = await hyperpod.access(run_id) if run.state == "running" else None
+    return _Shown(run, spec, paths, children, usage, access)
 
 
 def _document(shown: _Shown) -> dict[str, Any]:
@@ -86,6 +96,8 @@ def _document(shown: _Shown) -> dict[str, Any]:
     return {
         **shown.run.to_dict(),
         "spec": shown.spec.model_dump(mode="json"),
+        "usage": shown.usage.to_dict() if shown.usage else None,
+        "shells": [asdict(shell) for shell in shown.access.shells] if shown.access else [],
         "paths": {
             "bundle": {"here": shown.run.bundle, "there": shown.there},
             "partition": {
@@ -115,12 +127,14 @@ def _print(shown: _Shown) -> None:
             ("after", ", ".join(spec.after)),
             ("submitted", moment(run.submitted_at or run.created_at)),
             ("ran", elapsed(run) if run.status.started_at else None),
+            ("used", usage_words(shown.usage) if shown.usage else None),
             ("files here", run.bundle),
             ("files there", shown.there if shown.there != run.bundle else None),
         ]
     )
     _print_attempts(run)
     _print_children(shown)
+    _print_shells(shown)
     error = last_error(run)
     if error is not None:
         place = f" in cell {error.cell}" if error.cell is not None else ""
@@ -147,6 +161,17 @@ def _print_attempts(run: Run) -> None:
     ]
     titles = ("ATTEMPT", "STATE", "EXIT", "STARTED", "ENDED", "NODES", "REASON")
     print_table(Table(titles, rows))
+
+
+def _print_shells(shown: _Shown) -> None:
+    shells = shown.access.shells if shown.access else ()
+    if not shells:
+        return
+    print("\nshells on its nodes:")
+    for shell in shells[:_SHOWN_SHELLS]:
+        print(f"  node {shell.node_rank}: {printable(shell.command)}")
+    if len(shells) > _SHOWN_SHELLS:
+        print(f"  and {len(shells) - _SHOWN_SHELLS} more; see --json")
 
 
 def _print_children(shown: _Shown) -> None:
@@ -177,5 +202,7 @@ def _source(spec: JobSpec) -> str:
 def _processes(run: Run, spec: JobSpec) -> str:
     nodes = "1 node" if run.nodes == 1 else f"{run.nodes} nodes"
     gpus = spec.resources.accelerator.count
+    if spec.source.kind == "native":  # what it starts there is its own business
+        return nodes
     text = f"{nodes} with {run.processes_per_node} each, launcher {spec.resolved_launcher}"
     return f"{text}, {gpus} {spec.resources.accelerator.kind} each" if gpus else text

@@ -9,11 +9,12 @@ import click
 
 from hyperpod_jlab.cli.program_words import ProgramCommand, program_words
 from hyperpod_jlab.cli.sending import Ways, send, sending_options
-from hyperpod_jlab.cli.source_words import current_folder, no_source, source_data
+from hyperpod_jlab.cli.source_words import no_source, source_data
 from hyperpod_jlab.cli.spec_file import read_spec_file
 from hyperpod_jlab.cli.spec_options import OPTIONS, add_spec_options, data_of, merge, parse_spec
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.run_id import new_run_id
+from hyperpod_jlab.services.current_folder import current_folder
 from hyperpod_jlab.services.submission import Request
 
 _HELP = """\

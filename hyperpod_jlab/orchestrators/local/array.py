@@ -15,7 +15,7 @@ from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.orchestrators.local.board import Board
 from hyperpod_jlab.orchestrators.local.identity import scheduler_id
 from hyperpod_jlab.orchestrators.local.journal import sum_up
-from hyperpod_jlab.orchestrators.local.word import Word
+from hyperpod_jlab.orchestrators.local.word import Word, finish
 from hyperpod_jlab.storage.records import BundleReader
 
 _AHEAD = 2  # children that may already wait while all slots are taken
@@ -34,8 +34,11 @@ class ArrayRunner:
         self._word = word
         self._words: list[Word] = []  # on children that can say nothing themselves
 
-    def run(self, tick: Callable[[], bool]) -> None:
-        """See all children through; `tick` pauses and tells whether to go on."""
+    def run(self, tick: Callable[[], bool]) -> bool:
+        """See all children through; `tick` pauses and tells whether to go on.
+
+        Returns whether all have ended: when told to stop it leaves those that run to themselves.
+        """
         held = None
         while self._todo or self._alive:
             wishes = sum_up(self._bundle.actions())
@@ -53,10 +56,10 @@ class ArrayRunner:
             for word in self._words:
                 word.keep()
             if not tick():
-                return
-        for word in self._words:
-            word.finish()
+                return not self._todo and not self._alive
+        finish(self._words, tick)
         self._word.say(self._seen(self._bundle, "ended", "COMPLETED"))
+        return True
 
     def _lives(self, index: int, process: subprocess.Popen[bytes]) -> bool:
         code = process.poll()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.model.state import Moment, derive
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
@@ -26,10 +26,19 @@ def dependency_word(partition: Partition, after: Sequence[str]) -> Word | None:
         try:
             records = BundleReader(partition, run_id).read()
         except HyperpodError as error:
-            return Word(f"waits for {run_id}: {error.message}", never=True)
+            away = isinstance(error, NotFoundError) and not _is_there(partition)
+            return Word(f"waits for {run_id}: {error.message}", never=not away)
         status = derive(records, Moment(time.time()))
         if status.state in {"failed", "cancelled"}:
             return Word(f"waits for {run_id}, which ended {status.state}", never=True)
         if status.state != "succeeded":
             return Word(f"waits for {run_id} to succeed")
     return None
+
+
+def _is_there(partition: Partition) -> bool:
+    """Whether the partition is mounted: one that is away for a while has no run, and all may come back."""
+    try:
+        return partition.runs.is_dir()
+    except OSError:
+        return False

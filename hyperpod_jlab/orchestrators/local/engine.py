@@ -8,14 +8,16 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from hyperpod_jlab.model.cluster import Cluster, Job, Node, Queue, WaitReason
 from hyperpod_jlab.model.config import LocalCluster
+from hyperpod_jlab.model.errors import NotFoundError, UnsupportedError
 from hyperpod_jlab.model.finding import Finding
-from hyperpod_jlab.model.records import Observation
+from hyperpod_jlab.model.job_actions import Change, JobResult
+from hyperpod_jlab.model.records import ActionKind, Observation
 from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.orchestrators.local import machine, preflight
+from hyperpod_jlab.model.usage import Usage
+from hyperpod_jlab.orchestrators.local import machine, preflight, tables
 from hyperpod_jlab.orchestrators.local.board import Board, default_folder
 from hyperpod_jlab.orchestrators.local.identity import scheduler_id
 from hyperpod_jlab.orchestrators.local.render import render
@@ -23,7 +25,15 @@ from hyperpod_jlab.orchestrators.local.spawn import spawn_supervisor
 from hyperpod_jlab.orchestrators.local.sweep import end_processes, tell_to_cancel
 from hyperpod_jlab.orchestrators.local.waiting import ahead_of
 from hyperpod_jlab.orchestrators.local.watch import observe
-from hyperpod_jlab.orchestrators.protocol import Capabilities, Rendered, RenderInput, Taken
+from hyperpod_jlab.orchestrators.ports import PortStream, Shell
+from hyperpod_jlab.orchestrators.protocol import (
+    Capabilities,
+    ForeignJob,
+    Rendered,
+    RenderInput,
+    Taken,
+)
+from hyperpod_jlab.orchestrators.usage import journal_usage
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.processes import life
 from hyperpod_jlab.storage.records import BundleReader
@@ -60,10 +70,28 @@ class LocalOrchestrator:
         """What this machine has to say about a spec."""
         return await asyncio.to_thread(preflight.findings, spec, self.python(spec) or "python3")
 
+    async def verdict(self, rendered: Rendered) -> list[Finding]:
+        """Nothing before it is sent."""
+        del rendered
+        return []
+
     async def python_version(self, spec: JobSpec) -> tuple[int, int] | None:
         """Version of the run's interpreter."""
         python = self.python(spec) or "python3"
         return (await asyncio.to_thread(preflight.interpreter, python)).version
+
+    async def time_limit(self, spec: JobSpec) -> int | None:
+        """None: without a limit of its own a run has none."""
+        del spec
+        return None
+
+    async def job_uid(self) -> int | None:
+        """None: jobs run as this very user."""
+        return None
+
+    async def choices(self) -> dict[str, list[str]]:
+        """None: it has neither queues nor accounts."""
+        return {}
 
     async def submit(self, bundle: BundleReader) -> Taken:
         """Start the run's supervisor; a second one for the same run ends by itself."""
@@ -103,9 +131,35 @@ class LocalOrchestrator:
     async def requeue(self, bundle: BundleReader) -> None:
         """The supervisor sees the journal by itself."""
 
+    async def change(self, bundle: BundleReader, change: Change) -> None:
+        """Not here.
+
+        Raises:
+            UnsupportedError: Always: a run here has no queue, and keeps its time limit.
+        """
+        del bundle, change
+        raise UnsupportedError(
+            f"{self.kind} clusters have no queues, and a run's time limit stays as it was sent"
+        )
+
+    async def act_on_jobs(
+        self, action: ActionKind, jobs: Sequence[str], change: Change | None = None
+    ) -> list[JobResult]:
+        """There are no jobs here but runs, which are acted on as such."""
+        del action, change
+        return [
+            JobResult(job, NotFoundError(f"there is no job {job[:60]}", code="no_such_job"))
+            for job in jobs
+        ]
+
     async def runs(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
         """What can be seen of these runs' supervisors: gone ones are said to be lost."""
         return await asyncio.to_thread(observe, bundles, time.time())
+
+    async def catch_up(self, bundle: BundleReader, seconds: float) -> bool:
+        """The nodes write their records themselves."""
+        del bundle, seconds
+        return False
 
     async def cluster(self) -> Cluster:
         """This machine in one line."""
@@ -125,54 +179,17 @@ class LocalOrchestrator:
     async def nodes(self) -> list[Node]:
         """This machine as a node."""
         entries = await asyncio.to_thread(self._board().entries)
-        running = [entry for entry in entries if entry.state == "running"]
-        names = machine.gpus()
-        return [
-            Node(
-                name=platform.node(),
-                state="up",
-                cpus=machine.cpus(),
-                memory=machine.memory(),
-                accelerators=len(names),
-                accelerators_free=len(names) - sum(len(entry.gpus) for entry in running),
-                accelerator_type=names[0] if names else None,
-                jobs=tuple(entry.run_id for entry in running),
-            )
-        ]
+        return [await asyncio.to_thread(tables.node_row, entries)]
 
     async def queues(self) -> list[Queue]:
         """The one line in which runs wait for a slot."""
         entries = await asyncio.to_thread(self._board().entries)
-        running = sum(entry.state == "running" for entry in entries)
-        return [
-            Queue(
-                name=self.name,
-                state="up",
-                default=True,
-                nodes=1,
-                slots=self._slots,
-                slots_free=max(0, self._slots - running),
-                running=running,
-                waiting=sum(entry.state in {"waiting", "held"} for entry in entries),
-            )
-        ]
+        return [tables.queue_row(self.name, self._slots, entries)]
 
     async def jobs(self) -> list[Job]:
         """All runs on this machine's board."""
         entries = await asyncio.to_thread(self._board().entries)
-        return [
-            Job(
-                scheduler_id=scheduler_id(entry.run_id),
-                name=entry.name,
-                user=entry.user,
-                state="running" if entry.state in {"running", "array"} else "waiting",
-                reason="held" if entry.state == "held" else None,
-                nodes=tuple(f"local-{rank}" for rank in range(entry.nodes)),
-                run_id=entry.run_id,
-                submitted_at=entry.order,
-            )
-            for entry in entries
-        ]
+        return tables.job_rows(entries)
 
     async def explain_wait(self, bundle: BundleReader) -> WaitReason:
         """The supervisor's own word, and the run's place in the line."""
@@ -188,10 +205,37 @@ class LocalOrchestrator:
             ahead=tuple(entry.run_id for entry in ahead),
         )
 
-    def log_sources(self, bundle: BundleReader) -> Sequence[Any] | None:
-        """None: the bundle's own files are the record."""
+    async def usage(self, bundle: BundleReader) -> Usage | None:
+        """What an ended run used, by its records."""
+        return await asyncio.to_thread(journal_usage, bundle)
+
+    async def open_port(self, bundle: BundleReader, node: int, port: int) -> PortStream:
+        """Not offered."""
+        raise UnsupportedError(
+            "runs of this machine have their ports here",
+            hint="it is this machine: open the port itself",
+            detail={"run_id": bundle.run_id, "node": node, "port": port},
+        )
+
+    async def shells(self, bundle: BundleReader) -> list[Shell]:
+        """None."""
         del bundle
-        return None
+        return []
+
+    async def foreign_job(self, job: str) -> ForeignJob:
+        """There are no jobs here but ours."""
+        raise UnsupportedError(
+            "local clusters have no jobs from elsewhere to adopt", detail={"job": job[:60]}
+        )
+
+    async def adopted(self, bundle: BundleReader) -> None:
+        """There are no jobs here but ours."""
+        raise UnsupportedError(
+            "local clusters have no jobs from elsewhere to adopt", detail={"run_id": bundle.run_id}
+        )
+
+    def attend(self) -> None:
+        """Looking costs nothing here."""
 
     async def close(self) -> None:
         """Nothing is held open."""

@@ -26,6 +26,6 @@ def sum_up(actions: Iterable[Action]) -> Wishes:
             cancelled = True
         elif action.action == "requeue":
             requeues += 1
-        else:
+        elif action.action in {"hold", "release"}:
             held = action.action == "hold"
     return Wishes(cancelled, held, requeues)

@@ -47,6 +47,7 @@ class Supervisor:
         self._board = board
         self._spec = bundle.spec()
         self._head = bundle.head()
+        self._plan = bundle.plan()
         self._scheduler_id = scheduler_id(bundle.run_id)
         self._stop = self._told_to_cancel = False
         self._word = Word(bundle)
@@ -54,33 +55,43 @@ class Supervisor:
     def run(self) -> None:
         """Take the run's place on the board and see it through, unless another supervisor has it or it has ended."""
         seat = self._board.join(self._entry())
-        if seat is None or self._ended_before():
+        if seat is None:
             return
         self._seat = seat
-        self._bundle.records.joinpath("logs").mkdir(parents=True, exist_ok=True)
+        try:
+            if not self._ended_before():
+                self._look_after()
+        finally:
+            self._board.leave(seat)
+
+    def _look_after(self) -> None:
         self._word.keep()
         if self._bundle.index is None:
             self._submitted()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._on_stop)
         signal.signal(CANCEL, self._on_cancel)
+        is_array = self._spec.array is not None and self._bundle.index is None
+        over = not is_array  # should this fail, the run ends with it; an array's children go on
         try:
-            if self._spec.array is not None and self._bundle.index is None:
-                self._board.change(seat, "array")
-                ArrayRunner(self._bundle, self._board, self._spec, self._word).run(self._tick)
+            if is_array:
+                self._board.change(self._seat, "array")
+                array = ArrayRunner(self._bundle, self._board, self._spec, self._word)
+                over = array.run(self._tick)
             else:
-                self._see_through()
+                over = self._see_through()
             self._word.finish()
         finally:
-            if self._bundle.index is None:  # children share their array's secrets
+            # Children share their array's secrets, and another job that keeps this one out may still have to read them.
+            if over and self._bundle.index is None:
                 shutil.rmtree(self._bundle.folder / "secrets", ignore_errors=True)
-            self._board.leave(seat)
 
-    def _see_through(self) -> None:
+    def _see_through(self) -> bool:
+        """Wait, run, and restart if need be; False when the run goes on in another job."""
         restarts, requeues = 0, self._wishes().requeues
         while True:
             if not self._wait_for_start():
-                return
+                return True
             end, number = self._one_attempt(requeues)
             verdict = end.verdict
             if verdict == "REQUEUED":
@@ -95,9 +106,9 @@ class Supervisor:
                 self._observe("waiting", words, "recovering", verdict=verdict, attempt=number)
             elif verdict != "FENCED":
                 self._observe("ended", end.reason, verdict=verdict, attempt=number)
-                return
+                return True
             else:
-                return
+                return False
 
     def _wait_for_start(self) -> bool:
         """Wait for the runs before this one, for a release and for a slot; False when the run ended while it waited."""
@@ -115,11 +126,8 @@ class Supervisor:
                 reason = "held by its user" if wishes.held else word.reason if word else None
                 self._observe("waiting", reason, "held" if wishes.held else "dependency")
             else:
-                if self._seat.entry.state == "running":
-                    return True  # a restart keeps its slot
-                self._board.change(self._seat, "waiting")
-                started, entries = self._board.try_start(self._seat)
-                if started and self._word.beat():
+                started, entries = self._take_slot()
+                if started and self._can_record():
                     return True
                 if started:  # an attempt that can record nothing would only fail
                     self._board.change(self._seat, "waiting")
@@ -130,21 +138,46 @@ class Supervisor:
                 # Whoever stands far back looks rarely, so that a long line costs next to nothing.
                 pause = min(_FAR_BACK, _POLL * (1 + len(ahead_of(entries, self._bundle.run_id))))
             self._tick(pause)
+        self._observe("ended", "its supervisor was told to stop", "lost", verdict="LOST")
         return False
+
+    def _take_slot(self) -> tuple[bool, list[Entry]]:
+        """Whether the run has a slot now, and all entries of the board when it has just asked for one."""
+        if self._seat.entry.state == "running":
+            return True, []  # a restart keeps its slot
+        self._board.change(self._seat, "waiting")
+        return self._board.try_start(self._seat)
+
+    def _can_record(self) -> bool:
+        """Whether the partition takes what an attempt writes."""
+        # The heartbeat first: it makes no folder where the whole partition is away.
+        if not self._word.beat():
+            return False
+        logs = self._bundle.records / "logs"
+        try:
+            logs.mkdir(exist_ok=True)
+            logs.joinpath("supervisor.log").open("ab").close()
+        except OSError:
+            return False
+        return True
 
     def _one_attempt(self, requeues: int) -> tuple[End, int | None]:
         """Run one attempt; returns how it ended and its number."""
         attempt = RunningAttempt(
             bundle=self._bundle.folder,
             records=self._bundle.records,
-            plan=self._bundle.plan(),
+            plan=self._plan,
             scheduler_id=self._scheduler_id,
             gpus=self._seat.entry.gpus,
             task=self._bundle.index,
         )
         self._observe("running")
-        attempt.start()
-        end = self._watch(attempt, requeues) or attempt.outcome()
+        try:
+            attempt.start()
+            end = self._watch(attempt, requeues) or attempt.outcome()
+        except BaseException:
+            attempt.end()  # nobody would look after it
+            raise
         attempt.sweep()
         return end, self._number_of(attempt.incarnation)
 
@@ -268,7 +301,9 @@ def main(arguments: list[str] | None = None) -> int:
         Supervisor(bundle, board).run()
     except BaseException as error:
         # The traceback goes to supervisor.log; the user is told at once instead of after a wait for a dead process.
-        bundle.add_observation(_crashed(given.run_id, error))
+        word = Word(bundle, heartbeat=False)
+        word.say(_crashed(given.run_id, error))
+        word.finish()
         raise
     return 0
 

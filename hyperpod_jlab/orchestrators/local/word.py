@@ -6,7 +6,7 @@ import contextlib
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from hyperpod_jlab.model.errors import StorageError
@@ -58,12 +58,17 @@ class Word:
         self._beat = time.monotonic()
         return self._try(lambda: self._bundle.write_owner(this_process(heartbeat=time.time())))
 
+    def pending(self) -> bool:
+        """Whether something is still to be written. Of a run that was removed nothing is; where the whole partition is away, nobody knows that."""
+        if not self._unsaid:
+            return False
+        with contextlib.suppress(OSError):
+            return self._bundle.folder.is_dir() or not self._bundle.partition.runs.is_dir()
+        return True
+
     def finish(self) -> None:
         """Have everything written, however long the partition is away (an hour at most)."""
-        deadline = time.monotonic() + _PATIENCE
-        while self._unsaid and time.monotonic() < deadline and self._bundle.folder.is_dir():
-            time.sleep(_RETRY)
-            self.keep()
+        finish([self], lambda: time.sleep(_RETRY))
 
     def _flush(self) -> None:
         self._tried = time.monotonic()
@@ -80,3 +85,17 @@ class Word:
                     sys.stderr.write(f"{error.message}; trying again\n")
             return False
         return True
+
+
+def finish(words: Sequence[Word], pause: Callable[[], object]) -> None:
+    """Have everything of all written, however long the partition is away (an hour at most for all together).
+
+    Args:
+        words: Whose words.
+        pause: Waits for a moment.
+    """
+    deadline = time.monotonic() + _PATIENCE
+    while any(word.pending() for word in words) and time.monotonic() < deadline:
+        pause()
+        for word in words:
+            word.keep()

@@ -7,6 +7,12 @@
 import { RunState } from './base';
 import { IJobSpec } from './spec';
 
+/** How to call it. */
+export interface IAdoptBody {
+  /** A name for the run; default: the job's own. */
+  readonly name?: string | null;
+}
+
 /** One execution of a run. */
 export interface IAttempt {
   readonly number: number;
@@ -26,6 +32,14 @@ export interface ICellsQuery {
   readonly notebook: string;
   /** Look at this many of its newest runs at most. */
   readonly limit?: number;
+}
+
+/** What is changed about a run that waits or runs; what is left out stays. */
+export interface IChangeBody {
+  /** The new time limit, counted from the start: seconds, or a text such as 2h. */
+  readonly time_limit?: number | string | null;
+  /** The queue that it is moved to, while it waits. */
+  readonly queue?: string | null;
 }
 
 /** The children of an array, in the order of their indices. */
@@ -68,6 +82,14 @@ export interface IFoundThing {
   readonly message: string;
   readonly hint: string | null;
   readonly field: string | null;
+}
+
+/** A user who holds what a run waits for. */
+export interface IHolder {
+  readonly user: string;
+  readonly accelerators: number;
+  readonly nodes: number;
+  readonly jobs: number;
 }
 
 /** The newest runs of a notebook, newest first, and for each cell the newest run that has it. */
@@ -127,6 +149,14 @@ export interface IRun {
   readonly attempts: readonly IAttempt[];
 }
 
+/** What of a run's nodes can be reached now; when their ports cannot, `reason` says why. */
+export interface IRunAccess {
+  readonly run_id: string;
+  readonly ports: boolean;
+  readonly reason: string | null;
+  readonly shells: readonly IShell[];
+}
+
 /** Emitted each time that the state of one of the user's runs changes. Holds no paths, accounts or log text. */
 export interface IRunEvent {
   readonly run_id: string;
@@ -150,6 +180,11 @@ export interface IRunOfCell {
   readonly run_id: string;
 }
 
+/** What a run used; null while it has not ended. */
+export interface IRunUsage {
+  readonly usage: IUsage | null;
+}
+
 /** Which runs to list. */
 export interface IRunsQuery {
   /** At most this many. */
@@ -164,12 +199,12 @@ export interface IRunsQuery {
   readonly all_users?: boolean;
 }
 
-/** A cell as it stood in the notebook when it was sent. */
+/** A cell as it stood in the notebook when it was sent; its text is null when that cannot be read any more. */
 export interface ISentCellText {
   readonly number: number;
   readonly id: string | null;
   readonly checksum: string | null;
-  readonly text: string;
+  readonly text: string | null;
 }
 
 /** The cells that went with a run, and its notebook: absolute, and its path under the server's root when it lies there. */
@@ -177,6 +212,13 @@ export interface ISentCells {
   readonly notebook: string | null;
   readonly path: string | null;
   readonly cells: readonly ISentCellText[];
+}
+
+/** How to open a shell on one of a run's nodes: a command to copy. The node is null while it has no name. */
+export interface IShell {
+  readonly node_rank: number;
+  readonly node: string | null;
+  readonly command: string;
 }
 
 /** What to run. */
@@ -197,6 +239,20 @@ export interface ISubmitBody {
   readonly clone_of?: string | null;
 }
 
+/** What a run used in all its attempts together; times are in seconds, memory in bytes. `source` says who says so: the scheduler's accounting, or the run's own records. `accelerator_seconds` is seconds times accelerators, null when that is not known. `max_memory` is the most that one process had, or all of a node together as far as the scheduler sampled them. */
+export interface IUsage {
+  readonly source: 'accounting' | 'journal';
+  readonly attempts: number;
+  readonly elapsed: number | null;
+  readonly nodes: number | null;
+  readonly cpu_seconds: number | null;
+  readonly accelerator_seconds: number | null;
+  readonly accelerator_kind: 'gpu' | 'neuron';
+  readonly max_memory: number | null;
+  readonly exit_code: number | null;
+  readonly signal: number | null;
+}
+
 /** Who answers. */
 export interface IVersionAnswer {
   readonly version: string;
@@ -209,7 +265,10 @@ export interface IWaitReason {
   readonly reason: string | null;
   readonly reason_code: string | null;
   readonly position: number | null;
+  readonly counted: string | null;
   readonly ahead: readonly string[];
   readonly expected_start: string | null;
+  readonly holders: readonly IHolder[];
   readonly would_start_now: readonly string[];
+  readonly tried: number;
 }

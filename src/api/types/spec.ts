@@ -114,7 +114,9 @@ export interface IKubernetesOptions {
     'PyTorchJob' | 'HyperPodPyTorchJob' | 'TrainJob' | 'Job' | null;
   /** Namespace; default: the cluster's configured one. */
   readonly namespace?: string | null;
-  /** A JSON merge patch on the manifest (RFC 7396). */
+  /** How near each other the pods are to be. */
+  readonly topology?: ITopology | null;
+  /** A patch on the manifest (RFC 7396; lists of things with names are merged by name); what stands under template is for each pod. */
   readonly patch?: Readonly<Record<string, unknown>>;
 }
 
@@ -169,6 +171,14 @@ export interface IScriptSource {
 
 /** What only a Slurm cluster understands. */
 export interface ISlurmOptions {
-  /** Further sbatch options by long name, such as {"exclusive": true}. */
+  /** Further sbatch options by long name, such as constraint=a100; a switch such as exclusive needs no value. */
   readonly flags?: Readonly<Record<string, string | number | boolean>>;
+}
+
+/** How near each other the pods of a run are to be, where Kueue knows the cluster's topology. */
+export interface ITopology {
+  /** The node label of the level in which all pods are to fit, such as topology.k8s.aws/network-node-layer-3. */
+  readonly level: string;
+  /** Whether the run waits until they do. */
+  readonly mode?: 'preferred' | 'required';
 }

@@ -1,34 +1,139 @@
+import { Dialog } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
 import { until } from '../../__tests__/until';
 import { IClusterClient } from '../client';
 import { ClusterPage } from '../page';
-import { ICluster, ITablePage, ITableQuery, TableKind } from '../types';
+import {
+  decodeCluster,
+  decodeResults,
+  decodeTable,
+  ICluster,
+  IJobOrder,
+  IJobResult,
+  ITablePage,
+  ITableQuery,
+  TableKind,
+  TableRow
+} from '../types';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 
 class FakeClusterClient implements IClusterClient {
   readonly queries: [TableKind, ITableQuery][] = [];
 
+  actions: readonly string[] = [];
+  readonly orders: IJobOrder[] = [];
+  results: readonly IJobResult[] = [];
+
   list(): Promise<readonly ICluster[]> {
-    return Promise.resolve([]);
+    const { actions } = this;
+    const local = { name: 'local', default: true, actions };
+    return Promise.resolve([decodeCluster(local)]);
+  }
+
+  act(_: string, order: IJobOrder): Promise<readonly IJobResult[]> {
+    this.orders.push(order);
+    return Promise.resolve(this.results);
+  }
+
+  readonly adopted: string[] = [];
+
+  adopt(_: string, job: string): Promise<string> {
+    this.adopted.push(job);
+    return job === '7'
+      ? Promise.resolve('r7')
+      : Promise.reject(new Error('job 8 is bob’s'));
+  }
+
+  queues(): Promise<readonly string[]> {
+    return Promise.resolve(['dev', 'batch']);
   }
 
   table(_: string, kind: TableKind, query: ITableQuery): Promise<ITablePage> {
     this.queries.push([kind, query]);
+    if (kind === 'nodes') {
+      const rows = decodeTable('nodes', { nodes: [NODE] }).rows;
+      return Promise.resolve({ rows, next: null, total: 1 });
+    }
     if (kind !== 'jobs') {
       return Promise.resolve({ rows: [], next: null, total: 0 });
     }
-    const rows = [
-      { scheduler_id: '7', name: 'mine', state: 'running', run_id: 'r1' }
+    const rows: TableRow[] = [
+      { scheduler_id: '7', name: 'mine', state: 'running', run_id: 'r1' },
+      { scheduler_id: '8', name: 'theirs', state: 'running', user: 'bob' }
     ];
     return Promise.resolve({ rows, next: 'c2', total: 120 });
+  }
+
+  kinds(): TableKind[] {
+    return this.queries.map(([kind]) => kind);
   }
 
   last(kind: TableKind): ITableQuery | undefined {
     return this.queries.filter(([one]) => one === kind).pop()?.[1];
   }
+}
+
+/** A node as the server sends it. */
+const NODE = {
+  name: 'n1',
+  state: 'drained',
+  reason: 'disk = "full"',
+  reason_since: '2026-11-21T18:54:51.000Z',
+  reason_by: 'root',
+  cpus: 16,
+  cpus_free: 0,
+  queues: ['dev', 'batch'],
+  features: [],
+  jobs: ['7'],
+  accelerators: 4,
+  accelerators_free: 0,
+  resources: [
+    {
+      name: 'gpu',
+      type: 'h100',
+      total: 4,
+      used: 2,
+      free: 0,
+      used_at: [0, 3],
+      shared_at: [1],
+      first: 0,
+      accelerator: true
+    },
+    {
+      name: 'fpga',
+      type: null,
+      total: 2,
+      used: 1,
+      free: 0,
+      used_at: [],
+      shared_at: [],
+      first: null,
+      accelerator: false
+    }
+  ]
+};
+
+/** Nothing is being read. */
+async function settled(page: ClusterPage): Promise<void> {
+  await until(() => page.node.querySelector('table') !== null);
+  await until(() => page.node.querySelector('[aria-busy="true"]') === null);
+}
+
+/** Choose a tab. */
+async function show(page: ClusterPage, tab: string): Promise<void> {
+  const before = page.node.querySelector('table');
+  button(page, tab).click();
+  await until(() => page.node.querySelector('table') !== before);
+  await settled(page);
+}
+
+function titles(page: ClusterPage): (string | null)[] {
+  return Array.from(page.node.querySelectorAll('th')).map(
+    head => head.textContent
+  );
 }
 
 function button(page: Widget, text: string): HTMLButtonElement {
@@ -56,13 +161,66 @@ describe('ClusterPage', () => {
       trans
     });
     Widget.attach(page, document.body);
-    await until(() => page.node.querySelectorAll('table').length === 3);
-    await until(() => page.node.querySelector('[aria-busy="true"]') === null);
+    await settled(page);
   });
 
   afterEach(() => page.dispose());
 
+  it('asks only for what is shown', async () => {
+    expect(client.kinds()).toEqual(['queues']);
+    await show(page, 'Nodes');
+    expect(client.kinds()).toEqual(['queues', 'nodes']);
+  });
+
+  it('goes round by the arrow keys', async () => {
+    const tab = button(page, 'Queues');
+    const press = (key: string) =>
+      document.activeElement?.dispatchEvent(
+        new KeyboardEvent('keydown', { key, bubbles: true })
+      );
+    tab.focus();
+    press('ArrowLeft');
+    await until(() => document.activeElement?.textContent === 'Finished');
+    press('ArrowRight');
+    await until(() => document.activeElement?.textContent === 'Queues');
+    expect(document.activeElement?.getAttribute('aria-selected')).toBe('true');
+  });
+
+  it('shows each GPU of a node, and says the same in words', async () => {
+    await show(page, 'Nodes');
+    const squares = page.node.querySelectorAll('.jp-HyperPod-Devices-one');
+    const uses = Array.from(squares).map(one => one.getAttribute('data-use'));
+    expect(uses).toEqual(['used', 'shared', 'off', 'used']);
+    const label = page.node
+      .querySelector('[role="img"]')
+      ?.getAttribute('aria-label');
+    expect(label).toBe('h100: 0 of 4 free; in use: 0, 3; in use in parts: 1');
+    expect(page.node.textContent).toContain('fpga: 0 of 2');
+  });
+
+  it('says why a node takes no jobs, since when and by whom', async () => {
+    await show(page, 'Nodes');
+    expect(page.node.textContent).toContain('disk = "full" (root, ');
+    expect(page.node.textContent).toContain('drained');
+  });
+
+  it('leaves out columns in which nothing stands', async () => {
+    await show(page, 'Nodes');
+    expect(titles(page)).toContain('Reason');
+    expect(titles(page)).not.toContain('Instance group');
+    expect(titles(page)).not.toContain('Features');
+  });
+
+  it('shows what ended: own runs, which have one order, and all jobs', async () => {
+    await show(page, 'Finished');
+    await until(() => client.last('ended') !== undefined);
+    expect(client.last('ended')?.sort).toBe('-ends_at');
+    expect(client.last('runs')).toBeDefined();
+    expect(page.node.querySelectorAll('input[type="search"]')).toHaveLength(1);
+  });
+
   it('has the server sort, and turns the order round', async () => {
+    await show(page, 'Jobs');
     button(page, 'User').click();
     await until(() => client.last('jobs')?.sort === 'user');
     button(page, 'User').click();
@@ -72,6 +230,7 @@ describe('ClusterPage', () => {
   });
 
   it('pages by the server’s cursor and back', async () => {
+    await show(page, 'Jobs');
     button(page, 'Next page').click();
     await until(() => client.last('jobs')?.cursor === 'c2');
     button(page, 'Page before').click();
@@ -79,9 +238,139 @@ describe('ClusterPage', () => {
     expect(page.node.textContent).toContain('Page 1');
   });
 
-  it('says what it means that there is nothing, and opens runs of ours', () => {
+  it('says what it means that there is nothing, and opens runs of ours', async () => {
     expect(page.node.textContent).toContain('This cluster has no queues.');
+    await show(page, 'Jobs');
     button(page, 'mine').click();
     expect(opened).toEqual(['r1']);
+  });
+
+  describe('with actions on jobs', () => {
+    function boxes(): HTMLInputElement[] {
+      return Array.from(page.node.querySelectorAll('input[type="checkbox"]'));
+    }
+
+    function results(): (string | null)[] {
+      const lines = page.node.querySelectorAll('.jp-HyperPod-JobResults li');
+      return Array.from(lines).map(line => line.textContent);
+    }
+
+    /** Answer the question that is asked. */
+    async function answer(text: string): Promise<HTMLElement> {
+      const find = () =>
+        Array.from(
+          document.querySelectorAll<HTMLElement>('.jp-Dialog button')
+        ).find(item => item.textContent === text);
+      await until(() => find() !== undefined);
+      const dialog = document.querySelector<HTMLElement>('.jp-Dialog');
+      find()?.click();
+      return dialog as HTMLElement;
+    }
+
+    beforeEach(async () => {
+      client.actions = ['cancel', 'hold', 'change', 'explode'];
+      client.results = decodeResults({
+        results: [
+          { scheduler_id: '7', ok: true, error: null },
+          {
+            scheduler_id: '8',
+            ok: false,
+            error: { code: 'denied', message: 'job 8 is bob’s', hint: null }
+          }
+        ]
+      });
+      await show(page, 'Jobs');
+      await until(() => boxes().length === 3);
+    });
+
+    afterEach(() => Dialog.flush());
+
+    function isOff(name: string): boolean {
+      return button(page, name).getAttribute('aria-disabled') === 'true';
+    }
+
+    it('offers what the cluster can do, once something is chosen', async () => {
+      expect(page.node.textContent).not.toContain('Requeue');
+      expect(isOff('Hold')).toBe(true);
+      boxes()[2].click();
+      await until(() => !isOff('Hold'));
+      expect(boxes()[0].indeterminate).toBe(true);
+      expect(page.node.textContent).toContain('1 job chosen');
+    });
+
+    it('has one result for each job, and keeps those chosen that failed', async () => {
+      boxes()[0].click();
+      await until(() => !isOff('Hold'));
+      const asked = client.queries.length;
+      button(page, 'Hold').click();
+      await until(() => results().length === 2);
+      expect(client.orders).toEqual([{ action: 'hold', jobs: ['7', '8'] }]);
+      expect(results()).toEqual([
+        '7 is held.',
+        '8 could not be held. job 8 is bob’s'
+      ]);
+      await until(() => client.queries.length > asked);
+      await until(() => boxes().filter(box => box.checked).length === 1);
+      expect(boxes()[2].checked).toBe(true);
+      button(page, 'Close').click();
+      await until(() => results().length === 0);
+    });
+
+    it('adopts only where the cluster can', () => {
+      expect(page.node.textContent).not.toContain('Adopt');
+    });
+
+    it('asks before it cancels, naming the jobs', async () => {
+      boxes()[0].click();
+      await until(() => !isOff('Cancel'));
+      button(page, 'Cancel').click();
+      const dialog = await answer('Let it run');
+      expect(dialog.textContent).toContain('8 (theirs, of bob)');
+      await until(() => document.querySelector('.jp-Dialog') === null);
+      expect(client.orders).toEqual([]);
+    });
+
+    it('asks what to change', async () => {
+      boxes()[1].click();
+      await until(() => !isOff('Change…'));
+      button(page, 'Change…').click();
+      const find = () =>
+        document.querySelectorAll<HTMLInputElement>('.jp-Dialog input');
+      await until(() => find().length === 2);
+      await until(
+        () => document.querySelectorAll('.jp-Dialog option').length === 2
+      );
+      find()[0].value = ' 2h ';
+      await answer('Change');
+      await until(() => client.orders.length === 1);
+      expect(client.orders[0]).toEqual({
+        action: 'change',
+        jobs: ['7'],
+        change: { timeLimit: '2h', queue: null }
+      });
+    });
+
+    it('makes runs of jobs, and shows a single one', async () => {
+      client.actions = ['cancel', 'adopt'];
+      await show(page, 'Nodes');
+      await show(page, 'Jobs');
+      await until(() => boxes().length === 3);
+      boxes()[0].click();
+      await until(() => !isOff('Adopt'));
+      button(page, 'Adopt').click();
+      await until(() => results().length === 2);
+      expect(client.adopted).toEqual(['7', '8']);
+      expect(results()[0]).toBe('7 is among your runs now.');
+      expect(results()[1]).toContain('8 could not be adopted. ');
+      expect(results()[1]).toContain('job 8 is bob’s');
+      expect(opened).toEqual([]);
+      await until(() => boxes().filter(box => box.checked).length === 1);
+      boxes()[2].click();
+      boxes()[1].click();
+      await until(() => !isOff('Adopt'));
+      button(page, 'Adopt').click();
+      await until(() => opened.length === 1);
+      expect(opened).toEqual(['r7']);
+    });
   });
 });

@@ -203,6 +203,23 @@ describe('LogFeed at the start', () => {
     feed.dispose();
   });
 
+  it('says that a page cannot be read only until one can', async () => {
+    const client = new FakeClient(2_000);
+    const feed = new LogFeed({ client, runId: 'a' });
+    await feed.follow();
+    client.failure = ApiError.local('network', 'down');
+    await feed.loadBackward();
+    expect(feed.error?.message).toBe('down');
+    const told = jest.fn();
+    feed.stateChanged.connect(told);
+    client.failure = null;
+    await feed.loadBackward();
+    expect(feed.error).toBeNull();
+    expect(told).toHaveBeenCalledTimes(1);
+    expect(client.handler).not.toBeNull();
+    feed.dispose();
+  });
+
   it('asks for nothing when it is there', async () => {
     const client = new FakeClient(10);
     const feed = new LogFeed({ client, runId: 'a' });
@@ -228,6 +245,21 @@ describe('LogFeed of a run that is requeued', () => {
     await drawn();
     expect(feed.window.length).toBe(15);
     expectNoGap(feed);
+    feed.dispose();
+  });
+
+  it('goes on once it is looked at again', async () => {
+    const client = new FakeClient(10);
+    const feed = new LogFeed({ client, runId: 'a' });
+    await feed.follow();
+    client.handler?.end();
+    feed.suspend();
+    feed.reopen();
+    expect([feed.over, client.follows.length]).toEqual([false, 1]);
+    client.size = 20;
+    await feed.resume();
+    expect(shown(feed)).toHaveLength(20);
+    expect(client.follows[1].cursor).toBe('20');
     feed.dispose();
   });
 });

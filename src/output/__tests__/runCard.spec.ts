@@ -1,6 +1,7 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
+import { until } from '../../__tests__/until';
 import { FakeClient } from '../../logs/__tests__/fakeClient';
 import { FakeRunClient, run } from '../../runs/__tests__/fakes';
 import { RunsModel } from '../../runs/model';
@@ -55,7 +56,7 @@ function card(known: readonly IRun[] = [RUN]) {
     widget.dispose();
     runs.dispose();
   };
-  return { actions, dispose, logClient, runClient, widget };
+  return { actions, dispose, logClient, runClient, runs, widget };
 }
 
 function button(widget: Widget, text: string): HTMLElement | undefined {
@@ -115,6 +116,31 @@ describe('a run’s card', () => {
     await settled();
     expect(widget.node.textContent).toContain('succeeded');
     expect(button(widget, 'Cancel')).toBeUndefined();
+    dispose();
+  });
+
+  it('goes on in the same log when the run is requeued', async () => {
+    const { dispose, logClient, runClient, runs, widget } = card();
+    FakeObserver.show(true);
+    await settled();
+    const become = async (state: string, attempts: number): Promise<void> => {
+      const all = Array.from({ length: attempts }, (_, at) => ({
+        number: at + 1,
+        state
+      }));
+      runClient.runs = [run(1, { name: 'train', state, attempts: all })];
+      await runs.get(RUN.runId);
+    };
+    await become('failed', 1);
+    logClient.handler?.end();
+    await become('waiting', 1);
+    expect(logClient.follows.map(({ cursor }) => cursor)).toEqual(['10', '10']);
+    await become('running', 2);
+    logClient.grow(5);
+    await until(() => widget.log?.model.feed.window.length === 15);
+    expect(widget.log?.model.feed.over).toBe(false);
+    expect(widget.node.textContent).toContain('running');
+    expect(logClient.follows).toHaveLength(2);
     dispose();
   });
 

@@ -4,6 +4,7 @@ import { Widget } from '@lumino/widgets';
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 import { IClusterClient } from '../../clusters/client';
+import { ClustersModel } from '../../clusters/model';
 import { FakeRunClient, run } from '../../runs/__tests__/fakes';
 import { RunsModel } from '../../runs/model';
 import { IHyperPod } from '../../tokens';
@@ -69,6 +70,17 @@ describe('HyperPodPanel', () => {
   it('teaches the first step where there are no runs', async () => {
     const panel = await shownPanel(new FakeRunClient());
     expect(panel.node.textContent).toContain('%%hyperpod');
+    panel.dispose();
+  });
+
+  it('does not look at the clusters behind another panel', async () => {
+    const panel = await shownPanel(new FakeRunClient());
+    const stop = jest.spyOn(ClustersModel.prototype, 'stop');
+    const start = jest.spyOn(ClustersModel.prototype, 'start');
+    panel.hide();
+    expect([stop.mock.calls.length, start.mock.calls.length]).toEqual([1, 0]);
+    panel.show();
+    expect(start).toHaveBeenCalledTimes(1);
     panel.dispose();
   });
 

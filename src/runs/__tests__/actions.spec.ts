@@ -5,12 +5,13 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 import { IHyperPod } from '../../tokens';
-import { cancelAfterQuestion, runAgain } from '../actions';
+import { actAfterQuestion, runAgain } from '../actions';
 import { RunsModel } from '../model';
 import { FakeRunClient, run } from './fakes';
 
 describe('Actions that fail', () => {
   const trans = nullTranslator.load('hyperpod_jlab');
+  let client: FakeRunClient;
   let runs: RunsModel;
   let hyperPod: IHyperPod;
 
@@ -19,8 +20,10 @@ describe('Actions that fail', () => {
   }
 
   beforeEach(() => {
-    runs = new RunsModel({ client: new FakeRunClient() });
-    hyperPod = { runs, trans } as unknown as IHyperPod;
+    client = new FakeRunClient();
+    runs = new RunsModel({ client });
+    const clusterClient = { queues: () => Promise.resolve(['dev']) };
+    hyperPod = { clusterClient, runs, trans } as unknown as IHyperPod;
   });
 
   afterEach(() => {
@@ -29,13 +32,45 @@ describe('Actions that fail', () => {
   });
 
   it('says for a while that a run could not be cancelled', async () => {
-    const done = cancelAfterQuestion(hyperPod, run(1));
+    const done = actAfterQuestion(hyperPod, run(1), 'cancel');
     await until(() => document.querySelector('.jp-mod-accept') !== null);
     document.querySelector<HTMLElement>('.jp-mod-accept')?.click();
     await done;
     expect(told()[0].message).toContain('run 1 could not be cancelled. no run');
     expect(told()[0].options.autoClose).toBeGreaterThan(0);
     Dialog.flush();
+  });
+
+  it('says that a run could not be held, without a question', async () => {
+    await actAfterQuestion(hyperPod, run(1), 'hold');
+    expect(told()[0].message).toContain('run 1 could not be held. no run');
+  });
+
+  it('requeues only when that is wanted', async () => {
+    const done = actAfterQuestion(hyperPod, run(1), 'requeue');
+    await until(() => document.querySelector('.jp-mod-reject') !== null);
+    document.querySelector<HTMLElement>('.jp-mod-reject')?.click();
+    await done;
+    expect(client.calls).toEqual([]);
+    Dialog.flush();
+  });
+
+  it('sends what is to be changed, and nothing when nothing is', async () => {
+    client.runs = [run(1)];
+    for (const text of ['', '90m']) {
+      const done = actAfterQuestion(hyperPod, run(1), 'change');
+      await until(() => document.querySelector('.jp-Dialog input') !== null);
+      const input =
+        document.querySelector<HTMLInputElement>('.jp-Dialog input');
+      if (input) {
+        input.value = text;
+      }
+      document.querySelector<HTMLElement>('.jp-mod-accept')?.click();
+      await done;
+      Dialog.flush();
+      await until(() => document.querySelector('.jp-Dialog') === null);
+    }
+    expect(client.calls[0]).toBe(`change ${run(1).runId} 90m null`);
   });
 
   it('says why a run can’t be run again', async () => {

@@ -1,13 +1,16 @@
+import type { ActionKind, IChange } from '../../actions/kinds';
 import { ApiError } from '../../api';
 import {
   ICodeFile,
   INamedText,
   IRunClient,
   IRunPage,
-  IRunQuery,
-  RunAction
+  IRunQuery
 } from '../client';
+import { decodeAccess, IRunAccess } from '../access';
 import { decodeRun, IRun } from '../types';
+import { IUsage } from '../usage';
+import { decodeWait, IWaitReason } from '../wait';
 
 /** A run with an id that sorts by its number. */
 export function run(number: number, parts: Record<string, unknown> = {}): IRun {
@@ -18,6 +21,7 @@ export function run(number: number, parts: Record<string, unknown> = {}): IRun {
     cluster: 'local',
     orchestrator: 'local',
     state: 'running',
+    created_at: `2026-01-01T00:00:${two}.000Z`,
     submitted_at: `2026-01-01T00:00:${two}.000Z`,
     attempts: [],
     ...parts
@@ -49,8 +53,9 @@ export class FakeRunClient implements IRunClient {
       : Promise.reject(ApiError.local('not_found', `no run ${runId}`, 404));
   }
 
-  act(runId: string, action: RunAction): Promise<IRun> {
-    this.calls.push(`${action} ${runId}`);
+  act(runId: string, action: ActionKind, change?: IChange): Promise<IRun> {
+    const how = change ? ` ${change.timeLimit} ${change.queue}` : '';
+    this.calls.push(`${action} ${runId}${how}`);
     return this.get(runId);
   }
 
@@ -59,6 +64,31 @@ export class FakeRunClient implements IRunClient {
   children(runId: string): Promise<readonly IRun[]> {
     this.calls.push(`children ${runId}`);
     return Promise.resolve(this.family);
+  }
+
+  wait: IWaitReason = decodeWait({ run_id: 'x', tried: 0 });
+
+  why(runId: string): Promise<IWaitReason> {
+    this.calls.push(`why ${runId}`);
+    return Promise.resolve(this.wait);
+  }
+
+  used: IUsage | null = null;
+
+  usage(runId: string): Promise<IUsage | null> {
+    this.calls.push(`usage ${runId}`);
+    return Promise.resolve(this.used);
+  }
+
+  reach: IRunAccess = decodeAccess({ run_id: 'x', ports: true, shells: [] });
+
+  access(runId: string): Promise<IRunAccess> {
+    this.calls.push(`access ${runId}`);
+    return Promise.resolve(this.reach);
+  }
+
+  portLink(runId: string, nodeRank: number, port: number): string {
+    return `/${runId}/${nodeRank}:${port}/`;
   }
 
   spec(): Promise<Readonly<Record<string, unknown>>> {

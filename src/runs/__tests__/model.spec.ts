@@ -91,6 +91,57 @@ describe('RunsModel', () => {
     model.dispose();
   });
 
+  it('sorts as the server does: by when a run was made, not when it was taken', async () => {
+    const late = { submitted_at: '2026-01-01T09:00:00.000Z' };
+    const never = { submitted_at: null };
+    const { model } = setUp([run(3, never), run(2), run(1, late)]);
+    await model.refresh();
+    const names = model.runs.map(item => item.name);
+    expect(names).toEqual(['run 3', 'run 2', 'run 1']);
+    model.dispose();
+  });
+
+  it('keeps children and runs that came after the list was asked for', async () => {
+    const child = run(2, { run_id: `${run(2).runId}.0`, parent: run(2).runId });
+    const { client, model } = setUp([run(2), run(1)]);
+    await model.refresh();
+    const list = model.refresh();
+    client.runs = [run(3), child, run(2), run(1)];
+    await Promise.all([model.get(run(3).runId), model.get(child.runId)]);
+    client.runs = [run(2), run(1)];
+    await list;
+    await model.refresh();
+    expect(model.find(child.runId)).toBeDefined();
+    expect(model.find(run(3).runId)).toBeDefined();
+    model.dispose();
+  });
+
+  it('goes on behind the first page though a child is known', async () => {
+    const many = Array.from({ length: 60 }, (_, at) => run(59 - at));
+    const child = run(2, { run_id: `${run(2).runId}.0`, parent: run(2).runId });
+    const { client, model } = setUp([child]);
+    await model.get(child.runId);
+    client.runs = many;
+    await model.refresh();
+    expect(model.more).toBe(true);
+    model.dispose();
+  });
+
+  it('says why older runs cannot be read, and reads them later', async () => {
+    const many = Array.from({ length: 60 }, (_, at) => run(59 - at));
+    const { client, model } = setUp(many);
+    await model.refresh();
+    client.failure = ApiError.local('network', 'down');
+    await model.loadMore();
+    expect(model.error?.code).toBe('network');
+    client.failure = null;
+    await Promise.all([model.loadMore(), model.loadMore()]);
+    expect(model.error).toBeNull();
+    expect(model.runs).toHaveLength(60);
+    expect(client.calls).toEqual(['list', 'list 50', 'list 50']);
+    model.dispose();
+  });
+
   it('says why the list cannot be read, and keeps what it knows', async () => {
     const { client, model } = setUp([run(1)]);
     await model.refresh();

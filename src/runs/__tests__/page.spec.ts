@@ -2,6 +2,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
 import { until } from '../../__tests__/until';
+import type { ActionKind } from '../../actions/kinds';
 import { FakeClient } from '../../logs/__tests__/fakeClient';
 import { IRunActions } from '../header';
 import { RunsModel } from '../model';
@@ -27,19 +28,25 @@ describe('RunPage', () => {
   const client = new FakeRunClient();
   let runs: RunsModel;
   let acts: string[];
+  let able: readonly ActionKind[] = ['cancel'];
   let page: RunPage;
+  let logClient: FakeClient;
 
   async function show(runId: string, clone = true): Promise<void> {
     acts = [];
     runs = new RunsModel({ client });
     const actions: IRunActions = {
-      cancel: one => acts.push(`cancel ${one.name}`),
+      act: (one, action) => acts.push(`${action} ${one.name}`),
+      able: () => Promise.resolve(able),
       clone: clone ? one => acts.push(`clone ${one.name}`) : null,
       copyCommand: one => acts.push(`copy ${one.name}`),
+      copyShell: command => acts.push(`shell ${command}`),
+      hasPorts: () => Promise.resolve(false),
+      openPort: (_, node, port) => acts.push(`port ${node}:${port}`),
       openRun: runId => acts.push(`open ${runId}`),
       openPlace: (_, place) => acts.push(`line ${place.line}`)
     };
-    const logClient = new FakeClient(10);
+    logClient = new FakeClient(10);
     const runClient = client;
     page = new RunPage({ runId, runs, runClient, logClient, actions, trans });
     Widget.attach(page, document.body);
@@ -71,6 +78,22 @@ describe('RunPage', () => {
     expect(page.title.label).toBe('run 1');
   });
 
+  it('offers what the cluster can do and fits the state', async () => {
+    able = ['cancel', 'hold', 'release', 'requeue', 'change'];
+    client.runs = [run(1)];
+    await show(run(1).runId, false);
+    await until(() => buttons().length === 4);
+    expect(buttons().slice(0, 3)).toEqual(['Cancel', 'Requeue', 'Change…']);
+    client.runs = [run(1, { state: 'waiting' })];
+    await runs.get(run(1).runId);
+    await until(() => buttons()[1] === 'Hold');
+    client.runs = [run(1, { state: 'waiting', reason_code: 'held' })];
+    await runs.get(run(1).runId);
+    await until(() => buttons()[1] === 'Release');
+    expect(buttons()[2]).toBe('Change…');
+    able = ['cancel'];
+  });
+
   it('offers nothing that is not there', async () => {
     client.runs = [run(1)];
     await show(run(1).runId, false);
@@ -86,6 +109,36 @@ describe('RunPage', () => {
     expect(text?.textContent).toContain('Rank 3 failed first: ValueError: NaN');
     text?.querySelector('button')?.click();
     expect(page.log.model.ranks).toBe('3');
+  });
+
+  it('goes on in the same log though the run was requeued before its end was told', async () => {
+    client.runs = [run(1)];
+    await show(run(1).runId);
+    await until(() => logClient.follows.length === 1);
+    const attempts = [1, 2].map(number => ({ number, state: 'running' }));
+    client.runs = [run(1, { attempts })];
+    logClient.handler?.end();
+    await until(() => logClient.follows.length === 2);
+    expect(logClient.follows[1].cursor).toBe('10');
+    expect(page.log.model.feed.over).toBe(false);
+  });
+
+  it('asks no more when run and log are not of one mind', async () => {
+    client.runs = [run(1)];
+    await show(run(1).runId);
+    await until(() => logClient.follows.length === 1);
+    logClient.handler?.end();
+    await until(() => logClient.follows.length === 2);
+    const asked = client.calls.length;
+    logClient.handler?.end();
+    await until(() => client.calls.length > asked);
+    await runs.get(run(1).runId);
+    expect(logClient.follows).toHaveLength(2);
+    client.runs = [run(1, { state: 'failed' })];
+    await runs.get(run(1).runId);
+    client.runs = [run(1)];
+    await runs.get(run(1).runId);
+    expect(logClient.follows).toHaveLength(3);
   });
 
   it('says of a run that is gone only that', async () => {
@@ -113,6 +166,11 @@ describe('RunPage', () => {
     expect(links().map(link => link.textContent)).toEqual(['1', '0']);
     links()[0].click();
     expect(acts).toEqual([`open ${run(1).runId}.1`]);
+    client.runs = [run(1, { children, reason: 'it takes its time' })];
+    await runs.get(run(1).runId);
+    await until(() => (page.node.textContent ?? '').includes('its time'));
+    const reads = client.calls.filter(call => call.startsWith('children'));
+    expect(reads).toHaveLength(1);
     client.family = [child(0, 'succeeded'), child(1, 'succeeded')];
     client.runs = [run(1, { state: 'succeeded', children: { succeeded: 2 } })];
     await runs.get(run(1).runId);

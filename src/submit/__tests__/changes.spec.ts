@@ -3,7 +3,7 @@ import { diffLines, nearChanges } from '../diff';
 import { fieldsOf } from '../fields';
 import { SCHEMA } from './schema';
 
-function sent(number: number, id: string | null, text: string) {
+function sent(number: number, id: string | null, text: string | null) {
   return { number, id, checksum: null, text };
 }
 
@@ -43,18 +43,23 @@ describe('changes since the last run', () => {
         { id: 'e', number: 5, text: ' ' }
       ]
     );
-    expect(changes.map(one => [one.number, one.kind])).toEqual([
+    expect(changes?.map(one => [one.number, one.kind])).toEqual([
       [1, 'changed'],
       [3, 'gone'],
       [4, 'new']
     ]);
-    expect(changes[2].lines).toEqual([{ kind: 'added', text: 'fresh' }]);
+    expect(changes?.[2].lines).toEqual([{ kind: 'added', text: 'fresh' }]);
   });
 
   it('are told by number where cells had no id', () => {
     const now = [{ id: 'new', number: 1, text: 'x = 2' }];
-    const [change] = cellChanges([sent(1, null, 'x = 1')], now);
-    expect(change.kind).toBe('changed');
+    const changes = cellChanges([sent(1, null, 'x = 1')], now);
+    expect(changes?.map(one => one.kind)).toEqual(['changed']);
+  });
+
+  it('are not told where what was sent can’t be read any more', () => {
+    const before = [sent(1, 'a', 'x = 1'), sent(2, 'b', null)];
+    expect(cellChanges(before, [{ id: 'a', number: 1, text: 'x' }])).toBeNull();
   });
 
   it('are none where a file is the same', () => {

@@ -9,7 +9,13 @@ import { SubmitHistory } from '../history';
 import { ILast, IPreset, ISubmitMemory } from '../memory';
 import { SubmitModel } from '../model';
 import { fileSource, ISubmitSource } from '../source';
-import { decodePreview, IFinding, IPreview, ISubmitBody } from '../types';
+import {
+  Choices,
+  decodePreview,
+  IFinding,
+  IPreview,
+  ISubmitBody
+} from '../types';
 import { SCHEMA } from './schema';
 
 export const trans = nullTranslator.load('hyperpod_jlab');
@@ -51,6 +57,12 @@ export class FakeServer implements ISubmitClient {
 
   schema(): Promise<Readonly<Record<string, unknown>>> {
     return Promise.resolve(SCHEMA);
+  }
+
+  choices(cluster: string): Promise<Choices> {
+    const known: Choices =
+      cluster === 'ml' ? { queue: ['gpu'], account: ['research'] } : {};
+    return Promise.resolve(known);
   }
 
   preview(body: ISubmitBody): Promise<IPreview> {
@@ -104,11 +116,17 @@ export const clusters: IClusterClient = {
         reason: null,
         nodes: null,
         running: null,
-        waiting: null
+        waiting: null,
+        actions: [],
+        canAdopt: false,
+        hasPorts: false
       }))
     ),
   table: () =>
-    Promise.resolve({ rows: [{ name: 'gpu' }], next: null, total: 1 })
+    Promise.resolve({ rows: [{ name: 'gpu' }], next: null, total: 1 }),
+  act: () => Promise.resolve([]),
+  queues: () => Promise.resolve(['gpu']),
+  adopt: () => Promise.resolve('run-1')
 };
 
 /** Cells on the screen, the second of which is selected. */

@@ -3,6 +3,7 @@ import { NOT_SAVED } from '../fixes';
 import { withoutName } from '../memory';
 import { fileSource } from '../source';
 import {
+  cellSource,
   FakeMemory,
   FakeServer,
   formOn,
@@ -26,7 +27,24 @@ describe('the submit form', () => {
         source: { kind: 'notebook', path: 'train.ipynb', cell_ids: ['b'] }
       }
     });
-    expect(model.queues).toEqual(['gpu']);
+    expect(model.choices).toEqual({});
+  });
+
+  it('proposes what the chosen cluster knows', async () => {
+    const model = await formOn(new FakeServer());
+    model.setCluster('ml');
+    await settled(model);
+    expect(model.choices).toEqual({ queue: ['gpu'], account: ['research'] });
+    model.setCluster('local');
+    await settled(model);
+    expect(model.choices).toEqual({});
+  });
+
+  it('proposes nothing when the cluster does not answer', async () => {
+    const server = new FakeServer();
+    server.choices = () => Promise.reject(new Error('down'));
+    const model = await formOn(server);
+    expect(model.choices).toEqual({});
   });
 
   it('asks once for what is typed fast, and for nothing that is wrong', async () => {
@@ -217,7 +235,10 @@ describe('settings', () => {
   });
 
   it('are compared with the last run, and so is the code', async () => {
+    const cells = [{ id: 'b', number: 2, text: 'y = 2' }];
+    const view = jest.fn(() => ({ document: { cells: [] }, cells }));
     const model = await formOn(new FakeServer(), {
+      source: { ...cellSource(), view },
       cells: {
         ofNotebook: () =>
           Promise.resolve({ runs: [runOf('old-1')], cells: [] }),
@@ -238,6 +259,13 @@ describe('settings', () => {
       settings: [{ before: '2', after: '' }],
       code: [{ number: 2, kind: 'changed' }]
     });
+    const { changes } = model;
+    const looks = view.mock.calls.length;
+    expect(model.changes).toBe(changes);
+    model.set({ 'resources.nodes': '3' });
+    expect(model.changes?.settings[0].after).toBe('3');
+    expect(model.changes?.code).toBe(changes?.code);
+    expect(view).toHaveBeenCalledTimes(looks);
   });
 
   it('of a run that is cloned are compared with that run', async () => {

@@ -1,0 +1,262 @@
+r"""Frames: a node's logs and records as lines on stdout, where no shared storage takes them.
+
+With ``node --frames`` (``pod --frames``) each line of the launcher's stdout is a frame, and the records folder can be made from them byte by byte; a person
+can read them too, as ``kubectl logs`` shows them. stderr has only what the launcher says to people (``hyperpod: ...``). The reader is
+``hyperpod_jlab/orchestrators/kubernetes/watching/frames.py``; the two are tested together. Lines that are neither of the following are no frames; nor is
+one with a raw control character in it (other than tab and escape): when the node's program was killed in the midst of a line, the pod's ends it so.
+
+**A log's bytes**: ``ATTEMPT.NODE.STREAM@OFFSET`` and two more characters, then the bytes::
+
+    1.0.3@4096| epoch 1, loss 0.3
+    1.0.node@0| ##hyperpod {"run_id": ...}
+    1.0.3@4114\ 10%\r20%\r30%
+    1.0.3@4126|> Continue? [y]
+
+``STREAM`` is the local rank (the file ``logs/attempt-1/node-0.rank-3.log``) or ``node`` (``logs/attempt-1/node-0.log``). ``OFFSET`` is the first byte's
+place in that file, so each frame stands for itself: what was lost before it shows as a gap, what is read twice lies where it lay. Those of one
+stream come in order. The first character after the offset is ``|`` when the bytes stand as they are, or a backslash when they are escaped: then a
+carriage return is ``\r``, a backslash ``\\`` and any other byte that may not arrive as it was (control characters other than tab and escape, torn UTF-8)
+``\xNN``. (Runtimes drop a carriage return before a line's end, and some replace what is no UTF-8.) The second is a blank when a line feed follows
+the bytes in the file, or ``>`` when none does: the line goes on in the stream's next frame, because it is long (more than `LONGEST` bytes, `LONGEST_ESCAPED`
+of escaped ones) or was unfinished for `FrameEcho.PATIENCE` seconds. A stream's first frame is one without bytes, so that an empty log is there too. No frame is longer than 12 KiB, so that runtimes, which split at 16, leave it whole.
+
+**A file of the records folder**: ``##hyperpod-file`` and one JSON object: ``path`` (relative to the records folder), ``time`` (Unix seconds; of several frames for
+one path the latest counts) and one of
+
+- ``document``: the file's content is ``json.dumps(document)`` and a line feed, as all records are written;
+- ``base64`` with ``part`` (from 0), ``parts`` and ``sha256`` (hex, of the whole content): the parts of one content come one after the other;
+- ``left_out``: the file is there, with so many bytes, too many (over `LARGEST`) to be sent.
+
+``once: true`` says that a file which is there already stays. Sent are: the claims, the nodes' records, ``failed.json``, the ranks' errors,
+``status/unstarted/``, the observations of the launcher and, at the end of node 0, ``result.*`` and ``exception.*``. The frame of a node's last record comes after
+all bytes of its logs. The attempt's number is what the launchers count: when all pods of a run were made anew and so nobody remembers, it begins at 1
+again, with another ``incarnation`` in ``status/attempt-1/claim.json``, which every node sends first of all in an attempt.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Set, Tuple
+
+FILE_FRAME = b"##hyperpod-file "
+
+CUT_OFF = b"\x18\n"
+"""What ends a line that was left unfinished, so that it is no frame."""
+
+LONGEST = 8192
+LONGEST_ESCAPED = 2048
+LARGEST = 1 << 18
+"""The most bytes of a file that are sent."""
+
+_PART = 6144
+_UNCLEAN = re.compile(rb"[\x00-\x08\x0a-\x1a\x1c-\x1f\x7f]")
+_UNCLEAN_IN_LINES = re.compile(rb"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]")
+_TO_ESCAPE = re.compile(rb"[\x00-\x08\x0a-\x1a\x1c-\x1f\x7f\\]")
+_TORN = re.compile(rb"[\x00-\x08\x0a-\x1a\x1c-\x1f\x7f-\xff\\]")
+
+
+def is_clean(data: bytes) -> bool:
+    """Whether bytes arrive as they are, as part of a line."""
+    return not _UNCLEAN.search(data) and is_utf8(data)
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether bytes are whole characters."""
+    if data.isascii():
+        return True
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def escape_bytes(data: bytes) -> bytes:
+    """Bytes with everything escaped that may not arrive as it is; of torn text all that is not ASCII."""
+
+    def escaped(found: "re.Match[bytes]") -> bytes:
+        byte = found.group()
+        if byte == b"\\":
+            return b"\\\\"
+        return b"\\r" if byte == b"\r" else b"\\x%02x" % ord(byte)
+
+    return (_TO_ESCAPE if is_utf8(data) else _TORN).sub(escaped, data)
+
+
+class FrameEcho:
+    """Makes one stream's bytes into frames."""
+
+    PATIENCE = 0.5
+    """Seconds that an unfinished line waits for its end."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label.encode() + b"@%d"
+        self._plain = self._label + b"| %b\n"
+        self._offset = 0
+        self._held = b""
+        self._since = 0.0
+
+    @property
+    def opening(self) -> bytes:
+        """A frame without bytes: the stream is there."""
+        return self._label % 0 + b"|>\n"
+
+    def feed(self, data: bytes, now: float) -> bytes:
+        """Take the stream's next bytes; the frames to be written for them."""
+        if not self._held:
+            self._since = now
+        text = self._held + data
+        lines = text.split(b"\n")
+        self._held = lines.pop()
+        frames: List[bytes] = []
+        whole = text[: len(text) - len(self._held)]
+        if _UNCLEAN_IN_LINES.search(whole) or not is_utf8(whole):
+            for line in lines:
+                self._put_line(line, frames)
+        else:
+            self._put_plain(lines, frames)
+        if lines:
+            self._since = now
+        while len(self._held) > LONGEST:
+            self._held = self._held[self._put_piece(self._held, False, frames) :]
+        return b"".join(frames) + self.idle(now)
+
+    def idle(self, now: float) -> bytes:
+        """The frames to be written because a line has waited for its end long enough."""
+        return self.close() if self._held and now - self._since >= self.PATIENCE else b""
+
+    def close(self) -> bytes:
+        """The frames of what is held, when no end of line will come soon."""
+        frames: List[bytes] = []
+        while self._held:
+            self._held = self._held[self._put_piece(self._held, False, frames) :]
+        return b"".join(frames)
+
+    def skip(self, count: int) -> None:
+        """Leave out bytes that cannot be read."""
+        self._offset += count
+
+    def _put_plain(self, lines: List[bytes], frames: List[bytes]) -> None:
+        """Put lines that need no escaping: nearly all of what ranks write."""
+        for line in lines:
+            if len(line) > LONGEST:
+                self._put_line(line, frames)
+            else:
+                frames.append(self._plain % (self._offset, line))
+                self._offset += len(line) + 1
+
+    def _put_line(self, line: bytes, frames: List[bytes]) -> None:
+        while True:
+            done = self._put_piece(line, True, frames)
+            if done == len(line):
+                self._offset += 1  # its line feed
+                return
+            line = line[done:]
+
+    def _put_piece(self, line: bytes, ends: bool, frames: List[bytes]) -> int:
+        """Put the first bytes of a line into a frame; how many."""
+        piece, sign = _cut(line, LONGEST), b"|"
+        if not is_clean(piece):
+            piece, sign = _cut(line, LONGEST_ESCAPED), b"\\"
+        body = piece if sign == b"|" else escape_bytes(piece)
+        whole = b" " if ends and len(piece) == len(line) else b">"
+        frames += (self._label % self._offset, sign, whole, body, b"\n")
+        self._offset += len(piece)
+        return len(piece)
+
+
+def _cut(line: bytes, length: int) -> bytes:
+    """At most so many first bytes, not ending inside of a character if that can be."""
+    if len(line) <= length:
+        return line
+    end = length
+    while end > length - 4 and line[end] & 0xC0 == 0x80:
+        end -= 1
+    return line[: end if line[end] & 0xC0 != 0x80 else length]
+
+
+def document_frames(path: str, document: Mapping[str, Any], once: bool) -> bytes:
+    """The frames of a record."""
+    text = json.dumps(document)
+    if len(text) > LONGEST:
+        return content_frames(path, text.encode("utf-8") + b"\n", once)
+    return _file_frame(path, once, document=document)
+
+
+def content_frames(path: str, content: bytes, once: bool) -> bytes:
+    """The frames of any file."""
+    import base64
+    import hashlib
+
+    digest = hashlib.sha256(content).hexdigest()
+    parts = [content[at : at + _PART] for at in range(0, len(content), _PART)] or [b""]
+    frames = []
+    for number, part in enumerate(parts):
+        text = base64.b64encode(part).decode()
+        place = {"part": number, "parts": len(parts), "sha256": digest}
+        frames.append(_file_frame(path, once, base64=text, **place))
+    return b"".join(frames)
+
+
+def left_out_frame(path: str, size: int) -> bytes:
+    """The frame of a file that is too large."""
+    return _file_frame(path, False, left_out=size)
+
+
+def _file_frame(path: str, once: bool, **content: Any) -> bytes:
+    document: Dict[str, Any] = {"path": path, "time": time.time()}
+    if once:
+        document["once"] = True
+    document.update(content)
+    return FILE_FRAME + json.dumps(document).encode("utf-8") + b"\n"
+
+
+class FileFrames:
+    """Sends the files of the records folder as frames: records when they are written, others when they are there."""
+
+    SENT = re.compile(
+        r"status/(claim|(attempt-\d+/)(claim|failed|node-\d+|rank-\d+\.error)|(unstarted|over)/node-\d+"
+        r"|observations/[\w.-]+)\.json"
+    )
+    AT_THE_END = re.compile(r"result\.(json|npy|pkl)|exception\.(json|pkl)")
+
+    def __init__(self, records: str, put: Callable[[bytes], None]) -> None:
+        self._records = records
+        self._put = put
+        self._sent: Set[str] = set()
+
+    def told(self, path: str, document: Mapping[str, Any], once: bool) -> None:
+        """A record is being written."""
+        name = os.path.relpath(path, self._records)
+        if self.SENT.fullmatch(name):
+            self._sent.add(name)
+            self._put(document_frames(name, document, once))
+
+    def send_errors(self, folder: str) -> None:
+        """Send what the ranks themselves wrote down of their errors."""
+        for name, path in self._files_in(folder):
+            if self.SENT.fullmatch(name) and ".error." in name and name not in self._sent:
+                self._sent.add(name)
+                self._send(name, path, True)
+
+    def send_results(self, since: float) -> None:
+        """Send the results that were written since then (Unix time)."""
+        for name, path in self._files_in(self._records):
+            if self.AT_THE_END.fullmatch(name) and os.stat(path).st_mtime >= since:
+                self._send(name, path, False)
+
+    def _files_in(self, folder: str) -> Iterator[Tuple[str, str]]:
+        for name in sorted(os.listdir(folder)):
+            path = os.path.join(folder, name)
+            yield os.path.relpath(path, self._records), path
+
+    def _send(self, name: str, path: str, once: bool) -> None:
+        with open(path, "rb") as file:
+            content = file.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            self._put(left_out_frame(name, os.stat(path).st_size))
+        else:
+            self._put(content_frames(name, content, once))

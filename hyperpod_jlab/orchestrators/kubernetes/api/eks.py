@@ -1,0 +1,191 @@
+"""An EKS cluster by its name: address and authority from EKS, tokens made in this process (no AWS command is run).
+
+A token is a presigned request to STS, "who is this?", with the cluster's name in a header; the cluster sends it to STS. It is good for 15 minutes (research/aws.md 2.6).
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from typing import Any
+
+from hyperpod_jlab.model.errors import (
+    DeniedError,
+    HyperpodError,
+    InvalidInputError,
+    NotFoundError,
+    UnreachableError,
+    UnsupportedError,
+)
+from hyperpod_jlab.orchestrators.kubernetes.api.access import Access, tls_context
+from hyperpod_jlab.orchestrators.kubernetes.api.credentials import Credentials, Token
+from hyperpod_jlab.orchestrators.kubernetes.api.proxies import proxy_for
+
+_LASTS = 840.0
+"""Seconds; a minute less than the cluster takes it for good."""
+_URL_LASTS = 60
+_PREFIX = "k8s-aws-v1."
+
+
+def eks_access(name: str, session: Any = None) -> Access:
+    """The way to an EKS cluster. Blocking.
+
+    Args:
+        name: The cluster's name.
+        session: A boto3 session; default: one of the environment's credentials and region.
+
+    Raises:
+        UnsupportedError: boto3 is not installed.
+        NotFoundError: There is no such cluster in this account and region.
+        DeniedError: There are no AWS credentials, or they may not see the cluster.
+        InvalidInputError: No region is configured.
+        UnreachableError: AWS does not answer, or the cluster is not there yet.
+    """
+    session = session or _session()
+    found = _described(session, name)
+    server = str(found.get("endpoint") or "")
+    if not server:
+        raise UnreachableError(
+            f"the EKS cluster {name} has no address yet: it is {str(found.get('status')).lower()}",
+            code="eks_not_ready",
+            hint="try again when it is active; see: aws eks describe-cluster",
+        )
+    credentials = Credentials(EksTokens(session, name))
+    return Access(
+        server=server,
+        verify=tls_context(
+            ca_data=str((found.get("certificateAuthority") or {}).get("data") or "")
+        ),
+        headers=credentials.headers,
+        proxy=proxy_for(server),
+        renew=credentials.renew,
+    )
+
+
+class EksTokens:
+    """Tokens of a cluster."""
+
+    def __init__(self, session: Any, name: str) -> None:
+        self._session, self._name = session, name
+
+    def fetch(self) -> Token:
+        """A new one, signed here; nobody is asked for it but, at times, the source of the AWS credentials."""
+        url = _guarded(self._presigned, self._name)
+        text = base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
+        return Token(_PREFIX + text, time.time() + _LASTS)
+
+    def _presigned(self) -> str:
+        from botocore.signers import RequestSigner
+
+        sts = self._session.client("sts", region_name=self._session.region_name)
+        region = sts.meta.region_name
+        signer = RequestSigner(
+            sts.meta.service_model.service_id,
+            region,
+            "sts",
+            "v4",
+            self._session.get_credentials(),
+            self._session.events,
+        )
+        request = {
+            "method": "GET",
+            "url": f"{_regional(sts.meta.endpoint_url, region)}/?Action=GetCallerIdentity&Version=2011-06-15",
+            "body": {},
+            "headers": {"x-k8s-aws-id": self._name},
+            "context": {},
+        }
+        return str(
+            signer.generate_presigned_url(
+                request, region_name=region, expires_in=_URL_LASTS, operation_name=""
+            )
+        )
+
+
+def _regional(endpoint: str, region: str) -> str:
+    """STS' address in the region: clusters do not take the global one's signature everywhere."""
+    return endpoint.replace("https://sts.amazonaws.com", f"https://sts.{region}.amazonaws.com")
+
+
+def _session() -> Any:
+    try:
+        import boto3
+    except ImportError:
+        raise UnsupportedError(
+            "EKS clusters by name need a package that is not installed",
+            code="boto3_missing",
+            hint="pip install boto3, or give a context of your kubeconfig instead (aws eks update-kubeconfig)",
+        ) from None
+    return boto3.Session()
+
+
+def _described(session: Any, name: str) -> dict[str, Any]:
+    def ask() -> dict[str, Any]:
+        found = session.client("eks").describe_cluster(name=name)["cluster"]
+        return found if isinstance(found, dict) else {}
+
+    described: dict[str, Any] = _guarded(ask, name)
+    return described
+
+
+def _guarded(work: Any, name: str) -> Any:
+    """AWS' complaints as errors of ours."""
+    from botocore import exceptions as aws
+
+    try:
+        return work()
+    except aws.ClientError as error:
+        raise _refused(error, name) from error
+    except aws.NoRegionError as error:
+        raise InvalidInputError(
+            "no AWS region is configured",
+            code="no_aws_region",
+            hint="set AWS_REGION",
+            detail={"field": "eks"},
+        ) from error
+    except (
+        aws.NoCredentialsError,
+        aws.PartialCredentialsError,
+        aws.CredentialRetrievalError,
+    ) as error:
+        raise _no_credentials() from error
+    except AttributeError as error:  # a signer without credentials
+        raise _no_credentials() from error
+    except aws.BotoCoreError as error:
+        raise UnreachableError(
+            f"AWS does not answer ({type(error).__name__})",
+            code="aws_unreachable",
+            hint="in a VPC without a way out, endpoints for eks and sts are needed",
+        ) from error
+
+
+def _no_credentials() -> HyperpodError:
+    return DeniedError(
+        "there are no AWS credentials",
+        code="no_aws_credentials",
+        hint="see: aws sts get-caller-identity",
+    )
+
+
+def _refused(error: Any, name: str) -> HyperpodError:
+    code = str(error.response.get("Error", {}).get("Code", ""))
+    if code == "ResourceNotFoundException":
+        return NotFoundError(
+            f"there is no EKS cluster {name} in this account and region",
+            code="no_eks_cluster",
+            hint="see: aws eks list-clusters",
+            detail={"field": "eks"},
+        )
+    if code.startswith("AccessDenied"):
+        return DeniedError(
+            f"you may not see the EKS cluster {name}",
+            code="missing_right",
+            hint="the AWS admin can grant eks:DescribeCluster",
+            detail={"right": {"action": "eks:DescribeCluster"}},
+        )
+    if code in {"ExpiredTokenException", "UnrecognizedClientException", "InvalidClientTokenId"}:
+        return DeniedError(
+            "the AWS credentials are no longer valid",
+            code="no_aws_credentials",
+            hint="log in again",
+        )
+    return UnreachableError(f"AWS refuses with {code or 'no reason'}", code="aws_refused")

@@ -1,0 +1,128 @@
+"""Kubeconfigs as kubectl reads them: the files of KUBECONFIG one after the other, of each name the first that is found."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.model.errors import InvalidInputError, nearest_hint
+
+
+@dataclass(frozen=True)
+class Section:
+    """A cluster or a user of a kubeconfig.
+
+    Attributes:
+        name: Its name.
+        data: What it says.
+        folder: The folder of the file in which it stands; relative paths begin there.
+    """
+
+    name: str
+    data: Mapping[str, Any]
+    folder: Path
+
+    def text(self, key: str) -> str:
+        """A value as text, "" when it is not there."""
+        found = self.data.get(key)
+        return "" if found is None else str(found)
+
+    def path(self, key: str) -> Path | None:
+        """A file that it names."""
+        return self.folder / Path(self.text(key)).expanduser() if self.text(key) else None
+
+
+@dataclass(frozen=True)
+class Context:
+    """A cluster and who one is there."""
+
+    name: str
+    cluster: Section
+    user: Section
+
+
+def kubeconfig_files() -> list[Path]:
+    """The files that there are."""
+    named = os.environ.get("KUBECONFIG", "")
+    paths = [Path(one).expanduser() for one in named.split(os.pathsep) if one]
+    if not named:
+        paths = [Path("~/.kube/config").expanduser()]
+    return [path for path in paths if path.is_file()]
+
+
+def read_context(name: str | None) -> Context:
+    """A context by its name, or the current one.
+
+    Raises:
+        InvalidInputError: There is no kubeconfig, it cannot be read, or it has no such context.
+    """
+    files = kubeconfig_files()
+    if not files:
+        raise _wrong(
+            "there is no kubeconfig",
+            hint="make one as the cluster's admin says (on EKS: aws eks update-kubeconfig --name NAME, or eks = NAME in the configuration), or set KUBECONFIG",
+        )
+    read = [(_read(path), path.parent.absolute()) for path in files]
+    current = next(
+        (str(one["current-context"]) for one, _ in read if one.get("current-context")), ""
+    )
+    wanted = name or current
+    contexts = _named(read, "contexts", "context")
+    if not wanted:
+        raise _wrong(
+            "the kubeconfig has no current context",
+            hint="name one as context in the cluster's configuration; see: kubectl config get-contexts",
+        )
+    if wanted not in contexts:
+        raise _wrong(f"the kubeconfig has no context {wanted}", hint=nearest_hint(wanted, contexts))
+    context = contexts[wanted]
+    cluster = _named(read, "clusters", "cluster").get(context.text("cluster"))
+    if cluster is None or not cluster.text("server"):
+        raise _wrong(f"the context {wanted} names a cluster that the kubeconfig does not know")
+    users = _named(read, "users", "user")
+    user = users.get(context.text("user"))
+    if user is None:
+        if context.text("user"):
+            raise _wrong(f"the context {wanted} names a user that the kubeconfig does not know")
+        user = Section("", {}, cluster.folder)
+    return Context(wanted, cluster, user)
+
+
+def _named(read: list[tuple[Mapping[str, Any], Path]], kind: str, key: str) -> dict[str, Section]:
+    found: dict[str, Section] = {}
+    for data, folder in read:
+        for one in data.get(kind) or []:
+            if isinstance(one, dict) and one.get("name") is not None:
+                name = str(one["name"])
+                said = one.get(key)
+                found.setdefault(
+                    name, Section(name, said if isinstance(said, dict) else {}, folder)
+                )
+    return found
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    import yaml
+
+    try:
+        found = yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        # The parser's own words would show a piece of the file, in which secrets stand.
+        raise _wrong(f"the kubeconfig {path} cannot be read ({type(error).__name__})") from None
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise _wrong(f"{path} is no kubeconfig")
+    return found
+
+
+def _wrong(message: str, hint: str | None = None) -> InvalidInputError:
+    return InvalidInputError(
+        message,
+        code="invalid_kubeconfig",
+        hint=hint or "see: kubectl config view",
+        detail={"field": "context"},
+    )

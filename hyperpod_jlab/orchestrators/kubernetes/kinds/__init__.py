@@ -1,0 +1,1 @@
+"""The kinds of objects that a run can be."""

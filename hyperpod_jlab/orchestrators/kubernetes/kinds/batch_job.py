@@ -1,0 +1,118 @@
+"""Kubernetes' own Job (batch/v1), for clusters without a training operator: indexed pods that find node 0 by a headless service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hyperpod_jlab.model.records import Observation
+from hyperpod_jlab.orchestrators.kubernetes.kinds import conditions
+from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Wanted, number_label
+from hyperpod_jlab.orchestrators.kubernetes.kinds.meeting import Meeting
+from hyperpod_jlab.orchestrators.kubernetes.kinds.pod_template import pod_template
+
+_PORT = 23457
+"""Where the launcher of node 0 listens for the others."""
+
+
+class BatchJob:
+    """An indexed Job: the pod with index 0 is the master.
+
+    A pod that was lost with its node, or evicted, is made again; any other that fails ends the job.
+    """
+
+    name = "Job"
+    group = "batch"
+    version = "v1"
+    plural = "jobs"
+    container = "run"
+    labels_pods = True
+
+    def meeting(self, name: str, nodes: int) -> Meeting:
+        """An indexed pod's host name is the job's with its index; its service has the job's name."""
+        master = f"{name}-0.{name}" if nodes > 1 else "127.0.0.1"
+        return Meeting("$(JOB_COMPLETION_INDEX)", master)
+
+    def wrap(self, command: Sequence[str], nodes: int, *, anew: bool) -> list[str]:
+        """The launcher itself."""
+        del nodes, anew
+        return list(command)
+
+    def manifest(self, wanted: Wanted) -> dict[str, Any]:
+        """The object; its pods stay when it ends."""
+        template = pod_template(wanted.pod, self.container, restart="Never")
+        if wanted.nodes > 1:
+            template["spec"] = {"subdomain": wanted.name, **template["spec"]}
+        spec: dict[str, Any] = {
+            "completions": wanted.nodes,
+            "parallelism": wanted.nodes,
+            "completionMode": "Indexed",
+            "backoffLimit": 0,
+            "podFailurePolicy": {"rules": [_LOST]},
+        }
+        if wanted.time_limit is not None:
+            spec["activeDeadlineSeconds"] = wanted.time_limit
+        return {
+            "apiVersion": f"{self.group}/{self.version}",
+            "kind": self.name,
+            "metadata": {
+                "name": wanted.name,
+                "namespace": wanted.namespace,
+                "labels": dict(wanted.labels),
+                "annotations": dict(wanted.annotations),
+            },
+            "spec": {**spec, "template": template},
+        }
+
+    def companions(self, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The headless service by which the pods find node 0 before it is ready."""
+        metadata = wanted["metadata"]
+        if wanted["spec"].get("completions", 1) <= 1:
+            return []
+        return [
+            {
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": {"name": metadata["name"], "labels": dict(metadata["labels"])},
+                "spec": {
+                    "clusterIP": "None",
+                    "publishNotReadyAddresses": True,
+                    "selector": {"batch.kubernetes.io/job-name": metadata["name"]},
+                    "ports": [{"name": "run", "port": _PORT}],
+                },
+            }
+        ]
+
+    def observe(self, job: Mapping[str, Any], now: float) -> Observation:
+        """By its conditions, then by its counts of pods."""
+        true = conditions.true_conditions(job)
+        if "Failed" in true:
+            return conditions.failed(job, true["Failed"], now)
+        if "Complete" in true:
+            return conditions.succeeded(job, true["Complete"], now)
+        if "Suspended" in true:
+            return conditions.suspended(job, now)
+        status = conditions.status_of(job)
+        if conditions.whole(status.get("ready")) or conditions.whole(status.get("succeeded")):
+            return conditions.running(job, now)
+        return conditions.waiting(job, now)
+
+    def suspension(self, on: bool) -> dict[str, Any]:
+        """In its spec."""
+        return {"spec": {"suspend": on}}
+
+    def is_suspended(self, job: Mapping[str, Any]) -> bool:
+        """As its spec says."""
+        return bool((job.get("spec") or {}).get("suspend"))
+
+    def pods_selector(self, name: str) -> str:
+        """By the job controller's label."""
+        return f"batch.kubernetes.io/job-name={name}"
+
+    def node_rank(self, pod: Mapping[str, Any]) -> int | None:
+        """Its completion index."""
+        return number_label(pod, "batch.kubernetes.io/job-completion-index")
+
+
+_LOST = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+"""A pod that was evicted, preempted or lost with its node does not count as failed."""

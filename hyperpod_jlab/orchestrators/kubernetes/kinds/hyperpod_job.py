@@ -1,0 +1,127 @@
+"""HyperPod's own HyperPodPyTorchJob (sagemaker.amazonaws.com/v1), as its published schema has it; its operator is closed.
+
+The operator watches an agent in each pod (`hyperpodrun`, of the package hyperpod-elastic-agent), which the image must have. The agent is asked for one process a
+pod, which is our launcher; the agent's variables (torchrun's own) say the pod's rank. What the agent sets for its process is taken away before the ranks start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hyperpod_jlab.model.records import Observation
+from hyperpod_jlab.orchestrators.kubernetes.kinds import conditions
+from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Wanted, labels_of, number_label
+from hyperpod_jlab.orchestrators.kubernetes.kinds.meeting import Meeting
+from hyperpod_jlab.orchestrators.kubernetes.kinds.pod_template import pod_template
+
+_AGENT_PORT = 8080
+"""Where the operator speaks to a pod's agent (research: aws.md 2.6)."""
+
+_IN_SHELL = (
+    'unset TORCHELASTIC_USE_AGENT_STORE; exec "$@" "--node-rank=$RANK" "--master-addr=$MASTER_ADDR"'
+)
+
+_ENDED = {
+    "succeeded": conditions.succeeded,
+    "completed": conditions.succeeded,
+    "complete": conditions.succeeded,
+    "failed": conditions.failed,
+}
+"""Conditions of an end by their types in lower case; the published schema does not list them."""
+
+
+class HyperPodPyTorchJob:
+    """One replica spec with all pods."""
+
+    name = "HyperPodPyTorchJob"
+    group = "sagemaker.amazonaws.com"
+    version = "v1"
+    plural = "hyperpodpytorchjobs"
+    container = "pytorch-job-container"
+    labels_pods = True
+
+    def meeting(self, name: str, nodes: int) -> Meeting:
+        """Rank and master are the agent's variables, which are there only in the process that it starts."""
+        del name, nodes
+        return Meeting("$RANK", "$MASTER_ADDR", late=True)
+
+    def wrap(self, command: Sequence[str], nodes: int, *, anew: bool) -> list[str]:
+        """The agent, which starts the launcher as its one process."""
+        del anew
+        return [
+            "hyperpodrun",
+            f"--nnodes={nodes}",
+            "--nproc-per-node=1",
+            "--server-host=0.0.0.0",
+            f"--server-port={_AGENT_PORT}",
+            "--no-python",
+            "/bin/sh",
+            "-c",
+            _IN_SHELL.replace("$", "$$"),
+            "sh",
+            *command,
+        ]
+
+    def manifest(self, wanted: Wanted) -> dict[str, Any]:
+        """The object; its pods stay when it ends (``cleanPodPolicy``, and no time to live)."""
+        template = pod_template(wanted.pod, self.container)
+        template["spec"]["containers"][0]["ports"] = [{"containerPort": _AGENT_PORT}]
+        policy: dict[str, Any] = {
+            "cleanPodPolicy": "None",
+            "jobMaxRetryCount": wanted.retries or 0,
+        }
+        if wanted.time_limit is not None:
+            policy["activeDeadlineSeconds"] = wanted.time_limit
+        return {
+            "apiVersion": f"{self.group}/{self.version}",
+            "kind": self.name,
+            "metadata": {
+                "name": wanted.name,
+                "namespace": wanted.namespace,
+                "labels": dict(wanted.labels),
+                "annotations": dict(wanted.annotations),
+            },
+            "spec": {
+                "nprocPerNode": "1",
+                "replicaSpecs": [{"name": "pod", "replicas": wanted.nodes, "template": template}],
+                "runPolicy": policy,
+            },
+        }
+
+    def companions(self, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """None."""
+        del wanted
+        return []
+
+    def observe(self, job: Mapping[str, Any], now: float) -> Observation:
+        """By its conditions, whose types are compared without regard to case."""
+        true = {name.lower(): one for name, one in conditions.true_conditions(job).items()}
+        for name, said in _ENDED.items():
+            if name in true:
+                return said(job, true[name], now)
+        if "suspended" in true:
+            return conditions.suspended(job, now)
+        if true.keys() & {"running", "podsrunning", "restarting"}:
+            return conditions.running(job, now)
+        return conditions.waiting(job, now)
+
+    def suspension(self, on: bool) -> dict[str, Any]:
+        """In its run policy."""
+        return {"spec": {"runPolicy": {"suspend": on}}}
+
+    def is_suspended(self, job: Mapping[str, Any]) -> bool:
+        """As its run policy says."""
+        return bool(((job.get("spec") or {}).get("runPolicy") or {}).get("suspend"))
+
+    def pods_selector(self, name: str) -> str:
+        """By the operator's label."""
+        return f"HPJob={name}"
+
+    def node_rank(self, pod: Mapping[str, Any]) -> int | None:
+        """The number at the end of the pod's name, which is JOB-pod-N (research); an index label where there is one."""
+        index = number_label(pod, "batch.kubernetes.io/job-completion-index")
+        if index is not None or "HPJob" not in labels_of(pod):
+            return index
+        last = str(pod["metadata"].get("name", "")).rpartition("-")[2]
+        return int(last) if last.isdecimal() and len(last) < 9 else None

@@ -1,0 +1,30 @@
+"""Names, labels and annotations of our objects."""
+
+from __future__ import annotations
+
+import re
+
+RUN_LABEL = "hyperpod-jlab/run-id"
+USER_LABEL = "hyperpod-jlab/user"
+NAME_ANNOTATION = "hyperpod-jlab/name"
+USER_ANNOTATION = "hyperpod-jlab/user"
+HELD_ANNOTATION = "hyperpod-jlab/held"
+"""On an object that somebody holds, by us."""
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+
+_LONGEST = 63
+"""Characters of a label's value."""
+
+
+def object_name(run_id: str) -> str:
+    """The object's name; it begins with a letter, as names of services must (research: the webhook refuses a digit).
+
+    A run id has at most 40 characters, so that names of pods and services made of it stay below their 63.
+    """
+    return f"run-{run_id}"
+
+
+def label_value(text: str) -> str:
+    """A text as a label's value can hold it: its letters and digits, other characters as dashes; empty when nothing is left."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", text)[:_LONGEST].strip("._-")

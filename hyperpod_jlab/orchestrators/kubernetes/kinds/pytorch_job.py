@@ -1,0 +1,139 @@
+"""The training operator's PyTorchJob (kubeflow.org/v1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hyperpod_jlab.model.records import Observation
+from hyperpod_jlab.orchestrators.kubernetes.kinds import conditions
+from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Wanted, labels_of, number_label
+from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import jobs_path as _jobs_path
+from hyperpod_jlab.orchestrators.kubernetes.kinds.meeting import Meeting
+from hyperpod_jlab.orchestrators.kubernetes.kinds.pod_template import pod_template
+
+
+class PyTorchJob:
+    """One Master and the other nodes as Workers.
+
+    Its conditions keep history: Running turns false when the job ends, Restarting takes Running's place, and Succeeded means the master alone (research).
+    """
+
+    name = "PyTorchJob"
+    group = "kubeflow.org"
+    version = "v1"
+    plural = "pytorchjobs"
+    container = "pytorch"  # its webhook wants this very name
+    labels_pods = True
+
+    def meeting(self, name: str, nodes: int) -> Meeting:
+        """With one process a pod for the operator, RANK is the pod's."""
+        del name, nodes
+        return Meeting("$(RANK)", "$(MASTER_ADDR)")
+
+    def wrap(self, command: Sequence[str], nodes: int, *, anew: bool) -> list[str]:
+        """The launcher; where pods are replaced, so that no code from 128 on comes of what a new pod would not mend: a rank's signal, a missing python."""
+        del nodes
+        if not anew:
+            return list(command)
+        return ["/bin/sh", "-c", 'exec "$0" "$@"', *command, "--no-signal-codes"]
+
+    def manifest(self, wanted: Wanted) -> dict[str, Any]:
+        """The object; its pods stay when it ends, and with them their logs."""
+        template = pod_template(wanted.pod, self.container)
+        # No backoffLimit: at its limit the operator removes the failed pods, whatever the policy, and their logs with them (seen on 1.9.3).
+        policy: dict[str, Any] = {"cleanPodPolicy": "None"}
+        if wanted.time_limit is not None:
+            policy["activeDeadlineSeconds"] = wanted.time_limit
+        restart = _restart(wanted)
+        replicas = {"Master": _replica(1, restart, template)}
+        if wanted.nodes > 1:
+            replicas["Worker"] = _replica(wanted.nodes - 1, restart, template)
+        return {
+            "apiVersion": f"{self.group}/{self.version}",
+            "kind": self.name,
+            "metadata": {
+                "name": wanted.name,
+                "namespace": wanted.namespace,
+                "labels": dict(wanted.labels),
+                "annotations": {**wanted.annotations, **_auto_resume(wanted.retries)},
+            },
+            "spec": {
+                # One launcher a pod starts all of its ranks, so for the operator each pod is one process.
+                "nprocPerNode": "1",
+                "runPolicy": policy,
+                "pytorchReplicaSpecs": replicas,
+            },
+        }
+
+    def companions(self, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """None: the operator makes a service for each pod."""
+        del wanted
+        return []
+
+    def observe(self, job: Mapping[str, Any], now: float) -> Observation:
+        """By its conditions; an end in success only when all replicas are done."""
+        true = conditions.true_conditions(job)
+        if "Failed" in true:
+            return conditions.failed(job, true["Failed"], now)
+        if "Succeeded" in true and _all_done(job):
+            return conditions.succeeded(job, true["Succeeded"], now)
+        if true.keys() & {"Succeeded", "Running", "Restarting"}:
+            return conditions.running(job, now)
+        if "Suspended" in true:
+            return conditions.suspended(job, now)
+        return conditions.waiting(job, now)
+
+    def suspension(self, on: bool) -> dict[str, Any]:
+        """In its run policy."""
+        return {"spec": {"runPolicy": {"suspend": on}}}
+
+    def is_suspended(self, job: Mapping[str, Any]) -> bool:
+        """As its run policy says."""
+        return bool(((job.get("spec") or {}).get("runPolicy") or {}).get("suspend"))
+
+    def pods_selector(self, name: str) -> str:
+        """By the operator's label."""
+        return f"training.kubeflow.org/job-name={name}"
+
+    def node_rank(self, pod: Mapping[str, Any]) -> int | None:
+        """The master is 0, worker i is i + 1."""
+        index = number_label(pod, "training.kubeflow.org/replica-index")
+        role = labels_of(pod).get("training.kubeflow.org/replica-type", "").lower()
+        if index is None or role not in {"master", "worker"}:
+            return None
+        return index if role == "master" else index + 1
+
+
+def _restart(wanted: Wanted) -> str:
+    """By ExitCode the operator makes pods anew that were deleted, evicted or lost with their node; by Never the job has failed with them (seen on 1.9.3)."""
+    return "ExitCode" if wanted.anew else "Never"
+
+
+def _replica(count: int, restart: str, template: dict[str, Any]) -> dict[str, Any]:
+    return {"replicas": count, "restartPolicy": restart, "template": template}
+
+
+def _auto_resume(retries: int | None) -> dict[str, str]:
+    """HyperPod's annotations, by which it starts a job again once a node was replaced (research: aws.md 2.6)."""
+    if retries is None:
+        return {}
+    return {
+        "sagemaker.amazonaws.com/enable-job-auto-resume": "true",
+        "sagemaker.amazonaws.com/job-max-retry-count": str(retries),
+    }
+
+
+def _all_done(job: Mapping[str, Any]) -> bool:
+    """Whether the pods of all replicas have succeeded."""
+    wanted = (job.get("spec") or {}).get("pytorchReplicaSpecs") or {}
+    found = conditions.status_of(job).get("replicaStatuses") or {}
+    return all(
+        conditions.whole((found.get(kind) or {}).get("succeeded")) >= replica.get("replicas", 1)
+        for kind, replica in wanted.items()
+    )
+
+
+def jobs_path(namespace: str) -> str:
+    """Where a namespace's PyTorchJobs are."""
+    return _jobs_path(PyTorchJob(), namespace)

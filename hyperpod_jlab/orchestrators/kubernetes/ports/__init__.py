@@ -1,0 +1,1 @@
+"""Ports of pods, reached through this machine."""

@@ -1,0 +1,225 @@
+"""One connection to a port of a pod, through the API server by WebSocket (subprotocol ``v4.channel.k8s.io``).
+
+Each message begins with a byte: 0 is the connection's data, 1 what the kubelet complains of. The first message of each holds the port's number
+(k8s.io/kubelet pkg/cri/streaming/portforward/websocket.go; seen on 1.34). It is a GET, so the right asked for is ``get`` on ``pods/portforward``, from 1.35 on ``create``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import TYPE_CHECKING
+
+from hyperpod_jlab.model.errors import (
+    DeniedError,
+    HyperpodError,
+    NotFoundError,
+    RefusedError,
+    UnreachableError,
+    UnsupportedError,
+)
+from hyperpod_jlab.orchestrators.kubernetes.api.access import Access
+from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient, refusal
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
+
+_PROTOCOL = "v4.channel.k8s.io"
+_DATA, _ERROR = 0, 1
+_OPEN_SECONDS = 20.0
+_CLOSE_SECONDS = 1.0
+_CHUNK = 1 << 18  # bytes in one message
+
+
+class PodPort:
+    """A connection to a port of a pod; made by `open_port`."""
+
+    def __init__(self, socket: ClientConnection, pod: str, port: int) -> None:
+        self._socket = socket
+        self._pod = pod
+        self._port = port
+        self._rest = b""
+        self._announced: set[int] = set()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is still open, as far as is known here."""
+        from websockets.protocol import State
+
+        return self._socket.state is State.OPEN and not self._rest
+
+    async def read(self, limit: int = 65_536) -> bytes:
+        """The next bytes; ``b""`` at the end.
+
+        Raises:
+            RefusedError: Nothing listens there.
+            UnreachableError: The connection was cut.
+        """
+        while not self._rest:
+            data = await self._next()
+            if data is None:
+                return b""
+            self._rest = data
+        found, self._rest = self._rest[:limit], self._rest[limit:]
+        return found
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes.
+
+        Raises:
+            UnreachableError: The other side has closed the connection.
+        """
+        from websockets.exceptions import ConnectionClosed
+
+        try:
+            for start in range(0, len(data), _CHUNK):
+                await self._socket.send(b"\0" + data[start : start + _CHUNK])
+        except ConnectionClosed as error:
+            raise UnreachableError(
+                f"the pod {self._pod} has closed the connection to its port {self._port}",
+                code="port_closed",
+                detail={"pod": self._pod, "port": self._port},
+            ) from error
+
+    async def close(self) -> None:
+        """End the connection."""
+        await self._socket.close()
+
+    async def begun(self) -> None:
+        """Wait until the kubelet has announced the port."""
+        while self._announced != {_DATA, _ERROR}:
+            data = await self._next()
+            if data is None:
+                return
+            self._rest += data
+
+    async def _next(self) -> bytes | None:
+        """The data of the next message, which may be none; None at the end."""
+        from websockets.exceptions import ConnectionClosedError, ConnectionClosedOK
+
+        try:
+            message = await self._socket.recv()
+        except ConnectionClosedOK:
+            return None
+        except ConnectionClosedError as error:
+            raise UnreachableError(
+                f"the connection to port {self._port} of the pod {self._pod} was cut",
+                hint="try again in a while",
+                detail={"pod": self._pod, "port": self._port},
+            ) from error
+        if not message or isinstance(message, str):
+            return b""
+        channel = message[0]
+        if channel not in self._announced:
+            self._announced.add(channel)
+            return b""
+        if channel == _ERROR:
+            raise self._complaint(message[1:].decode("utf-8", "replace"))
+        return message[1:] if channel == _DATA else b""
+
+    def _complaint(self, text: str) -> HyperpodError:
+        """What the kubelet says on the error channel."""
+        detail = {"pod": self._pod, "port": self._port}
+        if any(words in text.lower() for words in ("refused", "failed to connect", "dial")):
+            return RefusedError(
+                f"nothing listens on port {self._port} of the pod {self._pod}",
+                code="nothing_listens",
+                hint="the program may not have got so far yet, or listens on another port",
+                detail={**detail, "said": text[:300]},
+            )
+        return UnreachableError(
+            f"port {self._port} of the pod {self._pod} cannot be reached: {text[:300].strip()}",
+            hint="try again in a while",
+            detail=detail,
+        )
+
+
+async def open_port(client: KubeClient, namespace: str, pod: str, port: int) -> PodPort:
+    """Connect to a port of a pod.
+
+    Raises:
+        UnsupportedError: The package for WebSockets is not installed.
+        DeniedError: This user may not do so.
+        NotFoundError: There is no such pod.
+        UnreachableError: The API server or the pod's node does not answer.
+    """
+    try:
+        from websockets.asyncio.client import connect
+        from websockets.exceptions import InvalidHandshake, InvalidStatus
+        from websockets.typing import Subprotocol
+    except ImportError:
+        raise UnsupportedError(
+            "reaching a port of a pod needs a package that is not installed",
+            code="websockets_missing",
+            hint="pip install 'hyperpod-jlab[kubernetes]'",
+        ) from None
+    access = client.access
+    address = f"{access.server.rstrip('/')}/api/v1/namespaces/{namespace}/pods/{pod}/portforward?ports={port}"
+    opening = connect(
+        f"ws{address.removeprefix('http')}",
+        subprotocols=[Subprotocol(_PROTOCOL)],
+        additional_headers=await client.headers(),
+        ssl=_tls(access),
+        proxy=access.proxy,
+        compression=None,
+        max_size=None,
+        open_timeout=_OPEN_SECONDS,
+        close_timeout=_CLOSE_SECONDS,
+        # Pings keep load balancers from ending a quiet connection; who answers none may just be busy.
+        ping_interval=30,
+        ping_timeout=None,
+    )
+    try:
+        socket = await opening
+    except InvalidStatus as error:
+        answer = error.response
+        raise _refused(answer.status_code, bytes(answer.body or b""), namespace, pod) from error
+    except (InvalidHandshake, OSError, TimeoutError) as error:
+        raise UnreachableError(
+            f"the API server does not answer: {str(error) or type(error).__name__}",
+            hint="see: kubectl cluster-info",
+            detail={"server": access.server},
+        ) from error
+    return await _begun(PodPort(socket, pod, port), pod, port)
+
+
+async def _begun(made: PodPort, pod: str, port: int) -> PodPort:
+    try:
+        async with asyncio.timeout(_OPEN_SECONDS):
+            await made.begun()
+    except BaseException as error:
+        await made.close()
+        if isinstance(error, TimeoutError):
+            raise UnreachableError(
+                f"the node of the pod {pod} does not answer",
+                hint="try again in a while",
+                detail={"pod": pod, "port": port},
+            ) from error
+        raise
+    return made
+
+
+def _tls(access: Access) -> ssl.SSLContext | None:
+    if not access.server.startswith("https"):
+        return None
+    if isinstance(access.verify, ssl.SSLContext):
+        return access.verify
+    context = ssl.create_default_context()
+    if not access.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _refused(status: int, body: bytes, namespace: str, pod: str) -> HyperpodError:
+    error = refusal(status, body.decode("utf-8", "replace"))
+    if isinstance(error, DeniedError):
+        return DeniedError(
+            f"you may not reach ports of pods in the namespace {namespace}",
+            code="no_port_forward",
+            hint="ask the cluster's admin for the verbs get and create on pods/portforward there",
+            detail={**error.detail, "verb": "get", "resource": "pods/portforward"},
+        )
+    if isinstance(error, NotFoundError):
+        return NotFoundError(f"there is no pod {pod} any more", detail=error.detail)
+    return error

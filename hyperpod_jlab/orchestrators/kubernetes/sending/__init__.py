@@ -1,0 +1,1 @@
+"""From a spec to an object that the cluster has taken."""

@@ -1,0 +1,61 @@
+"""The command of a run's pods: our launcher, one a pod."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hyperpod_jlab.orchestrators.kubernetes.kinds.meeting import Meeting
+from hyperpod_jlab.orchestrators.kubernetes.sending.code import UNPACK
+from hyperpod_jlab.orchestrators.protocol import RenderInput
+
+
+def pod_command(
+    given: RenderInput, name: str, meeting: Meeting, *, unpack: bool = False
+) -> list[str]:
+    """The launcher with what the kind's environment says; ``$(NAME)`` is replaced by the kubelet.
+
+    Args:
+        given: The run.
+        name: The object's name.
+        meeting: What the launcher is told of its rank and its master.
+        unpack: Whether the bundle has to be unpacked in the pod first.
+    """
+    bundle = given.paths.there / given.bundle
+    python = literal(given.python or "python3")
+    before = ["-I", "-c", literal(UNPACK), literal(str(bundle))] if unpack else []
+    return [
+        python,
+        *before,
+        literal(str(bundle / "launcher.py")),
+        "pod",
+        *_whereabouts(meeting),
+        f"--nodes={given.spec.resources.nodes}",
+        f"--scheduler-id={name}",
+        f"--max-restarts={given.spec.max_restarts}",
+        "--node-name=$(HYPERPOD_NODE)",
+        *_time_limit(given),
+        *(["--frames", "--unshared"] if unpack else ["--quiet"]),
+    ]
+
+
+def _whereabouts(meeting: Meeting) -> list[str]:
+    """The pod's rank and its master, unless a shell adds them."""
+    if meeting.late:
+        return []
+    return [f"--node-rank={meeting.node_rank}", f"--master-addr={meeting.master_addr}"]
+
+
+def _time_limit(given: RenderInput) -> list[str]:
+    """The launcher keeps to it, from the start of the first attempt: the training operator does not (research: activeDeadlineSeconds is not enforced)."""
+    limit = given.spec.time_limit or given.time_limit
+    return [f"--time-limit={limit}"] if limit is not None else []
+
+
+def pod_environment() -> list[dict[str, Any]]:
+    """What the command needs beyond what the kind's operator sets."""
+    return [{"name": "HYPERPOD_NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
+
+
+def literal(text: str) -> str:
+    """Text in which the kubelet replaces nothing."""
+    return text.replace("$", "$$")

@@ -1,0 +1,114 @@
+"""Makes a run's objects, each of them once: their names are made from the run's id, so one that is there already is the run's own, made by an earlier submit."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hyperpod_jlab.model.errors import (
+    ConflictError,
+    DeniedError,
+    HyperpodError,
+    NotFoundError,
+    RefusedError,
+    UnreachableError,
+)
+from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
+from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import labels_of
+from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL
+
+_NEW_ID = "submit the run once more, so that it gets another id"
+_NEW_NAME = "change metadata.name in the manifest, or write generateName in its place"
+_PLURALS = {"Service": "services"}
+
+
+async def create(
+    client: KubeClient, path: str, document: Mapping[str, Any]
+) -> tuple[dict[str, Any], bool]:
+    """Make a run's job.
+
+    Returns:
+        The job as the API server has it, and whether this call made it.
+
+    Raises:
+        RefusedError: The API server refuses it, or another object has its name.
+        UnreachableError: No answer came, and the job could not be found afterwards: it may be there.
+    """
+    place = f"{path}/{document['metadata']['name']}"
+    try:
+        return await client.post(path, document, fieldValidation="Strict"), True
+    except ConflictError:  # it is there: an earlier submit made it
+        return check_ours(await client.get(place), document), False
+    except UnreachableError:  # the answer may only have been lost
+        try:
+            found = await client.get(place)
+        except HyperpodError:
+            found = None
+        if found is None:
+            raise
+        return check_ours(found, document), True
+
+
+def check_ours(found: dict[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
+    """An object that was found under the run's name.
+
+    Raises:
+        RefusedError: It is another's.
+    """
+    if labels_of(found).get(RUN_LABEL) == labels_of(document).get(RUN_LABEL):
+        return found
+    metadata = document["metadata"]
+    raise RefusedError(
+        f"the namespace {metadata['namespace']} already has a {document['kind']} called {metadata['name']}, which is not this run's",
+        code="name_taken",
+        hint=_NEW_ID if metadata["name"].startswith("run-") else _NEW_NAME,
+        detail={"name": metadata["name"], "namespace": metadata["namespace"]},
+    )
+
+
+async def accompany(
+    client: KubeClient, job: Mapping[str, Any], companions: Sequence[Mapping[str, Any]]
+) -> None:
+    """Make the further objects of a job, which owns them; those that are there stay.
+
+    Raises:
+        DeniedError: The user may not make them.
+        RefusedError: The API server refuses them.
+    """
+    metadata = job["metadata"]
+    owner = {
+        "apiVersion": job["apiVersion"],
+        "kind": job["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+    }
+    for companion in companions:
+        made = {
+            **companion,
+            "metadata": {**companion["metadata"], "ownerReferences": [owner]},
+        }
+        path = f"/api/v1/namespaces/{metadata['namespace']}/{_PLURALS[companion['kind']]}"
+        try:
+            await client.post(path, made, fieldValidation="Strict")
+        except ConflictError:
+            await _replace_other(client, path, made, str(metadata["uid"]))
+
+
+async def _replace_other(client: KubeClient, path: str, made: Mapping[str, Any], uid: str) -> None:
+    """Put an object in the place of one that an earlier job of this name left; the job's own stays as it is."""
+    place = f"{path}/{made['metadata']['name']}"
+    try:
+        found = await client.get(place)
+    except DeniedError:  # it can only be taken to be ours
+        return
+    except NotFoundError:
+        found = {}
+    owners = (found.get("metadata") or {}).get("ownerReferences") or []
+    if uid in {owner.get("uid") for owner in owners}:
+        return
+    if found and labels_of(found).get(RUN_LABEL) != labels_of(made).get(RUN_LABEL):
+        check_ours(found, {**made, "metadata": {"namespace": "", **made["metadata"]}})
+    with contextlib.suppress(NotFoundError):
+        await client.delete(place)
+    await client.post(path, made)

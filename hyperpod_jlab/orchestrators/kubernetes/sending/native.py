@@ -1,0 +1,236 @@
+"""A user's own manifest: sent as it was written, with the run's id as a label, so that its object and pods are found again.
+
+Its comments stay in the user's file; references are written out. The object keeps the name that the user gave it. Which object is the run's is known by the
+label: where the name is taken by another's, nothing is sent. A ``generateName``, or no name at all, becomes the run's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.model.finding import Finding
+from hyperpod_jlab.model.spec import JobSpec, Resources
+from hyperpod_jlab.model.validation import NAME
+from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind
+from hyperpod_jlab.orchestrators.kubernetes.kinds.names import (
+    NAME_ANNOTATION,
+    PRIORITY_LABEL,
+    QUEUE_LABEL,
+    RUN_LABEL,
+    USER_ANNOTATION,
+    object_name,
+)
+from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import KINDS, kind_of
+from hyperpod_jlab.orchestrators.kubernetes.sending.render import FILENAME, to_yaml
+from hyperpod_jlab.orchestrators.kubernetes.sending.user_yaml import documents
+from hyperpod_jlab.orchestrators.protocol import NativeFacts, NativeFile, Rendered, RenderInput
+from hyperpod_jlab.storage.records import BundleReader
+
+_SUFFIXES = frozenset({".yaml", ".yml"})
+_DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_MOST_NODES = 10_000
+
+
+def is_native(bundle: BundleReader) -> bool:
+    """Whether a run has no launcher of ours in its pods: a user's own manifest, or an adopted job. Blocking."""
+    return bundle.spec().source.kind == "native"
+
+
+def render_native(given: RenderInput, file: NativeFile, namespace: str) -> Rendered:
+    """The manifest that is sent.
+
+    Args:
+        given: The run.
+        file: The user's file.
+        namespace: The namespace where the file names none.
+
+    Raises:
+        InvalidInputError: It is none that can be sent, or contradicts the spec.
+    """
+    name = PurePosixPath(file.path).name
+    if PurePosixPath(file.path).suffix.lower() not in _SUFFIXES:
+        raise _wrong(
+            f"{name} is no manifest", "a Kubernetes cluster takes .yaml and .yml files with one job"
+        )
+    document = _only(documents(file.data, name), name)
+    kind = _kind(document, name)
+    sent = {**document, "metadata": _metadata(given, document, namespace, name)}
+    _label_pods(sent, given.run_id)
+    return Rendered(FILENAME, to_yaml(sent), "yaml", _facts(kind, sent))
+
+
+def native_findings(spec: JobSpec) -> Iterator[Finding]:
+    """What of a spec a manifest that is sent as it is has no place for."""
+    resources, environment = spec.resources, spec.environment
+    given = {
+        "resources.nodes": resources.nodes if resources.nodes != Resources().nodes else None,
+        "resources.processes_per_node": resources.processes_per_node,
+        "resources.accelerators": resources.accelerator.count or None,
+        "resources.cpus": resources.cpus,
+        "resources.memory": resources.memory,
+        "resources.instance_type": resources.instance_type,
+        "resources.instance_group": resources.instance_group,
+        "launcher": spec.launcher,
+        "args": spec.args or None,
+        "environment.python": environment.python,
+        "environment.image": environment.image,
+        "environment.setup": environment.setup,
+        "environment.variables": environment.variables or None,
+        "environment.secrets": environment.secrets or None,
+        "time_limit": spec.time_limit,
+        "max_restarts": spec.max_restarts or None,
+        "auto_resume": spec.auto_resume,
+        "kubernetes.kind": spec.kubernetes.kind,
+        "kubernetes.patch": spec.kubernetes.patch or None,
+    }
+    for field, value in given.items():
+        if value is not None:
+            yield Finding(
+                level="error",
+                code="not_for_native",
+                message=f"a manifest that is sent as written has no place for {field}",
+                hint="write it into the manifest, or leave it out",
+                field=field,
+            )
+
+
+def _only(found: list[Any], name: str) -> dict[str, Any]:
+    """The one job of a file."""
+    if not found:
+        raise _wrong(f"{name} is empty", "it must hold one job")
+    if len(found) > 1:
+        words = [str(one.get("kind")) if isinstance(one, Mapping) else "no object" for one in found]
+        raise _wrong(
+            f"{name} holds {len(found)} documents ({', '.join(words)[:200]}); a run is one job",
+            "make the others beforehand with kubectl apply, and keep the job alone in the file",
+        )
+    (one,) = found
+    if not isinstance(one, dict) or not isinstance(one.get("kind"), str):
+        raise _wrong(
+            f"{name} holds no Kubernetes object", "it must have apiVersion, kind, metadata and spec"
+        )
+    return one
+
+
+def _kind(document: Mapping[str, Any], name: str) -> Kind:
+    kind = kind_of(document)
+    if kind is None:
+        said = f"{document.get('apiVersion')} {document['kind']}"[:120]
+        listed = ", ".join(f"{kind.name} ({kind.group}/{kind.version})" for kind in KINDS)
+        raise _wrong(f"{name}: a run cannot be a {said}", f"it can be: {listed}")
+    version = str(document["apiVersion"]).partition("/")[2]
+    if version != kind.version:
+        raise _wrong(
+            f"{name}: this version knows {kind.name} as {kind.group}/{kind.version}, not {version[:60]}",
+            f"write apiVersion: {kind.group}/{kind.version}",
+        )
+    for part in ("metadata", "spec"):
+        if not isinstance(document.get(part, {}), dict):
+            raise _wrong(f"{name}: {part} is no mapping", None)
+    return kind
+
+
+def _metadata(
+    given: RenderInput, document: Mapping[str, Any], namespace: str, name: str
+) -> dict[str, Any]:
+    spec = given.spec
+    metadata = dict(document.get("metadata") or {})
+    metadata.pop("generateName", None)
+    metadata.setdefault("name", object_name(given.run_id))
+    asked = spec.kubernetes.namespace
+    metadata["namespace"] = metadata.get("namespace", asked or namespace)
+    for field in ("name", "namespace"):
+        if not isinstance(metadata[field], str) or not _DNS_NAME.fullmatch(metadata[field]):
+            raise _wrong(
+                f"{name}: metadata.{field} is no name of Kubernetes'",
+                "lower-case letters, digits, dashes and dots",
+            )
+    if asked is not None and metadata["namespace"] != asked:
+        raise _wrong(
+            f"{name} is for the namespace {metadata['namespace']}, the spec for {asked}",
+            "name one of them only",
+        )
+    asked_for = {QUEUE_LABEL: spec.queue, PRIORITY_LABEL: spec.priority}
+    labels = {
+        **_texts(metadata, "labels", name),
+        **{label: value for label, value in asked_for.items() if value is not None},
+        RUN_LABEL: given.run_id,
+    }
+    notes = {**_texts(metadata, "annotations", name), NAME_ANNOTATION: given.name}
+    if given.user is not None:
+        notes[USER_ANNOTATION] = given.user
+    if spec.name is None and re.fullmatch(NAME, metadata["name"]):
+        notes[NAME_ANNOTATION] = metadata["name"]
+    return {**metadata, "labels": labels, "annotations": notes}
+
+
+def _texts(metadata: Mapping[str, Any], field: str, name: str) -> dict[str, Any]:
+    found = metadata.get(field) or {}
+    if not isinstance(found, dict):
+        raise _wrong(f"{name}: metadata.{field} is no mapping", None)
+    return found
+
+
+def _label_pods(document: dict[str, Any], run_id: str) -> None:
+    """Put the run's label on all of its pods."""
+    spec = document.get("spec")
+    if not isinstance(spec, dict):
+        return
+    if "runtimeRef" in spec:  # a TrainJob's pods come from its runtime
+        _label(spec, run_id)
+        return
+    for holder in (spec, *_replicas(spec)):
+        template = holder.get("template")
+        if isinstance(template, dict) and isinstance(template.get("metadata") or {}, dict):
+            template["metadata"] = dict(template.get("metadata") or {})
+            _label(template["metadata"], run_id)
+
+
+def _label(holder: dict[str, Any], run_id: str) -> None:
+    """What is no mapping is left to the API server's verdict."""
+    labels = holder.get("labels") or {}
+    if isinstance(labels, dict):
+        holder["labels"] = {**labels, RUN_LABEL: run_id}
+
+
+def _replicas(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    found = spec.get("pytorchReplicaSpecs") or spec.get("replicaSpecs") or {}
+    listed = found.values() if isinstance(found, dict) else found
+    return [one for one in listed if isinstance(one, dict)] if found else []
+
+
+def _facts(kind: Kind, document: Mapping[str, Any]) -> NativeFacts:
+    metadata = document["metadata"]
+    name = metadata["annotations"][NAME_ANNOTATION]
+    return NativeFacts(
+        name=name if isinstance(name, str) and re.fullmatch(NAME, name) else None,
+        queue=metadata["labels"].get(QUEUE_LABEL),
+        nodes=node_count(kind, document),
+    )
+
+
+def node_count(kind: Kind, document: Mapping[str, Any]) -> int:
+    """How many pods a job asks for; 1 where it does not say."""
+    spec = document.get("spec") or {}
+    if kind.name == "TrainJob":
+        trainer = spec.get("trainer")
+        count = _whole(trainer.get("numNodes") if isinstance(trainer, dict) else None)
+    elif kind.name == "Job":
+        parallel = _whole(spec.get("parallelism"))
+        done = spec.get("completions")
+        count = min(parallel, _whole(done)) if done is not None else parallel
+    else:
+        count = sum(_whole(one.get("replicas")) for one in _replicas(spec))
+    return min(max(1, count), _MOST_NODES)
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 1
+
+
+def _wrong(message: str, hint: str | None) -> InvalidInputError:
+    return InvalidInputError(message, code="invalid_source", hint=hint, detail={"field": "source"})

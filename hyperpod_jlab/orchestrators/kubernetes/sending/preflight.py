@@ -1,0 +1,188 @@
+"""What the cluster has to say about a run before it is sent: what cannot be done, what is missing, and the API server's own verdict on the manifest."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hyperpod_jlab.model.errors import (
+    ConflictError,
+    DeniedError,
+    HyperpodError,
+    NotFoundError,
+    UnreachableError,
+)
+from hyperpod_jlab.model.finding import Finding, Level
+from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
+from hyperpod_jlab.orchestrators.kubernetes.kinds.choice import Choice
+from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind, jobs_path
+from hyperpod_jlab.orchestrators.kubernetes.sending.patch import difference
+from hyperpod_jlab.orchestrators.kubernetes.sending.pod_check import check_pod
+from hyperpod_jlab.orchestrators.kubernetes.sending.render import (
+    Place,
+    manifest,
+    patched_manifest,
+    to_yaml,
+)
+from hyperpod_jlab.orchestrators.kubernetes.sending.runtime_check import check_runtime
+from hyperpod_jlab.orchestrators.protocol import RenderInput
+
+_LONGEST_DIFFERENCE = 4000
+
+NO_NAMESPACE = "no_namespace"
+"""Code of the error for a namespace that is not there."""
+
+
+def unsupported(spec: JobSpec) -> Iterator[Finding]:
+    """What runs on Kubernetes cannot do."""
+    if spec.array is not None:
+        yield _unsupported("array", "run arrays", "submit the runs one by one")
+    if spec.after:
+        yield _unsupported("after", "wait for other runs", "submit it when they have succeeded")
+
+
+def _unsupported(field: str, what: str, hint: str) -> Finding:
+    return Finding(
+        level="error",
+        code="unsupported",
+        message=f"Kubernetes clusters cannot {what}",
+        hint=f"{hint}, or use a Slurm cluster or the local one",
+        field=field,
+    )
+
+
+def chosen(choice: Choice) -> Iterator[Finding]:
+    """What the run becomes, and what its image needs for that."""
+    name = choice.kind.name
+    yield Finding(
+        level="info",
+        code="kind",
+        message=f"it runs as a {name}: {choice.why}",
+        field="kubernetes.kind",
+    )
+    if name == "HyperPodPyTorchJob":
+        yield Finding(
+            level="warning",
+            code="needs_agent",
+            message="the image must have the program hyperpodrun, which cannot be seen from here",
+            hint="install hyperpod-elastic-agent in it, or choose the kind PyTorchJob",
+            field="environment.image",
+        )
+
+
+def changed(given: RenderInput, place: Place) -> Iterator[Finding]:
+    """What patches change in the manifest."""
+    if any(place.patches):
+        text = difference(to_yaml(manifest(given, place)), to_yaml(patched_manifest(given, place)))
+        more = "\n..." if len(text) > _LONGEST_DIFFERENCE else ""
+        yield Finding(
+            level="info",
+            code="patched",
+            message=f"the manifest is changed by a patch:\n{text[:_LONGEST_DIFFERENCE]}{more}",
+            field="kubernetes.patch",
+        )
+
+
+async def asked(client: KubeClient, given: RenderInput, place: Place) -> list[Finding]:
+    """What the cluster says: of the claim, and of the whole manifest.
+
+    Raises:
+        UnreachableError: It does not answer.
+    """
+    document = patched_manifest(given, place)
+    of_claim, of_runtime, verdict, of_pods = await asyncio.gather(
+        _claim(client, place),
+        check_runtime(client, place.kind, place.namespace),
+        _dry_run(client, document, place),
+        check_pod(client, document, place.namespace),
+    )
+    if any(finding.code == NO_NAMESPACE for finding in verdict):
+        return verdict  # nothing else can be there then
+    if any(finding.level == "error" for finding in verdict):
+        return [*of_claim, *of_runtime, *verdict]
+    refused = any(finding.level == "error" for finding in of_pods)
+    return [*of_claim, *of_runtime, *of_pods, *([] if refused else verdict)]
+
+
+async def _claim(client: KubeClient, place: Place) -> list[Finding]:
+    """Whether the storage claim is there and bound; those who may not look get no word."""
+    if place.storage is None:
+        return []
+    name = place.storage.claim
+    path = f"/api/v1/namespaces/{place.namespace}/persistentvolumeclaims/{name}"
+    try:
+        found = await client.get(path)
+    except DeniedError:
+        return []
+    except NotFoundError:
+        message = f"the namespace {place.namespace} has no claim called {name}"
+        hint = "its pods would wait for ever: name another claim as storage in the cluster's configuration, or ask its admin for this one"
+        return [Finding(level="error", code="no_claim", message=message, hint=hint)]
+    phase = (found.get("status") or {}).get("phase")
+    if phase in {"Bound", None}:
+        return []
+    message = f"the claim {name} is {phase}: pods wait until it has a volume"
+    hint = f"see: kubectl -n {place.namespace} describe pvc {name}"
+    return [Finding(level="warning", code="claim_unbound", message=message, hint=hint)]
+
+
+async def _dry_run(client: KubeClient, document: Mapping[str, Any], place: Place) -> list[Finding]:
+    """The API server's verdict, webhooks' and quotas' included; nothing is made."""
+    namespace = place.namespace
+    objects = [(jobs_path(place.kind, namespace), document)]
+    services = f"/api/v1/namespaces/{namespace}/services"
+    objects += [(services, one) for one in place.kind.companions(document)]
+    return await dry_run(client, place.kind, objects)
+
+
+async def dry_run(
+    client: KubeClient, kind: Kind, objects: Sequence[tuple[str, Mapping[str, Any]]]
+) -> list[Finding]:
+    """The API server's verdict on objects, each with the path where such are made.
+
+    Raises:
+        UnreachableError: It does not answer.
+    """
+    for path, one in objects:
+        try:
+            await client.post(path, one, dryRun="All", fieldValidation="Strict")
+        except UnreachableError as error:
+            if _is_webhook(error):
+                return [_finding(error, "error")]
+            raise
+        except ConflictError:
+            continue  # a run of this very id; the submit tells
+        except HyperpodError as error:
+            if "does not support dry run" in error.message:
+                return [_finding(error, "warning")]
+            return [_finding(error, "error")]
+    return [
+        Finding(
+            level="info",
+            code="dry_run",
+            message=f"the API server takes the {kind.name} as it is (dry run)",
+        )
+    ]
+
+
+def _is_webhook(error: UnreachableError) -> bool:
+    """Whether it answers, but one of its webhooks does not."""
+    return "webhook" in error.code or "webhook" in error.message
+
+
+def _finding(error: HyperpodError, level: Level) -> Finding:
+    field = error.detail.get("field")
+    return Finding(
+        level=level,
+        code=error.code,
+        message=error.message,
+        hint=error.hint,
+        field=field if isinstance(field, str) else None,
+    )
+
+
+def said(error: HyperpodError) -> Finding:
+    """A refusal of ours as a finding."""
+    return _finding(error, "error")

@@ -1,0 +1,183 @@
+"""A spec as an object of some kind. Pure: the same input gives the same bytes.
+
+One pod a node, our launcher in each. What a user wrote stands in the launcher's plan, not in the manifest; YAML is written by a library, so that text stays text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hyperpod_jlab.model.config import PodStorage
+from hyperpod_jlab.model.errors import RefusedError
+from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind, Pod, Wanted
+from hyperpod_jlab.orchestrators.kubernetes.kinds.names import (
+    NAME_ANNOTATION,
+    PRIORITY_LABEL,
+    QUEUE_LABEL,
+    RUN_LABEL,
+    USER_ANNOTATION,
+    USER_LABEL,
+    label_value,
+    object_name,
+)
+from hyperpod_jlab.orchestrators.kubernetes.sending.bundle_volume import BundleVolume, claimed
+from hyperpod_jlab.orchestrators.kubernetes.sending.code import NOTE, carried
+from hyperpod_jlab.orchestrators.kubernetes.sending.command import pod_command, pod_environment
+from hyperpod_jlab.orchestrators.kubernetes.sending.patch import patched
+from hyperpod_jlab.orchestrators.kubernetes.sending.placement import node_selector, topology
+from hyperpod_jlab.orchestrators.kubernetes.sending.resources import resources, tolerations
+from hyperpod_jlab.orchestrators.kubernetes.sending.secrets import secret_variables
+from hyperpod_jlab.orchestrators.protocol import Rendered, RenderInput
+
+FILENAME = "manifest.yaml"
+
+RETRIES = 3
+"""How often HyperPod may resume a run that asks for it without saying how often."""
+
+_SHM = "/dev/shm"  # noqa: S108 - in the pod, its own; data loaders need more of it than the 64 MB that pods have
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a manifest depends on besides the run.
+
+    Attributes:
+        namespace: Where the object is made.
+        kind: Its kind.
+        image: The configuration's, for a spec without one.
+        storage: The partition as pods see it; None: they do not.
+        hyperpod: Whether the nodes are HyperPod's.
+        patches: Patches on the manifest, in their order.
+    """
+
+    namespace: str
+    kind: Kind
+    image: str | None = None
+    storage: PodStorage | None = None
+    hyperpod: bool = False
+    patches: tuple[Mapping[str, Any], ...] = field(default=())
+
+
+def render(given: RenderInput, place: Place) -> Rendered:
+    """The manifest of a run.
+
+    Raises:
+        RefusedError: Neither the spec nor the configuration names an image, or a patch takes away what the run needs.
+        InvalidInputError: A secret's reference is none.
+    """
+    text = to_yaml(patched_manifest(given, place))
+    return Rendered(FILENAME, text if place.storage is not None else NOTE + text, "yaml")
+
+
+def patched_manifest(given: RenderInput, place: Place) -> dict[str, Any]:
+    """The object as it is sent.
+
+    Raises:
+        RefusedError: As `render`.
+        InvalidInputError: As `render`.
+    """
+    document = manifest(given, place)
+    for patch in place.patches:
+        document = patched(document, patch, place.kind)
+    return document
+
+
+def to_yaml(document: Mapping[str, Any]) -> str:
+    """A manifest's text."""
+    import yaml
+
+    def write(dumper: Any, text: str) -> Any:
+        style = '"' if _BREAKS.intersection(text) else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+    dumper: Any = type("Dumper", (yaml.SafeDumper,), {"ignore_aliases": lambda *_: True})
+    dumper.add_representer(str, write)
+    options = {"sort_keys": False, "allow_unicode": True, "width": 120}
+    return str(yaml.dump(dict(document), Dumper=dumper, **options))
+
+
+_BREAKS = frozenset("\x85\u2028\u2029\ufeff")
+"""What YAML takes for line breaks or marks, and PyYAML writes as it is but for texts in double quotes."""
+
+
+def manifest(given: RenderInput, place: Place) -> dict[str, Any]:
+    """The object itself, without patches."""
+    spec = given.spec
+    name = object_name(given.run_id)
+    labels = _labels(given)
+    return place.kind.manifest(
+        Wanted(
+            name=name,
+            namespace=place.namespace,
+            nodes=spec.resources.nodes,
+            pod=_pod(given, place, name, labels),
+            labels={**labels, **_queue(given)},
+            annotations=_annotations(given),
+            time_limit=spec.time_limit or given.time_limit,
+            anew=_anew(given, place),
+            retries=(spec.max_restarts or RETRIES) if spec.auto_resume else None,
+        )
+    )
+
+
+def _labels(given: RenderInput) -> dict[str, str]:
+    labels = {RUN_LABEL: given.run_id, "app.kubernetes.io/managed-by": "hyperpod-jlab"}
+    user = label_value(given.user or "")
+    if user:
+        labels[USER_LABEL] = user
+    return labels
+
+
+def _annotations(given: RenderInput) -> dict[str, str]:
+    notes = {NAME_ANNOTATION: given.name}
+    if given.user is not None:
+        notes[USER_ANNOTATION] = given.user
+    return notes
+
+
+def _queue(given: RenderInput) -> dict[str, str]:
+    """Kueue's labels."""
+    queue, priority = given.spec.queue, given.spec.priority
+    if queue is None:
+        return {}
+    return {QUEUE_LABEL: queue, **({PRIORITY_LABEL: priority} if priority is not None else {})}
+
+
+def _pod(given: RenderInput, place: Place, name: str, labels: Mapping[str, str]) -> Pod:
+    spec, kind = given.spec, place.kind
+    volume: BundleVolume = claimed(place.storage) if place.storage is not None else carried()
+    meeting = kind.meeting(name, spec.resources.nodes)
+    command = pod_command(given, name, meeting, unpack=not volume.shared)
+    wanted = resources(spec)
+    return Pod(
+        image=_image(given, place),
+        command=kind.wrap(command, spec.resources.nodes, anew=_anew(given, place)),
+        env=(*pod_environment(), *volume.env, *secret_variables(spec)),
+        mounts=(*volume.mounts, {"name": "shm", "mountPath": _SHM}),
+        volumes=(*volume.volumes, {"name": "shm", "emptyDir": {"medium": "Memory"}}),
+        resources=wanted,
+        node_selector=node_selector(spec, hyperpod=place.hyperpod),
+        tolerations=tolerations(wanted),
+        labels=labels,
+        annotations=topology(spec),
+        priority_class=spec.priority if spec.queue is None else None,
+    )
+
+
+def _anew(given: RenderInput, place: Place) -> bool:
+    """Whether lost pods are to be replaced: a single pod without shared storage has nobody who would remember how often that happened."""
+    return place.storage is not None or given.spec.resources.nodes > 1
+
+
+def _image(given: RenderInput, place: Place) -> str:
+    image = given.spec.environment.image or place.image
+    if image is None:
+        raise RefusedError(
+            "a run on Kubernetes needs a container image",
+            code="no_image",
+            hint="name one with --image, or as image in the cluster's configuration",
+            detail={"field": "environment.image"},
+        )
+    return image

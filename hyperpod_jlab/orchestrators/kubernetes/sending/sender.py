@@ -1,0 +1,173 @@
+"""Sends a run: what is wrong with it, its manifest, and the one object that is made of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import Any
+
+from hyperpod_jlab.model.config import PodStorage
+from hyperpod_jlab.model.errors import (
+    DeniedError,
+    HyperpodError,
+    NotFoundError,
+    RefusedError,
+    UnreachableError,
+)
+from hyperpod_jlab.model.finding import Finding
+from hyperpod_jlab.model.run_id import new_run_id
+from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
+from hyperpod_jlab.orchestrators.kubernetes.kinds.choice import Choice, Offers, choose
+from hyperpod_jlab.orchestrators.kubernetes.kinds.discovery import discover
+from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import labels_of
+from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL
+from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import KINDS
+from hyperpod_jlab.orchestrators.kubernetes.sending import preflight
+from hyperpod_jlab.orchestrators.kubernetes.sending.code import findings
+from hyperpod_jlab.orchestrators.kubernetes.sending.delivery import deliver, is_whole
+from hyperpod_jlab.orchestrators.kubernetes.sending.image_name import image_findings
+from hyperpod_jlab.orchestrators.kubernetes.sending.native import (
+    is_native,
+    native_findings,
+    render_native,
+)
+from hyperpod_jlab.orchestrators.kubernetes.sending.native_verdict import verdict
+from hyperpod_jlab.orchestrators.kubernetes.sending.render import (
+    Place,
+    patched_manifest,
+    render,
+)
+from hyperpod_jlab.orchestrators.kubernetes.sending.sent import Sent, read_sent
+from hyperpod_jlab.orchestrators.protocol import Rendered, RenderInput, Taken
+from hyperpod_jlab.storage.records import BundleReader
+from hyperpod_jlab.storage.translation import PathMap
+
+_FRESH = 60.0
+"""Seconds for which what the cluster offers counts: operators come and go seldom."""
+
+
+class Sender:
+    """Sends runs to one cluster.
+
+    Args:
+        connection: The cluster.
+        storage: The partition as its pods see it; None: they do not.
+        paths: The partition here and there.
+    """
+
+    def __init__(self, connection: Connection, storage: PodStorage | None, paths: PathMap) -> None:
+        self._connection = connection
+        self._storage = storage
+        self._paths = paths
+        self._offers: dict[str, tuple[float, Offers]] = {}
+
+    def render(self, given: RenderInput) -> Rendered:
+        """The manifest, of the kind that the cluster offered when it was asked last.
+
+        Raises:
+            RefusedError: It cannot be made of this spec on this cluster.
+        """
+        if given.native is not None:
+            return render_native(given, given.native, self._namespace(given.spec))
+        return render(given, self._place(given.spec))
+
+    async def preflight(self, spec: JobSpec, python: str | None) -> list[Finding]:
+        """What the cluster has to say about a spec.
+
+        Raises:
+            UnreachableError: It does not answer.
+        """
+        found = [*preflight.unsupported(spec)]
+        if spec.source.kind == "native":
+            return [*found, *native_findings(spec)]
+        if self._storage is None:
+            found += findings(spec)
+        client = await self._connection.client()
+        await self._ask_offers(self._namespace(spec))
+        given = RenderInput(new_run_id(), "run", spec, "bundle", self._paths, python, user="user")
+        try:
+            found += preflight.chosen(self._choice(spec))
+            place = self._place(spec)
+            found += preflight.changed(given, place)
+            found += image_findings(patched_manifest(given, place), "environment.image")
+            if not any(finding.level == "error" for finding in found):
+                found += await preflight.asked(client, given, place)
+        except UnreachableError:
+            raise
+        except HyperpodError as error:
+            found.append(preflight.said(error))
+        return found
+
+    async def verdict(self, rendered: Rendered) -> list[Finding]:
+        """What the cluster says of a user's own manifest, without making anything.
+
+        Raises:
+            UnreachableError: It does not answer.
+        """
+        return await verdict(await self._connection.client(), rendered.text)
+
+    async def submit(self, bundle: BundleReader) -> Taken:
+        """Make the job. Its name is the run's, so a second one is the same; of a user's own manifest its label is."""
+        sent = await asyncio.to_thread(read_sent, bundle)
+        client = await self._connection.client()
+        companions = await self._companions(bundle, sent)
+        await deliver(client, sent.path, sent.document, bundle, companions)
+        return Taken(sent.name)
+
+    async def find(self, bundle: BundleReader) -> Taken | None:
+        """The run's job, when it is there with all that its pods wait for."""
+        sent = await asyncio.to_thread(read_sent, bundle)
+        client = await self._connection.client()
+        try:
+            job = await client.get(sent.place)
+            for companion in await self._companions(bundle, sent):
+                name = companion["metadata"]["name"]
+                await client.get(f"/api/v1/namespaces/{sent.namespace}/services/{name}")
+        except NotFoundError:
+            return None
+        whole = labels_of(job).get(RUN_LABEL) == bundle.run_id and await is_whole(client, job)
+        return Taken(sent.name) if whole else None
+
+    async def _companions(self, bundle: BundleReader, sent: Sent) -> list[dict[str, Any]]:
+        if await asyncio.to_thread(is_native, bundle):
+            return []
+        return sent.kind.companions(sent.document)
+
+    def _namespace(self, spec: JobSpec) -> str:
+        return spec.kubernetes.namespace or self._connection.namespace
+
+    async def _ask_offers(self, namespace: str) -> None:
+        seen = self._offers.get(namespace)
+        if seen is not None and time.monotonic() - seen[0] <= _FRESH:
+            return
+        offers = await discover(await self._connection.client(), namespace)
+        denied = await self._denied(namespace, offers.kinds or frozenset())
+        self._offers[namespace] = (time.monotonic(), replace(offers, denied=denied))
+
+    async def _denied(self, namespace: str, offered: frozenset[str]) -> frozenset[str]:
+        """Those kinds that this user may not make in a namespace, as far as the cluster says beforehand."""
+        rights = await self._connection.rights()
+        kinds = [kind for kind in KINDS if kind.name in offered]
+        try:
+            may = [await rights.may("create", kind.group, kind.plural, namespace) for kind in kinds]
+        except (DeniedError, NotFoundError, RefusedError):
+            return frozenset()
+        return frozenset(kind.name for kind, yes in zip(kinds, may, strict=True) if not yes)
+
+    def _choice(self, spec: JobSpec) -> Choice:
+        _, offers = self._offers.get(self._namespace(spec), (0.0, Offers()))
+        return choose(spec, offers, self._connection.config.runtime)
+
+    def _place(self, spec: JobSpec) -> Place:
+        config = self._connection.config
+        patches = (config.patch, spec.kubernetes.patch)
+        return Place(
+            namespace=self._namespace(spec),
+            kind=self._choice(spec).kind,
+            image=config.image,
+            storage=self._storage,
+            hyperpod=config.hyperpod is not None,
+            patches=tuple(patch for patch in patches if patch),
+        )

@@ -1,0 +1,297 @@
+"""Jobs of all users as tables show them: one row each, from small facts of the job's object, its pods and what Kueue makes of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from hyperpod_jlab.model.bulk import without_collections
+from hyperpod_jlab.model.cluster import Job
+from hyperpod_jlab.orchestrators.kubernetes.job_id import JobId
+from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind
+from hyperpod_jlab.orchestrators.kubernetes.kinds.names import (
+    NAME_ANNOTATION,
+    QUEUE_LABEL,
+    RUN_LABEL,
+)
+from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import KINDS
+from hyperpod_jlab.orchestrators.kubernetes.tables.devices import accelerators, wanted
+from hyperpod_jlab.orchestrators.kubernetes.tables.kueue import WorkloadRow
+from hyperpod_jlab.orchestrators.kubernetes.tables.nodes import unix
+from hyperpod_jlab.orchestrators.kubernetes.tables.pods import (
+    Amounts,
+    PodRow,
+    amounts_of,
+    requests_of,
+    user_of,
+)
+from hyperpod_jlab.orchestrators.kubernetes.tables.quantity import whole
+from hyperpod_jlab.orchestrators.kubernetes.waiting.events import problem_of
+from hyperpod_jlab.orchestrators.kubernetes.waiting.kueue_words import workload_words
+
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+
+_JOBS_OF_OTHERS = frozenset(kind.name for kind in KINDS) | {
+    "JobSet",
+    "Workload",
+    "MPIJob",
+    "RayJob",
+    "RayCluster",
+    "AppWrapper",
+}
+"""Kinds whose jobs are made of other jobs, which are no rows of their own then."""
+
+_VERDICTS = {"COMPLETED": "succeeded", "CANCELLED": "cancelled"}
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    """A job's object.
+
+    Attributes:
+        kind: As in its ``kind``.
+        uid: Its own id.
+        part: Whether another job made it.
+        state: ``waiting``, ``running`` or ``ended``.
+        verdict: How it ended.
+        suspended: Whether its spec holds it back.
+        pods: How many pods it has, when it has all.
+        requests: What all of them together ask for.
+        selector: Labels that their nodes must have.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    title: str | None
+    uid: str
+    part: bool
+    user: str | None
+    run_id: str | None
+    queue: str | None
+    priority_class: str | None
+    state: str
+    verdict: str | None
+    reason: str | None
+    reason_code: str | None
+    suspended: bool
+    pods: int
+    requests: Amounts
+    time_limit: int | None
+    created: float | None
+    started: float | None
+    ended: float | None
+    selector: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def selector_labels(self) -> dict[str, str]:
+        """Labels that the nodes of its pods must have."""
+        return dict(self.selector)
+
+
+def job_facts(kind: Kind, job: Mapping[str, Any]) -> JobFacts:
+    """The facts of a job's object."""
+    meta, spec, status = job["metadata"], job.get("spec") or {}, job.get("status") or {}
+    labels, seen = meta.get("labels") or {}, kind.observe(job, time.time())
+    pods, requests = shape(spec)
+    policy = spec.get("runPolicy") or {}
+    return JobFacts(
+        kind=kind.name,
+        namespace=str(meta.get("namespace") or "default"),
+        name=str(meta["name"]),
+        title=(meta.get("annotations") or {}).get(NAME_ANNOTATION),
+        uid=str(meta.get("uid") or ""),
+        part=any(
+            one.get("controller") and one.get("kind") in _JOBS_OF_OTHERS
+            for one in meta.get("ownerReferences") or []
+        ),
+        user=user_of(meta),
+        run_id=labels.get(RUN_LABEL),
+        queue=labels.get(QUEUE_LABEL),
+        priority_class=labels.get(PRIORITY_LABEL),
+        state=seen.state,
+        verdict=seen.verdict,
+        reason=seen.reason,
+        reason_code=seen.reason_code,
+        suspended=kind.is_suspended(job),
+        pods=pods,
+        requests=requests,
+        time_limit=policy.get("activeDeadlineSeconds") or spec.get("activeDeadlineSeconds"),
+        created=unix(meta.get("creationTimestamp")),
+        started=unix(status.get("startTime")),
+        ended=seen.time if seen.state == "ended" else None,
+        selector=_selector(spec),
+    )
+
+
+def _selector(spec: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Of the first pods that name any."""
+    found = [(one.get("template") or {}).get("spec") or {} for one in _replicas(spec)]
+    found += [one for one in spec.get("podSpecOverrides") or [] if isinstance(one, Mapping)]
+    labels: Mapping[str, Any] = next(
+        (one["nodeSelector"] for one in found if one.get("nodeSelector")), {}
+    )
+    return tuple(sorted((str(name), str(value)) for name, value in labels.items()))
+
+
+REDUCERS: Mapping[str, Callable[[Mapping[str, Any]], JobFacts]] = {
+    kind.name: partial(job_facts, kind) for kind in KINDS
+}
+"""By a kind's name: the same function each time, so that all who look share a look."""
+
+
+def shape(spec: Mapping[str, Any]) -> tuple[int, Amounts]:
+    """How many pods a job has, and what they ask for together, whichever of our kinds it is of."""
+    trainer = spec.get("trainer")
+    if isinstance(trainer, Mapping) or "runtimeRef" in spec:
+        nodes = int((trainer or {}).get("numNodes") or 1)
+        each = amounts_of((trainer or {}).get("resourcesPerNode") or {})
+        return nodes, tuple((name, amount * nodes) for name, amount in each)
+    total: dict[str, int] = {}
+    pods = 0
+    for one in _replicas(spec):
+        count = int(one.get("replicas", 1))
+        pods += count
+        for name, amount in requests_of((one.get("template") or {}).get("spec") or {}):
+            total[name] = total.get(name, 0) + amount * count
+    return pods, tuple(sorted(total.items()))
+
+
+def _replicas(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The parts of a job that are alike: how many pods, and their template."""
+    replicas = spec.get("pytorchReplicaSpecs") or spec.get("replicaSpecs") or {}
+    listed = list(replicas.values()) if isinstance(replicas, Mapping) else list(replicas)
+    if listed or "template" not in spec:
+        return listed
+    parallel = int(spec.get("parallelism") or 1)
+    count = min(parallel, int(spec.get("completions") or parallel))
+    return [{"replicas": count, "template": spec["template"]}]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What else is known of jobs.
+
+    Attributes:
+        namespace: The namespace of this cluster's runs.
+        me: This user's name.
+        pods: All pods that may be seen.
+        workloads: All workloads of Kueue that may be seen.
+    """
+
+    namespace: str
+    me: str
+    pods: Sequence[PodRow]
+    workloads: Sequence[WorkloadRow]
+
+
+@without_collections()
+def job_rows(jobs: Iterable[JobFacts], context: Context) -> list[Job]:
+    """The jobs as tables show them; of workloads of kinds that are not known here, what Kueue says."""
+    of_job: dict[tuple[str, str, str], list[PodRow]] = {}
+    for pod in context.pods:
+        if pod.job is not None:
+            of_job.setdefault((pod.kind, pod.namespace, pod.job), []).append(pod)
+    by_uid = {one.job_uid: one for one in context.workloads if one.job_uid}
+    rows, known = [], set()
+    for job in jobs:
+        known.add(job.uid)
+        if not job.part:
+            pods = of_job.get((job.kind.lower(), job.namespace, job.name), [])
+            rows.append(_row(job, pods, by_uid.get(job.uid), context))
+    others = [one for one in context.workloads if one.owner and one.job_uid not in known]
+    names = {kind.name for kind in KINDS}
+    rows += [_other_row(one, context) for one in others if one.owner and one.owner[0] not in names]
+    return rows
+
+
+def _row(
+    job: JobFacts, pods: Sequence[PodRow], workload: WorkloadRow | None, context: Context
+) -> Job:
+    state, reason, code = _state(job, pods, workload)
+    here = job.namespace == context.namespace
+    mine = here and job.run_id is not None and job.user in {None, context.me}
+    devices = wanted(job.requests)
+    begun = job.state != "waiting"
+    priority = workload.priority if workload is not None else None
+    return Job(
+        scheduler_id=str(_id(job, here)),
+        name=job.title or job.name,
+        user=job.user or job.namespace,
+        state=state,
+        mine=mine,
+        queue=job.queue or (workload.queue if workload is not None else None) or None,
+        reason=reason,
+        reason_code=code,
+        nodes=tuple(dict.fromkeys(pod.node for pod in pods if pod.node)),
+        node_count=job.pods or None,
+        cpus=whole(dict(job.requests).get("cpu", 0)) or None,
+        accelerators=accelerators(devices),
+        resources=devices,
+        account=job.namespace,
+        qos=job.priority_class,
+        priority=priority,
+        time_limit=job.time_limit,
+        run_id=job.run_id if mine else None,
+        submitted_at=job.created,
+        started_at=job.started if begun else None,
+        ends_at=job.ended,
+    )
+
+
+def _id(job: JobFacts, here: bool) -> JobId:
+    if here and job.run_id is not None:
+        return JobId(job.name)
+    return JobId(job.name, job.kind.lower(), None if here else job.namespace)
+
+
+def _state(
+    job: JobFacts, pods: Sequence[PodRow], workload: WorkloadRow | None
+) -> tuple[str, str | None, str | None]:
+    """The state, why, and a word for that."""
+    if job.state == "ended":
+        return _VERDICTS.get(job.verdict or "", "failed"), job.reason, job.reason_code
+    problem = problem_of(pods)
+    if job.state == "running":
+        return "running", *((problem.words, problem.code) if problem else (job.reason, None))
+    if job.suspended or (workload is not None and workload.state in {"waiting", "off"}):
+        if workload is None:
+            waits = job.queue is not None
+            words = "it waits in its queue" if waits else "somebody suspended it"
+            return ("waiting" if waits else "held"), words, "suspended"
+        held = workload.state == "off"
+        told = workload_words(workload)
+        return "held" if held else "waiting", told.words, told.code
+    if problem is not None:
+        return "waiting", problem.words, problem.code
+    return "waiting", job.reason, job.reason_code
+
+
+def _other_row(one: WorkloadRow, context: Context) -> Job:
+    """A job of a kind that only Kueue knows."""
+    kind, name = one.owner or ("Workload", one.name)
+    here = one.namespace == context.namespace
+    devices = wanted(one.requests)
+    told = workload_words(one)
+    states = {"admitted": "running", "finished": "succeeded", "off": "held"}
+    state = states.get(one.state, "waiting")
+    return Job(
+        scheduler_id=str(JobId(name, kind.lower(), None if here else one.namespace)),
+        name=name,
+        user=one.namespace,
+        state=state,
+        queue=one.queue or None,
+        reason=told.words if state in {"waiting", "held"} else None,
+        reason_code=told.code if state in {"waiting", "held"} else None,
+        node_count=one.pods or None,
+        cpus=whole(dict(one.requests).get("cpu", 0)) or None,
+        accelerators=accelerators(devices),
+        resources=devices,
+        account=one.namespace,
+        qos=one.priority_class,
+        priority=one.priority,
+        submitted_at=unix(one.created),
+    )

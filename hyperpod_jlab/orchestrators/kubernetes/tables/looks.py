@@ -1,0 +1,200 @@
+"""Lists as small rows, for the tables, as far as this user's rights go: what is hidden is told by what right is missing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from hyperpod_jlab.model.errors import DeniedError, NotFoundError
+from hyperpod_jlab.orchestrators.kubernetes.api.complaints import denied_right
+from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
+
+Row = TypeVar("Row")
+
+MISSING_RIGHT = "missing_right"
+"""The code of errors that tell which right is missing."""
+
+_OLDEST = 5.0
+"""Seconds for which the rows are good while the watch is cut."""
+_DENIED_FOR = 60.0
+"""Seconds for which what was denied is not asked for again."""
+_SERVED_FOR = 300.0
+"""The same for which versions of a group are served."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Objects of one kind.
+
+    Attributes:
+        group: Their API group and version, such as ``kubeflow.org/v1``; ``v1`` for the core.
+        resource: The plural that stands in paths.
+        namespaced: Whether they are in namespaces.
+    """
+
+    group: str
+    resource: str
+    namespaced: bool = True
+
+    def path(self, namespace: str | None = None) -> str:
+        """Where they are listed: in a namespace, or in all of them."""
+        root = "/api/v1" if self.group == "v1" else f"/apis/{self.group}"
+        if namespace is None:
+            return f"{root}/{self.resource}"
+        return f"{root}/namespaces/{namespace}/{self.resource}"
+
+    @property
+    def plain_group(self) -> str:
+        """The group without its version; empty for the core."""
+        return "" if self.group == "v1" else self.group.partition("/")[0]
+
+
+NODES = Kind("v1", "nodes", namespaced=False)
+PODS = Kind("v1", "pods")
+
+
+@dataclass(frozen=True)
+class Seen(Generic[Row]):
+    """What may be seen of a kind.
+
+    Attributes:
+        rows: The rows; those of one namespace only where not all may be seen; None where nothing may be.
+        hidden: The right without which not all could be seen, in words; None when all was.
+    """
+
+    rows: list[Row] | None
+    hidden: str | None = None
+
+
+def missing_right(kind: Kind, namespace: str | None = None, verb: str = "list") -> str:
+    """The right that somebody lacks, in words for the admin: verb, resource, namespace."""
+    what = f"{kind.resource}.{kind.plain_group}" if kind.plain_group else kind.resource
+    if not kind.namespaced:
+        return f"{verb} {what}"
+    where = "all namespaces" if namespace is None else f"the namespace {namespace}"
+    return f"{verb} {what} in {where}"
+
+
+def hidden_note(what: str, right: str) -> str:
+    """The sentence for what is hidden; `what` is its subject."""
+    return f"{what} are hidden from you: the right to {right} is missing"
+
+
+def denied(kind: Kind, namespace: str | None, what: str) -> DeniedError:
+    """The error for a table of which nothing may be seen.
+
+    Args:
+        kind: What was asked for.
+        namespace: Where; None: in all namespaces.
+        what: What is hidden thereby, as the subject of a sentence.
+    """
+    right = denied_right("list", kind.plain_group, kind.resource, namespace)
+    said = hidden_note(what, missing_right(kind, namespace))
+    return DeniedError(said, code=MISSING_RIGHT, hint=right.hint, detail=right.detail)
+
+
+class Looks:
+    """What the API server has, as rows."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lists: dict[tuple[object, ...], tuple[float, dict[str, Any]]] = {}
+        self._denied: dict[tuple[Kind, str | None], float] = {}
+        self._served: dict[str, tuple[float, str | None]] = {}
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of this cluster's runs."""
+        return self._connection.namespace
+
+    async def version(self, group: str) -> str | None:
+        """The version of a group that the API server prefers, as ``group/version``; None when it has no such group."""
+        at, known = self._served.get(group, (float("-inf"), None))
+        if time.monotonic() - at > _SERVED_FOR:
+            client = await self._connection.client()
+            try:
+                found = await client.get(f"/apis/{group}")
+                known = str(found["preferredVersion"]["groupVersion"])
+            except NotFoundError:
+                known = None
+            self._served[group] = (time.monotonic(), known)
+        return known
+
+    async def object(self, path: str) -> dict[str, Any]:
+        """One object, or an answer that is no list."""
+        client = await self._connection.client()
+        return await client.get(path)
+
+    async def everywhere(
+        self, kind: Kind, reduce: Callable[[Mapping[str, Any]], Row], *, fields: str = ""
+    ) -> Seen[Row]:
+        """The rows of all namespaces, else those of the own one, else none.
+
+        Raises:
+            DeniedError: The credentials are no good at all.
+            NotFoundError: The cluster has no such kind.
+            UnreachableError: It does not answer.
+        """
+        places = (None, self.namespace) if kind.namespaced else (None,)
+        for namespace in places:
+            if time.monotonic() - self._denied.get((kind, namespace), float("-inf")) < _DENIED_FOR:
+                continue
+            try:
+                rows = await self.rows(kind, reduce, namespace, fields=fields)
+            except DeniedError as error:
+                if error.code != MISSING_RIGHT:
+                    raise
+                self._denied[(kind, namespace)] = time.monotonic()
+                continue
+            hidden = missing_right(kind) if namespace is not None else None
+            return Seen(list(rows.values()), hidden)
+        return Seen(None, missing_right(kind, places[-1]))
+
+    async def rows(
+        self,
+        kind: Kind,
+        reduce: Callable[[Mapping[str, Any]], Row],
+        namespace: str | None = None,
+        *,
+        fields: str = "",
+    ) -> Mapping[str, Row]:
+        """The rows of a kind, by name. Not a copy: it changes.
+
+        Args:
+            kind: The kind.
+            reduce: Makes a row of an object.
+            namespace: Where; None: everywhere.
+            fields: Field selector.
+
+        Raises:
+            DeniedError: This may not be seen.
+            NotFoundError: The cluster has no such kind.
+            UnreachableError: It does not answer.
+        """
+        watches = await self._connection.watches()
+        watch = watches.of(kind.path(namespace), reduce, fields=fields)
+        try:
+            return await watch.rows(_OLDEST)
+        except DeniedError as error:
+            if (error.detail.get("right") or {}).get("verb") != "watch":
+                raise
+        return await self._listed(kind.path(namespace), reduce, fields)
+
+    async def _listed(
+        self, path: str, reduce: Callable[[Mapping[str, Any]], Row], fields: str
+    ) -> Mapping[str, Row]:
+        """The same by lists alone, for who may list and not watch."""
+        key = (path, reduce, fields)
+        at, rows = self._lists.get(key, (float("-inf"), {}))
+        if time.monotonic() - at > _OLDEST:
+            rows = {}
+            client = await self._connection.client()
+            query = {"fieldSelector": fields} if fields else {}
+            async for page in client.pages(path, query):
+                for item in page.items:
+                    meta = item["metadata"]
+                    rows[f"{meta.get('namespace', '')}/{meta['name']}"] = reduce(item)
+            self._lists[key] = (time.monotonic(), rows)
+        return rows

@@ -1,0 +1,68 @@
+"""Pods that go on after their job has failed: the operator leaves them as they are, and they would hold what they asked for until they give up."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+
+from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.model.records import Observation
+from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
+from hyperpod_jlab.orchestrators.kubernetes.watching.look import Seen, Where
+from hyperpod_jlab.storage.records import BundleReader
+
+PATIENCE = 60.0
+"""Seconds after a job's end in which its pods may end by themselves."""
+
+
+class Leftovers:
+    """Ends such pods, each once, and jobs that go on though their run has failed; where this user may not, they give up by themselves.
+
+    Args:
+        connection: The cluster.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._seen: set[str] = set()
+
+    async def end(self, bundle: BundleReader, where: Where, seen: Seen, word: Observation) -> None:
+        """Look at a run that has ended.
+
+        Args:
+            bundle: The run.
+            where: Its job.
+            seen: What the cluster has of it.
+            word: Its end.
+        """
+        left = [
+            pod
+            for pod in seen.pods
+            if not (pod.ended or pod.state.deleting or pod.uid in self._seen)
+        ]
+        if not left or seen.job is None or where.native:
+            return
+        ended = seen.job.observe(seen.time)
+        goes_on = ended.state != "ended"
+        late = seen.time - (word if goes_on else ended).time > PATIENCE
+        if not late or not await asyncio.to_thread(_is_ours, bundle):
+            return
+        self._seen.update(pod.uid for pod in left)
+        if goes_on:  # its job would make its pods anew
+            await self._delete(f"{where.path}/{where.name}", seen.job.uid)
+            return
+        for pod in left:
+            await self._delete(f"/api/v1/namespaces/{where.namespace}/pods/{pod.name}", pod.uid)
+
+    async def _delete(self, path: str, uid: str) -> None:
+        client = await self._connection.client()
+        with contextlib.suppress(HyperpodError):
+            await client.delete(path, {"preconditions": {"uid": uid}})
+
+
+def _is_ours(bundle: BundleReader) -> bool:
+    """Whether this user sent a run. Blocking."""
+    with contextlib.suppress(OSError):
+        return bundle.folder.stat().st_uid == os.getuid()
+    return False

@@ -1,0 +1,223 @@
+"""Looks at runs in the cluster: the object and the pods of each.
+
+Somebody who asks once for few runs gets just these; for a server, and for many runs, lists are watched, one of each kind and one of pods in a namespace, whoever
+asks. A run's object may hold its code, so that lists are no small thing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hyperpod_jlab.model.errors import DeniedError, NotFoundError
+from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
+from hyperpod_jlab.orchestrators.kubernetes.api.pod_log import PodNews
+from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind, jobs_path
+from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL
+from hyperpod_jlab.orchestrators.kubernetes.sending.adopted import adopted_uid
+from hyperpod_jlab.orchestrators.kubernetes.sending.sent import read_sent
+from hyperpod_jlab.orchestrators.kubernetes.watching.job_rows import REDUCE, JobRow
+from hyperpod_jlab.orchestrators.kubernetes.watching.run_pods import RunPod, in_order, run_pod
+from hyperpod_jlab.storage.records import BundleReader
+
+_FEW = 4
+_FRESH = 1.0
+"""Seconds for which what was seen of a run serves whoever asks."""
+_OLDEST = 15.0
+"""Seconds for which what a watch knew last will do while it is broken."""
+_ATTENDED = 180.0
+_GONE = 60.0
+"""Seconds for which a job that is not there is not asked for again."""
+_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where a run's object is.
+
+    Attributes:
+        run_id: The run.
+        kind: The object's kind.
+        namespace: Its namespace.
+        name: Its name.
+        uid: Its own id, for an adopted job: a later object of the same name is another one. None for those that have their run's label.
+        native: Whether its pods run without our launcher.
+    """
+
+    run_id: str
+    kind: Kind
+    namespace: str
+    name: str
+    uid: str | None
+    native: bool = False
+
+    @property
+    def path(self) -> str:
+        """Where objects of its kind and namespace are."""
+        return jobs_path(self.kind, self.namespace)
+
+    @property
+    def labelled(self) -> bool:
+        """Whether its pods have their run's label."""
+        return not self.native and self.kind.labels_pods
+
+    @property
+    def selector(self) -> str:
+        """The labels of its pods."""
+        if not self.labelled:
+            return self.kind.pods_selector(self.name)
+        return f"{RUN_LABEL}={self.run_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the cluster has of a run: its object (None: it is not there), its pods by node rank, and when that was so (Unix seconds)."""
+
+    job: JobRow | None
+    pods: tuple[RunPod, ...]
+    time: float
+
+
+class RunLook:
+    """Looks at the runs of one cluster.
+
+    Args:
+        connection: The cluster.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._where: dict[str, Where] = {}
+        self._seen: dict[str, tuple[float, Seen]] = {}
+        self._gone: dict[str, float] = {}
+        self._sorted: dict[str, tuple[int, Mapping[str, tuple[RunPod, ...]]]] = {}
+        self._attended = float("-inf")
+        self._room = asyncio.Semaphore(_AT_ONCE)
+
+    def attend(self) -> None:
+        """Somebody goes on looking: lists are watched."""
+        self._attended = time.monotonic()
+
+    def forget(self) -> None:
+        """Something was or may have been changed: what was seen before counts no more."""
+        self._seen.clear()
+        self._gone.clear()
+
+    async def where(self, bundle: BundleReader) -> Where:
+        """Where a run's object is.
+
+        Raises:
+            StorageError: Its manifest cannot be read.
+        """
+        found = self._where.get(bundle.run_id)
+        if found is None:
+            found = await asyncio.to_thread(_read_where, bundle)
+            self._where[bundle.run_id] = found
+        return found
+
+    async def look(self, places: Sequence[Where]) -> dict[str, Seen]:
+        """What the cluster has of runs, by run id.
+
+        Raises:
+            DeniedError: This user may not see them.
+            UnreachableError: The cluster does not answer.
+        """
+        now = time.monotonic()
+        self._seen = {id_: one for id_, one in self._seen.items() if now - one[0] <= _FRESH}
+        found = {
+            one.run_id: self._seen[one.run_id][1] for one in places if one.run_id in self._seen
+        }
+        asked = [one for one in places if one.run_id not in found]
+        watched = [one for one in asked if one.labelled]
+        if self._is_attended() or len(watched) > _FEW:
+            found |= await self._watch(watched)
+        single = [one for one in asked if one.run_id not in found]
+        for place, seen in zip(single, await asyncio.gather(*map(self._ask, single)), strict=True):
+            found[place.run_id] = seen
+            self._seen[place.run_id] = (now, seen)
+        return found
+
+    async def pods(self, place: Where) -> tuple[RunPod, ...]:
+        """A run's pods."""
+        return (await self.look([place]))[place.run_id].pods
+
+    async def news(self, place: Where, pod: str) -> PodNews | None:
+        """Who tells when a pod changes; None when it has to be asked for."""
+        if not self._is_attended() or not place.labelled:
+            return None
+        watches = await self._connection.watches()
+        path = f"/api/v1/namespaces/{place.namespace}/pods"
+        return watches.of(path, run_pod, labels=RUN_LABEL).one(pod)
+
+    def _is_attended(self) -> bool:
+        return time.monotonic() - self._attended < _ATTENDED
+
+    async def _watch(self, places: Sequence[Where]) -> dict[str, Seen]:
+        """By the watches; those whose object they do not show are left out, for it may be too new, or be gone."""
+        watches = await self._connection.watches()
+        found: dict[str, Seen] = {}
+        for path, kind, namespace in {(one.path, one.kind.name, one.namespace) for one in places}:
+            jobs = watches.of(path, REDUCE[kind], labels=RUN_LABEL)
+            pods = watches.of(f"/api/v1/namespaces/{namespace}/pods", run_pod, labels=RUN_LABEL)
+            try:
+                job_rows, pod_rows = await asyncio.gather(jobs.rows(_OLDEST), pods.rows(_OLDEST))
+            except (DeniedError, NotFoundError):
+                continue  # lists may be denied where single objects are not
+            seen_at = time.time() - max(jobs.age, pods.age)
+            by_run = self._by_run(namespace, pods.version, pod_rows.values())
+            for place in places:
+                job = job_rows.get(place.name) if place.path == path else None
+                if job is not None and job.run_id == place.run_id:
+                    found[place.run_id] = Seen(job, by_run.get(place.run_id, ()), seen_at)
+                elif place.path == path and self._is_gone(place):
+                    found[place.run_id] = Seen(None, (), seen_at)
+        return found
+
+    def _by_run(
+        self, namespace: str, version: int, pods: Iterable[RunPod]
+    ) -> Mapping[str, tuple[RunPod, ...]]:
+        """Pods by run, sorted once for all who ask before something changes."""
+        known = self._sorted.get(namespace)
+        if known is not None and known[0] == version:
+            return known[1]
+        found: dict[str, list[RunPod]] = {}
+        for pod in pods:
+            found.setdefault(pod.run_id, []).append(pod)
+        rows = {run_id: tuple(in_order(listed)) for run_id, listed in found.items()}
+        self._sorted[namespace] = (version, rows)
+        return rows
+
+    def _is_gone(self, place: Where) -> bool:
+        return time.monotonic() - self._gone.get(place.run_id, float("-inf")) < _GONE
+
+    async def _ask(self, place: Where) -> Seen:
+        """By requests for just this run."""
+        client = await self._connection.client()
+        asked = time.time()
+        async with self._room:
+            job: JobRow | None = None
+            try:
+                job = REDUCE[place.kind.name](await client.get(f"{place.path}/{place.name}"))
+            except NotFoundError:
+                self._gone[place.run_id] = time.monotonic()
+            if job is not None and not _is_it(job, place):
+                job = None
+            path = f"/api/v1/namespaces/{place.namespace}/pods"
+            try:
+                listed = await client.get(path, labelSelector=place.selector)
+                pods = in_order([run_pod(one) for one in listed.get("items") or []])
+            except DeniedError:
+                pods = []
+        return Seen(job, tuple(pods), asked)
+
+
+def _is_it(job: JobRow, place: Where) -> bool:
+    return job.run_id == place.run_id if place.uid is None else job.uid == place.uid
+
+
+def _read_where(bundle: BundleReader) -> Where:
+    sent = read_sent(bundle)
+    native = bundle.spec().source.kind == "native"
+    return Where(bundle.run_id, sent.kind, sent.namespace, sent.name, adopted_uid(bundle), native)

@@ -1,0 +1,62 @@
+"""Runs whose launchers are done though their job goes on: a runtime may start pods that failed again, again and again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hyperpod_jlab.model.records import Observation, RunRecords
+from hyperpod_jlab.orchestrators.kubernetes.kinds.conditions import OBSERVER
+from hyperpod_jlab.orchestrators.kubernetes.kinds.train_job import TrainJob
+from hyperpod_jlab.orchestrators.kubernetes.watching.look import Where
+from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage.records import BundleReader
+
+
+def restarts_anyway(place: Where) -> bool:
+    """Whether a job's pods may be started again whatever we ask for: a TrainJob's are its runtime's."""
+    return place.kind.name == TrainJob.name
+
+
+def over(
+    bundle: BundleReader, place: Where, records: RunRecords, word: Observation
+) -> Observation | None:
+    """The end of a run that failed, as its node 0 said it; None as long as its job decides. Blocking.
+
+    Args:
+        bundle: The run.
+        place: Its job.
+        records: Its records.
+        word: What the job says: that it goes on.
+    """
+    if not restarts_anyway(place) or not records.attempts:
+        return None
+    told = any(
+        one.observer == OBSERVER and one.verdict and one.state == "ended"
+        for one in records.observations
+    )
+    said = _said(bundle)
+    code = said.get("exit_code")
+    if said.get("scheduler_id") != place.name or not isinstance(code, int) or code == 0:
+        return None
+    nodes = records.attempts[-1].nodes
+    ended = [node.ended_at for node in nodes if node.ended_at is not None]
+    if not told and (len(ended) < records.head.nodes or len(ended) < len(nodes)):
+        return None
+    changes = {
+        "time": float(said.get("time") or word.time),
+        "state": "ended",
+        "verdict": "FAILED",
+        "exit_code": code,
+        "reason": None,
+        "reason_code": None,
+    }
+    return word.model_copy(update=changes)
+
+
+def _said(bundle: BundleReader) -> dict[str, Any]:
+    try:
+        found = json.loads(atomic.read(bundle.records / "status" / "over" / "node-0.json"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

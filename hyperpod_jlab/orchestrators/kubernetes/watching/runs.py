@@ -1,0 +1,273 @@
+"""What becomes of runs: their state, and what their pods say."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Mapping, Sequence
+
+from hyperpod_jlab.model.errors import DeniedError, StorageError
+from hyperpod_jlab.model.records import Observation, RunRecords
+from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
+from hyperpod_jlab.orchestrators.kubernetes.kinds.conditions import OBSERVER
+from hyperpod_jlab.orchestrators.kubernetes.watching.leftovers import Leftovers
+from hyperpod_jlab.orchestrators.kubernetes.watching.look import RunLook, Seen, Where
+from hyperpod_jlab.orchestrators.kubernetes.watching.over import over, restarts_anyway
+from hyperpod_jlab.orchestrators.kubernetes.watching.spool import (
+    Spooler,
+    is_done,
+    modes_of,
+    note_done,
+)
+from hyperpod_jlab.orchestrators.kubernetes.watching.spool_ends import note_cut_off
+from hyperpod_jlab.orchestrators.kubernetes.watching.stand_in import StandIn, ranked
+from hyperpod_jlab.orchestrators.kubernetes.watching.verdicts import (
+    between_attempts,
+    cut_short,
+    refined,
+)
+from hyperpod_jlab.orchestrators.kubernetes.watching.why_failed import POD_ENDED, explained
+from hyperpod_jlab.storage.records import BundleReader
+
+_LOG = logging.getLogger(__name__)
+
+_LAST_WORDS = 30.0
+"""Seconds after a run's end in which it counts as running while its last pods end, and what they said last is fetched."""
+
+_REMOVAL = 10.0
+"""Seconds after a run's end in which its job may follow pods that were removed: with a namespace all goes, pods first."""
+
+_SETTLES = 20.0
+"""Seconds after a submit in which the API server may not have the job yet."""
+
+
+class RunWatch:
+    """The runs of one cluster.
+
+    Args:
+        connection: The cluster.
+        shared: Whether its pods mount the partition; else what they say is fetched.
+    """
+
+    def __init__(self, connection: Connection, *, shared: bool = True) -> None:
+        self._shared = shared
+        self._look = RunLook(connection)
+        self._spooler = Spooler(connection, self._look)
+        self._leftovers = Leftovers(connection)
+        self._ends: dict[str, asyncio.Task[bool]] = {}
+        self._attended = False
+
+    def attend(self) -> None:
+        """Somebody goes on looking at runs: lists are watched, and what pods say is fetched as it comes."""
+        self._attended = True
+        self._look.attend()
+
+    def forget(self) -> None:
+        """Something was or may have been changed: what was seen before counts no more."""
+        self._look.forget()
+
+    async def observe(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
+        """What the cluster says of these runs."""
+        places = await self._places(bundles)
+        seen = await self._look.look([place for _, place in places])
+        said, undone = await asyncio.to_thread(self._words, places, seen)
+        for bundle, place in places:
+            found, word = seen[place.run_id], said.get(place.run_id)
+            if self._attended and place.run_id in undone:
+                self._fetch(bundle, place, found)
+            if word is not None and word.state == "ended":
+                await self._leftovers.end(bundle, place, found, word)
+        return said
+
+    def _fetch(self, bundle: BundleReader, place: Where, seen: Seen) -> None:
+        """Go on fetching what a run's pods say; of one that has ended all, after which nothing is fetched any more."""
+        if seen.job is not None and seen.job.observe(seen.time).state != "ended":
+            self._spooler.follow(bundle, place)
+        elif place.run_id not in self._ends:
+            task = asyncio.create_task(self.catch_up(bundle, _LAST_WORDS), name="hyperpod-end")
+            self._ends[place.run_id] = task
+            task.add_done_callback(lambda done: self._fetched(place.run_id, done))
+
+    def _fetched(self, run_id: str, task: asyncio.Task[bool]) -> None:
+        del self._ends[run_id]
+        if not task.cancelled() and task.exception() is not None:
+            _LOG.debug("the last words of %s cannot be fetched: %s", run_id, task.exception())
+
+    async def catch_up(self, bundle: BundleReader, seconds: float) -> bool:
+        """Fetch what a run's pods have said by now, where they do not mount the partition.
+
+        Args:
+            bundle: The run.
+            seconds: How long that may take; then it goes on by itself.
+
+        Returns:
+            Whether there may be news in the bundle.
+
+        Raises:
+            DeniedError: This user may not read them, and nobody else has fetched anything.
+        """
+        place = await self._look.where(bundle)
+        if not self._is_fetched(place) or await asyncio.to_thread(is_done, bundle):
+            return False
+        over = await self._spooler.catch_up(bundle, place, seconds)
+        if over:
+            seen = (await self._look.look([place]))[place.run_id]
+            await asyncio.to_thread(_note_end, bundle, place, seen)
+        trouble = self._spooler.trouble(bundle.run_id)
+        if isinstance(trouble, DeniedError) and not await asyncio.to_thread(_has_logs, bundle):
+            raise trouble
+        return True
+
+    async def close(self) -> None:
+        """Fetch nothing any more."""
+        for task in list(self._ends.values()):
+            task.cancel()
+        await self._spooler.close()
+
+    async def _places(self, bundles: Sequence[BundleReader]) -> list[tuple[BundleReader, Where]]:
+        found = []
+        for bundle in bundles:
+            with contextlib.suppress(StorageError):  # its records tell what can be told
+                found.append((bundle, await self._look.where(bundle)))
+        return found
+
+    def _words(
+        self, places: Sequence[tuple[BundleReader, Where]], seen: Mapping[str, Seen]
+    ) -> tuple[dict[str, Observation], set[str]]:
+        """The words on runs, by run id, and those of which something is left to be fetched. Blocking."""
+        found, undone = {}, set()
+        for bundle, place in places:
+            word = self._word(bundle, place, seen[place.run_id])
+            if word is not None:
+                found[bundle.run_id] = word
+            if self._is_fetched(place) and seen[place.run_id].pods and not is_done(bundle):
+                undone.add(place.run_id)
+        return found, undone
+
+    def _word(self, bundle: BundleReader, place: Where, seen: Seen) -> Observation | None:
+        """The word on a run. Blocking."""
+        if place.native and seen.pods:
+            StandIn(bundle, place.name, modes_of(bundle)).play(seen.pods)
+        records = bundle.read()
+        if seen.job is None:
+            return _gone(place, records, seen)
+        word = refined(seen.job.observe(seen.time), seen.pods, records.head.nodes)
+        if word.state != "ended" and not place.native:
+            word = over(bundle, place, records, word) or word
+        if word.state != "ended":
+            return _again(bundle, records, seen, word)
+        if not self._is_settled(bundle, place, seen) and seen.time - word.time < _LAST_WORDS:
+            return _ending(word, seen.time)
+        word = explained(word, bundle, records)
+        if word.reason_code == POD_ENDED and seen.time - word.time < _REMOVAL:
+            return _ending(word, seen.time)
+        with contextlib.suppress(StorageError):
+            bundle.add_observation(_after(records, word))
+        return word
+
+    def _is_fetched(self, where: Where) -> bool:
+        """Whether what its pods say must be fetched: no launcher of ours writes it into the bundle."""
+        return where.native or not self._shared
+
+    def _is_settled(self, bundle: BundleReader, place: Where, seen: Seen) -> bool:
+        """Whether all that can be known of an ended run is there. Blocking."""
+        if self._is_fetched(place):
+            return is_done(bundle)
+        return restarts_anyway(place) or all(pod.ended for pod in seen.pods)
+
+
+def _note_end(bundle: BundleReader, where: Where, seen: Seen) -> None:
+    """Write down that all was fetched of a run whose job has ended or was removed. Blocking."""
+    records = bundle.read()
+    if seen.job is None:
+        if _is_new(records, seen.time):
+            return
+    elif seen.job.observe(seen.time).state != "ended":
+        return
+    if not where.native:
+        begun = [rank for rank, pod in ranked(seen.pods) if pod.main.container_id]
+        note_cut_off(bundle, records, begun)
+    note_done(bundle)
+
+
+def _has_logs(bundle: BundleReader) -> bool:
+    return any((bundle.records / "logs").glob("attempt-*"))
+
+
+def _again(bundle: BundleReader, records: RunRecords, seen: Seen, word: Observation) -> Observation:
+    """A word on a run that goes on: when it waits after an attempt, that attempt is over, and why is written down. Blocking."""
+    if word.state == "running":
+        launchers = _launchers_wait(records)
+        if launchers is None:
+            return word
+        return _after(records, between_attempts(word, seen.pods, launchers))
+    if word.state != "waiting" or not records.attempts:
+        return word
+    if any(pod.main.container_id and not pod.ended for pod in seen.pods):
+        return word
+    number = records.attempts[-1].number
+    word = _after(records, word).model_copy(
+        update={"attempt": number, "reason_code": word.reason_code or "recovering"}
+    )
+    if any(one.attempt == number and one.verdict for one in records.observations):
+        return word
+    verdict, why = cut_short(seen.pods)
+    with contextlib.suppress(StorageError):
+        bundle.add_observation(word.model_copy(update={"verdict": verdict, "reason": why}))
+    return word
+
+
+def _launchers_wait(records: RunRecords) -> Observation | None:
+    """What the launchers said last, when it is that the attempt after the newest one waits."""
+    said = [one for one in records.observations if one.observer == "launcher"]
+    newest = max(said, key=lambda one: one.time, default=None)
+    if newest is None or newest.state != "waiting" or not records.attempts:
+        return None
+    return newest if newest.attempt == records.attempts[-1].number else None
+
+
+def _ending(word: Observation, now: float) -> Observation:
+    return word.model_copy(
+        update={
+            "time": now,
+            "state": "running",
+            "verdict": None,
+            "exit_code": None,
+            "reason": "its last nodes end",
+            "reason_code": "ending",
+        }
+    )
+
+
+def _after(records: RunRecords, word: Observation) -> Observation:
+    """A word that is later than all that was said before: the cluster's clock may be behind ours."""
+    moment = max([word.time, *(seen.time + 0.001 for seen in records.observations)])
+    return word.model_copy(update={"time": moment})
+
+
+def _is_new(records: RunRecords, now: float) -> bool:
+    """Whether a run was sent so lately that its job may not be seen yet, or never was."""
+    if records.attempts or records.claim is not None:
+        return False
+    sent = records.submission
+    return sent is None or now - sent.submitted_at < _SETTLES
+
+
+def _gone(place: Where, records: RunRecords, seen: Seen) -> Observation | None:
+    """The word on a run whose object is not there any more: somebody removed it. None when it was never seen there."""
+    told = any(
+        one.observer == OBSERVER and one.verdict and one.state == "ended"
+        for one in records.observations
+    )
+    if told or _is_new(records, seen.time):
+        return None
+    return Observation(
+        time=max([seen.time, *(one.time + 0.001 for one in records.observations)]),
+        observer=OBSERVER,
+        scheduler_id=place.name,
+        state="ended",
+        verdict="LOST",
+        reason=f"its {place.kind.name} {place.name} was removed from the cluster",
+        reason_code="lost",
+    )

@@ -1,0 +1,195 @@
+"""Records of jobs that run without our launcher (a user's own manifest, an adopted job), written from what their pods' statuses say.
+
+Which runs these are is told by their spec: its source is ``native``. Their object is found as that of any run is (`look.Where`: the manifest in the bundle, and
+``adopted.json`` for one that was sent elsewhere), their pods by the kind's own labels (`Kind.pods_selector`, `Kind.node_rank`), and their nodes' logs are the
+pods' raw lines (`raw_pod`). Nothing else is asked of those who make such bundles.
+
+Any number of observers may write at once. A pod's first container of a node is its attempt 1; each restart of it, and each pod that comes anew in its place, is the
+next. All write the same, and what is there stays. An end is written only where a container ended by itself; what else ended it is the cluster's word.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.model.errors import StorageError
+from hyperpod_jlab.orchestrators.kubernetes.api.pod_state import Exit
+from hyperpod_jlab.orchestrators.kubernetes.waiting.events import told
+from hyperpod_jlab.orchestrators.kubernetes.watching.run_pods import RunPod
+from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import Modes
+from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage.records import BundleReader
+
+_ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,8})")
+_NOT_STARTED = frozenset({"StartError", "ContainerCannotRun", "CreateContainerError"})
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A container that has begun.
+
+    Attributes:
+        rank: The node's rank.
+        uid: The pod's.
+        restart: Number of the container's restarts before it.
+        pod: The pod's name.
+        node: The node's name, as far as known.
+        at: When it began (Unix seconds), as far as known.
+        exit: How it ended by itself; None while it runs, or when somebody ended it.
+    """
+
+    rank: int
+    uid: str
+    restart: int
+    pod: str
+    node: str
+    at: float
+    exit: Exit | None = None
+
+    @classmethod
+    def of(cls, pod: RunPod, rank: int, restart: int) -> Begun:
+        """A container of a pod."""
+        main = pod.main
+        newest = restart == main.restart
+        exit_ = main.exit if newest else main.previous
+        began = main.started_at if newest else None
+        by_itself = exit_ if pod.ended_by is None and not pod.state.deleting else None
+        return cls(
+            rank,
+            pod.uid,
+            restart,
+            pod.name,
+            pod.state.node or "",
+            began or pod.created or 0.0,
+            by_itself,
+        )
+
+
+class StandIn:
+    """The records of one run. Methods may block.
+
+    Args:
+        bundle: The run.
+        scheduler_id: Its object's name.
+        modes: For what is made.
+    """
+
+    def __init__(self, bundle: BundleReader, scheduler_id: str, modes: Modes) -> None:
+        self._status = bundle.records / "status"
+        self._scheduler_id = scheduler_id
+        self._modes = modes
+        self._written: dict[tuple[str, int], bytes] = {}
+
+    def play(self, pods: Sequence[RunPod]) -> None:
+        """Write down what the pods' statuses say now; a partition that cannot be written to is passed over."""
+        with contextlib.suppress(OSError, StorageError):
+            for rank, pod in ranked(pods):
+                if pod.main.previous is not None and pod.main.restart > 0:
+                    self._write(Begun.of(pod, rank, pod.main.restart - 1))
+                if pod.main.container_id:
+                    self._write(Begun.of(pod, rank, pod.main.restart))
+
+    def number(self, begun: Begun) -> int:
+        """The attempt of a container; its record is made if need be."""
+        while True:
+            number = self._find(begun)
+            if number is not None:
+                return number
+            number = self._next(begun)
+            self._claim(begun, number)
+            if self._create(self._record_path(begun, number), _record(begun)):
+                return number
+
+    def _write(self, begun: Begun) -> None:
+        number = self.number(begun)
+        path, data = self._record_path(begun, number), _record(begun)
+        if self._written.get((begun.uid, begun.restart)) == data:
+            return
+        found = _read(path)
+        if found.get("ended_at") is None and atomic.to_json(found) != data:
+            atomic.replace(path, data, mode=self._modes.file)
+        self._written[begun.uid, begun.restart] = data
+
+    def _find(self, begun: Begun) -> int | None:
+        """The attempt of a container whose record is there."""
+        for number, record in self._records(begun.rank).items():
+            if (record.get("pod_uid"), record.get("restart")) == (begun.uid, begun.restart):
+                return number
+        return None
+
+    def _next(self, begun: Begun) -> int:
+        """The number for a container that has none."""
+        known = self._records(begun.rank)
+        for number, record in known.items():
+            if record.get("pod_uid") == begun.uid:
+                return max(1, number + begun.restart - int(record.get("restart", 0)))
+        return max(known, default=0) + 1 + begun.restart
+
+    def _records(self, rank: int) -> dict[int, dict[str, Any]]:
+        """A node's records by attempt."""
+        found = {}
+        for folder in self._status.glob("attempt-*"):
+            number = _ATTEMPT.fullmatch(folder.name)
+            record = _read(folder / f"node-{rank}.json")
+            if number is not None and record:
+                found[int(number[1])] = record
+        return found
+
+    def _claim(self, begun: Begun, number: int) -> None:
+        claim = {"scheduler_id": self._scheduler_id, "time": begun.at}
+        self._create(
+            self._status / "claim.json", atomic.to_json({**claim, "node": begun.node or None})
+        )
+        path = self._status / f"attempt-{number}" / "claim.json"
+        self._create(path, atomic.to_json({**claim, "incarnation": str(number)}))
+
+    def _record_path(self, begun: Begun, number: int) -> Path:
+        return self._status / f"attempt-{number}" / f"node-{begun.rank}.json"
+
+    def _create(self, path: Path, data: bytes) -> bool:
+        self._modes.make(path.parent)
+        return not path.exists() and atomic.create(path, data, mode=self._modes.file)
+
+
+def ranked(pods: Sequence[RunPod]) -> list[tuple[int, RunPod]]:
+    """Pods with their ranks; those that do not say theirs get the ones that are left, in the order of their names."""
+    taken = {pod.node_rank for pod in pods}
+    left = (rank for rank in range(len(pods) * 2 + 1) if rank not in taken)
+    return [(pod.node_rank if pod.node_rank is not None else next(left), pod) for pod in pods]
+
+
+def _record(begun: Begun) -> bytes:
+    end = begun.exit
+    error: dict[str, Any] | None = None
+    if end is not None and end.reason in _NOT_STARTED:
+        found = told(end.reason, end.message or "")
+        error = {"code": found.code, "message": found.words, "hint": None, "detail": {}}
+    return atomic.to_json(
+        {
+            "format": 1,
+            "node_rank": begun.rank,
+            "node": begun.node,
+            "host": begun.pod,
+            "started_at": begun.at,
+            "ended_at": (end.at or begun.at) if end is not None else None,
+            "exit_code": end.code if end is not None else None,
+            "signal": None,
+            "error": error,
+            "pod_uid": begun.uid,
+            "restart": begun.restart,
+        }
+    )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(atomic.read(path))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

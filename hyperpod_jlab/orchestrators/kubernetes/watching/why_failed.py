@@ -1,0 +1,67 @@
+"""Why a run failed, as its records tell where no pod does: its launchers never began, or a pod was ended from outside."""
+
+from __future__ import annotations
+
+import json
+
+from hyperpod_jlab.model.records import AttemptRecords, NodeRecord, Observation, RunRecords
+from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage.records import BundleReader
+
+POD_ENDED = "pod_ended"
+"""The reason code of a run of which a pod was told to end."""
+
+_LONGEST = 300
+
+
+def explained(word: Observation, bundle: BundleReader, records: RunRecords) -> Observation:
+    """The word on a job that failed, with why. Blocking."""
+    if word.verdict != "FAILED" or word.reason_code is not None:
+        return word
+    if records.attempts:
+        node = _ended_from_outside(records.attempts[-1])
+        cancelled = any(action.action == "cancel" for action in records.actions)
+        if node is None or cancelled:
+            return word
+        words = f"node {node.node_rank} ({node.node}): its pod was told to end: removed, or put off its node"
+        return word.model_copy(
+            update={"verdict": "NODE_FAIL", "reason": words, "reason_code": POD_ENDED}
+        )
+    said = unstarted(bundle)
+    if said is not None:
+        reason, code = said
+        return word.model_copy(update={"reason": reason, "reason_code": code})
+    last = last_words(bundle)
+    return word if last is None else word.model_copy(update={"reason": last})
+
+
+def _ended_from_outside(attempt: AttemptRecords) -> NodeRecord | None:
+    """The node that was told to end, when none of the attempt failed by itself."""
+    if any(node.exit_code and node.stopped_by is None for node in attempt.nodes):
+        return None
+    told = [node for node in attempt.nodes if node.stopped_by in {"SIGTERM", "SIGINT"}]
+    return min(told, key=lambda node: node.ended_at or 0.0, default=None)
+
+
+def unstarted(bundle: BundleReader) -> tuple[str, str | None] | None:
+    """What a launcher wrote down that came into no attempt. Blocking."""
+    for path in sorted((bundle.records / "status" / "unstarted").glob("node-*.json")):
+        try:
+            error = json.loads(atomic.read(path))["error"]
+            return str(error["message"]), str(error["code"]) if error.get("code") else None
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return None
+
+
+def last_words(bundle: BundleReader) -> str | None:
+    """The last line that says something of what a pod printed beside its launcher's frames. Blocking."""
+    for path in sorted((bundle.records / "logs" / "pods").glob("*.log")):
+        try:
+            text = path.read_bytes()[-65536:].decode("utf-8", "replace")
+        except OSError:
+            continue
+        said = [line.strip() for line in text.splitlines() if line.strip()]
+        if said:
+            return said[-1].removeprefix("hyperpod: ")[:_LONGEST]
+    return None

@@ -1,0 +1,1 @@
+"""What the cluster has to say about a run before it is sent."""

@@ -1,0 +1,220 @@
+"""A spec as an sbatch script. Pure: the same input gives the same bytes.
+
+One job, N nodes, one task a node, and our launcher in each. Everything that a user wrote stands in quoted ``#SBATCH`` values, with no line break in
+any of them; their code, variables and setup lines stay out of the script, in the launcher's plan.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.model.spec import Accelerators, JobSpec
+from hyperpod_jlab.orchestrators.protocol import Rendered, RenderInput
+from hyperpod_jlab.orchestrators.slurm.job import COMMENT
+from hyperpod_jlab.orchestrators.slurm.sending.flags import check_flags
+
+FILENAME = "sbatch.sh"
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./:,@=%+-]+")
+"""What needs no quotes."""
+
+WARNING = 120
+"""Seconds before the time limit at which ranks are warned by SIGUSR2. Slurm looks at limits twice a minute or so."""
+
+HYPERPOD_MARKER = "/opt/sagemaker_cluster"
+"""What a HyperPod node has and others have not; there srun knows --auto-resume (research: AWS's own samples ask so)."""
+
+
+def render(given: RenderInput) -> Rendered:
+    """The script of a run.
+
+    Raises:
+        InvalidInputError: A further flag is unknown, protected or no single line.
+    """
+    lines = ["#!/bin/bash", *(_directive(name, value) for name, value in options(given))]
+    return Rendered(FILENAME, "\n".join([*lines, _body(given)]), "bash")
+
+
+def options(given: RenderInput) -> Iterator[tuple[str, str | None]]:
+    """The job's sbatch options by long name, in the order of the script; None for a switch."""
+    spec = given.spec
+    folder = str(given.paths.there / given.bundle)
+    output = "slurm-%A_%a.out" if spec.array is not None else "slurm-%j.out"
+    flags = check_flags(spec.slurm.flags)
+    yield "job-name", given.name
+    yield "comment", COMMENT + given.run_id
+    yield "chdir", folder
+    yield "output", _no_patterns(folder) + "/logs/" + output
+    yield "open-mode", "append"
+    yield "export", "NONE"
+    yield "nodes", str(spec.resources.nodes)
+    yield "ntasks-per-node", "1"
+    if spec.resources.cpus is not None or "cpus-per-gpu" not in flags:  # sbatch takes one of them
+        yield "cpus-per-task", str(spec.resources.cpus or spec.resources.processes)
+    if spec.resources.memory is not None:
+        yield "mem", f"{-(-spec.resources.memory // 1024**2)}M"
+    gres = _gres(spec.resources.accelerator)
+    if gres is not None and "gres" not in flags:
+        yield "gres", gres
+    yield from _place(spec)
+    limit = spec.time_limit or given.time_limit
+    if limit is not None:
+        yield "time", clock(limit)
+        yield "signal", f"B:USR2@{min(WARNING, limit // 2)}"
+    if given.after:
+        yield "dependency", ",".join(f"afterok:{job}" for job in given.after)
+        yield "kill-on-invalid-dep", "yes"
+    if spec.array is not None:
+        yield "array", spec.array
+    if flags.get("requeue") is not False and not flags.get("no-requeue"):
+        yield "requeue", None
+    for name, value in flags.items():
+        if value is False and name == "requeue":
+            yield "no-requeue", None
+        elif name != "requeue" and value is not False:
+            yield name, None if value is True else str(value)
+
+
+def _place(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Where and on whose account the job runs."""
+    if spec.queue is not None:
+        yield "partition", spec.queue
+    if spec.account is not None:
+        yield "account", spec.account
+    if spec.qos is not None:
+        yield "qos", spec.qos
+    if spec.priority is not None:
+        yield "priority", spec.priority
+
+
+def _gres(accelerator: Accelerators) -> str | None:
+    """The generic resources of a node (man sbatch, --gres): NeuronCores are called neuron on AWS's clusters."""
+    if accelerator.count == 0:
+        return None
+    words = [accelerator.kind, accelerator.type, str(accelerator.count)]
+    return ":".join(word for word in words if word is not None)
+
+
+def clock(seconds: int) -> str:
+    """Slurm's own form of a duration; it counts whole minutes, so the last one is given in full."""
+    minutes = -(-seconds // 60)
+    return f"{minutes // 1440}-{minutes % 1440 // 60:02d}:{minutes % 60:02d}:00"
+
+
+def _directive(name: str, value: str | None) -> str:
+    if value is None:
+        return f"#SBATCH --{name}"
+    if any(ord(character) < 32 or ord(character) == 127 for character in value):
+        raise InvalidInputError(
+            f"the value of --{name} holds a line break or another control character",
+            code="control_character",
+            hint="write it on one line",
+            detail={"option": name},
+        )
+    return f"#SBATCH --{name}={_quoted(value)}"
+
+
+def _quoted(value: str) -> str:
+    """A value as sbatch reads it: not as a shell does, for a backslash counts in single quotes too (_get_argument in src/sbatch/opt.c)."""
+    if _PLAIN.fullmatch(value):
+        return value
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _no_patterns(path: str) -> str:
+    """A path in which sbatch finds none of its patterns (man sbatch, filename pattern).
+
+    Raises:
+        InvalidInputError: It holds a backslash, which turns all patterns off, the job's id too.
+    """
+    if "\\" in path:
+        raise InvalidInputError(
+            f"the storage partition's path {path} holds a backslash, which Slurm cannot have in a log's path",
+            code="backslash",
+            hint="mount it at another place, or name a folder without one as path under [storage]",
+            detail={"option": "output"},
+        )
+    return path.replace("%", "%%")
+
+
+def _body(given: RenderInput) -> str:
+    spec = given.spec
+    bundle = str(given.paths.there / PurePosixPath(given.bundle))
+    task = spec.array is not None
+    resume = "" if spec.auto_resume is False else _AUTO_RESUME
+    image = "" if spec.environment.image is None else _image(given, spec.environment.image)
+    return _BODY.format(
+        run_id=given.run_id,
+        bundle=shlex.quote(bundle),
+        python=shlex.quote("python3" if image else given.python or "python3"),
+        job="${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}" if task else "$SLURM_JOB_ID",
+        task='--task="$SLURM_ARRAY_TASK_ID" ' if task else "",
+        task_again=' --task="$SLURM_ARRAY_TASK_ID"' if task else "",
+        nodes=spec.resources.nodes,
+        restarts=spec.max_restarts,
+        image=image,
+        resume=resume,
+    )
+
+
+def _image(given: RenderInput, image: str) -> str:
+    """What runs the launcher in a container (Pyxis), with the partition at its own place there."""
+    there = str(given.paths.there)
+    words = [
+        f"--container-image={image}",
+        f"--container-mounts={there}:{there}",
+        "--no-container-mount-home",
+    ]
+    return f"options+=({' '.join(shlex.quote(word) for word in words)})\n"
+
+
+_AUTO_RESUME = f"""\
+if [ -e {HYPERPOD_MARKER} ]; then options+=(--auto-resume=1); fi
+"""
+
+_BODY = """
+# Run {run_id}, made by hyperpod_jlab: one launcher on each node keeps the ranks, their logs and their records.
+set -u
+bundle={bundle}
+python={python}
+export PATH="${{PATH:-/usr/local/bin:/usr/bin:/bin}}:/opt/slurm/bin"
+job="{job}"
+first="$(hostname)"
+
+options=(--export=ALL --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1 --cpu-bind=none --kill-on-bad-exit=1)
+{image}{resume}
+step=
+ending=
+forward() {{ if [ -n "$step" ]; then kill -s "$1" "$step" 2>/dev/null; fi; }}
+trap 'forward USR2' USR2
+trap 'ending=yes; forward TERM' TERM
+
+start='
+node="${{SLURMD_NODENAME:-$(hostname)}}"
+if ! command -v "$1" >/dev/null; then
+  echo "hyperpod: the node $node has no $1: name a Python of the nodes with --python" >&2
+  exit 86
+fi
+exec "$@" --node-rank="$SLURM_NODEID" --node-name="$node"'
+
+round=0
+while :; do
+  round=$((round + 1))
+  srun "${{options[@]}}" --cpus-per-task="${{SLURM_CPUS_PER_TASK:-1}}" /bin/sh -c "$start" sh \\
+    "$python" "$bundle/launcher.py" node --nodes={nodes} --master-addr="$first" --master-port=0 \\
+    --scheduler-id="$job" --incarnation="${{SLURM_RESTART_COUNT:-0}}.$round" {task}--quiet &
+  step=$!
+  while kill -0 "$step" 2>/dev/null; do wait "$step"; done
+  wait "$step"
+  code=$?
+  step=
+  if [ "$code" -eq 0 ] || [ -n "$ending" ]; then break; fi
+  command -v "$python" >/dev/null || break
+  "$python" "$bundle/launcher.py" again --scheduler-id="$job" --max-restarts={restarts}{task_again} || break
+done
+exit "$code"
+"""

@@ -1,0 +1,1 @@
+"""The cluster as tables: nodes, queues and everybody's jobs."""

@@ -1,0 +1,255 @@
+"""Slurm's commands on login nodes, over OpenSSH, with fail-over.
+
+Why OpenSSH's own client with a shared connection (ControlMaster), and not asyncssh: it is there wherever Slurm's users log in, and reads what they have set up,
+``~/.ssh/config`` with its jump hosts and ProxyCommand (such as that of Session Manager), known_hosts, agents, certificates, FIDO keys, GSSAPI, of
+which a library does only a part; it needs no further package, and it is the distribution that mends it. A command over a connection that
+is there costs a small process here and a session there.
+
+Each process has connections of its own (see `Connection`): nothing of ours stays behind on either side, and no two processes have to agree on one. What it costs is a
+log-in for each ``hpj`` in a terminal; the server logs in once.
+
+Host keys are never accepted by us: one that is not known, or is another than before, is an error.
+
+The first login node of the list that answers is used; when one takes long, the next one is asked beside it. One that does not answer is left alone for a while, longer each time, then tried again beside the work, and used again
+when it answers. A command that did surely not run is sent to the next node; one that may have run is sent again only when twice is as good as once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hyperpod_jlab.model.errors import (
+    DeniedError,
+    HyperpodError,
+    InvalidInputError,
+    UnreachableError,
+)
+from hyperpod_jlab.orchestrators.slurm.transports.login_address import LoginAddress
+from hyperpod_jlab.orchestrators.slurm.transports.login_connection import Patience
+from hyperpod_jlab.orchestrators.slurm.transports.login_node import LoginNode, UnansweredError
+from hyperpod_jlab.orchestrators.slurm.transports.protocol import (
+    ANSWER_LOST,
+    COMMAND_TIMEOUT,
+    Output,
+)
+from hyperpod_jlab.orchestrators.slurm.transports.remote import Remote, repeatable
+from hyperpod_jlab.orchestrators.slurm.transports.socket_folder import SocketFolder
+
+_FIRST_PAUSE = 15.0
+_LONGEST_PAUSE = 600.0
+
+_TELLING = ("host_key_changed", "host_key_revoked", "ssh_key_refused", "host_key_unknown")
+"""Codes of what a user must know first, when login nodes have different faults."""
+
+
+@dataclass(eq=False)
+class _Standing:
+    """A login node, and whether it is left alone."""
+
+    node: LoginNode
+    fault: HyperpodError | None = None
+    pause: float = 0.0
+    until: float = 0.0
+    probe: asyncio.Task[None] | None = None
+
+    def failed(self, error: HyperpodError) -> None:
+        """Leave it alone; longer if it was tried again in vain, not if many commands say the same."""
+        now = time.monotonic()
+        if self.fault is None or now >= self.until:
+            self.pause = min(self.pause * 2 or _FIRST_PAUSE, _LONGEST_PAUSE)
+            self.until = now + self.pause
+        self.fault = error
+
+    def answered(self) -> None:
+        """It is as good as new."""
+        self.fault, self.pause, self.until = None, 0.0, 0.0
+
+
+class Ssh:
+    """Runs the commands on the first login node that answers.
+
+    Args:
+        login_nodes: ``[user@]host[:port]``, in the order in which they are used.
+        user: Who logs in where an entry does not say.
+        config: File for ``ssh -F``; None for ssh's own.
+        commands: Folder of Slurm's commands there, or None for those on PATH.
+        slurm_conf: Slurm's configuration file there, or None for its own.
+        patience: How long a login node is waited for.
+
+    Raises:
+        InvalidInputError: There is no login node, or one of another form.
+    """
+
+    def __init__(
+        self,
+        login_nodes: Sequence[str],
+        *,
+        user: str | None = None,
+        config: str | None = None,
+        commands: str | None = None,
+        slurm_conf: str | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        if not login_nodes:
+            raise InvalidInputError(
+                'transport = "ssh" needs login_nodes',
+                code="no_login_nodes",
+                hint='name them in the configuration: login_nodes = ["login-1", "login-2"]',
+                detail={"field": "login_nodes"},
+            )
+        self._addresses = [LoginAddress.of(text, user) for text in dict.fromkeys(login_nodes)]
+        self._config = config
+        self._commands = commands
+        self._slurm_conf = slurm_conf
+        self._patience = patience or Patience()
+        self._folder: SocketFolder | None = None
+        self._standings: list[_Standing] = []
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which login nodes are not used, why, and which one is instead; nothing when the first one is."""
+        faults = [standing for standing in self._standings if standing.fault is not None]
+        used = next((each.node for each in self._standings if each.fault is None), None)
+        instead = f"; {used.address.text} is used" if used is not None and used.connected else ""
+        return tuple(f"{each.fault.message}{instead}" for each in faults if each.fault is not None)
+
+    async def run(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT
+    ) -> Output:
+        """Run one command to its end (see `Transport.run`).
+
+        Raises:
+            DeniedError: No login node lets us in, or a host key is not the known one.
+            UnreachableError: No login node answers, the command is not there or takes too long; with code ``answer_lost``: it may have run.
+            InvalidInputError: The words cannot be sent, or ssh does not understand its configuration.
+        """
+        again = repeatable(argv)
+        remote = Remote(argv, self._commands, self._slurm_conf, waits=not again)
+        if remote.waits and b"\0" in stdin:
+            raise InvalidInputError(f"{argv[0]} cannot be given a script with a NUL character")
+        faults: list[HyperpodError] = []
+        order = await self._order()
+        while (standing := await self._first(order, faults)) is not None:
+            order.remove(standing)
+            try:
+                output = await standing.node.run(remote, stdin, timeout)
+            except UnansweredError as fault:
+                if not standing.node.connected:  # else it is back since
+                    standing.failed(fault.error)
+                if fault.may_have_run and not again:
+                    raise _lost(argv[0], standing.node, fault.error) from fault
+                faults.append(fault.error)
+            else:
+                standing.answered()
+                return output
+        raise _together(faults)
+
+    async def close(self) -> None:
+        """End all connections."""
+        standings, self._standings = self._standings, []
+        probes = [standing.probe for standing in standings if standing.probe is not None]
+        for probe in probes:
+            probe.cancel()
+        await asyncio.gather(*probes, return_exceptions=True)
+        await asyncio.gather(*(standing.node.close() for standing in standings))
+        if self._folder is not None:
+            await asyncio.to_thread(self._folder.close)
+            self._folder = None
+
+    async def _order(self) -> list[_Standing]:
+        """The login nodes in the order to try: those without a fault first; those whose pause is over are tried beside that."""
+        if not self._standings:
+            folder = self._folder = self._folder or SocketFolder()
+            self._standings = [
+                _Standing(LoginNode(address, folder.path, self._config, self._patience))
+                for address in self._addresses
+            ]
+        good = [each for each in self._standings if each.fault is None]
+        bad = [each for each in self._standings if each.fault is not None]
+        if good:
+            for each in bad:
+                if time.monotonic() >= each.until:
+                    self._start_probe(each)
+        return [*good, *sorted(bad, key=lambda each: each.until)]
+
+    async def _first(self, order: list[_Standing], faults: list[HyperpodError]) -> _Standing | None:
+        """The first of these that is connected, or lets us in; None when none does.
+
+        They are asked one after the other, the next one when one says no or takes long. Those that say no are taken out, and why is added to `faults`.
+        """
+        asked: list[_Standing] = []
+        while order and all(each in self._standings for each in order):  # else all was closed
+            for each in order:
+                if each.node.connected:
+                    return each
+            for each in asked:
+                if each.probe is None and each in order:
+                    order.remove(each)
+                    faults.append(each.fault or each.node.hangs())
+            further = [each for each in order if each not in asked]
+            if further:
+                self._start_probe(further[0])
+                asked.append(further[0])
+            patience = self._patience.soon if len(further) > 1 else None
+            await self._wait_for(order, asked, patience)
+        return None
+
+    async def _wait_for(
+        self, order: list[_Standing], asked: list[_Standing], patience: float | None
+    ) -> None:
+        """Wait until one of them has answered; those that take longer than this are set aside."""
+        probes = [each.probe for each in order if each.probe is not None]
+        if not probes:
+            return
+        done, _ = await asyncio.wait(probes, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        for probe in done:
+            if not probe.cancelled():
+                probe.result()  # a fault of ours is not one of the login node
+        for each in asked:
+            if not done and each.probe is not None:
+                each.failed(each.node.hangs())
+
+    def _start_probe(self, standing: _Standing) -> asyncio.Task[None]:
+        if standing.probe is None:
+            standing.probe = asyncio.create_task(self._probe(standing))
+        return standing.probe
+
+    async def _probe(self, standing: _Standing) -> None:
+        """See whether a login node answers."""
+        try:
+            await standing.node.connect()
+            standing.answered()
+        except UnansweredError as fault:
+            standing.failed(fault.error)
+        finally:
+            standing.probe = None
+
+
+def _lost(program: str, node: LoginNode, error: HyperpodError) -> UnreachableError:
+    return UnreachableError(
+        f"{node.address.text} did not say what became of {program}: {error.message}",
+        code=ANSWER_LOST,
+        hint="look whether it was done before you try again",
+        detail={"command": program, "login_node": node.address.text, "cause": error.code},
+    )
+
+
+def _together(faults: list[HyperpodError]) -> HyperpodError:
+    """One error for the faults of all login nodes."""
+    if not faults:
+        return UnreachableError("the connection was closed", code="closed", hint="try again")
+    if len(faults) == 1:
+        return faults[0]
+    ranks = {code: rank for rank, code in enumerate(_TELLING)}
+    first = min(faults, key=lambda fault: ranks.get(fault.code, len(ranks)))
+    same = len({fault.code for fault in faults}) == 1
+    kind = DeniedError if first.code in ranks else UnreachableError
+    return kind(
+        "no login node can be used: " + "; ".join(fault.message for fault in faults),
+        code=first.code if same or first.code in ranks else "no_login_node",
+        hint=first.hint,
+        detail={"faults": [fault.to_dict() for fault in faults]},
+    )

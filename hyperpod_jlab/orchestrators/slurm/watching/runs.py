@@ -1,0 +1,381 @@
+"""What Slurm says of runs of ours: of those in the queue, of those that left it, and of what ended their earlier attempts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from hyperpod_jlab.model.errors import HyperpodError, StorageError
+from hyperpod_jlab.model.records import AttemptRecords, Observation, RunRecords
+from hyperpod_jlab.orchestrators.slurm.identity import scheduler_id
+from hyperpod_jlab.orchestrators.slurm.job import WAITING, SlurmJob
+from hyperpod_jlab.orchestrators.slurm.tasks import tasks_of
+from hyperpod_jlab.orchestrators.slurm.watch import Snapshot
+from hyperpod_jlab.orchestrators.slurm.watching.batch_log import verdict_in_log
+from hyperpod_jlab.orchestrators.slurm.watching.history import Execution, History
+from hyperpod_jlab.orchestrators.slurm.watching.leftovers import Leftovers
+from hyperpod_jlab.orchestrators.slurm.watching.never_began import Ended, explained
+from hyperpod_jlab.orchestrators.slurm.watching.observe import (
+    cut_short,
+    lost,
+    newest,
+    observe,
+    observe_execution,
+    requeued,
+    round_of,
+    unasked,
+)
+from hyperpod_jlab.orchestrators.slurm.watching.stand_in import StandIn
+from hyperpod_jlab.storage.records import BundleReader
+
+_SETTLES = 60.0
+"""Seconds after a submit for which a job that is not in the queue may still be on its way into it."""
+
+
+class Queue(Protocol):
+    """The queue as far as this module asks."""
+
+    async def mine(self) -> Snapshot:
+        """This user's jobs."""
+        ...
+
+    async def everybodys(self) -> Snapshot:
+        """All jobs."""
+        ...
+
+    async def nodes_down(self, names: Iterable[str]) -> bool:
+        """Whether one of these nodes is down."""
+        ...
+
+    async def hides_jobs(self) -> bool:
+        """Whether a user is not shown the jobs of others."""
+        ...
+
+    async def end(self, job_id: str) -> None:
+        """End a job."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A run that is asked about: its bundle and its records."""
+
+    bundle: BundleReader
+    records: RunRecords
+    begun_by: float
+    """When this process knew at the latest that the newest attempt had begun (Unix seconds of this machine's clock)."""
+
+    def was_seen(self, snapshot_time: float) -> bool:
+        """Whether a look at the queue was later than the newest attempt's begin: else it may say that the job still waits."""
+        return snapshot_time >= self.begun_by
+
+    @property
+    def scheduler_id(self) -> str | None:
+        return scheduler_id(self.records, self.bundle.index)
+
+    @property
+    def parent(self) -> str:
+        return self.records.head.run_id
+
+    @property
+    def is_array(self) -> bool:
+        return self.records.head.array is not None and self.bundle.index is None
+
+
+class RunObserver:
+    """Observations of runs, at the cost of one shared look at the queue.
+
+    Args:
+        queue: The queue.
+        history: The accounting.
+        stand_in: Writes the records of runs without a launcher.
+    """
+
+    def __init__(self, queue: Queue, history: History, stand_in: StandIn) -> None:
+        self._queue = queue
+        self._history = history
+        self._stand_in = stand_in
+        self._judged: set[tuple[str, int]] = set()
+        self._leftovers = Leftovers(queue.end)
+        self._begun: dict[tuple[str, int], float] = {}
+
+    async def observe(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
+        """A word on each run that Slurm has one on, by run id; an array's children have their own.
+
+        Raises:
+            UnreachableError: The controller does not answer.
+        """
+        asked = await asyncio.to_thread(self._read, bundles)
+        if not asked:
+            return {}
+        snapshot = await self._queue.mine()
+        said, gone = await asyncio.to_thread(self._in_queue, asked, snapshot)
+        if gone:
+            said |= await self._not_mine(gone)
+        await self._play(asked, snapshot, gone, said)
+        for run_id, verdict in (await self._judge(asked, snapshot)).items():
+            word = said.get(run_id)
+            if word is not None and word.state == "waiting":
+                said[run_id] = word.model_copy(update={"verdict": verdict})
+        claims = {one.parent: one.records.claim for one in asked if not one.records.head.array}
+        await self._leftovers.end(asked[0].bundle.partition, snapshot, claims)
+        await asyncio.to_thread(_keep, asked, said)
+        return said
+
+    def _read(self, bundles: Sequence[BundleReader]) -> list[_Asked]:
+        found = []
+        for bundle in bundles:
+            with contextlib.suppress(HyperpodError):  # a damaged bundle is told by whoever reads it
+                records = bundle.read()
+                newest_attempt = records.attempts[-1].number if records.attempts else 0
+                begun = self._begun.setdefault((bundle.run_id, newest_attempt), time.time())
+                found.append(_Asked(bundle, records, begun))
+        return found
+
+    def _jobs_of(self, one: _Asked, snapshot: Snapshot) -> Sequence[SlurmJob]:
+        """The jobs that may be a run's. Anybody can write a run's id into a comment: once its job is known, no other counts."""
+        jobs = self._stand_in.jobs_of(one.bundle, one.parent, snapshot)
+        if one.scheduler_id is None:
+            return jobs
+        known = one.scheduler_id.partition("_")[0]
+        return [job for job in jobs if known in {job.job_id, job.array_job_id}]
+
+    def _in_queue(
+        self, asked: Sequence[_Asked], snapshot: Snapshot
+    ) -> tuple[dict[str, Observation], list[_Asked]]:
+        said: dict[str, Observation] = {}
+        gone = []
+        for one in asked:
+            jobs = self._jobs_of(one, snapshot)
+            words = _words(one, jobs, snapshot.time)
+            said |= words
+            if one.bundle.run_id not in words:
+                gone.append(one)
+        return said, gone
+
+    async def _not_mine(self, gone: Sequence[_Asked]) -> dict[str, Observation]:
+        """Runs that none of this user's jobs in the queue is of: somebody else's, or gone."""
+        now = time.time()
+        settled = [one for one in gone if one.scheduler_id and now - _taken_at(one.records) > 0]
+        everybodys = await self._queue.everybodys() if settled else None
+        said: dict[str, Observation] = {}
+        left = []
+        for one in settled:
+            jobs = everybodys.by_run.get(one.parent, ()) if everybodys else ()
+            owned = [
+                job
+                for job in jobs
+                if one.scheduler_id in {job.job_id, job.scheduler_id, job.array_job_id}
+            ]
+            words = _words(one, owned, everybodys.time if everybodys else now)
+            said |= words
+            if one.bundle.run_id not in words:
+                left.append(one)
+        past = await self._history.of(one.scheduler_id or "" for one in left if not one.is_array)
+        for one in left:
+            if not past.get(one.scheduler_id or "") and await self._is_hidden(one):
+                continue
+            executions = past.get(one.scheduler_id or "")
+            word = await asyncio.to_thread(self._word_on_gone, one, executions, now)
+            if word is not None:
+                said[one.bundle.run_id] = word
+        return said
+
+    async def _is_hidden(self, one: _Asked) -> bool:
+        """Whether a run is somebody else's whose jobs this user is not shown: its records alone tell of it."""
+        owner = await asyncio.to_thread(one.bundle.folder.stat)
+        return owner.st_uid != os.getuid() and await self._queue.hides_jobs()
+
+    def _word_on_gone(
+        self, one: _Asked, executions: Sequence[Execution] | None, now: float
+    ) -> Observation | None:
+        last = executions[-1] if executions else None
+        if last is not None and last.over and last.state != "REQUEUED":
+            word = observe_execution(last, now)
+            job = Ended(last.scheduler_id, last.nodes)
+            return explained(word, one.bundle, one.records, job)
+        if now - _taken_at(one.records) < _SETTLES:
+            return None
+        if self._history.silent is not None:  # it may know
+            return None if one.records.attempts else unasked(self._history.silent, now)
+        return lost(one.scheduler_id, now, accounting=self._history.kept)
+
+    async def _play(
+        self,
+        asked: Sequence[_Asked],
+        snapshot: Snapshot,
+        gone: Sequence[_Asked],
+        said: Mapping[str, Observation],
+    ) -> None:
+        """Write the records of runs that have no launcher to do it."""
+        native, jobs = await asyncio.to_thread(self._without_launcher, asked, snapshot)
+        if not native:
+            return
+        await self._stand_in.play(jobs)
+        for one in native:
+            if one not in gone or one.is_array or one.scheduler_id is None:
+                continue
+            past = (await self._history.of([one.scheduler_id])).get(one.scheduler_id)
+            word = said.get(one.bundle.run_id)
+            if past:
+                await asyncio.to_thread(self._stand_in.write_past, one.bundle, past)
+            elif word is not None and word.verdict == "LOST":
+                await asyncio.to_thread(self._stand_in.link_logs, one.bundle, one.scheduler_id)
+
+    def _without_launcher(
+        self, asked: Sequence[_Asked], snapshot: Snapshot
+    ) -> tuple[list[_Asked], list[tuple[BundleReader, SlurmJob]]]:
+        native = [one for one in asked if self._stand_in.sending(one.bundle) is not None]
+        jobs = [pair for one in native for pair in _with_jobs(one, self._jobs_of(one, snapshot))]
+        return native, jobs
+
+    async def _judge(self, asked: Sequence[_Asked], snapshot: Snapshot) -> dict[str, str | None]:
+        """Write down why those attempts ended that a requeue cut short, once each; the newest verdict on each run."""
+        verdicts: dict[str, str | None] = {}
+        for one in asked:
+            if not one.records.attempts or one.is_array:
+                continue
+            jobs = self._jobs_of(one, snapshot)
+            job = newest(_of_task(jobs, one.bundle.index), one.scheduler_id)
+            begun = max((round_of(attempt) or 0 for attempt in one.records.attempts), default=0)
+            waiting = job is not None and _back_in_queue(job) and one.was_seen(snapshot.time)
+            over = cut_short(one.records.attempts, begun + 1 if waiting else begun)
+            judged = {seen.attempt for seen in one.records.observations if seen.verdict}
+            todo = [
+                attempt
+                for attempt in over
+                if attempt.number not in judged
+                and (one.bundle.run_id, attempt.number) not in self._judged
+            ]
+            if not todo or one.scheduler_id is None:
+                continue
+            past = await self._history.of([one.scheduler_id], executions=len(over))
+            executions = past.get(one.scheduler_id, ())
+            for attempt in todo:
+                number = round_of(attempt) or 0
+                execution = executions[number] if number < len(executions) else None
+                told = None if execution is not None else await self._told(one, attempt)
+                word = requeued(attempt, execution, time.time(), told=told)
+                self._judged.add((one.bundle.run_id, attempt.number))
+                verdicts[one.bundle.run_id] = word.verdict
+                with contextlib.suppress(StorageError):
+                    await asyncio.to_thread(one.bundle.add_observation, word)
+        return verdicts
+
+    async def _told(self, one: _Asked, attempt: AttemptRecords) -> str | None:
+        """Why an attempt was cut short, where no accounting says it: as the job's output tells, or as its nodes are now."""
+        job = one.scheduler_id or ""
+        said = await asyncio.to_thread(verdict_in_log, one.bundle, job, attempt.number)
+        if said is not None:
+            return said
+        down = await self._queue.nodes_down(node.node for node in attempt.nodes)
+        return "NODE_FAIL" if down else None
+
+
+def _with_jobs(one: _Asked, jobs: Sequence[SlurmJob]) -> Iterable[tuple[BundleReader, SlurmJob]]:
+    """A run, or the children of an array that have begun, each with its job."""
+    if one.is_array:
+        for job in jobs:
+            indices = _indices(job)
+            if len(indices) == 1:
+                yield BundleReader(one.bundle.partition, f"{one.parent}.{indices[0]}"), job
+        return
+    found = newest(_of_task(jobs, one.bundle.index), one.scheduler_id)
+    if found is not None:
+        yield one.bundle, found
+
+
+def _taken_at(records: RunRecords) -> float:
+    if records.submission is not None:
+        return records.submission.submitted_at
+    return records.claim.time if records.claim is not None else records.head.created_at
+
+
+def _words(one: _Asked, jobs: Sequence[SlurmJob], now: float) -> dict[str, Observation]:
+    """The words on a run, or on an array and its children, that these jobs give."""
+    if not one.is_array:
+        job = newest(_of_task(jobs, one.bundle.index), one.scheduler_id)
+        if job is None:
+            return {}
+        return {one.bundle.run_id: _word(one, job, now)}
+    if not jobs:
+        return {}
+    said = {}
+    for job in jobs:
+        for index in _indices(job):
+            said[f"{one.parent}.{index}"] = observe(job, now)
+    said[one.parent] = _word_on_array(jobs, now)
+    return said
+
+
+def _word(one: _Asked, job: SlurmJob, now: float) -> Observation:
+    word = observe(job, now)
+    attempts = one.records.attempts
+    if word.state == "waiting" and attempts:
+        if not one.was_seen(now):  # it has begun since
+            return word.model_copy(update={"state": "running", "reason": None, "reason_code": None})
+        if _back_in_queue(job):
+            code = word.reason_code or "recovering"
+            return word.model_copy(update={"attempt": attempts[-1].number, "reason_code": code})
+    if word.state == "ended":
+        word = word.model_copy(update={"time": _after(one.records, word.time)})
+    return explained(word, one.bundle, one.records, Ended(job.scheduler_id, job.node_list))
+
+
+def _back_in_queue(job: SlurmJob) -> bool:
+    return job.state in WAITING and job.state != "SUSPENDED"
+
+
+def _after(records: RunRecords, moment: float) -> float:
+    """A moment that is later than all that was said before: the controller's clock may be behind ours."""
+    return max([moment, *(seen.time + 0.001 for seen in records.observations)])
+
+
+def _word_on_array(jobs: Sequence[SlurmJob], now: float) -> Observation:
+    """The word on an array as a whole: it waits while none of its tasks has begun, and has ended when all have."""
+    alive = [job for job in jobs if not job.ended]
+    waiting = [job for job in alive if job.state in WAITING]
+    if alive and len(waiting) == len(jobs):
+        return observe(waiting[0], now)
+    if alive:
+        return observe(
+            next((job for job in alive if job not in waiting), alive[0]), now
+        ).model_copy(update={"state": "running", "reason": None, "reason_code": None})
+    worst = next((job for job in jobs if job.state != "COMPLETED"), jobs[0])
+    return observe(worst, now).model_copy(update={"scheduler_id": worst.array_job_id})
+
+
+def _indices(job: SlurmJob) -> tuple[int, ...]:
+    """The tasks that a row of squeue stands for: one, or all those that have not begun."""
+    try:
+        return tasks_of(job.array_task)
+    except ValueError:
+        return ()
+
+
+def _of_task(jobs: Sequence[SlurmJob], index: int | None) -> Sequence[SlurmJob]:
+    return jobs if index is None else [job for job in jobs if index in _indices(job)]
+
+
+def _keep(asked: Sequence[_Asked], said: Mapping[str, Observation]) -> None:
+    """Write down the ends: Slurm forgets them (MinJobAge), and other machines may not be able to ask."""
+    for one in asked:
+        ids = [one.bundle.run_id]
+        if one.is_array:
+            ids += [run_id for run_id in said if run_id.startswith(f"{one.parent}.")]
+        for run_id in ids:
+            word = said.get(run_id)
+            if word is None or word.state != "ended" or word.verdict == "LOST":
+                continue
+            bundle = (
+                one.bundle
+                if run_id == one.bundle.run_id
+                else BundleReader(one.bundle.partition, run_id)
+            )
+            with contextlib.suppress(StorageError):
+                bundle.add_observation(word)

@@ -1,0 +1,37 @@
+"""What a run used by its own records: for engines without an accounting, and where the accounting says nothing."""
+
+from __future__ import annotations
+
+from hyperpod_jlab.model.ranges import parse_array
+from hyperpod_jlab.model.records import RunRecords
+from hyperpod_jlab.model.spec import Accelerators
+from hyperpod_jlab.model.usage import Usage, usage_of_records
+from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
+
+
+def journal_usage(bundle: BundleReader) -> Usage:
+    """What the records of a run, or of an array's children, say.
+
+    Raises:
+        DamagedBundleError: They cannot be read.
+    """
+    return usage_of_records(records_of(bundle), accelerators_of(bundle))
+
+
+def records_of(bundle: BundleReader) -> list[RunRecords]:
+    """The records of a run; of an array those of its children."""
+    array = bundle.head().array
+    if array is None or bundle.index is not None:
+        return [bundle.read()]
+    indices = parse_array(array).indices
+    children = (BundleReader(bundle.partition, f"{bundle.run_id}.{index}") for index in indices)
+    return [child.read() for child in children]
+
+
+def accelerators_of(bundle: BundleReader) -> Accelerators | None:
+    """What a run has on each node; None where its spec does not tell, as that of a file in the scheduler's own form."""
+    try:
+        spec = bundle.spec()
+    except DamagedBundleError:
+        return None
+    return None if spec.source.kind == "native" else spec.resources.accelerator

@@ -1,0 +1,107 @@
+"""Into the nodes of a running run: which shells and ports there are, and a connection to a port."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from hyperpod_jlab.model.errors import (
+    ConflictError,
+    HyperpodError,
+    InvalidInputError,
+    UnsupportedError,
+)
+from hyperpod_jlab.model.run import Run
+from hyperpod_jlab.orchestrators.ports import PortStream, Shell
+from hyperpod_jlab.orchestrators.protocol import Orchestrator
+from hyperpod_jlab.services.engines import Engines
+from hyperpod_jlab.services.runs import Runs
+
+MOST_PORT = 65_535
+
+
+@dataclass(frozen=True)
+class Access:
+    """What of a run's nodes can be reached.
+
+    Attributes:
+        run_id: The run.
+        ports: Whether ports of its nodes can be reached now.
+        reason: Why they cannot, or why shells are not known; None when all is well.
+        shells: How to open a shell on its nodes, by their rank.
+    """
+
+    run_id: str
+    ports: bool
+    reason: str | None
+    shells: tuple[Shell, ...] = ()
+
+
+async def access_of(engines: Engines, runs: Runs, run_id: str) -> Access:
+    """What of a run's nodes can be reached now.
+
+    Raises:
+        NotFoundError: There is no such run.
+    """
+    run = await runs.get(run_id)
+    try:
+        engine = engines.get(run.cluster)
+        _check(run, engine)
+        bundle = await asyncio.to_thread(runs.bundle, run_id)
+        return Access(run_id, True, None, tuple(await engine.shells(bundle)))
+    except HyperpodError as error:
+        return Access(run_id, False, error.message)
+
+
+async def open_port(engines: Engines, runs: Runs, run_id: str, node: int, port: int) -> PortStream:
+    """Connect to a port of a running run's node.
+
+    Args:
+        engines: The engines.
+        runs: The runs.
+        run_id: The run.
+        node: The node's rank.
+        port: The port, 1 to 65535.
+
+    Raises:
+        InvalidInputError: It is no port or no node's rank.
+        NotFoundError: There is no such run or node.
+        UnsupportedError: The cluster cannot do that.
+        ConflictError: The run does not run.
+        DeniedError: This user may not.
+        RefusedError: Nothing listens there; may also be raised by the connection's first read.
+        UnreachableError: The cluster does not answer.
+    """
+    if not 1 <= port <= MOST_PORT:
+        raise InvalidInputError(
+            f"{port} is no port; there are 1 to {MOST_PORT}", detail={"field": "port"}
+        )
+    if node < 0:
+        raise InvalidInputError(
+            f"{node} is no node's rank; they are counted from 0", detail={"field": "node"}
+        )
+    run = await runs.get(run_id)
+    engine = engines.get(run.cluster)
+    _check(run, engine)
+    return await engine.open_port(await asyncio.to_thread(runs.bundle, run_id), node, port)
+
+
+def _check(run: Run, engine: Orchestrator) -> None:
+    if not engine.capabilities.ports:
+        raise UnsupportedError(
+            f"ports of runs on {engine.kind} clusters cannot be reached from here",
+            detail={"run_id": run.run_id, "cluster": engine.name},
+        )
+    if run.status.ended:
+        raise ConflictError(
+            f"{run.run_id} has ended ({run.state}); its ports can be reached while it runs",
+            code="wrong_state",
+            detail={"run_id": run.run_id, "state": run.state},
+        )
+    if run.state == "waiting":
+        raise ConflictError(
+            f"{run.run_id} waits; its ports can be reached once it runs",
+            code="wrong_state",
+            hint=f"see: hpj why {run.run_id}",
+            detail={"run_id": run.run_id, "state": run.state},
+        )

@@ -1,0 +1,86 @@
+"""What is found out about a run before it is sent: by the cluster, and by what stands in the request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hyperpod_jlab.model.errors import UnreachableError
+from hyperpod_jlab.model.finding import Finding
+from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.orchestrators.protocol import Orchestrator, Rendered
+
+UNCHECKED = "unchecked"
+"""Code of the warning that the cluster could not be asked."""
+
+
+async def preflight(
+    engine: Orchestrator, spec: JobSpec
+) -> tuple[list[Finding], UnreachableError | None]:
+    """What the cluster finds; when it does not answer, a warning and why."""
+    try:
+        return await engine.preflight(spec), None
+    except UnreachableError as error:
+        return [_unchecked(error)], error
+
+
+async def verdict(
+    engine: Orchestrator, rendered: Rendered
+) -> tuple[list[Finding], UnreachableError | None]:
+    """What the cluster itself says of a user's own file; when it does not answer, a warning and why."""
+    try:
+        return await engine.verdict(rendered), None
+    except UnreachableError as error:
+        return [_unchecked(error)], error
+
+
+def _unchecked(error: UnreachableError) -> Finding:
+    message = f"the cluster could not be asked about the run: {error.message}"
+    return Finding(level="warning", code=UNCHECKED, message=message, hint=error.hint)
+
+
+async def version_findings(engine: Orchestrator, spec: JobSpec) -> list[Finding]:
+    """A pickled function needs the same minor version of Python on both sides."""
+    if spec.source.kind != "function":
+        return []
+    import sys
+
+    from hyperpod_jlab.capture.function import python_version_finding
+
+    far = await engine.python_version(spec)
+    finding = python_version_finding(sys.version_info[:2], far) if far else None
+    return [finding] if finding else []
+
+
+def launcher_findings(spec: JobSpec) -> list[Finding]:
+    """A command runs once on each node, however many processes were asked for."""
+    asked = spec.resources.processes_per_node or 1
+    if asked == 1 or spec.resolved_launcher != "none" or spec.source.kind == "native":
+        return []
+    return [
+        Finding(
+            level="warning",
+            code="one_process",
+            message=f"the command runs once on each node, not {asked} times: that is what the launcher none does",
+            hint="give --launcher python to have it in each process, or leave out --processes-per-node",
+            field="resources.processes_per_node",
+        )
+    ]
+
+
+def secret_findings(spec: JobSpec, values: Mapping[str, str]) -> list[Finding]:
+    """Secrets without a reference need a value here."""
+    missing = [
+        name
+        for name, reference in spec.environment.secrets.items()
+        if not reference and name not in values
+    ]
+    return [
+        Finding(
+            level="error",
+            code="secret_missing",
+            message=f"the secret {name} has no value here and no reference",
+            hint=f"set the variable {name} before you submit, or give --secret {name}=REFERENCE",
+            field="environment.secrets",
+        )
+        for name in missing
+    ]

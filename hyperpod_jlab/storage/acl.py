@@ -1,0 +1,110 @@
+"""Letting one further user into what is otherwise private: POSIX ACLs, for jobs that run as another user than the one who submits.
+
+The lists are written as the extended attributes that Linux keeps them in (linux/posix_acl_xattr.h), so that no program has to be there.
+With a list, the group bits of a mode are its mask: an upper bound for everybody but the owner.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+
+from hyperpod_jlab.model.errors import StorageError
+from hyperpod_jlab.storage.atomic import storage_errors
+
+_ACCESS, _DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
+_VERSION = struct.pack("<I", 2)
+_ENTRY = struct.Struct("<HHI")
+_NOBODY = 0xFFFFFFFF
+_USER_OBJ, _USER, _GROUP_OBJ, _GROUP, _MASK, _OTHER = 0x01, 0x02, 0x04, 0x08, 0x10, 0x20
+_READ, _WRITE, _PASS = 4, 2, 1
+_UNSUPPORTED = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+
+Entries = dict[tuple[int, int], int]
+"""Permissions (as in a mode) by tag and user or group number."""
+
+
+def let_through(folder: Path, uid: int) -> None:
+    """Let a user through a folder, without showing what is in it.
+
+    Raises:
+        StorageError: With code ``no_acl`` where the file system keeps no ACLs.
+    """
+    if folder.stat().st_mode & stat.S_IXOTH:
+        return
+    _allow(folder, _ACCESS, {uid: _PASS})
+
+
+def open_tree(folder: Path, uid: int) -> None:
+    """Give a user the owner's rights on a folder and all in it, and see to it that either can use what the other makes there later.
+
+    Raises:
+        StorageError: With code ``no_acl`` where the file system keeps no ACLs.
+    """
+    both = {uid: 7, os.getuid(): 7}
+    for parent, _, names in os.walk(folder):
+        _allow(Path(parent), _ACCESS, {uid: 7})
+        _allow(Path(parent), _DEFAULT, both)
+        for name in names:
+            path = Path(parent, name)
+            found = path.lstat()
+            if stat.S_ISREG(found.st_mode):
+                _allow(path, _ACCESS, {uid: found.st_mode >> 6 & 7})
+
+
+def is_opened(folder: Path) -> bool:
+    """Whether a folder has an ACL, so that the group bits of its mode are no group's."""
+    try:
+        return bool(os.getxattr(folder, _ACCESS))
+    except OSError:
+        return False
+
+
+def _allow(path: Path, kind: str, users: Mapping[int, int]) -> None:
+    """Add rights of users to the list of a file or folder; what others have stays."""
+    entries = _read(path, kind)
+    for uid, rights in users.items():
+        entries[_USER, uid] = entries.get((_USER, uid), 0) | rights
+    mask = 0
+    for (tag, _), rights in entries.items():
+        if tag in {_USER, _GROUP_OBJ, _GROUP}:
+            mask |= rights
+    entries[_MASK, _NOBODY] = mask
+    data = _VERSION + b"".join(
+        _ENTRY.pack(tag, rights, number) for (tag, number), rights in sorted(entries.items())
+    )
+    with storage_errors(path):
+        try:
+            os.setxattr(path, kind, data)
+        except OSError as error:
+            if error.errno in _UNSUPPORTED:
+                raise _no_acl(path) from error
+            raise
+
+
+def _read(path: Path, kind: str) -> Entries:
+    """The list of a file or folder; where it has none, what its mode says."""
+    try:
+        data = os.getxattr(path, kind)
+    except OSError:
+        if kind == _DEFAULT:  # what is made in a folder is for those who may use the folder
+            theirs = _read(path, _ACCESS)
+            return {(tag, _NOBODY): theirs[tag, _NOBODY] for tag in (_USER_OBJ, _GROUP_OBJ, _OTHER)}
+        mode = path.stat().st_mode
+        rights = {_USER_OBJ: mode >> 6 & 7, _GROUP_OBJ: mode >> 3 & 7, _OTHER: mode & 7}
+        return {(tag, _NOBODY): value for tag, value in rights.items()}
+    entries = _ENTRY.iter_unpack(data[len(_VERSION) :])
+    return {(tag, number): rights for tag, rights, number in entries}
+
+
+def _no_acl(path: Path) -> StorageError:
+    return StorageError(
+        f"the file system of the storage partition keeps no ACLs, so that jobs of another user cannot be let into this one's runs ({path})",
+        code="no_acl",
+        hint=f"let jobs run as the user with the same number as here, {os.getuid()}: name it in login_nodes, as in name@host",
+        detail={"path": str(path)},
+    )

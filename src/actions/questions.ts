@@ -1,0 +1,105 @@
+import { Dialog, showDialog } from '@jupyterlab/apputils';
+import { TranslationBundle } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
+
+import { IChange } from './kinds';
+
+/** What one types is the same in all languages. */
+const EXAMPLE = '2h';
+
+/** Ask whether what runs may be ended, to be begun again later. */
+export async function mayRequeue(
+  names: string,
+  trans: TranslationBundle
+): Promise<boolean> {
+  const answer = await showDialog({
+    title: trans.__('Requeue?'),
+    body: trans.__(
+      '%1: what runs ends now and begins again from its start, or its last checkpoint, when its turn comes.',
+      names
+    ),
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Let it run') }),
+      Dialog.warnButton({ label: trans.__('Requeue') })
+    ]
+  });
+  return answer.button.accept;
+}
+
+/** Ask for a new time limit or queue; null when nothing is to be changed. */
+export async function askForChange(
+  names: string,
+  queues: Promise<readonly string[]>,
+  trans: TranslationBundle
+): Promise<IChange | null> {
+  const body = new ChangeFields(names, trans);
+  void queues.then(found => body.propose(found)).catch(() => undefined);
+  const answer = await showDialog({
+    title: trans.__('Change the time limit or the queue'),
+    body,
+    focusNodeSelector: 'input',
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Leave it') }),
+      Dialog.okButton({ label: trans.__('Change') })
+    ]
+  });
+  const change = answer.button.accept ? answer.value : null;
+  return change && (change.timeLimit !== null || change.queue !== null)
+    ? change
+    : null;
+}
+
+/**
+ * Fields for what can be changed; what stays empty is left as it is.
+ */
+export class ChangeFields
+  extends Widget
+  implements Dialog.IBodyWidget<IChange>
+{
+  constructor(names: string, trans: TranslationBundle) {
+    super();
+    this.addClass('jp-HyperPod-ChangeFields');
+    const about = document.createElement('p');
+    about.textContent = names;
+    const hint = document.createElement('p');
+    hint.textContent = trans.__(
+      'What is left empty stays. The limit counts from the start; of what runs it can only be lowered. Only what waits can go to another queue.'
+    );
+    this._queues.id = `jp-HyperPod-queues-${ChangeFields._count++}`;
+    this._queue.setAttribute('list', this._queues.id);
+    this._limit.placeholder = EXAMPLE;
+    this.node.append(
+      about,
+      field(trans.__('Time limit'), this._limit),
+      field(trans.__('Queue'), this._queue),
+      this._queues,
+      hint
+    );
+  }
+
+  /** Offer the names of queues. */
+  propose(queues: readonly string[]): void {
+    this._queues.replaceChildren(...queues.map(name => new Option(name, name)));
+  }
+
+  getValue(): IChange {
+    return {
+      timeLimit: this._limit.value.trim() || null,
+      queue: this._queue.value.trim() || null
+    };
+  }
+
+  private static _count = 0;
+  private readonly _limit = document.createElement('input');
+  private readonly _queue = document.createElement('input');
+  private readonly _queues = document.createElement('datalist');
+}
+
+function field(text: string, input: HTMLInputElement): HTMLElement {
+  const label = document.createElement('label');
+  const words = document.createElement('span');
+  words.textContent = text;
+  input.className = 'jp-HyperPod-input';
+  label.append(words, input);
+  return label;
+}

@@ -1,0 +1,55 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
+
+import { until } from '../../__tests__/until';
+import { ClustersSection } from '../../panel/clustersSection';
+import { IClusterClient } from '../client';
+import { ClustersModel } from '../model';
+import { ClusterPage } from '../page';
+import { decodeCluster } from '../types';
+
+const trans = nullTranslator.load('hyperpod_jlab');
+
+const NONE = decodeCluster({ name: 'local', state: 'up', detail: { gpus: 0 } });
+const ASKED = decodeCluster({
+  name: 'slurm',
+  state: 'up',
+  detail: { scheduler_calls: 2 }
+});
+
+const client = {
+  list: () => Promise.resolve([NONE, ASKED]),
+  table: () => Promise.resolve({ rows: [], next: null, total: 0 })
+} as unknown as IClusterClient;
+
+it('the panel says how often a scheduler was asked, where there is one', async () => {
+  const model = new ClustersModel(client);
+  const actions = { openCluster: jest.fn(), openRun: jest.fn() };
+  const section = new ClustersSection(model, actions, trans);
+  Widget.attach(section, document.body);
+  model.start();
+  await until(() => section.node.querySelectorAll('li').length === 2);
+  const lines = Array.from(section.node.querySelectorAll('li')).map(
+    line => line.textContent
+  );
+  expect(lines[0]).not.toContain('scheduler call');
+  expect(lines[1]).toContain('2 scheduler calls in the last minute');
+  section.dispose();
+  model.dispose();
+});
+
+it.each([
+  ['slurm', '2 scheduler calls in the last minute'],
+  ['local', '']
+])('the page of %s says “%s”', async (cluster, text) => {
+  const page = new ClusterPage({ cluster, client, openRun: jest.fn(), trans });
+  Widget.attach(page, document.body);
+  await until(() => page.node.querySelector('[role="tablist"]') !== null);
+  if (text) {
+    await until(() => (page.node.textContent ?? '').includes(text));
+  }
+  expect((page.node.textContent ?? '').includes('scheduler call')).toBe(
+    text !== ''
+  );
+  page.dispose();
+});

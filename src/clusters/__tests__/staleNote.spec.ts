@@ -1,0 +1,98 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
+
+import { until } from '../../__tests__/until';
+import { IClusterClient } from '../client';
+import { ClusterPage } from '../page';
+import { decodeCluster, decodeTable } from '../types';
+
+const trans = nullTranslator.load('hyperpod_jlab');
+
+const PROBLEM = {
+  code: 'controller_down',
+  message: 'Slurm: Unable to contact slurm controller',
+  hint: 'try again in a while',
+  detail: {}
+};
+
+function secondsAgo(seconds: number): string {
+  return new Date(Date.now() - seconds * 1000).toISOString();
+}
+
+/** A page of a cluster that was seen some time ago. */
+function pageOf(answer: object): ClusterPage {
+  const client = {
+    list: () => Promise.resolve([]),
+    queues: () => Promise.resolve([]),
+    act: () => Promise.resolve([]),
+    table: () =>
+      Promise.resolve(
+        decodeTable('queues', { queues: [{ name: 'dev' }], ...answer })
+      )
+  } as unknown as IClusterClient;
+  const page = new ClusterPage({
+    cluster: 'ml',
+    client,
+    openRun: () => undefined,
+    trans
+  });
+  Widget.attach(page, document.body);
+  return page;
+}
+
+describe('A table of a cluster that does not answer', () => {
+  it('shows the rows that were seen last, their age and why', async () => {
+    const page = pageOf({ as_of: secondsAgo(40), problem: PROBLEM });
+    await until(() => page.node.textContent?.includes('dev') ?? false);
+    const text = page.node.textContent ?? '';
+    expect(text).toMatch(/As of 4[01] s ago: the cluster does not answer\./);
+    expect(text).toContain(PROBLEM.message);
+    expect(text).toContain(PROBLEM.hint);
+    page.dispose();
+  });
+
+  it('says what of the table is hidden from the user', async () => {
+    const note = 'the quotas are hidden from you: the right to list is missing';
+    const quota = { flavor: 'h100', resource: 'nvidia.com/gpu' };
+    const page = pageOf({
+      notes: [note],
+      queues: [
+        {
+          name: 'dev',
+          quotas: [
+            { ...quota, free: 2, most: 6, nominal: 4, used: 2, borrowed: 0 }
+          ]
+        }
+      ]
+    });
+    await until(() => page.node.textContent?.includes('dev') ?? false);
+    expect(page.node.querySelector('[role="note"]')?.textContent).toBe(note);
+    expect(page.node.textContent).toContain(
+      'nvidia.com/gpu: 2 of 4 in use; 2 free; at most 6'
+    );
+    page.dispose();
+  });
+
+  it('shows no table of which all is hidden', async () => {
+    const page = pageOf({ notes: ['the queues are hidden'], queues: [] });
+    await until(() => page.node.querySelector('[role="note"]') !== null);
+    expect(page.node.querySelector('table')).toBeNull();
+    page.dispose();
+  });
+
+  it('says nothing of it while the cluster answers', async () => {
+    const page = pageOf({ as_of: null, problem: null });
+    await until(() => page.node.textContent?.includes('dev') ?? false);
+    expect(page.node.textContent).not.toContain('ago');
+    page.dispose();
+  });
+});
+
+describe('A cluster that does not answer', () => {
+  it('says of when its numbers are', () => {
+    const at = secondsAgo(40);
+    expect(decodeCluster({ name: 'ml', default: true, as_of: at }).asOf).toBe(
+      at
+    );
+  });
+});

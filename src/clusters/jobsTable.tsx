@@ -1,0 +1,332 @@
+import { Dialog, showDialog } from '@jupyterlab/apputils';
+import { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import {
+  ActionKind,
+  actionCaption,
+  actionLabel,
+  doneText,
+  failedText,
+  IChange
+} from '../actions/kinds';
+import { askForChange, mayRequeue } from '../actions/questions';
+import { ApiError } from '../api';
+import { ErrorMessage } from '../components/errorMessage';
+import { useLoaded } from '../components/useLoaded';
+import { IClusterClient } from './client';
+import { jobColumns } from './jobColumns';
+import { ISelection, ServerTable } from './serverTable';
+import { IJobResult, ITableQuery, TableRow, valueText } from './types';
+
+/** So many names are said in a question. */
+const NAMED = 5;
+
+interface IProps {
+  cluster: string;
+  client: IClusterClient;
+  openRun: (runId: string) => void;
+  trans: TranslationBundle;
+}
+
+/** What can be done to jobs here: adopting makes runs of them. */
+type JobAct = ActionKind | 'adopt';
+
+/** What became of the last action. */
+interface IOutcome {
+  readonly action: JobAct;
+  readonly results: readonly IJobResult[];
+  readonly error: ApiError | null;
+}
+
+/**
+ * Everybody's jobs, of which some can be chosen to do something to them.
+ */
+export function JobsTable(props: IProps): JSX.Element {
+  const { client, cluster, openRun, trans } = props;
+  const { chosen, forget, selection } = useSelection();
+  const { act, busy, close, outcome } = useActing(props, chosen, forget);
+  const able = useActions(client, cluster);
+  // Another function after each action, so that what it changed is read.
+  const [read, setRead] = React.useState({ load: loader(props), outcome });
+  if (read.outcome !== outcome) {
+    setRead({ load: loader(props), outcome });
+  }
+  return (
+    <ServerTable
+      load={read.load}
+      label={trans.__('Jobs of all users')}
+      columns={jobColumns(trans, openRun)}
+      empty={trans.__('Nothing waits or runs here: a run would start at once.')}
+      selection={able.length > 0 ? selection : undefined}
+      trans={trans}
+    >
+      {able.length > 0 && (
+        <JobActions
+          able={able}
+          count={chosen.size}
+          busy={busy}
+          act={act}
+          trans={trans}
+        />
+      )}
+      <Outcome outcome={outcome} close={close} trans={trans} />
+    </ServerTable>
+  );
+}
+
+function loader({ client, cluster }: IProps) {
+  return (query: ITableQuery) => client.table(cluster, 'jobs', query);
+}
+
+/** Does something to the chosen jobs, and keeps what came of it; those that it was done to are chosen no more. */
+function useActing(
+  props: IProps,
+  chosen: ReadonlyMap<string, TableRow>,
+  forget: (keys: readonly string[]) => void
+): {
+  act: (action: JobAct) => void;
+  busy: boolean;
+  close: () => void;
+  outcome: IOutcome | null;
+} {
+  const { client, cluster } = props;
+  const [outcome, setOutcome] = React.useState<IOutcome | null>(null);
+  const [busy, setBusy] = React.useState(false);
+  const act = async (action: JobAct): Promise<void> => {
+    const change =
+      action === 'adopt' ? undefined : await question(action, chosen, props);
+    if (change === null) {
+      return;
+    }
+    setBusy(true);
+    const jobs = [...chosen.keys()];
+    try {
+      const results =
+        action === 'adopt'
+          ? await adoptAll(jobs, props)
+          : await client.act(cluster, {
+              action,
+              jobs,
+              ...(change && { change })
+            });
+      setOutcome({ action, results, error: null });
+      forget(results.filter(one => !one.error).map(one => one.schedulerId));
+    } catch (reason) {
+      setOutcome({ action, results: [], error: ApiError.of(reason) });
+    } finally {
+      setBusy(false);
+    }
+  };
+  return {
+    act: action => void act(action),
+    busy,
+    close: () => setOutcome(null),
+    outcome
+  };
+}
+
+/** Makes runs of jobs, one after the other; a single one is shown then. */
+async function adoptAll(
+  jobs: readonly string[],
+  { client, cluster, openRun }: IProps
+): Promise<IJobResult[]> {
+  const results: IJobResult[] = [];
+  for (const schedulerId of jobs) {
+    try {
+      const runId = await client.adopt(cluster, schedulerId);
+      results.push({ schedulerId, error: null });
+      if (jobs.length === 1) {
+        openRun(runId);
+      }
+    } catch (reason) {
+      results.push({ schedulerId, error: ApiError.of(reason) });
+    }
+  }
+  return results;
+}
+
+/** What can be done on the cluster; nothing as long as that is not known. */
+function useActions(
+  client: IClusterClient,
+  cluster: string
+): readonly JobAct[] {
+  const read = React.useCallback(async (): Promise<readonly JobAct[]> => {
+    const found = (await client.list()).find(one => one.name === cluster);
+    return found
+      ? [...found.actions, ...(found.canAdopt ? ['adopt' as const] : [])]
+      : [];
+  }, [client, cluster]);
+  return useLoaded(read).value ?? [];
+}
+
+/** The rows that are chosen, by their jobs' ids; they stay so on other pages of the table. */
+function useSelection(): {
+  chosen: ReadonlyMap<string, TableRow>;
+  selection: ISelection;
+  forget: (keys: readonly string[]) => void;
+} {
+  const [chosen, setChosen] = React.useState<ReadonlyMap<string, TableRow>>(
+    new Map()
+  );
+  const keyOf = (row: TableRow) => valueText(row.scheduler_id);
+  return {
+    chosen,
+    forget: keys =>
+      setChosen(
+        before => new Map([...before].filter(([key]) => !keys.includes(key)))
+      ),
+    selection: {
+      keys: new Set(chosen.keys()),
+      keyOf,
+      choose: (rows, isChosen) => {
+        const next = new Map(chosen);
+        for (const row of rows) {
+          if (isChosen) {
+            next.set(keyOf(row), row);
+          } else {
+            next.delete(keyOf(row));
+          }
+        }
+        setChosen(next);
+      }
+    }
+  };
+}
+
+function JobActions(props: {
+  able: readonly JobAct[];
+  count: number;
+  busy: boolean;
+  act: (action: JobAct) => void;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { able, act, busy, count, trans } = props;
+  // Not `disabled`: the keyboard's focus would be lost once nothing is chosen any more.
+  const isOff = busy || count === 0;
+  return (
+    <div
+      className="jp-HyperPod-JobActions"
+      role="group"
+      aria-label={trans.__('Do something to the chosen jobs')}
+    >
+      <span className="jp-HyperPod-count" role="status">
+        {trans._n('%1 job chosen', '%1 jobs chosen', count)}
+      </span>
+      {able.map(action => (
+        <button
+          key={action}
+          type="button"
+          className={`jp-HyperPod-button${action === 'cancel' ? ' jp-mod-warn' : ''}`}
+          title={
+            action === 'adopt'
+              ? trans.__('Show what was sent elsewhere among your runs')
+              : actionCaption(action, trans)
+          }
+          aria-disabled={isOff}
+          onClick={() => isOff || act(action)}
+        >
+          {action === 'adopt' ? trans.__('Adopt') : actionLabel(action, trans)}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** One line for each job. */
+function Outcome(props: {
+  outcome: IOutcome | null;
+  close: () => void;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { close, outcome, trans } = props;
+  return (
+    <div className="jp-HyperPod-JobResults" aria-live="polite">
+      {outcome?.error && <ErrorMessage error={outcome.error} trans={trans} />}
+      {outcome && outcome.results.length > 0 && (
+        <ul>
+          {outcome.results.map(result => (
+            <li
+              key={result.schedulerId}
+              className={result.error ? 'jp-mod-error' : ''}
+            >
+              {resultText(outcome.action, result, trans)}
+            </li>
+          ))}
+        </ul>
+      )}
+      {outcome && (
+        <button type="button" className="jp-HyperPod-button" onClick={close}>
+          {trans.__('Close')}
+        </button>
+      )}
+    </div>
+  );
+}
+
+function resultText(
+  action: JobAct,
+  { error, schedulerId }: IJobResult,
+  trans: TranslationBundle
+): string {
+  if (error === null) {
+    return action === 'adopt'
+      ? trans.__('%1 is among your runs now.', schedulerId)
+      : doneText(action, schedulerId, trans);
+  }
+  const why = error.hint ? `${error.message} (${error.hint})` : error.message;
+  return action === 'adopt'
+    ? trans.__('%1 could not be adopted. %2', schedulerId, why)
+    : failedText(action, schedulerId, why, trans);
+}
+
+/** Ask what has to be asked before an action. Null: not to be done; undefined: done without a change. */
+async function question(
+  action: ActionKind,
+  chosen: ReadonlyMap<string, TableRow>,
+  { client, cluster, trans }: IProps
+): Promise<IChange | null | undefined> {
+  const names = namesOf(chosen, trans);
+  switch (action) {
+    case 'cancel':
+      return (await mayCancel(names, chosen.size, trans)) ? undefined : null;
+    case 'requeue':
+      return (await mayRequeue(names, trans)) ? undefined : null;
+    case 'change':
+      return askForChange(names, client.queues(cluster), trans);
+    default:
+      return undefined;
+  }
+}
+
+async function mayCancel(
+  names: string,
+  count: number,
+  trans: TranslationBundle
+): Promise<boolean> {
+  const answer = await showDialog({
+    title: trans._n('Cancel %1 job?', 'Cancel %1 jobs?', count),
+    body: trans.__('%1. This can’t be undone.', names),
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Let it run') }),
+      Dialog.warnButton({ label: trans.__('Cancel') })
+    ]
+  });
+  return answer.button.accept;
+}
+
+/** The first jobs with their names and users, and how many more. */
+function namesOf(
+  chosen: ReadonlyMap<string, TableRow>,
+  trans: TranslationBundle
+): string {
+  const rows = [...chosen].slice(0, NAMED);
+  const names = rows.map(([id, row]) =>
+    trans.__('%1 (%2, of %3)', id, valueText(row.name), valueText(row.user))
+  );
+  const more = chosen.size - rows.length;
+  if (more > 0) {
+    names.push(trans._n('%1 more', '%1 more', more));
+  }
+  return names.join(', ');
+}

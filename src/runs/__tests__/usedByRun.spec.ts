@@ -1,0 +1,113 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
+
+import { until } from '../../__tests__/until';
+import { RunHeader } from '../header';
+import { RunsModel } from '../model';
+import { RunPageModel } from '../pageModel';
+import { decodeUsage } from '../usage';
+import { FakeRunClient, run } from './fakes';
+
+const trans = nullTranslator.load('hyperpod_jlab');
+
+const AMOUNTS = {
+  source: 'accounting',
+  attempts: 1,
+  elapsed: 3600,
+  nodes: 2,
+  cpu_seconds: 7200,
+  accelerator_seconds: 57_600,
+  accelerator_kind: 'gpu',
+  max_memory: 1.5 * 2 ** 30,
+  exit_code: 139,
+  signal: 11
+};
+
+describe('UsedByRun', () => {
+  let client: FakeRunClient;
+  let runs: RunsModel;
+  let model: RunPageModel;
+  let header: RunHeader;
+
+  async function show(state: string, used: object | null): Promise<string> {
+    client.used = decodeUsage({ usage: used });
+    client.runs = [run(1, { state })];
+    header = new RunHeader(
+      model,
+      {
+        act: () => undefined,
+        able: () => Promise.resolve([]),
+        clone: null,
+        copyCommand: () => undefined,
+        copyShell: () => undefined,
+        hasPorts: () => Promise.resolve(false),
+        openPort: () => undefined,
+        openRun: () => undefined,
+        openPlace: () => undefined
+      },
+      trans
+    );
+    Widget.attach(header, document.body);
+    await model.load();
+    await until(() => header.node.querySelector('h1') !== null);
+    if (used) {
+      await until(() => part() !== null);
+    }
+    return part()?.textContent ?? '';
+  }
+
+  function part(): Element | null {
+    return header.node.querySelector('dl[aria-label="What it used"]');
+  }
+
+  beforeEach(() => {
+    client = new FakeRunClient();
+    runs = new RunsModel({ client });
+    model = new RunPageModel(runs, run(1).runId);
+  });
+
+  afterEach(() => {
+    header.dispose();
+    model.dispose();
+    runs.dispose();
+  });
+
+  it('is not asked for while the run goes on', async () => {
+    expect(await show('running', null)).toBe('');
+    expect(client.calls.filter(call => call.startsWith('usage'))).toEqual([]);
+  });
+
+  it('says hours, memory and signal, and that the accounting says so', async () => {
+    const text = await show('failed', AMOUNTS);
+    expect(text).toContain('GPU-hours16');
+    expect(text).toContain('CPU-hours2');
+    expect(text).toContain('Peak memory1.5 GiB');
+    expect(text).toContain('Signal11');
+    expect(text).toContain('the scheduler’s accounting');
+    expect(client.calls.filter(call => call.startsWith('usage'))).toHaveLength(
+      1
+    );
+  });
+
+  it('says when only the run’s own records tell, and leaves out what is unknown', async () => {
+    const text = await show('succeeded', {
+      ...AMOUNTS,
+      source: 'journal',
+      accelerator_seconds: null,
+      max_memory: 200 * 2 ** 20,
+      signal: null
+    });
+    expect(text).toContain('the run’s own records');
+    expect(text).toContain('Peak memory200 MiB');
+    expect(text).not.toContain('GPU-hours');
+    expect(text).not.toContain('Signal');
+  });
+
+  it('names other accelerators', async () => {
+    const text = await show('succeeded', {
+      ...AMOUNTS,
+      accelerator_kind: 'neuron'
+    });
+    expect(text).toContain('Accelerator-hours16');
+  });
+});

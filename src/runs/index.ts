@@ -1,3 +1,0 @@
-export * from './client';
-export * from './model';
-export * from './types';

@@ -1,0 +1,180 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { ErrorMessage } from '../components/errorMessage';
+import { useLoaded } from '../components/useLoaded';
+import { IRunAccess, IShell, portOf, USUAL_PORT } from './access';
+import { IRun } from './types';
+
+/**
+ * What leads into a run's nodes.
+ */
+export interface IWaysInProps {
+  readonly run: IRun;
+  readonly trans: TranslationBundle;
+  /** Whether this run's cluster lets anybody in at all. */
+  readonly isOffered: boolean;
+  /** Asks the cluster. */
+  readonly load: () => Promise<IRunAccess>;
+  /** Opens a port of a node in another tab of the browser. */
+  readonly openPort: (nodeRank: number, port: number) => void;
+  readonly copy: (command: string) => void;
+}
+
+/**
+ * Ports of a run's nodes in the browser, and commands that open a shell there, while it runs. The cluster is asked once this is opened.
+ */
+export function WaysIn(props: IWaysInProps): JSX.Element | null {
+  const { isOffered, run, trans } = props;
+  const [isOpen, setOpen] = React.useState(false);
+  if (!isOffered || run.state !== 'running') {
+    return null;
+  }
+  return (
+    <details
+      className="jp-HyperPod-Why jp-HyperPod-WaysIn"
+      onToggle={event => setOpen(event.currentTarget.open)}
+    >
+      <summary>{trans.__('Ports and shells')}</summary>
+      {isOpen && <Ways {...props} />}
+    </details>
+  );
+}
+
+function Ways(props: IWaysInProps): JSX.Element {
+  const { load, openPort, trans } = props;
+  const { error, retry, value } = useLoaded(load);
+  if (error) {
+    return <ErrorMessage error={error} trans={trans} retry={retry} />;
+  }
+  if (value === null) {
+    return <p role="status">{trans.__('Asking the cluster…')}</p>;
+  }
+  return (
+    <>
+      {value.reason !== null && <p role="status">{value.reason}</p>}
+      {value.hasPorts && (
+        <PortForm shells={value.shells} openPort={openPort} trans={trans} />
+      )}
+      {value.shells.length > 0 && (
+        <Shells shells={value.shells} copy={props.copy} trans={trans} />
+      )}
+      <button type="button" className="jp-HyperPod-link" onClick={retry}>
+        {trans.__('Ask again')}
+      </button>
+    </>
+  );
+}
+
+/** Which port, and of which node when there are several. */
+function PortForm(props: {
+  shells: readonly IShell[];
+  openPort: (nodeRank: number, port: number) => void;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { openPort, shells, trans } = props;
+  const [text, setText] = React.useState(String(USUAL_PORT));
+  const [nodeRank, setNodeRank] = React.useState(0);
+  const port = portOf(text);
+  return (
+    <form
+      className="jp-HyperPod-WaysIn-port"
+      onSubmit={event => {
+        event.preventDefault();
+        if (port !== null) {
+          openPort(nodeRank, port);
+        }
+      }}
+    >
+      <label className="jp-HyperPod-field">
+        {trans.__('Port')}
+        <input
+          className="jp-HyperPod-input"
+          inputMode="numeric"
+          value={text}
+          title={trans.__('6006 is TensorBoard’s')}
+          aria-invalid={port === null}
+          onChange={event => setText(event.target.value)}
+        />
+      </label>
+      {shells.length > 1 && (
+        <NodeField
+          shells={shells}
+          value={nodeRank}
+          choose={setNodeRank}
+          trans={trans}
+        />
+      )}
+      <button
+        type="submit"
+        className="jp-HyperPod-button"
+        title={trans.__('Show it in another tab of the browser')}
+        aria-disabled={port === null}
+      >
+        {trans.__('Open port')}
+      </button>
+    </form>
+  );
+}
+
+function NodeField(props: {
+  shells: readonly IShell[];
+  value: number;
+  choose: (nodeRank: number) => void;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { choose, shells, trans, value } = props;
+  return (
+    <label className="jp-HyperPod-field">
+      {trans.__('Node')}
+      <select
+        className="jp-HyperPod-select"
+        value={value}
+        onChange={event => choose(Number(event.target.value))}
+      >
+        {shells.map(shell => (
+          <option key={shell.nodeRank} value={shell.nodeRank}>
+            {nodeText(shell)}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** A command for each node. */
+function Shells(props: {
+  shells: readonly IShell[];
+  copy: (command: string) => void;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { copy, shells, trans } = props;
+  return (
+    <ul
+      className="jp-HyperPod-WaysIn-shells"
+      aria-label={trans.__('Shells, for a terminal')}
+    >
+      {shells.map(shell => (
+        <li key={shell.nodeRank}>
+          <span>{trans.__('Shell on %1', nodeText(shell))}</span>
+          <code>{shell.command}</code>
+          <button
+            type="button"
+            className="jp-HyperPod-button"
+            aria-label={trans.__(
+              'Copy the command for a shell on %1',
+              nodeText(shell)
+            )}
+            onClick={() => copy(shell.command)}
+          >
+            {trans.__('Copy')}
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function nodeText({ node, nodeRank }: IShell): string {
+  return node === null ? String(nodeRank) : `${nodeRank} (${node})`;
+}

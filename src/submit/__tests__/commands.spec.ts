@@ -1,0 +1,124 @@
+import { JupyterFrontEnd } from '@jupyterlab/application';
+import { Dialog, Notification } from '@jupyterlab/apputils';
+import type { INotebookTracker } from '@jupyterlab/notebook';
+import { CommandRegistry } from '@lumino/commands';
+
+import { until } from '../../__tests__/until';
+import { ApiError } from '../../api';
+import { CommandIDs, IHyperPod } from '../../tokens';
+import { addSubmitCommands } from '../commands';
+import { RunIds } from '../runId';
+import { ITools } from '../tools';
+import { clusters, FakeMemory, FakeServer, runOf, trans } from './fakes';
+import { SCHEMA } from './schema';
+
+const PATH = 'work/train.ipynb';
+
+/** As much of an open notebook as is sent. */
+const NOTEBOOK = {
+  context: {
+    path: PATH,
+    model: {
+      sharedModel: {
+        nbformat: 4,
+        nbformat_minor: 5,
+        getMetadata: () => ({}),
+        cells: [
+          {
+            cell_type: 'code',
+            id: 'a',
+            getSource: () => 'x = 1',
+            getMetadata: () => undefined
+          }
+        ]
+      }
+    }
+  },
+  content: { selectedCells: [{ model: { type: 'code', id: 'a' } }] }
+};
+
+describe('the submit commands', () => {
+  let server: FakeServer;
+  let commands: CommandRegistry;
+
+  beforeEach(() => {
+    server = new FakeServer();
+    commands = new CommandRegistry();
+    const contents = { localPath: (path: string) => path };
+    const memory = new FakeMemory();
+    memory.lasts.set(PATH, { runId: 'old', cluster: 'ml', spec: {} });
+    const runs = { start: jest.fn(), get: () => Promise.resolve(runOf('x')) };
+    addSubmitCommands({
+      app: {
+        commands,
+        serviceManager: { contents }
+      } as unknown as JupyterFrontEnd,
+      hyperPod: {
+        clusterClient: clusters,
+        runs,
+        trans
+      } as unknown as IHyperPod,
+      client: server,
+      cells: {
+        ofNotebook: () => Promise.resolve({ runs: [], cells: [] }),
+        ofRun: () => Promise.resolve({ path: null, cells: [] })
+      },
+      memory,
+      runIds: new RunIds(),
+      pauses: [1, 1],
+      notebooks: { currentWidget: NOTEBOOK } as unknown as INotebookTracker,
+      browsers: null,
+      documents: null
+    } satisfies ITools);
+  });
+
+  afterEach(() => {
+    Notification.dismiss();
+    Dialog.flush();
+  });
+
+  function sentIds(): Set<string> {
+    return new Set(server.submits.map(body => body.run_id));
+  }
+
+  it('run the same again as the same run until the server has answered', async () => {
+    const answer = server.answerSubmit;
+    server.answerSubmit = () =>
+      Promise.reject(ApiError.local('network', 'no answer'));
+    const sent = commands.execute(CommandIDs.runAgain);
+    await expect(sent).rejects.toThrow('no answer');
+    expect(document.querySelector('.jp-Dialog')).toBeNull();
+    const [told] = Notification.manager.notifications;
+    expect(told.message).toContain('not known whether train.ipynb was sent');
+    server.answerSubmit = answer;
+    await commands.execute(CommandIDs.runAgain);
+    expect(sentIds().size).toBe(1);
+    await commands.execute(CommandIDs.runAgain);
+    expect(sentIds().size).toBe(2);
+  });
+
+  it('ask for nothing more once the dialog is closed', async () => {
+    let read: () => void = () => undefined;
+    const wait = new Promise<void>(resolve => (read = resolve));
+    server.schema = () => wait.then(() => SCHEMA);
+    const asked = commands.execute(CommandIDs.runCells);
+    const close = (): HTMLElement | null =>
+      document.querySelector('.jp-Dialog-button.jp-mod-reject');
+    await until(() => close() !== null);
+    close()?.click();
+    expect(await asked).toBeNull();
+    read();
+    await new Promise(resolve => setTimeout(resolve, 100));
+    expect(server.previews).toEqual([]);
+  });
+
+  it('ask in the dialog when the server says no', async () => {
+    server.answerSubmit = () =>
+      Promise.reject(ApiError.local('invalid_spec', 'No such queue.', 422));
+    const asked = commands.execute(CommandIDs.runAgain);
+    await until(() => document.querySelector('.jp-Dialog') !== null);
+    expect(server.submits).toHaveLength(1);
+    Dialog.flush();
+    await asked.catch(() => undefined);
+  });
+});

@@ -1,0 +1,16 @@
+# shellcheck shell=bash disable=SC2153
+# The programs of a machine: each can be ended and started again by itself. Sourced inside a machine.
+
+# run NAME CMD...: starts it, and leaves in components/ how to do it again and its number in this pid namespace.
+run() {
+  local name=$1 file=$M/components/$1
+  shift
+  mkdir -p "$M/components"
+  {
+    printf '%q ' setsid env -i "PATH=$PATH" "HOME=$M" LANG=C.UTF-8 "KUBERNETES_TESTBED=$D" "$@"
+    printf '</dev/null >>%q 2>&1 &\n' "$D/log/$NAME-$name.log"
+  } >"$file.command"
+  # shellcheck disable=SC1090
+  . "$file.command"
+  echo $! >"$file.pid"
+}

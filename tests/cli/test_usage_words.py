@@ -1,0 +1,38 @@
+"""What a run used, in words."""
+
+import pytest
+
+from hyperpod_jlab.cli.usage_words import hours, usage_words
+from hyperpod_jlab.model.usage import Usage
+
+
+def test_all_of_it_and_who_says_so():
+    usage = Usage(
+        source="accounting",
+        accelerator_seconds=57_600,
+        cpu_seconds=7265,
+        max_memory=3 * 2**30 // 2,
+        exit_code=139,
+        signal=11,
+    )
+    assert usage_words(usage) == (
+        "16 GPU-hours, 2h 01m of CPU time, 1.5 GiB of memory at its peak, ended by SIGSEGV"
+        " (from the scheduler's accounting)"
+    )
+
+
+def test_nothing_and_who_says_so():
+    usage = Usage(source="journal", accelerator_seconds=0)
+    assert usage_words(usage) == "nothing that was counted (from the run's own records)"
+
+
+def test_other_accelerators_and_a_signal_without_a_name():
+    usage = Usage(source="journal", accelerator_seconds=1800, accelerator_kind="neuron", signal=99)
+    assert usage_words(usage).startswith("0.5 accelerator-hours, ended by signal 99 (")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(42, "0.0117"), (45_000, "12.5"), (3600 * 12_345, "12345")]
+)
+def test_hours(seconds, text):
+    assert hours(seconds) == text

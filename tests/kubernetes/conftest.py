@@ -1,0 +1,73 @@
+"""A real Kubernetes for tests. What is missing of it is built; when that cannot be, the tests fail."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from uuid import uuid4
+
+import pytest
+
+from tests.kubernetes.cluster import KubernetesTestbed, of_the_user, running, uses_theirs
+from tests.kubernetes.session_fixtures import claim, session, sessions
+
+__all__ = ["claim", "session", "sessions"]  # fixtures for all modules here
+
+#: Seconds for the first test, in which all may have to be built.
+BUILD_TIMEOUT = 3600
+OURS = {"kubernetes", "start_kubernetes"}
+ANY = {*OURS, "kubernetes_cluster"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The first test on a cluster may take long; what needs machines of ours is no test for a cluster of the user's."""
+
+    def takes(item: pytest.Item, names: set[str]) -> bool:
+        return not names.isdisjoint(getattr(item, "fixturenames", ()))
+
+    on_cluster = [item for item in items if takes(item, ANY)]
+    for item in on_cluster[:1]:
+        item.add_marker(pytest.mark.timeout(BUILD_TIMEOUT), append=False)
+    if on_cluster and uses_theirs():
+        ours = [item for item in on_cluster if takes(item, OURS)]
+        config.hook.pytest_deselected(items=ours)
+        items[:] = [item for item in items if item not in ours]
+
+
+@pytest.fixture(scope="session")
+def kubernetes_cluster() -> Iterator[KubernetesTestbed]:
+    """One for all tests, with the training operator; they leave it as they found it."""
+    if theirs := of_the_user():
+        yield theirs
+        return
+    with running("--gpus", "8") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def kubernetes(kubernetes_cluster: KubernetesTestbed) -> Iterator[KubernetesTestbed]:
+    """The same for tests that break it, made whole again after each; never a cluster of the user's."""
+    yield kubernetes_cluster
+    kubernetes_cluster.heal()
+
+
+@pytest.fixture
+def start_kubernetes() -> Callable[..., AbstractContextManager[KubernetesTestbed]]:
+    """Starts clusters of the test's own: ``with start_kubernetes("--kwok", "100", nodes=1) as cluster``."""
+    return running
+
+
+@pytest.fixture
+def namespace(kubernetes_cluster: KubernetesTestbed) -> Iterator[str]:
+    """A namespace of the test's own, with what a new one gets."""
+    name = f"test-{uuid4().hex[:8]}"
+    kubernetes_cluster.kubectl("create", "namespace", name)
+    # Controllers try again up to a minute later when the API server was away for long.
+    end = time.monotonic() + 110
+    while kubernetes_cluster.run("get", "serviceaccount", "default", namespace=name).returncode:
+        assert time.monotonic() < end, "no service account"
+        time.sleep(0.1)
+    yield name
+    kubernetes_cluster.kubectl("delete", "namespace", name, "--wait=false")

@@ -1,0 +1,152 @@
+"""Specs whose manifests are kept in golden files (``python -m tests.kubernetes.manifest_cases`` writes them anew)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.model.config import PodStorage
+from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.model.validation import parse
+from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind
+from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import BY_NAME
+from hyperpod_jlab.orchestrators.kubernetes.kinds.train_job import Runtime, TrainJob
+from hyperpod_jlab.orchestrators.kubernetes.sending.code import FOLDER
+from hyperpod_jlab.orchestrators.kubernetes.sending.render import Place, render
+from hyperpod_jlab.orchestrators.protocol import RenderInput
+from hyperpod_jlab.storage.translation import PathMap
+
+GOLDEN = Path(__file__).parent / "golden"
+RUN_ID = "20261121-120455-k3x9qd"
+BUNDLE = f".hyperpod/runs/07/{RUN_ID}"
+
+_GPUS = {"resources": {"nodes": 4, "gpus_per_node": 8, "cpus": 96, "memory": "1T"}}
+
+CASES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "two_nodes": {"spec": {"resources": {"nodes": 2}}},
+    "gpus": {"spec": _GPUS},
+    "mig": {"spec": {"resources": {"accelerators": {"type": "mig-1g.10gb", "count": 2}}}},
+    "efa": {
+        "spec": {
+            "resources": {
+                "nodes": 2,
+                "gpus_per_node": 8,
+                "memory": "1T",
+                "instance_type": "ml.p5.48xlarge",
+                "instance_group": "workers",
+            },
+        },
+        "hyperpod": True,
+    },
+    "efa_asked_for": {"spec": {"resources": {"nodes": 2, "gpus_per_node": 1, "efa": 1}}},
+    "neuron": {
+        "spec": {
+            "resources": {
+                "nodes": 2,
+                "accelerators": {"kind": "neuron", "count": 32},
+                "instance_type": "ml.trn1.32xlarge",
+            }
+        }
+    },
+    "neuron_cores": {"spec": {"resources": {"accelerators": {"kind": "neuron", "count": 3}}}},
+    "queue": {
+        "spec": {
+            "queue": "team-a",
+            "priority": "training-priority",
+            "time_limit": "2h",
+            "kubernetes": {"topology": {"level": "topology.k8s.aws/network-node-layer-3"}},
+        }
+    },
+    "priority_class": {"spec": {"priority": "high"}},
+    "auto_resume": {"spec": {"auto_resume": True, "max_restarts": 5}, "hyperpod": True},
+    "secrets": {"spec": {"environment": {"secrets": {"TOKEN": "hub/token", "BY_FILE": ""}}}},
+    "image": {
+        "spec": {"environment": {"image": "registry/other:2", "python": "/opt/py/bin/python"}}
+    },
+    "namespace": {"spec": {"kubernetes": {"namespace": "team-b"}}},
+    "sub_path": {"storage": {"claim": "fsx", "mount": "/fsx", "sub_path": "alice"}},
+    "without_storage": {"storage": None, "spec": {"resources": {"nodes": 2}}},
+    "patch": {
+        "patches": [
+            {
+                "metadata": {"annotations": {"team": "vision"}},
+                "template": {
+                    "spec": {
+                        "volumes": [{"name": "torch", "hostPath": {"path": "/opt/torch"}}],
+                        "containers": [
+                            {"volumeMounts": [{"name": "torch", "mountPath": "/opt/torch"}]},
+                            {"name": "metrics", "image": "registry/metrics:1"},
+                        ],
+                    }
+                },
+            }
+        ]
+    },
+    "train_job": {"kind": "TrainJob", "spec": _GPUS},
+    "train_job_own_runtime": {
+        "kind": TrainJob(Runtime("mine", "TrainingRuntime")),
+        "spec": {"resources": {"instance_type": "ml.g5.xlarge"}},
+    },
+    "job": {"kind": "Job", "spec": {"time_limit": "2h"}},
+    "job_two_nodes": {"kind": "Job", "spec": {"resources": {"nodes": 2, "gpus_per_node": 8}}},
+    "job_without_storage": {"kind": "Job", "storage": None},
+    "hyperpod_job": {
+        "kind": "HyperPodPyTorchJob",
+        "spec": {**_GPUS, "auto_resume": True, "time_limit": "2h"},
+        "hyperpod": True,
+    },
+    "odd_text": {
+        "name": 'it\'s "a": [name] # $(id) `id` é \U0001f600',
+        "python": "/opt/it's $(HOME) ${HOME}/python",
+        "storage": {"claim": "fsx", "mount": "/data/$(HOSTNAME)"},
+    },
+}
+
+
+def place(case: dict[str, Any]) -> Place:
+    """What a case's manifest depends on besides its run."""
+    spec = _spec(case)
+    kind = case.get("kind", "PyTorchJob")
+    storage = case.get("storage", {"claim": "fsx-claim", "mount": "/data"})
+    found: Kind = BY_NAME[kind] if isinstance(kind, str) else kind
+    return Place(
+        namespace=spec.kubernetes.namespace or "team-a",
+        kind=found,
+        image="registry/train:1",
+        storage=None if storage is None else PodStorage(**storage),
+        hyperpod=case.get("hyperpod", False),
+        patches=tuple(case.get("patches", ())),
+    )
+
+
+def given(case: dict[str, Any]) -> RenderInput:
+    """A case's run."""
+    spec = _spec(case)
+    storage = place(case).storage
+    return RenderInput(
+        run_id=RUN_ID,
+        name=case.get("name", "train 1"),
+        spec=spec,
+        bundle=BUNDLE,
+        paths=PathMap.of("/home/alice/fsx", storage.mount if storage is not None else FOLDER),
+        python=case.get("python", spec.environment.python),
+        user=case.get("user", "alice@example.org"),
+    )
+
+
+def text(case: dict[str, Any]) -> str:
+    """A case's manifest."""
+    return render(given(case), place(case)).text
+
+
+def _spec(case: dict[str, Any]) -> JobSpec:
+    return parse(
+        JobSpec, {"source": {"kind": "command", "command": "true"}, **case.get("spec", {})}
+    )
+
+
+if __name__ == "__main__":
+    GOLDEN.mkdir(exist_ok=True)
+    for _name, _case in CASES.items():
+        (GOLDEN / f"{_name}.yaml").write_text(text(_case))

@@ -1,0 +1,136 @@
+"""Pods that print, the way to their logs with faults in it, and what came of the logs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from hyperpod_jlab.model.config import KubernetesCluster
+from hyperpod_jlab.orchestrators.kubernetes.api.access import load_access
+from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
+from hyperpod_jlab.orchestrators.kubernetes.api.pod_log import (
+    Entry,
+    Item,
+    PodLog,
+    Portion,
+)
+from tests.kubernetes.cluster import KubernetesTestbed
+from tests.kubernetes.proxy import FaultyProxy
+
+NUMBERED = """
+import itertools, os, time
+end = time.monotonic() + SECONDS
+for number in itertools.count():
+    os.write(1 + number % 7 // 6, b"%d\\n" % number)
+    if number % 10 == 9:
+        time.sleep(0.05)
+        if time.monotonic() > end:
+            break
+os.write(1, b"last %d" % number)
+"""
+
+
+@pytest.fixture
+def proxy(kubernetes_cluster: KubernetesTestbed) -> Iterator[FaultyProxy]:
+    with FaultyProxy(kubernetes_cluster.kubeconfig) as made:
+        yield made
+
+
+@pytest.fixture
+async def client(proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubeClient]:
+    monkeypatch.setenv("KUBECONFIG", str(proxy.kubeconfig))
+    made = KubeClient(load_access(KubernetesCluster(orchestrator="kubernetes")))
+    yield made
+    await made.close()
+
+
+@dataclass
+class Pods:
+    """Pods that print."""
+
+    cluster: KubernetesTestbed
+    namespace: str
+    client: KubeClient
+    names: list[str] = field(default_factory=list)
+
+    async def print(self, name: str, code: str, **spec: Any) -> PodLog:
+        """A pod that runs this Python."""
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name},
+            "spec": {
+                "restartPolicy": "Never",
+                "terminationGracePeriodSeconds": 1,
+                "containers": [
+                    {
+                        "name": "c",
+                        "image": self.cluster.image,
+                        "command": ["python3", "-uc", code],
+                        "volumeMounts": [{"name": "kept", "mountPath": "/kept"}],
+                    }
+                ],
+                "volumes": [{"name": "kept", "emptyDir": {}}],
+                **spec,
+            },
+        }
+        await asyncio.to_thread(self.cluster.create, pod, namespace=self.namespace)
+        self.names.append(name)
+        return self.log(name)
+
+    def log(self, name: str) -> PodLog:
+        return PodLog(self.client, self.namespace, name, "c")
+
+    async def kubectl(self, *words: str) -> str:
+        return await asyncio.to_thread(self.cluster.kubectl, *words, namespace=self.namespace)
+
+
+@pytest.fixture
+def pods(kubernetes_cluster: KubernetesTestbed, namespace: str, client: KubeClient) -> Pods:
+    return Pods(kubernetes_cluster, namespace, client)
+
+
+async def all_of(portions: AsyncIterator[Portion], seconds: float = 60) -> list[Item]:
+    found: list[Item] = []
+    async with asyncio.timeout(seconds):
+        async for portion in portions:
+            found += portion.items
+    return found
+
+
+def data(items: list[Item]) -> bytes:
+    """The container's bytes."""
+    entries = [item for item in items if isinstance(item, Entry)]
+    return b"".join(entry.data + b"\n" * entry.ends for entry in entries)
+
+
+def rest(items: list[Item]) -> list[str]:
+    """What came besides lines, by its name."""
+    return [type(item).__name__ for item in items if not isinstance(item, Entry)]
+
+
+def numbers(text: bytes) -> list[int]:
+    *lines, last = text.split(b"\n")
+    found = [int(line) for line in lines]
+    assert last == b"last %d" % found[-1]
+    return found
+
+
+async def numbered(pods: Pods, count: int, seconds: float) -> list[bytes]:
+    """The logs of so many pods while connections are cut."""
+    code = NUMBERED.replace("SECONDS", str(seconds))
+    logs = await asyncio.gather(*(pods.print(f"p{one}", code) for one in range(count)))
+    found = await asyncio.gather(*(all_of(log.follow(), seconds + 60) for log in logs))
+    for items in found:
+        # stdout's and stderr's lines may come in another order than they were written.
+        assert sorted(numbers_of(items)) == list(range(len(numbers_of(items))))
+        assert rest(items) == ["Started", "Ended", "Over"]
+    return [data(items) for items in found]
+
+
+def numbers_of(items: list[Item]) -> list[int]:
+    return [int(line) for line in data(items).split(b"\n")[:-1]]

@@ -1,0 +1,311 @@
+"""Ports of a run's pods, through the API server: by HTTP and WebSocket at the Jupyter server, and by ``hpj forward``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from hyperpod_jlab.model.errors import ConflictError, HyperpodError, NotFoundError
+from tests.kubernetes.acting import Acting, acting, settings
+from tests.kubernetes.cluster import KubernetesTestbed
+
+TOKEN = secrets.token_hex(8)
+PROGRAM = Path(__file__).parent / "port_program.py"
+
+
+@pytest.fixture
+async def user(
+    kubernetes_cluster: KubernetesTestbed,
+    namespace: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> AsyncIterator[Acting]:
+    """A user's services."""
+    async with acting(kubernetes_cluster, namespace, tmp_path, monkeypatch) as found:
+        yield found
+
+
+def _environment(cluster: KubernetesTestbed, user: Acting) -> dict[str, str]:
+    config = user.folder / "config.json"
+    lines = _toml(settings(cluster, user.namespace))
+    config = user.folder / "config.toml"
+    config.write_text("\n".join(lines) + "\n")
+    return {**os.environ, "HYPERPOD_CONFIG": str(config), "KUBECONFIG": str(cluster.kubeconfig)}
+
+
+def _toml(table: dict[str, Any], name: str = "") -> list[str]:
+    values = [
+        f"{key} = {json.dumps(value)}"
+        for key, value in table.items()
+        if not isinstance(value, dict)
+    ]
+    lines = [f"[{name}]", *values] if name else values
+    for key, value in table.items():
+        if isinstance(value, dict):
+            lines += _toml(value, f"{name}.{key}" if name else key)
+    return lines
+
+
+@contextmanager
+def jupyter(environment: dict[str, str], folder: Path) -> Iterator[str]:
+    """A Jupyter server; gives its address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = [
+        sys.executable,
+        "-m",
+        "jupyter_server",
+        "--no-browser",
+        f"--port={port}",
+        "--allow-root",
+    ]
+    words += [
+        f"--IdentityProvider.token={TOKEN}",
+        "--ServerApp.base_url=/user/alice/",
+        f"--ServerApp.root_dir={folder}",
+    ]
+    words += [
+        "--ServerApp.jpserver_extensions={'hyperpod_jlab': True}",
+        "--ServerApp.allow_unauthenticated_access=False",
+    ]
+    with (folder / "jupyter.log").open("wb") as log:
+        server = subprocess.Popen(words, env=environment, stdout=log, stderr=log, cwd=folder)
+    try:
+        end = time.monotonic() + 30
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            except OSError:
+                assert time.monotonic() < end, (folder / "jupyter.log").read_text()
+                time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}/user/alice/hyperpod/api/v1/"
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+async def _answers(user: Acting, run_id: str, node: int) -> bool:
+    try:
+        stream = await user.hyperpod.open_port(run_id, node, 6006)
+        try:
+            await stream.write(b"GET / HTTP/1.0\r\n\r\n")
+            return bool(await stream.read())
+        finally:
+            await stream.close()
+    except HyperpodError:
+        return False
+
+
+async def _serving(user: Acting, **spec: Any) -> str:
+    """A run with the program, which listens."""
+    shutil.copy(PROGRAM, user.folder / "program.py")
+    source = {"kind": "script", "path": "program.py"}
+    run_id = await user.submit(source=source, launcher="python", **spec)
+    await user.running(run_id)
+    for node in range(spec.get("resources", {}).get("nodes", 1)):
+        end = time.monotonic() + 30
+        while not await _answers(user, run_id, node):
+            assert time.monotonic() < end, "it never listened"
+            await asyncio.sleep(0.2)
+    return run_id
+
+
+@pytest.mark.full
+async def test_pages_and_sockets_of_a_run_pass_through_the_jupyter_server(
+    kubernetes_cluster: KubernetesTestbed, user: Acting
+) -> None:
+    run_id = await _serving(user, resources={"nodes": 2})
+    environment = _environment(kubernetes_cluster, user)
+    with jupyter(environment, user.folder) as base:
+        async with httpx.AsyncClient(base_url=f"{base}runs/{run_id}/ports/", timeout=30) as client:
+            await _refuses_strangers(client)
+            client.headers["Authorization"] = f"token {TOKEN}"
+            await _hands_on(client)
+            await _streams(client)
+            await _says_what_is_wrong(client)
+        await _echoes(base, run_id)
+    await user.hyperpod.runs.act(run_id, "cancel")
+
+
+async def _refuses_strangers(client: httpx.AsyncClient) -> None:
+    assert (await client.get("6006/")).status_code in {302, 403}
+    assert (await client.post("6006/", content="x")).status_code == 403
+    async with httpx.AsyncClient(base_url=client.base_url, timeout=30) as browser:
+        login = str(client.base_url).partition("hyperpod/")[0] + f"login?token={TOKEN}"
+        await browser.get(login)
+        own = str(client.base_url)[: -len(client.base_url.raw_path)]
+        assert (await browser.get("6006/")).status_code == 200
+        assert (
+            await browser.post("6006/", content="x", headers={"Origin": own})
+        ).status_code == 200
+        for foreign in (
+            {"Origin": "http://evil.example"},
+            {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"},
+            {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors"},
+        ):
+            assert (await browser.post("6006/", content="x", headers=foreign)).status_code == 403
+            assert (await browser.get("6006/", headers=foreign)).status_code == 403
+        led = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+        assert (await browser.get("6006/", headers=led)).status_code == 200
+
+
+async def _hands_on(client: httpx.AsyncClient) -> None:
+    moved = await client.get("6006?a=1")
+    assert (moved.status_code, moved.headers["Location"][-9:]) == (302, "6006/?a=1")
+    cookies = "_xsrf=secret; username-x=secret; hyperpod-port-own=2"
+    headers = {
+        "Cookie": cookies,
+        "X-Mine": "yes",
+        "Referer": f"http://x/?token={TOKEN}",
+        "X-XSRFToken": "secret",
+    }
+    answer = await client.post(
+        f"6006/a%20b/c?q=%C3%A4&q=2&token={TOKEN}", content="body", headers=headers
+    )
+    assert (answer.status_code, answer.reason_phrase) == (200, "Very well")
+    said = answer.json()
+    assert (said["method"], said["path"], said["body"]) == ("POST", "/a%20b/c?q=%C3%A4&q=2", "body")
+    got = {name.lower(): value for name, value in said["headers"]}
+    assert (got["host"], got["cookie"], got["x-mine"]) == ("localhost:6006", "own=2", "yes")
+    assert "secret" not in str(said)
+    assert TOKEN not in str(said)
+    cookie = answer.headers["Set-Cookie"]
+    assert cookie.startswith("hyperpod-port-own=1")
+    assert "/ports/6006/" in cookie
+    assert "example.com" not in cookie
+    away = await client.get("6006/away")
+    assert away.headers["Location"].endswith("/ports/6006/there?x=1")
+    assert [(await client.get(f"{node}:6006/")).json()["node"] for node in (0, 1)] == ["0", "1"]
+    for method in ("PUT", "DELETE", "PATCH"):
+        assert (await client.request(method, "6006/")).json()["method"] == method
+
+
+async def _streams(client: httpx.AsyncClient) -> None:
+    async with client.stream("GET", "6006/slow") as answer:
+        times = [(time.monotonic(), chunk) async for chunk in answer.aiter_raw()]
+    assert b"".join(chunk for _, chunk in times) == b"data: 0\n\ndata: 1\n\ndata: 2\n\n"
+    assert times[-1][0] - times[0][0] > 0.4
+    answers = await asyncio.gather(*(client.get("6006/big") for _ in range(8)))
+    assert {len(answer.content) for answer in answers} == {5_000_000}
+
+
+async def _says_what_is_wrong(client: httpx.AsyncClient) -> None:
+    async def said(place: str) -> tuple[int, str]:
+        answer = await client.get(place)
+        return answer.status_code, answer.json()["code"]
+
+    assert await said("9/") == (422, "nothing_listens")
+    assert await said("0/") == (400, "invalid_input")
+    assert await said("99999/") == (400, "invalid_input")
+    assert await said("x80/") == (400, "invalid_input")
+    assert await said("2:6006/") == (404, "no_such_node")
+
+
+async def _echoes(base: str, run_id: str) -> None:
+    from websockets.asyncio.client import connect
+    from websockets.exceptions import InvalidStatus
+    from websockets.typing import Origin
+
+    address = f"ws{base[4:]}runs/{run_id}/ports/6006/socket"
+    async with httpx.AsyncClient() as browser:
+        await browser.get(f"{base.partition('hyperpod/')[0]}login?token={TOKEN}")
+        cookies = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+    headers = {"Cookie": cookies}
+    own = Origin("/".join(base.split("/")[:3]))
+    async with connect(address, additional_headers=headers, origin=own, proxy=None) as opened:
+        for text in ("hello", "x" * 60_000, "end"):
+            await opened.send(text)
+            assert await opened.recv() == text
+    foreign = Origin("http://evil.example")
+    with pytest.raises(InvalidStatus) as refused:
+        async with connect(address, additional_headers=headers, origin=foreign, proxy=None):
+            pass
+    assert refused.value.response.status_code == 403
+
+
+@pytest.mark.full
+async def test_what_does_not_run_has_no_ports(user: Acting) -> None:
+    run_id = await user.submit("true")
+    await user.ended(run_id)
+    with pytest.raises(ConflictError, match="has ended"):
+        await user.hyperpod.open_port(run_id, 0, 80)
+    access = await user.hyperpod.access(run_id)
+    assert (access.ports, access.shells) == (False, ())
+    with pytest.raises(NotFoundError):
+        await user.hyperpod.open_port("20260101-000000-aaaaaa", 0, 80)
+
+
+@pytest.mark.full
+async def test_the_shells_of_a_run_are_commands_that_work(
+    kubernetes_cluster: KubernetesTestbed, user: Acting
+) -> None:
+    run_id = await user.submit("sleep 600", resources={"nodes": 2})
+    await user.running(run_id)
+    access = await user.hyperpod.access(run_id)
+    assert access.ports
+    end = time.monotonic() + 30
+    while [shell.node_rank for shell in access.shells] != [0, 1]:  # the workers begin later
+        assert time.monotonic() < end, access
+        await asyncio.sleep(0.2)
+        access = await user.hyperpod.access(run_id)
+    environment = {**os.environ, **kubernetes_cluster.environment}
+    for shell in access.shells:
+        command = shell.command.replace(" -it ", " -i ")
+        done = await asyncio.to_thread(
+            subprocess.run,
+            command,
+            shell=True,
+            env=environment,
+            input="hostname\n",
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
+        assert done.stdout.strip().endswith(
+            f"{'master-0' if shell.node_rank == 0 else 'worker-0'}"
+        ), done
+    await user.hyperpod.runs.act(run_id, "cancel")
+
+
+@pytest.mark.full
+async def test_forward_opens_a_port_here_until_the_runs_end(
+    kubernetes_cluster: KubernetesTestbed, user: Acting
+) -> None:
+    run_id = await _serving(user)
+    words = [sys.executable, "-m", "hyperpod_jlab.cli.main", "forward", run_id, "6006", "--json"]
+    process = await asyncio.create_subprocess_exec(
+        *words,
+        env=_environment(kubernetes_cluster, user),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    said = json.loads(await asyncio.wait_for(process.stdout.readline(), 20))
+    assert (said["run_id"], said["node"], said["port"]) == (run_id, 0, 6006)
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{said['local_port']}") as client:
+        answers = await asyncio.gather(*(client.get("/big") for _ in range(4)))
+        assert {len(answer.content) for answer in answers} == {5_000_000}
+        assert (await client.get("/x")).json()["path"] == "/x"
+    # A program that says all it has to say, closes its half, and then reads.
+    reader, writer = await asyncio.open_connection("127.0.0.1", said["local_port"])
+    writer.write(b"GET /half HTTP/1.0\r\n\r\n")
+    writer.write_eof()
+    assert b"/half" in await asyncio.wait_for(reader.read(), 20)
+    await user.hyperpod.runs.act(run_id, "cancel")
+    _, told = await asyncio.wait_for(process.communicate(), 60)
+    assert (process.returncode, "has ended (cancelled)" in told.decode()) == (0, True), told

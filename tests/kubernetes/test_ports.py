@@ -1,0 +1,94 @@
+"""Which pod of a run a port or a shell is of, and what of a program's answers reaches the browser."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import pytest
+
+from hyperpod_jlab.model.errors import ConflictError, NotFoundError
+from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import BY_NAME
+from hyperpod_jlab.orchestrators.kubernetes.ports.forward import shell_command
+from hyperpod_jlab.orchestrators.kubernetes.ports.pods import by_rank, pod_of
+from hyperpod_jlab.server.port_headers import from_program
+
+
+def _pod(
+    name: str, rank: int, created: str, *, running: bool = True, **more: Any
+) -> dict[str, Any]:
+    labels = {
+        "training.kubeflow.org/replica-type": "master" if rank == 0 else "worker",
+        "training.kubeflow.org/replica-index": str(max(0, rank - 1)),
+    }
+    metadata = {"name": name, "namespace": "team", "labels": labels, "creationTimestamp": created}
+    state: dict[str, Any] = {"running": {}} if running else {"terminated": {"exitCode": 1}}
+    return {
+        "metadata": {**metadata, **more},
+        "spec": {"nodeName": "n1", "containers": [{"name": "sidecar"}, {"name": "pytorch"}]},
+        "status": {
+            "phase": "Running" if running else "Failed",
+            "containerStatuses": [{"name": "pytorch", "state": state}],
+        },
+    }
+
+
+def test_of_several_pods_of_a_rank_the_one_that_runs_counts() -> None:
+    kind = BY_NAME["PyTorchJob"]
+    pods = by_rank(
+        [
+            _pod("w-new", 1, "2026-01-02T00:00:00Z", running=False),
+            _pod("w-old", 1, "2026-01-01T00:00:00Z"),
+            _pod("m-old", 0, "2026-01-01T00:00:00Z", running=False),
+            _pod("m-new", 0, "2026-01-02T00:00:00Z", running=False),
+        ],
+        kind,
+    )
+    assert [(pod.node_rank, pod.name, pod.running) for pod in pods] == [
+        (0, "m-new", False),
+        (1, "w-old", True),
+    ]
+    assert pod_of(pods, 1).container == "pytorch"
+    with pytest.raises(ConflictError, match="m-new does not run; it is failed"):
+        pod_of(pods, 0)
+    with pytest.raises(NotFoundError, match="no pod for node 2"):
+        pod_of(pods, 2)
+
+
+def test_pods_that_are_ending_do_not_run_and_those_without_a_rank_are_counted() -> None:
+    ending = _pod("a", 0, "2026-01-01T00:00:00Z", deletionTimestamp="2026-01-01T00:01:00Z")
+    assert not by_rank([ending], BY_NAME["PyTorchJob"])[0].running
+    plain = [_pod(name, 0, f"2026-01-0{day}T00:00:00Z") for day, name in enumerate("ba", 1)]
+    assert [pod.name for pod in by_rank(plain, BY_NAME["Job"])] == ["b", "a"]
+
+
+def test_a_shells_command_is_quoted() -> None:
+    pod = by_rank([_pod("m", 0, "2026-01-01T00:00:00Z")], BY_NAME["PyTorchJob"])[0]
+    words = shlex.split(shell_command(pod, "it's; $(mine)"))
+    assert words[:5] == ["kubectl", "--context=it's; $(mine)", "--namespace=team", "exec", "-it"]
+    assert words[5:9] == ["m", "--container=pytorch", "--", "sh"]
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ("a=1; Path=/; Domain=x.example", {"hyperpod-port-a=1"}),
+        ("_xsrf=stolen; Path=/", {"hyperpod-port-_xsrf=stolen"}),
+    ],
+)
+def test_cookies_of_a_program_are_its_own(value: str, kept: set[str]) -> None:
+    made = list(from_program([(b"Set-Cookie", value.encode())], 80, "/base/ports/80/"))
+    assert {text.partition(";")[0] for _, text in made} == kept
+    assert all("Path=/base/ports/80/" in text and "omain" not in text for _, text in made)
+
+
+def test_redirects_lead_back_only_to_the_program_itself() -> None:
+    def leads(value: str) -> str:
+        ((_, text),) = from_program([(b"Location", value.encode())], 80, "/base/ports/80/")
+        return text
+
+    assert leads("/a?b#c") == "/base/ports/80/a?b#c"
+    assert leads("http://localhost:80/a") == "/base/ports/80/a"
+    assert leads("a/b") == "a/b"
+    assert leads("https://example.com/a") == "https://example.com/a"
+    assert leads("//example.com/a") == "//example.com/a"

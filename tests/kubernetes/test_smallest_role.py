@@ -1,0 +1,200 @@
+"""What the docs say that an admin has to grant is enough, and what more buys: `examples/kubernetes/` on a real cluster, as users with just those rights."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import yaml
+
+from hyperpod_jlab.model.cluster import notes_of
+from hyperpod_jlab.model.errors import DeniedError, RefusedError
+from tests.kubernetes.cluster import KubernetesTestbed
+from tests.kubernetes.session_fixtures import CLUSTER, KubernetesSession, Sessions
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "kubernetes"
+SMALLEST = "hyperpod-jlab-user"
+
+#: A user of a namespace, who has the smallest role, these roles beside it, and a claim or none.
+MakeUser = Callable[..., KubernetesSession]
+
+
+def rules_of(name: str) -> list[dict[str, Any]]:
+    """The rules of a role of the examples."""
+    for file in ("role.yaml", "role-options.yaml"):
+        for one in yaml.safe_load_all((EXAMPLES / file).read_text()):
+            if one["metadata"]["name"] == name and "rules" in one:
+                rules: list[dict[str, Any]] = one["rules"]
+                return rules
+    raise LookupError(name)
+
+
+@pytest.fixture
+def user(
+    kubernetes_cluster: KubernetesTestbed, namespace: str, sessions: Sessions
+) -> Iterator[MakeUser]:
+    """Makes users."""
+    bound: list[str] = []
+
+    def make(*roles: str, everywhere: str = "", claim: bool = True) -> KubernetesSession:
+        name = f"user-{uuid4().hex[:6]}"
+        rules = [rule for role in (SMALLEST, *roles) for rule in rules_of(role)]
+        kubeconfig = kubernetes_cluster.user(name, namespace, rules=rules)
+        if everywhere:
+            full = f"{namespace}-{name}"
+            meta = {"metadata": {"name": full}}
+            group = "rbac.authorization.k8s.io"
+            kubernetes_cluster.create(
+                {
+                    "apiVersion": f"{group}/v1",
+                    "kind": "ClusterRole",
+                    **meta,
+                    "rules": rules_of(everywhere),
+                },
+                {
+                    "apiVersion": f"{group}/v1",
+                    "kind": "ClusterRoleBinding",
+                    **meta,
+                    "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": full},
+                    "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+                },
+            )
+            bound.append(full)
+        return sessions(kubeconfig=kubeconfig, claim=claim)
+
+    yield make
+    for name in bound:
+        kubernetes_cluster.kubectl("delete", "clusterrolebinding,clusterrole", name)
+
+
+@pytest.mark.parametrize("claim", [True, pytest.param(False, marks=pytest.mark.full)])
+async def test_the_smallest_role_sends_follows_and_cancels(user: MakeUser, claim: bool) -> None:
+    session = user(claim=claim)
+    run_id = await session.submit("echo begun; sleep 600", resources={"nodes": 2})
+    await session.until(
+        run_id, lambda _: all(session.log(run_id, node) == "begun\n" for node in (0, 1))
+    )
+    assert (await session.running(run_id)).state == "running"
+    await session.hyperpod.runs.act(run_id, "cancel")
+    assert (await session.ended(run_id)).state == "cancelled"
+
+
+@pytest.mark.full
+async def test_what_is_hidden_is_said_with_the_missing_right(user: MakeUser) -> None:
+    hyperpod = user().hyperpod
+    nodes = await hyperpod.nodes(CLUSTER)
+    assert list(nodes) == []
+    assert "the right to list nodes is missing" in " ".join(notes_of(nodes))
+    jobs = await hyperpod.jobs(CLUSTER)
+    assert "pytorchjobs.kubeflow.org in all namespaces" in " ".join(notes_of(jobs))
+    assert (await hyperpod.clusters())[0].state == "up"
+
+
+@pytest.mark.full
+async def test_the_cluster_role_buys_nodes_and_all_jobs(user: MakeUser) -> None:
+    hyperpod = user(everywhere="hyperpod-jlab-cluster").hyperpod
+    nodes = await hyperpod.nodes(CLUSTER)
+    assert {"node1", "node2"} <= {node.name for node in nodes}
+    assert notes_of(nodes) == ()
+    assert notes_of(await hyperpod.jobs(CLUSTER)) == ()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("granted", [True, False])
+async def test_ports_and_shells(user: MakeUser, granted: bool) -> None:
+    session = user(*(["hyperpod-jlab-ports"] if granted else []))
+    run_id = await session.submit("exec python3 -m http.server 8000")
+    await session.until(run_id, lambda _: "Serving" in session.log(run_id))
+    if not granted:
+        with pytest.raises(DeniedError, match="portforward"):
+            await session.hyperpod.open_port(run_id, 0, 8000)
+        return
+    stream = await session.hyperpod.open_port(run_id, 0, 8000)
+    await stream.write(b"GET / HTTP/1.0\r\n\r\n")
+    assert (await stream.read()).startswith(b"HTTP/1.0 200")
+    await stream.close()
+    access = await session.hyperpod.access(run_id)
+    command = access.shells[0].command.split(" -- ")[0].split()[1:]
+    done = session.cluster.run(
+        *[word for word in command if word != "-it" and not word.startswith("--context")],
+        "--",
+        "echo",
+        "hello",
+        kubeconfig=session.kubeconfig,
+    )
+    assert (done.returncode, done.stdout) == (0, "hello\n"), done.stderr
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("granted", [True, False])
+async def test_code_of_some_size_without_a_claim(user: MakeUser, granted: bool) -> None:
+    session = user(*(["hyperpod-jlab-code"] if granted else []), claim=False)
+    (session.folder / "noise.bin").write_bytes(random.Random(1).randbytes(400_000))
+    sending = session.submit("wc -c < noise.bin", files={"include": ["noise.bin"]})
+    if not granted:
+        with pytest.raises((DeniedError, RefusedError), match="configmaps"):
+            await sending
+        return
+    run_id = await sending
+    assert (await session.ended(run_id)).state == "succeeded"
+    assert session.log(run_id).strip() == "400000"
+
+
+@pytest.mark.full
+async def test_a_pod_security_profile_needs_a_patch(
+    kubernetes_cluster: KubernetesTestbed, namespace: str, sessions: Sessions
+) -> None:
+    label = "pod-security.kubernetes.io/enforce=restricted"
+    kubernetes_cluster.kubectl("label", "namespace", namespace, label)
+    plain = sessions(claim=False)
+    refused = await plain.submit("id -u")
+    await told(plain, refused, 'container "pytorch" must set')
+    secured = sessions(claim=False, patch=restricted_patch())
+    run_id = await secured.submit("id -u")
+    assert (await secured.ended(run_id)).state == "succeeded"
+    assert secured.log(run_id) == "1000\n"
+    size = {"nodes": 2}
+    of_the_operator = await secured.submit("id -u", resources=size)
+    await told(secured, of_the_operator, 'container "init-pytorch" must set')
+    as_job = await secured.submit("id -u", resources=size, kubernetes={"kind": "Job"})
+    assert (await secured.ended(as_job)).state == "succeeded"
+
+
+async def told(session: KubernetesSession, run_id: str, words: str) -> None:
+    """Wait until it is said why a run waits."""
+    end = time.monotonic() + 30
+    while words not in ((why := await session.hyperpod.runs.explain_wait(run_id)).reason or ""):
+        assert time.monotonic() < end, why
+        await asyncio.sleep(0.3)
+    assert why.reason_code == "pod_security"
+
+
+def restricted_patch() -> dict[str, Any]:
+    """The patch of the docs, as data."""
+    text = (EXAMPLES.parents[1] / "docs" / "kubernetes-admin.md").read_text()
+    block = text.split("[clusters.ml-eks.patch.template.spec]")[1].split("```")[0]
+    return {"template": {"spec": tomllib.loads(block)}}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("file", ["fsx-claim.yaml", "queue.yaml", "role.yaml", "role-options.yaml"])
+def test_the_files_are_taken(
+    kubernetes_cluster: KubernetesTestbed, namespace: str, file: str
+) -> None:
+    text = (EXAMPLES / file).read_text().replace("hyperpod-ns-team-a", namespace)
+    has_kueue = kubernetes_cluster.kubectl(
+        "get", "crd", "--ignore-not-found", "clusterqueues.kueue.x-k8s.io"
+    )
+    if file == "queue.yaml" and not has_kueue:
+        # Its schema is checked where Kueue is; here the file must be whole.
+        assert len(list(yaml.safe_load_all(text))) == 5
+        return
+    words = ("apply", "--server-side", "--dry-run=server", "-f", "-")
+    kubernetes_cluster.kubectl(*words, namespace=namespace, input=text)

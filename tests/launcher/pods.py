@@ -1,0 +1,169 @@
+"""Pods of a run as processes on this machine: each with the launcher's program `pod`, meeting on loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.orchestrators.kubernetes.watching.frames import FrameReader, LogBytes, RecordFile
+
+from .conftest import NODE_PYTHON, PATIENCE, Bundle, free_port, make_bundle, processes_with, until
+
+
+@dataclass
+class Pods:
+    """The pods of one run.
+
+    Attributes:
+        folder: Where bundles and outputs lie.
+        nodes: How many nodes the run has.
+        shared: Whether all pods mount one bundle; else each has its own and prints frames.
+    """
+
+    folder: Path
+    nodes: int = 2
+    shared: bool = True
+    port: int = field(default_factory=free_port)
+    options: tuple[str, ...] = ()
+    key: str = "k"
+    running: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
+    all: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    outputs: dict[int, list[Path]] = field(default_factory=dict)
+    bundles: dict[int, Bundle] = field(default_factory=dict)
+
+    def shell(self, command: str, **changes: Any) -> Pods:
+        """Have the ranks run a shell command."""
+        self.plan = dict(changes, nodes=self.nodes)
+        self.command = command
+        if self.shared:
+            self.bundles[0] = make_bundle(self.folder / "run").shell(command, **self.plan)
+        return self
+
+    def bundle(self, node: int = 0) -> Bundle:
+        """The bundle that a node sees; without shared storage a pod made anew gets a new one."""
+        return self.bundles[0 if self.shared else node]
+
+    def start(self, *nodes: int, **changes: Any) -> Pods:
+        """Start pods; of a node whose pod ran before, a new one."""
+        for node in nodes or range(self.nodes):
+            count = len(self.outputs.setdefault(node, []))
+            if not self.shared:
+                made = make_bundle(self.folder / f"pod-{node}-{count}")
+                self.bundles[node] = made.shell(self.command, **self.plan)
+            path = self.folder / f"out-{node}-{count}"
+            self.outputs[node].append(path)
+            words = self._words(node, **changes)
+            environment = {
+                **os.environ,
+                "HYPERPOD_MEETING_KEY": changes.get("key", self.key),
+                "POD": self.mark(node),
+            }
+            with path.open("wb") as out, self.errors(node, -1).open("wb") as err:
+                pod = subprocess.Popen(
+                    words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment
+                )
+            self.running[node] = pod
+            self.all.append(pod)
+        return self
+
+    def _words(self, node: int, **changes: Any) -> list[str]:
+        mode = ["--quiet"] if self.shared else ["--unshared", "--frames"]
+        return [
+            NODE_PYTHON,
+            str(self.bundle(node).folder / "launcher.py"),
+            "pod",
+            f"--node-rank={node}",
+            f"--nodes={changes.get('nodes', self.nodes)}",
+            f"--master-addr={changes.get('host', '127.0.0.1')}",
+            f"--meeting-port={changes.get('port', self.port)}",
+            "--scheduler-id=run-x",
+            f"--node-name=machine-{node}",
+            *mode,
+            *self.options,
+        ]
+
+    def errors(self, node: int, which: int) -> Path:
+        """A file with what a pod said on stderr."""
+        path = self.outputs[node][which]
+        return path.with_name(path.name + ".err")
+
+    def said(self, node: int, which: int = -1) -> str:
+        """What a node's pod said to people."""
+        return self.errors(node, which).read_text()
+
+    def kill(self, node: int) -> None:
+        """End a pod as a node's loss does: all of its processes, without a word."""
+        pod = self.running.pop(node)
+        pod.kill()
+        for pid in processes_with(self.mark(node)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        pod.wait()
+
+    def mark(self, node: int) -> str:
+        """What all processes of a node's newest pod have in their environment."""
+        return f"{self.outputs[node][-1]}."
+
+    def ended(self, patience: float = PATIENCE) -> list[int]:
+        """The exit codes of all pods, once they have ended."""
+        return [self.running[node].wait(patience) for node in sorted(self.running)]
+
+    def until_up(self, attempt: int, *nodes: int) -> None:
+        """Wait until the ranks of an attempt have said `up`."""
+        for node in nodes or range(self.nodes):
+            self.bundle(node).until_said(b"up", node=node, attempt=attempt)
+
+    def rebuilt(self) -> Path:
+        """The records folder as the frames of all pods tell it."""
+        folder = self.folder / "rebuilt"
+        times: dict[str, float] = {}
+        for outputs in self.outputs.values():
+            for path in outputs:
+                reader = FrameReader()
+                for line in path.read_bytes().split(b"\n"):
+                    self._take(folder, reader.read(line), times)
+        return folder
+
+    def _take(self, folder: Path, frame: LogBytes | RecordFile | None, times: dict) -> None:
+        if frame is None:
+            return
+        path = folder / frame.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(frame, LogBytes):
+            with path.open("r+b" if path.exists() else "wb") as file:
+                file.seek(frame.offset)
+                file.write(frame.data)
+            return
+        newer = frame.time >= times.get(frame.path, 0.0)
+        if frame.content is not None and newer and not (frame.once and path.exists()):
+            times[frame.path] = frame.time
+            path.write_bytes(frame.content)
+
+    def observation(self, name: str = "launcher") -> Any:
+        """What node 0 wrote down of the meeting."""
+        folder = self.bundle().folder / "status" / "observations"
+        path = folder / f"{name}.json"
+        return json.loads(path.read_text()) if path.exists() else None
+
+    def until_observed(self, **wanted: Any) -> None:
+        """Wait for such a word of node 0's."""
+
+        def there() -> bool:
+            seen = self.observation() or {}
+            return all(seen.get(key) == value for key, value in wanted.items())
+
+        until(there, f"{wanted}")
+
+    def end_all(self) -> None:
+        """Leave nothing behind."""
+        for pod in self.all:
+            if pod.poll() is None:
+                pod.send_signal(signal.SIGCONT)
+                pod.kill()
+                pod.wait()

@@ -1,0 +1,54 @@
+#!/bin/bash
+#SBATCH --job-name="train 1"
+#SBATCH --comment=hyperpod:20261121-abcd
+#SBATCH --chdir=/fsx/alice/.hyperpod/runs/07/20261121-abcd
+#SBATCH --output=/fsx/alice/.hyperpod/runs/07/20261121-abcd/logs/slurm-%j.out
+#SBATCH --open-mode=append
+#SBATCH --export=NONE
+#SBATCH --nodes=1
+#SBATCH --ntasks-per-node=1
+#SBATCH --cpus-per-task=4
+#SBATCH --gres=gpu:h100:4
+#SBATCH --requeue
+
+# Run 20261121-abcd, made by hyperpod_jlab: one launcher on each node keeps the ranks, their logs and their records.
+set -u
+bundle=/fsx/alice/.hyperpod/runs/07/20261121-abcd
+python=/fsx/alice/venv/bin/python
+export PATH="${PATH:-/usr/local/bin:/usr/bin:/bin}:/opt/slurm/bin"
+job="$SLURM_JOB_ID"
+first="$(hostname)"
+
+options=(--export=ALL --nodes=1 --ntasks=1 --ntasks-per-node=1 --cpu-bind=none --kill-on-bad-exit=1)
+if [ -e /opt/sagemaker_cluster ]; then options+=(--auto-resume=1); fi
+
+step=
+ending=
+forward() { if [ -n "$step" ]; then kill -s "$1" "$step" 2>/dev/null; fi; }
+trap 'forward USR2' USR2
+trap 'ending=yes; forward TERM' TERM
+
+start='
+node="${SLURMD_NODENAME:-$(hostname)}"
+if ! command -v "$1" >/dev/null; then
+  echo "hyperpod: the node $node has no $1: name a Python of the nodes with --python" >&2
+  exit 86
+fi
+exec "$@" --node-rank="$SLURM_NODEID" --node-name="$node"'
+
+round=0
+while :; do
+  round=$((round + 1))
+  srun "${options[@]}" --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" /bin/sh -c "$start" sh \
+    "$python" "$bundle/launcher.py" node --nodes=1 --master-addr="$first" --master-port=0 \
+    --scheduler-id="$job" --incarnation="${SLURM_RESTART_COUNT:-0}.$round" --quiet &
+  step=$!
+  while kill -0 "$step" 2>/dev/null; do wait "$step"; done
+  wait "$step"
+  code=$?
+  step=
+  if [ "$code" -eq 0 ] || [ -n "$ending" ]; then break; fi
+  command -v "$python" >/dev/null || break
+  "$python" "$bundle/launcher.py" again --scheduler-id="$job" --max-restarts=0 || break
+done
+exit "$code"

@@ -1,0 +1,62 @@
+"""The services over a real Slurm cluster, by either transport, with the partition at another place on the nodes than here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.model.config import Settings
+from hyperpod_jlab.model.run import Run
+from hyperpod_jlab.model.validation import parse
+from hyperpod_jlab.services.hyperpod import Hyperpod
+from tests.session import Session
+from tests.slurm.cluster import SlurmTestbed
+
+CLUSTER = "slurm"
+
+
+def settings_for(cluster: SlurmTestbed, transport: str = "here", **more: Any) -> Settings:
+    """The configuration of a user of the cluster."""
+    way: dict[str, Any] = {"commands": str(cluster.folder / "bin")}
+    if transport == "here":
+        way["slurm_conf"] = cluster.environment["SLURM_CONF"]
+    else:
+        way = {"login_nodes": list(cluster.login_hosts), "ssh_config": str(cluster.ssh_config)}
+    slurm = {
+        "orchestrator": "slurm",
+        "transport": transport,
+        "storage": str(cluster.partition_on_nodes),
+        "python": cluster.python_on_nodes,
+        **way,
+        **more,
+    }
+    data = {
+        "default_cluster": CLUSTER,
+        "storage": {"path": str(cluster.partition)},
+        "clusters": {CLUSTER: slurm},
+    }
+    return parse(Settings, data)
+
+
+def make_hyperpod(cluster: SlurmTestbed, transport: str = "here", **more: Any) -> Hyperpod:
+    """The services of a user of the cluster."""
+    return Hyperpod(settings_for(cluster, transport, **more))
+
+
+class SlurmSession(Session):
+    """The services of one user of a cluster.
+
+    Args:
+        cluster: The cluster.
+        hyperpod: The services.
+        folder: Where sources are looked for.
+    """
+
+    def __init__(self, cluster: SlurmTestbed, hyperpod: Hyperpod, folder: Path) -> None:
+        super().__init__(hyperpod, folder)
+        self.cluster = cluster
+
+    def job_of(self, run: Run) -> str:
+        """A run's job id."""
+        assert run.scheduler_id is not None
+        return run.scheduler_id

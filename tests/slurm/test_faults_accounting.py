@@ -1,0 +1,134 @@
+"""What is known of jobs that the controller forgot, with accounting, without, and while it does not answer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hyperpod_jlab.orchestrators.slurm.watching import runs as slurm_runs
+from tests.slurm.cluster import SlurmTestbed
+from tests.slurm.fault_fixtures import sessions, until
+from tests.slurm.hyperpod_fixtures import SlurmSession
+
+__all__ = ["sessions"]
+
+PEOPLE = ("--users", "alice:20001 bob:20002")
+WITH = ("--dbd", "--accounts", "research:alice,bob")
+
+
+class Slurmdbd:
+    """The daemon of a cluster's accounting, which is killed and started again as it was."""
+
+    def __init__(self, cluster: SlurmTestbed) -> None:
+        self._path = cluster.folder / "run" / "slurmdbd.pid"
+        process = Path("/proc", self._path.read_text().strip())
+        assert (process / "comm").read_text() == "slurmdbd\n"
+        self._words = (process / "cmdline").read_bytes().split(b"\0")[:-1]
+        pairs = (process / "environ").read_bytes().split(b"\0")[:-1]
+        self._environment = dict(pair.split(b"=", 1) for pair in pairs)
+
+    def kill(self) -> None:
+        """No answers from now on."""
+        os.kill(int(self._path.read_text()), signal.SIGKILL)
+
+    def start(self) -> None:
+        """It answers again."""
+        subprocess.Popen(self._words, env=self._environment, start_new_session=True)
+
+
+def purged(cluster: SlurmTestbed, *jobs: str) -> Callable[[], bool]:
+    """Whether the controller has forgotten these jobs; it does so once a minute."""
+
+    def look() -> bool:
+        told = cluster.exec("ctl", "squeue", "-h", "-t", "all", "-o", "%A").split()
+        return not set(jobs) & set(told)
+
+    return look
+
+
+@pytest.mark.full
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("accounting", [True, False])
+async def test_ends_that_nobody_saw(
+    slurm_start: Callable[..., SlurmTestbed],
+    sessions: Callable[..., SlurmSession],
+    accounting: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(slurm_runs, "_SETTLES", 5.0)
+    more = WITH if accounting else ()
+    cluster = slurm_start(*PEOPLE, *more, "--min-job-age", "2", nodes=2)
+    session = sessions(cluster)
+    done = await session.submit("true")
+    broken = await session.submit("exit 3")
+    waits = await session.submit("true", slurm={"flags": {"begin": "now+1hour"}})
+    runs = [await session.hyperpod.runs.get(run_id) for run_id in (done, broken, waits)]
+    lost = session.job_of(runs[2])
+    cluster.exec("ctl", "scancel", lost)
+    await until(purged(cluster, *map(session.job_of, runs)), 200)
+    assert (await session.hyperpod.runs.get(done)).state == "succeeded"
+    run = await session.ended(broken)
+    assert (run.state, run.status.exit_code) == ("failed", 3)
+    run = await session.ended(waits)
+    if accounting:
+        assert (run.state, run.status.reason_code) == ("cancelled", None)
+    else:
+        assert (run.state, run.status.reason_code) == ("failed", "lost")
+        assert run.status.reason == (
+            "Slurm knows nothing of its job any more, and the cluster keeps no accounting"
+        )
+
+
+@pytest.mark.full
+@pytest.mark.timeout(400)
+async def test_accounting_that_does_not_answer_makes_no_verdict(
+    slurm_start: Callable[..., SlurmTestbed],
+    sessions: Callable[..., SlurmSession],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(slurm_runs, "_SETTLES", 5.0)
+    cluster = slurm_start(*PEOPLE, *WITH, "--min-job-age", "2", nodes=2)
+    session = sessions(cluster)
+    waits = await session.submit("true", slurm={"flags": {"begin": "now+1hour"}})
+    job = session.job_of(await session.hyperpod.runs.get(waits))
+    cluster.exec("ctl", "scancel", job)
+    await asyncio.sleep(2)  # it is told to slurmdbd
+    accounting = Slurmdbd(cluster)
+    accounting.kill()
+    await until(purged(cluster, job), 200)
+    run = await session.until(waits, lambda run: run.status.reason_code == "accounting_down", 100)
+    assert run.state == "waiting"
+    sent = await session.submit("true")
+    assert (await session.ended(sent)).state == "succeeded"
+    accounting.start()
+    run = await session.ended(waits, 100)
+    assert (run.state, run.status.reason_code) == ("cancelled", None)
+
+
+@pytest.mark.full
+async def test_a_controller_that_was_started_again_keeps_what_runs(
+    slurm_start: Callable[..., SlurmTestbed], sessions: Callable[..., SlurmSession]
+) -> None:
+    cluster = slurm_start(*PEOPLE, nodes=1)
+    session = sessions(cluster)
+    run_id = await session.submit("sleep 8; echo done")
+    ended = await session.submit("sleep 600")
+    await session.running(run_id)
+    await session.running(ended)
+    cluster.controller_stop()
+    cluster.controller_start()
+    begin = time.monotonic()
+    while time.monotonic() < begin + 3:
+        assert (await session.hyperpod.runs.get(ended)).state == "running"
+        await asyncio.sleep(0.1)
+    run = await session.ended(run_id)
+    assert (run.state, len(run.status.attempts)) == ("succeeded", 1)
+    await session.hyperpod.runs.act(ended, "cancel")
+    assert (await session.ended(ended)).state == "cancelled"

@@ -1,0 +1,254 @@
+"""Login nodes that go away: the next one takes over, nothing runs twice, and the user is told."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from hyperpod_jlab.model.errors import UnreachableError
+from hyperpod_jlab.orchestrators.slurm.transports import ssh as module
+from hyperpod_jlab.orchestrators.slurm.transports.login_address import LoginAddress
+from hyperpod_jlab.orchestrators.slurm.transports.login_connection import Patience
+from hyperpod_jlab.orchestrators.slurm.transports.login_node import LoginNode
+from hyperpod_jlab.orchestrators.slurm.transports.remote import Remote
+from hyperpod_jlab.orchestrators.slurm.transports.ssh import Ssh
+from tests.slurm.ssh_fixtures import Logins, make_logins
+
+SOON = Patience(connect=3.0, answer=2.0, alive=1)
+
+
+@pytest.fixture
+def logins(tmp_path):
+    with make_logins(tmp_path / "ssh") as logins:
+        yield logins
+
+
+@pytest.fixture
+async def ssh(logins, tmp_path):
+    """A transport whose Slurm is three small programs that write down each call of theirs."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name, text in {
+        # Which login node it runs on, by the port that the user came in through.
+        "squeue": 'set -- $SSH_CONNECTION; echo "$4"\n',
+        "sacct": f"sleep 2; echo slow; date >>{tmp_path}/sacct.ran\n",
+        "sbatch": f"cat >>{tmp_path}/sbatch.ran; echo run >>{tmp_path}/calls; sleep $1; echo 77\n",
+    }.items():
+        (folder / name).write_text(f"#!/bin/sh\n{text}")
+        (folder / name).chmod(0o755)
+    ssh = Ssh(logins.names, config=logins.config, commands=str(folder), patience=SOON)
+    yield ssh
+    await ssh.close()
+
+
+async def node_used(ssh: Ssh, logins: Logins) -> str:
+    """The login node that a reading command ran on."""
+    port = int((await ssh.run(["squeue"])).out)
+    return next(node.name for node in logins.nodes if node.port == port)
+
+
+def calls(tmp_path: Path) -> int:
+    """How often sbatch ran."""
+    file = tmp_path / "calls"
+    return len(file.read_text().splitlines()) if file.exists() else 0
+
+
+async def test_the_first_one_is_used_and_nothing_is_said(ssh, logins):
+    assert await node_used(ssh, logins) == "login-1"
+    assert ssh.notes == ()
+
+
+async def test_one_that_is_down_from_the_start(ssh, logins):
+    logins.nodes[0].kill()
+    assert await node_used(ssh, logins) == "login-2"
+    assert len(ssh.notes) == 1
+    assert "login-1" in ssh.notes[0]
+    assert ssh.notes[0].endswith("; login-2 is used")
+
+
+async def test_one_that_dies_between_commands(ssh, logins, tmp_path):
+    assert await node_used(ssh, logins) == "login-1"
+    logins.nodes[0].kill()
+    assert (await ssh.run(["sbatch", "0"], stdin=b"x")).out == "77\n"
+    assert await node_used(ssh, logins) == "login-2"
+    assert calls(tmp_path) == 1
+    assert "login-2 is used" in ssh.notes[0]
+
+
+async def test_one_that_dies_during_commands_that_read(ssh, logins):
+    await ssh.run(["squeue"])
+    running = [asyncio.create_task(ssh.run(["sacct"])) for _ in range(12)]
+    await asyncio.sleep(0.7)
+    logins.nodes[0].kill()
+    outputs = await asyncio.gather(*running)
+    assert {output.out for output in outputs} == {"slow\n"}
+    assert await node_used(ssh, logins) == "login-2"
+
+
+async def test_an_answer_of_sbatch_that_is_lost_is_not_asked_for_again(ssh, logins, tmp_path):
+    await ssh.run(["squeue"])
+    sending = asyncio.create_task(ssh.run(["sbatch", "3"], stdin=b"#!/bin/sh\n"))
+    await asyncio.sleep(1)
+    logins.nodes[0].kill()
+    with pytest.raises(UnreachableError) as caught:
+        await sending
+    assert caught.value.code == "answer_lost"
+    assert calls(tmp_path) == 1
+    assert await node_used(ssh, logins) == "login-2"
+
+
+async def test_one_that_dies_before_the_script_was_asked_for_has_run_nothing(ssh, logins, tmp_path):
+    await ssh.run(["squeue"])
+    logins.bashrc.write_text("sleep 1\n")
+    sending = asyncio.create_task(ssh.run(["sbatch", "0"], stdin=b"#!/bin/sh\n"))
+    await asyncio.sleep(0.5)
+    logins.nodes[0].kill()
+    assert (await sending).out == "77\n"
+    assert calls(tmp_path) == 1
+
+
+@pytest.mark.parametrize("cut", [0, 1, 20, 100_000])
+def test_a_script_that_came_in_part_is_not_run(tmp_path, cut):
+    remote = Remote(["tee", str(tmp_path / "ran")], waits=True)
+    sent = remote.input(b"#!/bin/sh\n" + b"x" * 100_000)
+    line = ["bash", "-c", remote.line]
+    subprocess.run(line, input=sent[: len(sent) - 1 - cut], capture_output=True)
+    assert not (tmp_path / "ran").exists()
+    subprocess.run(line, input=sent, capture_output=True)
+    assert (tmp_path / "ran").stat().st_size == 100_010
+
+
+async def test_one_that_hangs_before_a_command(ssh, logins, tmp_path):
+    await ssh.run(["squeue"])
+    logins.nodes[0].signal(signal.SIGSTOP)
+    start = time.monotonic()
+    outputs = await asyncio.gather(
+        ssh.run(["sbatch", "0"], stdin=b"x"), *(ssh.run(["squeue"]) for _ in range(20))
+    )
+    assert time.monotonic() - start < 10
+    assert outputs[0].out == "77\n"
+    assert calls(tmp_path) == 1
+    assert {int(output.out) for output in outputs[1:]} == {logins.nodes[1].port}
+    assert "login-1 does not answer" in ssh.notes[0]
+
+
+async def test_one_that_hangs_at_log_in(ssh, logins):
+    logins.nodes[0].signal(signal.SIGSTOP)
+    start = time.monotonic()
+    assert await node_used(ssh, logins) == "login-2"
+    assert time.monotonic() - start < 8
+
+
+async def test_while_one_takes_long_to_let_in_the_next_one_does_the_work(logins, ssh):
+    """And when it does let in, it is used."""
+    ssh._patience = Patience(connect=30, soon=0.5)
+    logins.nodes[0].signal(signal.SIGSTOP)
+    start = time.monotonic()
+    assert await node_used(ssh, logins) == "login-2"
+    assert await node_used(ssh, logins) == "login-2"
+    assert time.monotonic() - start < 10
+    assert ssh.notes == ("login-1 does not answer; login-2 is used",)
+    logins.nodes[0].signal(signal.SIGCONT)
+    await asyncio.wait_for(ssh._standings[0].probe, 10)
+    assert await node_used(ssh, logins) == "login-1"
+    assert ssh.notes == ()
+
+
+async def test_the_only_one_that_is_there_takes_long(logins, ssh):
+    ssh._patience = Patience(connect=30, soon=0.3)
+    logins.nodes[0].signal(signal.SIGSTOP)
+    logins.nodes[1].kill()
+    running = asyncio.create_task(node_used(ssh, logins))
+    await asyncio.sleep(1.5)
+    assert not running.done()
+    logins.nodes[0].signal(signal.SIGCONT)
+    assert await running == "login-1"
+
+
+async def test_one_that_hangs_during_a_command(ssh, logins):
+    await ssh.run(["squeue"])
+    running = asyncio.create_task(ssh.run(["sacct"]))
+    await asyncio.sleep(0.7)
+    logins.nodes[0].signal(signal.SIGSTOP)
+    assert (await running).out == "slow\n"
+    assert await node_used(ssh, logins) == "login-2"
+
+
+async def test_start_up_files_that_hang(ssh, logins, tmp_path):
+    """One that hangs for whoever comes by, as with a home folder that does not answer."""
+    await ssh.run(["squeue"])
+    logins.bashrc.write_text(
+        'set -- $SSH_CONNECTION; test "$4" = ' + f"{logins.nodes[1].port} || sleep 60\n"
+    )
+    assert (await ssh.run(["sbatch", "0"], stdin=b"x")).out == "77\n"
+    assert calls(tmp_path) == 1
+    assert await node_used(ssh, logins) == "login-2"
+
+
+async def test_none_answers(ssh, logins):
+    await ssh.run(["squeue"])
+    for node in logins.nodes:
+        node.kill()
+    with pytest.raises(UnreachableError) as caught:
+        await ssh.run(["squeue"])
+    assert "login-1" in caught.value.message
+    assert "login-2" in caught.value.message
+    assert caught.value.code == "login_unreachable"
+    assert len(ssh.notes) == 2
+
+
+async def test_none_answered_and_now_one_does(ssh, logins):
+    for node in logins.nodes:
+        node.kill()
+    with pytest.raises(UnreachableError):
+        await ssh.run(["squeue"])
+    logins.nodes[1].start()
+    assert await node_used(ssh, logins) == "login-2"
+
+
+async def test_one_that_is_back_is_used_again_and_the_note_goes(ssh, logins, monkeypatch):
+    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.5)
+    logins.nodes[0].kill()
+    assert await node_used(ssh, logins) == "login-2"
+    logins.nodes[0].start()
+    assert await node_used(ssh, logins) == "login-2"
+    await asyncio.sleep(0.6)
+    end = time.monotonic() + 10
+    while await node_used(ssh, logins) != "login-1":
+        assert time.monotonic() < end
+    assert ssh.notes == ()
+
+
+async def test_a_look_whether_one_is_back_delays_nobody(ssh, logins, monkeypatch):
+    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.1)
+    logins.nodes[0].signal(signal.SIGSTOP)
+    assert await node_used(ssh, logins) == "login-2"
+    await asyncio.sleep(0.2)
+    start = time.monotonic()
+    for _ in range(3):
+        assert await node_used(ssh, logins) == "login-2"
+    assert time.monotonic() - start < 2.5
+
+
+def test_one_that_fails_again_and_again_is_left_alone_for_longer(monkeypatch, tmp_path):
+    now = 0.0
+    monkeypatch.setattr(
+        "hyperpod_jlab.orchestrators.slurm.transports.ssh.time.monotonic", lambda: now
+    )
+    node = LoginNode(LoginAddress.of("login"), tmp_path, None, SOON)
+    standing = module._Standing(node)
+    pauses = []
+    for _ in range(8):
+        standing.failed(UnreachableError("x"))
+        standing.failed(UnreachableError("x"))
+        pauses.append(standing.pause)
+        now = standing.until
+    assert pauses == [15, 30, 60, 120, 240, 480, 600, 600]
+    standing.answered()
+    standing.failed(UnreachableError("x"))
+    assert standing.pause == 15

@@ -1,0 +1,151 @@
+"""How often the scheduler is asked for tables, and what is done when it does not answer; its answers are recorded ones."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from hyperpod_jlab.model.errors import UnreachableError
+from hyperpod_jlab.orchestrators.slurm import bucket, shared, watch
+from hyperpod_jlab.orchestrators.slurm.client import SlurmClient
+from hyperpod_jlab.orchestrators.slurm.shared import SharedQueue
+from hyperpod_jlab.orchestrators.slurm.tables.view import ClusterView
+from hyperpod_jlab.orchestrators.slurm.transports.protocol import Output
+from hyperpod_jlab.orchestrators.slurm.watch import Watch, queue_snapshot
+from tests.slurm.recorded import MARK, recorded
+
+_ANSWERS = {"sinfo": "nodes", "squeue": "jobs", "scontrol": "queues"}
+
+
+class Answers:
+    """A transport that gives recorded answers and counts what it is asked."""
+
+    notes: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.broken = False
+
+    async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60) -> Output:
+        """The recorded answer, with the mark that is asked for."""
+        del stdin, timeout
+        self.calls.append(argv[0])
+        await asyncio.sleep(0)
+        if self.broken:
+            return Output(1, "", f"{argv[0]}: error: Unable to contact slurm controller")
+        mark = re.search("\x1e[0-9a-f]{12}", " ".join(argv))
+        text = recorded("22.05", _ANSWERS[argv[0]])
+        return Output(0, text.replace(MARK, mark[0]) if mark else text, "")
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+class Clock:
+    """A time of day that goes on when told to."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock by which looks grow old."""
+    ticking = Clock()
+    for module in (watch, shared, bucket):
+        monkeypatch.setattr(module, "time", SimpleNamespace(time=ticking, monotonic=ticking))
+    return ticking
+
+
+@pytest.fixture
+def answers() -> Answers:
+    """The cluster."""
+    return Answers()
+
+
+@pytest.fixture
+def view(answers: Answers, clock: Clock, tmp_path: Path) -> ClusterView:
+    """The tables of the cluster."""
+    del clock
+    client = SlurmClient(answers)
+    jobs = SharedQueue(lambda: queue_snapshot(client.squeue()), tmp_path / "all")
+    mine = SharedQueue(lambda: queue_snapshot(client.squeue(["--me"])), tmp_path / "mine")
+    return ClusterView(client, jobs, mine, here=True)
+
+
+async def test_a_panel_that_only_shows_clusters_costs_little(
+    answers: Answers, view: ClusterView, clock: Clock
+) -> None:
+    for _ in range(60):
+        await view.cluster("ml", "slurm")
+        clock.now += 60
+    assert answers.calls.count("squeue") == 60
+    assert answers.calls.count("sinfo") <= 7
+    assert len(answers.calls) <= 2 * 60
+
+
+async def test_more_panels_cost_no_more(answers: Answers, view: ClusterView, clock: Clock) -> None:
+    for _ in range(60):
+        await asyncio.gather(*(view.cluster("ml", "slurm") for _ in range(10)))
+        clock.now += 60
+    assert len(answers.calls) <= 2 * 60
+
+
+async def test_pages_of_a_table_are_of_one_look(answers: Answers, view: ClusterView) -> None:
+    first = await view.jobs()
+    assert await view.jobs() is first
+    nodes = await view.nodes()
+    assert await view.nodes() is nodes
+    assert sorted(answers.calls) == ["sinfo", "squeue"]
+
+
+async def test_a_look_that_is_old_is_taken_anew(
+    answers: Answers, view: ClusterView, clock: Clock
+) -> None:
+    await view.nodes()
+    clock.now += 6
+    await view.nodes()
+    assert answers.calls.count("sinfo") == 2
+
+
+async def test_a_controller_that_is_down_is_left_alone_for_longer_and_longer(
+    answers: Answers, view: ClusterView, clock: Clock
+) -> None:
+    answers.broken = True
+    for _ in range(120):
+        with pytest.raises(UnreachableError):
+            await view.nodes()
+        clock.now += 1
+    assert answers.calls.count("sinfo") <= 6
+    answers.broken = False
+    clock.now += 60
+    assert len(await view.nodes()) > 4
+
+
+async def test_a_look_from_before_a_change_is_not_kept(clock: Clock) -> None:
+    begun, going = asyncio.Event(), asyncio.Event()
+    seen: list[int] = []
+
+    async def look() -> int:
+        seen.append(len(seen))
+        number = seen[-1]
+        if number == 0:
+            begun.set()
+            await going.wait()
+        return number
+
+    looks = Watch(look)
+    first = asyncio.ensure_future(looks.get(10))
+    await begun.wait()
+    clock.now += 1
+    looks.forget()
+    assert await looks.get(10) == 1
+    going.set()
+    assert await first == 0
+    assert looks.last == 1

@@ -1,0 +1,149 @@
+"""JupyterLab of a user of a real Kubernetes cluster: the testbed's, or the one that the tests' variables name."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import yaml
+from lab_page import execute
+from lab_server import LabServer, lab_server
+from playwright.sync_api import Locator, Page, expect
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.kubernetes.cluster import KubernetesTestbed, of_the_user, running
+
+CLUSTER = "k8s"
+RUN_PAGE = ".jp-HyperPod-RunPage"
+CLUSTER_PAGE = ".jp-HyperPod-ClusterPage"
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "kubernetes"
+
+
+@contextmanager
+def any_cluster(*parts: str) -> Iterator[KubernetesTestbed]:
+    """The cluster that the variables name, else one of our own with the training operator and these parts."""
+    if theirs := of_the_user():
+        yield theirs
+        return
+    with running("--gpus", "8", parts=("training-operator", *parts)) as cluster:
+        yield cluster
+
+
+@contextmanager
+def some_namespace(cluster: KubernetesTestbed, name: str = "") -> Iterator[str]:
+    """A namespace of the tests' own, with a claim called fsx that is the partition."""
+    name = name or f"ui-{uuid4().hex[:8]}"
+    cluster.kubectl("create", "namespace", name)
+    try:
+        cluster.claim(name)
+        yield name
+    finally:
+        cluster.kubectl("delete", "namespace", name, "--wait=false")
+        shutil.rmtree(folder_of(cluster, name), ignore_errors=True)
+
+
+def config_for(
+    cluster: KubernetesTestbed, namespace: str, *, claim: bool = True, name: str = CLUSTER
+) -> str:
+    """The configuration of a user whose runs are in a namespace; each has a folder of the partition as their own.
+
+    Args:
+        cluster: The cluster.
+        namespace: Of the runs.
+        claim: Whether pods mount the partition.
+        name: The cluster's name there.
+    """
+    keys = {"orchestrator": "kubernetes", "namespace": namespace, "image": cluster.image}
+    # A text in JSON is one in TOML too.
+    lines = [f"{key} = {json.dumps(value)}" for key, value in keys.items()]
+    if claim:
+        lines.append(
+            f'storage = {{ claim = "fsx", mount = "/data", sub_path = {json.dumps(namespace)} }}'
+        )
+    top = f"[storage]\npath = {json.dumps(str(folder_of(cluster, namespace)))}\n"
+    return f"{top}[clusters.{name}]\n" + "\n".join(lines) + "\n"
+
+
+def folder_of(cluster: KubernetesTestbed, namespace: str) -> Path:
+    """The part of the partition that the user of a namespace sees."""
+    assert cluster.partition is not None, "the tests need a partition"
+    folder = cluster.partition / namespace
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def grant(cluster: KubernetesTestbed, namespace: str, *roles: str) -> Path:
+    """The kubeconfig of somebody who has the smallest role of the examples, and these beside it."""
+    rules = []
+    for file in ("role.yaml", "role-options.yaml"):
+        for one in yaml.safe_load_all((EXAMPLES / file).read_text()):
+            if one["metadata"]["name"] in {"hyperpod-jlab-user", *roles}:
+                rules += one.get("rules", [])
+    return cluster.user(f"user-{uuid4().hex[:6]}", namespace, rules=rules)
+
+
+@contextmanager
+def kubernetes_lab(
+    home: Path,
+    cluster: KubernetesTestbed,
+    namespace: str,
+    *,
+    kubeconfig: Path | None = None,
+    claim: bool = True,
+    name: str = CLUSTER,
+) -> Iterator[LabServer]:
+    """A server that knows this cluster and, as all do, the embedded one.
+
+    Args:
+        home: See `LabServer`.
+        cluster: The cluster.
+        namespace: Of the runs.
+        kubeconfig: Whose rights one has; default: the administrator's.
+        claim: Whether pods mount the partition.
+        name: The cluster's name in the configuration.
+    """
+    config = config_for(cluster, namespace, claim=claim, name=name)
+    environment = {"KUBECONFIG": str(kubeconfig or cluster.kubeconfig)}
+    with lab_server(home, config=config, environment=environment) as server:
+        yield server
+
+
+def submit(server: LabServer, command: str, *options: str) -> str:
+    """Send a command's run; returns its id."""
+    return server.hpj("submit", "--cluster", CLUSTER, *options, "-c", command)
+
+
+def open_run(page: Page, run_id: str) -> Locator:
+    """The page of a run, the only one that is open."""
+    execute(page, "hyperpod:open-run", {"runId": run_id})
+    return page.locator(RUN_PAGE)
+
+
+def open_cluster(page: Page, tab: str) -> Locator:
+    """A tab of the cluster's page."""
+    execute(page, "hyperpod:open-cluster", {"cluster": CLUSTER})
+    shown = page.locator(CLUSTER_PAGE)
+    shown.get_by_role("tab", name=tab, exact=True).click()
+    return shown
+
+
+def row(shown: Locator, text: str) -> Locator:
+    """The rows in which a cell says just this."""
+    cell = shown.page.get_by_role("cell", name=text, exact=True)
+    return shown.get_by_role("row").filter(has=cell)
+
+
+def refresh_until(shown: Locator, there: Locator, count: int = 1) -> None:
+    """Press Refresh until a table shows something: it shows one look at the cluster for a while."""
+    for _ in range(40):
+        if there.count() == count:
+            return
+        shown.get_by_role("button", name="Refresh").first.click()
+        shown.page.wait_for_timeout(500)
+    expect(there).to_have_count(count)
