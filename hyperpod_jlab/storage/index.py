@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hyperpod_jlab.storage.atomic import storage_errors
-from hyperpod_jlab.storage.lock_file import locked
+from hyperpod_jlab.storage.folder_lock import locked
 from hyperpod_jlab.storage.partition import Partition
 
 T = TypeVar("T")
@@ -159,7 +159,7 @@ def _held(path: Path) -> Iterator[None]:
     """Have the index's file to oneself. Only what keeps one from that is `_UnusableError`, not what happens meanwhile."""
     with contextlib.ExitStack() as held:
         try:
-            held.enter_context(locked(path.with_name(f"{path.name}.lock"), PATIENCE))
+            held.enter_context(locked(path.parent, PATIENCE))
         except OSError as error:
             raise _UnusableError from error
         yield

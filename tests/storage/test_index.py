@@ -17,7 +17,7 @@ import pytest
 from hyperpod_jlab.model.errors import StorageError
 from hyperpod_jlab.storage import index as index_module
 from hyperpod_jlab.storage.index import RunIndex, Session, default_path, status_stamp
-from hyperpod_jlab.storage.lock_file import locked
+from hyperpod_jlab.storage.folder_lock import locked
 from hyperpod_jlab.storage.partition import Partition
 from tests.storage.bundles import make_bundle
 from tests.storage.racing import race
@@ -83,14 +83,12 @@ def test_filters(partition, path, wanted, found):
     assert RunIndex(partition, path).use(newest(**wanted)) == found
 
 
-@pytest.mark.parametrize("suffixes", [[""], [".lock"], ["", ".lock"]])
-def test_deleted_between_two_uses(partition, path, suffixes):
+def test_deleted_between_two_uses(partition, path):
     index = RunIndex(partition, path)
     keeper = sqlite3.connect(path)  # as another process that has it open
     index.use(fill)
     keeper.execute("SELECT * FROM runs").fetchall()
-    for suffix in suffixes:
-        path.with_name(path.name + suffix).unlink()
+    path.unlink()
     assert index.use(newest()) == ALL
     keeper.close()
     assert index.use(newest()) == ALL
@@ -102,6 +100,19 @@ def test_deleted_in_the_middle_of_a_use(partition, path):
     def read(session: Session) -> list[str]:
         session.refresh()
         path.unlink(missing_ok=True)
+        return newest()(session)
+
+    assert index.use(read) == ALL
+    assert index.use(newest()) == ALL
+
+
+def test_its_folder_deleted_in_the_middle_of_a_use(partition, path, tmp_path):
+    index = RunIndex(partition, tmp_path / "cache" / "index.sqlite")
+    (tmp_path / "cache").mkdir()
+
+    def read(session: Session) -> list[str]:
+        session.refresh()
+        shutil.rmtree(tmp_path / "cache", ignore_errors=True)
         return newest()(session)
 
     assert index.use(read) == ALL
@@ -189,9 +200,7 @@ def test_eight_processes_while_it_is_deleted_all_the_time(partition, path):
         for turn in range(30):
             told.append(index.use(newest()))
             if number == 0:
-                for suffix in [[""], ["-journal"], ["", "-journal"], ["", "-journal", ".lock"]][
-                    turn % 4
-                ]:
+                for suffix in [[""], ["-journal"], ["", "-journal"]][turn % 3]:
                     path.with_name(path.name + suffix).unlink(missing_ok=True)
         return told
 
@@ -218,7 +227,7 @@ def test_one_that_others_use_for_too_long_is_used_again_later(partition, path, m
     index.use(fill)
     first = index.use(lambda session: session.number)
     if by == "lock":
-        with locked(path.with_name(f"{path.name}.lock"), 1):
+        with locked(path.parent, 1):
             assert index.use(newest()) == ALL
     else:
         holder = sqlite3.connect(path)

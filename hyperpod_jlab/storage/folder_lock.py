@@ -1,4 +1,7 @@
-"""A lock between processes and threads of one machine, by flock(2) on a file of its own. For files on this machine's own disk only."""
+"""A lock between processes and threads of one machine, by flock(2) on a folder. For folders on this machine's own disk only.
+
+Not on a file in it: whoever tidies the folder up while somebody holds the lock would let the next one in beside them.
+"""
 
 from __future__ import annotations
 
@@ -14,23 +17,23 @@ _POLL = 0.005
 
 
 @contextlib.contextmanager
-def locked(path: Path, patience: float) -> Iterator[None]:
+def locked(folder: Path, patience: float) -> Iterator[None]:
     """Hold the lock; where the file system has no locks, go on without.
 
     Args:
-        path: The lock's file, made if it is missing.
+        folder: What to lock.
         patience: Seconds to wait for another holder.
 
     Raises:
         TimeoutError: Somebody else held it all the time.
-        OSError: The file cannot be made.
+        OSError: The folder is not there, or cannot be read.
     """
     deadline = time.monotonic() + patience
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         while not _take(descriptor):
             if time.monotonic() > deadline:
-                raise TimeoutError(errno.ETIMEDOUT, "another process holds the lock", str(path))
+                raise TimeoutError(errno.ETIMEDOUT, "another process holds the lock", str(folder))
             time.sleep(_POLL)
         yield
     finally:
@@ -43,6 +46,13 @@ def _take(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     except OSError as error:
-        if error.errno not in {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}:
+        # NFS locks only what is open for writing, which a folder never is: EBADF.
+        if error.errno not in {
+            errno.ENOLCK,
+            errno.ENOTSUP,
+            errno.ENOSYS,
+            errno.EINVAL,
+            errno.EBADF,
+        }:
             raise
     return True
