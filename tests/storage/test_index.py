@@ -16,8 +16,8 @@ import pytest
 
 from hyperpod_jlab.model.errors import StorageError
 from hyperpod_jlab.storage import index as index_module
-from hyperpod_jlab.storage.index import RunIndex, Session, default_path, status_stamp
 from hyperpod_jlab.storage.folder_lock import locked
+from hyperpod_jlab.storage.index import RunIndex, Session, default_path, status_stamp
 from hyperpod_jlab.storage.partition import Partition
 from tests.storage.bundles import make_bundle
 from tests.storage.racing import race
