@@ -10,6 +10,7 @@ from hyperpod_jlab.model.errors import RefusedError
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.model.validation import parse
 from hyperpod_jlab.orchestrators.kubernetes.kinds.choice import Offers, choose
+from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import is_suspended, suspension
 from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import BY_NAME, KINDS, kind_of
 from hyperpod_jlab.orchestrators.kubernetes.kinds.train_job import Runtime, TrainJob
 from hyperpod_jlab.orchestrators.kubernetes.sending.runtime_check import runtime_findings
@@ -252,6 +253,6 @@ def test_a_pods_place(kind: str, labels: dict[str, str], name: str, rank: int | 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_suspending(kind: Any):
-    assert not kind.is_suspended({"metadata": {}})
-    assert kind.is_suspended(kind.suspension(True))
-    assert not kind.is_suspended(kind.suspension(False))
+    assert not is_suspended(kind, {"metadata": {}})
+    assert is_suspended(kind, suspension(kind, True))
+    assert not is_suspended(kind, suspension(kind, False))

@@ -22,6 +22,7 @@ from hyperpod_jlab.model.job_actions import Change, JobResult
 from hyperpod_jlab.model.records import ActionKind, Observation
 from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
 from hyperpod_jlab.orchestrators.kubernetes.kinds.conditions import OBSERVER
+from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import is_suspended, suspension
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import (
     HELD_ANNOTATION,
     QUEUE_LABEL,
@@ -98,7 +99,7 @@ async def release(client: KubeClient, target: Target) -> None:
     workload = await workload_of(client, target.job)
     if workload is not None and workload.active:
         raise _unfit(target, "is held by nobody; it waits in its queue")
-    if workload is None and not target.kind.is_suspended(target.job):
+    if workload is None and not is_suspended(target.kind, target.job):
         raise _unfit(target, "is held by nobody")
     await _go_on(client, target, workload)
 
@@ -115,7 +116,7 @@ async def requeue(client: KubeClient, target: Target, look: Look | None = None) 
     if _over(target):
         raise _unfit(target, "has ended; requeue needs one that runs")
     workload = await workload_of(client, target.job)
-    if target.kind.is_suspended(target.job) or (workload is not None and not workload.admitted):
+    if is_suspended(target.kind, target.job) or (workload is not None and not workload.admitted):
         raise _unfit(target, "waits; requeue needs one that runs")
     if look is not None:
         await look()
@@ -148,7 +149,7 @@ async def change(client: KubeClient, target: Target, wanted: Change) -> None:
             "the cluster has no queues (Kueue is not installed)", detail={"field": "queue"}
         )
     await _check_queue(client, version, target.namespace, queue)
-    if _over(target) or not target.kind.is_suspended(target.job):
+    if _over(target) or not is_suspended(target.kind, target.job):
         raise _unfit(
             target, "runs already, or has ended; its queue can be changed only while it waits"
         )
@@ -216,7 +217,7 @@ async def _stop(
         if note:
             await client.patch(target.place, note)
     else:
-        await client.patch(target.place, {**note, **target.kind.suspension(True)})
+        await client.patch(target.place, {**note, **suspension(target.kind, True)})
 
 
 async def _go_on(client: KubeClient, target: Target, workload: Workload | None) -> None:
@@ -225,7 +226,7 @@ async def _go_on(client: KubeClient, target: Target, workload: Workload | None) 
         await client.patch(target.place, note)
         await set_active(client, workload, True)
     else:
-        await client.patch(target.place, {**note, **target.kind.suspension(False)})
+        await client.patch(target.place, {**note, **suspension(target.kind, False)})
 
 
 async def _until_gone(

@@ -7,7 +7,7 @@ from typing import Any
 
 from hyperpod_jlab.model.records import Observation
 from hyperpod_jlab.orchestrators.kubernetes.kinds import conditions
-from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Wanted, number_label
+from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Wanted, head_of, number_label
 from hyperpod_jlab.orchestrators.kubernetes.kinds.meeting import Meeting
 from hyperpod_jlab.orchestrators.kubernetes.kinds.pod_template import pod_template
 
@@ -27,6 +27,7 @@ class BatchJob:
     plural = "jobs"
     container = "run"
     labels_pods = True
+    suspend_in = ("spec",)
 
     def meeting(self, name: str, nodes: int) -> Meeting:
         """An indexed pod's host name is the job's with its index; its service has the job's name."""
@@ -53,14 +54,7 @@ class BatchJob:
         if wanted.time_limit is not None:
             spec["activeDeadlineSeconds"] = wanted.time_limit
         return {
-            "apiVersion": f"{self.group}/{self.version}",
-            "kind": self.name,
-            "metadata": {
-                "name": wanted.name,
-                "namespace": wanted.namespace,
-                "labels": dict(wanted.labels),
-                "annotations": dict(wanted.annotations),
-            },
+            **head_of(self, wanted),
             "spec": {**spec, "template": template},
         }
 
@@ -96,14 +90,6 @@ class BatchJob:
         if conditions.whole(status.get("ready")) or conditions.whole(status.get("succeeded")):
             return conditions.running(job, now)
         return conditions.waiting(job, now)
-
-    def suspension(self, on: bool) -> dict[str, Any]:
-        """In its spec."""
-        return {"spec": {"suspend": on}}
-
-    def is_suspended(self, job: Mapping[str, Any]) -> bool:
-        """As its spec says."""
-        return bool((job.get("spec") or {}).get("suspend"))
 
     def pods_selector(self, name: str) -> str:
         """By the job controller's label."""

@@ -11,7 +11,12 @@ from typing import Any
 
 from hyperpod_jlab.model.records import Observation
 from hyperpod_jlab.orchestrators.kubernetes.kinds import conditions
-from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Wanted, labels_of, number_label
+from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import (
+    Wanted,
+    head_of,
+    labels_of,
+    number_label,
+)
 from hyperpod_jlab.orchestrators.kubernetes.kinds.meeting import Meeting
 from hyperpod_jlab.orchestrators.kubernetes.kinds.pod_template import pod_template
 
@@ -40,6 +45,7 @@ class HyperPodPyTorchJob:
     plural = "hyperpodpytorchjobs"
     container = "pytorch-job-container"
     labels_pods = True
+    suspend_in = ("spec", "runPolicy")
 
     def meeting(self, name: str, nodes: int) -> Meeting:
         """Rank and master are the agent's variables, which are there only in the process that it starts."""
@@ -74,14 +80,7 @@ class HyperPodPyTorchJob:
         if wanted.time_limit is not None:
             policy["activeDeadlineSeconds"] = wanted.time_limit
         return {
-            "apiVersion": f"{self.group}/{self.version}",
-            "kind": self.name,
-            "metadata": {
-                "name": wanted.name,
-                "namespace": wanted.namespace,
-                "labels": dict(wanted.labels),
-                "annotations": dict(wanted.annotations),
-            },
+            **head_of(self, wanted),
             "spec": {
                 "nprocPerNode": "1",
                 "replicaSpecs": [{"name": "pod", "replicas": wanted.nodes, "template": template}],
@@ -105,14 +104,6 @@ class HyperPodPyTorchJob:
         if true.keys() & {"running", "podsrunning", "restarting"}:
             return conditions.running(job, now)
         return conditions.waiting(job, now)
-
-    def suspension(self, on: bool) -> dict[str, Any]:
-        """In its run policy."""
-        return {"spec": {"runPolicy": {"suspend": on}}}
-
-    def is_suspended(self, job: Mapping[str, Any]) -> bool:
-        """As its run policy says."""
-        return bool(((job.get("spec") or {}).get("runPolicy") or {}).get("suspend"))
 
     def pods_selector(self, name: str) -> str:
         """By the operator's label."""

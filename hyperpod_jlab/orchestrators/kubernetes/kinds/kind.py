@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from hyperpod_jlab.model.records import Observation
@@ -78,6 +79,7 @@ class Kind(Protocol):
         plural: Its name in paths.
         container: The container of its pods in which the launcher runs.
         labels_pods: Whether its pods can be given labels of ours, such as the run's.
+        suspend_in: The way to the part that has ``suspend``.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Kind(Protocol):
     plural: str
     container: str
     labels_pods: bool
+    suspend_in: tuple[str, ...]
 
     def meeting(self, name: str, nodes: int) -> Meeting:
         """What the launchers of an object with this name and so many pods are told of each other."""
@@ -115,14 +118,6 @@ class Kind(Protocol):
         """
         ...
 
-    def suspension(self, on: bool) -> dict[str, Any]:
-        """The merge patch that holds the object, or lets it go on."""
-        ...
-
-    def is_suspended(self, job: Mapping[str, Any]) -> bool:
-        """Whether its spec holds it."""
-        ...
-
     def pods_selector(self, name: str) -> str:
         """The label selector of the pods of an object with this name."""
         ...
@@ -136,6 +131,38 @@ def jobs_path(kind: Kind, namespace: str | None) -> str:
     """Where a namespace's objects of a kind are; of all namespaces with None."""
     where = f"/namespaces/{namespace}" if namespace is not None else ""
     return f"/apis/{kind.group}/{kind.version}{where}/{kind.plural}"
+
+
+def head_of(
+    kind: Kind, wanted: Wanted, annotations: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
+    """The part of an object that comes before its spec, with further annotations."""
+    return {
+        "apiVersion": f"{kind.group}/{kind.version}",
+        "kind": kind.name,
+        "metadata": {
+            "name": wanted.name,
+            "namespace": wanted.namespace,
+            "labels": dict(wanted.labels),
+            "annotations": {**wanted.annotations, **annotations},
+        },
+    }
+
+
+def suspension(kind: Kind, on: bool) -> dict[str, Any]:
+    """The merge patch that holds an object of this kind, or lets it go on."""
+    patch: dict[str, Any] = {"suspend": on}
+    for name in reversed(kind.suspend_in):
+        patch = {name: patch}
+    return patch
+
+
+def is_suspended(kind: Kind, job: Mapping[str, Any]) -> bool:
+    """Whether an object's spec holds it."""
+    part: Mapping[str, Any] = job
+    for name in kind.suspend_in:
+        part = part.get(name) or {}
+    return bool(part.get("suspend"))
 
 
 def labels_of(thing: Mapping[str, Any]) -> Mapping[str, str]:

@@ -7,7 +7,12 @@ from typing import Any
 
 from hyperpod_jlab.model.records import Observation
 from hyperpod_jlab.orchestrators.kubernetes.kinds import conditions
-from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Wanted, labels_of, number_label
+from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import (
+    Wanted,
+    head_of,
+    labels_of,
+    number_label,
+)
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import jobs_path as _jobs_path
 from hyperpod_jlab.orchestrators.kubernetes.kinds.meeting import Meeting
 from hyperpod_jlab.orchestrators.kubernetes.kinds.pod_template import pod_template
@@ -25,6 +30,7 @@ class PyTorchJob:
     plural = "pytorchjobs"
     container = "pytorch"  # its webhook wants this very name
     labels_pods = True
+    suspend_in = ("spec", "runPolicy")
 
     def meeting(self, name: str, nodes: int) -> Meeting:
         """With one process a pod for the operator, RANK is the pod's."""
@@ -50,14 +56,7 @@ class PyTorchJob:
         if wanted.nodes > 1:
             replicas["Worker"] = _replica(wanted.nodes - 1, restart, template)
         return {
-            "apiVersion": f"{self.group}/{self.version}",
-            "kind": self.name,
-            "metadata": {
-                "name": wanted.name,
-                "namespace": wanted.namespace,
-                "labels": dict(wanted.labels),
-                "annotations": {**wanted.annotations, **_auto_resume(wanted.retries)},
-            },
+            **head_of(self, wanted, _auto_resume(wanted.retries)),
             "spec": {
                 # One launcher a pod starts all of its ranks, so for the operator each pod is one process.
                 "nprocPerNode": "1",
@@ -83,14 +82,6 @@ class PyTorchJob:
         if "Suspended" in true:
             return conditions.suspended(job, now)
         return conditions.waiting(job, now)
-
-    def suspension(self, on: bool) -> dict[str, Any]:
-        """In its run policy."""
-        return {"spec": {"runPolicy": {"suspend": on}}}
-
-    def is_suspended(self, job: Mapping[str, Any]) -> bool:
-        """As its run policy says."""
-        return bool(((job.get("spec") or {}).get("runPolicy") or {}).get("suspend"))
 
     def pods_selector(self, name: str) -> str:
         """By the operator's label."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from hyperpod_jlab.model.records import Observation
 from hyperpod_jlab.orchestrators.kubernetes.kinds import conditions
-from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Wanted, number_label
+from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Wanted, head_of, number_label
 from hyperpod_jlab.orchestrators.kubernetes.kinds.meeting import Meeting
 from hyperpod_jlab.orchestrators.kubernetes.kinds.pod_template import requests
 
@@ -33,6 +33,7 @@ class TrainJob:
     plural = "trainjobs"
     container = "node"
     labels_pods = False
+    suspend_in = ("spec",)
 
     def __init__(self, runtime: Runtime | None = None) -> None:
         self.runtime = runtime or Runtime()
@@ -69,14 +70,7 @@ class TrainJob:
             {"name": self.container, "volumeMounts": [dict(one) for one in pod.mounts]}
         ]
         return {
-            "apiVersion": f"{self.group}/{self.version}",
-            "kind": self.name,
-            "metadata": {
-                "name": wanted.name,
-                "namespace": wanted.namespace,
-                "labels": dict(wanted.labels),
-                "annotations": dict(wanted.annotations),
-            },
+            **head_of(self, wanted),
             "spec": {
                 "runtimeRef": {
                     "apiGroup": self.group,
@@ -108,14 +102,6 @@ class TrainJob:
             isinstance(one, Mapping) and conditions.whole(one.get("ready")) for one in counts
         )
         return conditions.running(job, now) if ready else conditions.waiting(job, now)
-
-    def suspension(self, on: bool) -> dict[str, Any]:
-        """In its spec."""
-        return {"spec": {"suspend": on}}
-
-    def is_suspended(self, job: Mapping[str, Any]) -> bool:
-        """As its spec says."""
-        return bool((job.get("spec") or {}).get("suspend"))
 
     def pods_selector(self, name: str) -> str:
         """By JobSet's label; the set has the object's name."""

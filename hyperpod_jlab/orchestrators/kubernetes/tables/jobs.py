@@ -11,7 +11,7 @@ from typing import Any
 from hyperpod_jlab.model.bulk import without_collections
 from hyperpod_jlab.model.cluster import Job
 from hyperpod_jlab.orchestrators.kubernetes.job_id import JobId
-from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind
+from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind, is_suspended
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import (
     NAME_ANNOTATION,
     QUEUE_LABEL,
@@ -116,7 +116,7 @@ def job_facts(kind: Kind, job: Mapping[str, Any]) -> JobFacts:
         verdict=seen.verdict,
         reason=seen.reason,
         reason_code=seen.reason_code,
-        suspended=kind.is_suspended(job),
+        suspended=is_suspended(kind, job),
         pods=pods,
         requests=requests,
         time_limit=policy.get("activeDeadlineSeconds") or spec.get("activeDeadlineSeconds"),
