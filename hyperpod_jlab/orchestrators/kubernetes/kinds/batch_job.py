@@ -27,7 +27,7 @@ class BatchJob:
     plural = "jobs"
     container = "run"
     labels_pods = True
-    suspend_in = ("spec",)
+    suspend_in: tuple[str, ...] = ("spec",)
 
     def meeting(self, name: str, nodes: int) -> Meeting:
         """An indexed pod's host name is the job's with its index; its service has the job's name."""

@@ -45,7 +45,7 @@ class HyperPodPyTorchJob:
     plural = "hyperpodpytorchjobs"
     container = "pytorch-job-container"
     labels_pods = True
-    suspend_in = ("spec", "runPolicy")
+    suspend_in: tuple[str, ...] = ("spec", "runPolicy")
 
     def meeting(self, name: str, nodes: int) -> Meeting:
         """Rank and master are the agent's variables, which are there only in the process that it starts."""

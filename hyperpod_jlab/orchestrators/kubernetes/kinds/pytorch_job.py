@@ -30,7 +30,7 @@ class PyTorchJob:
     plural = "pytorchjobs"
     container = "pytorch"  # its webhook wants this very name
     labels_pods = True
-    suspend_in = ("spec", "runPolicy")
+    suspend_in: tuple[str, ...] = ("spec", "runPolicy")
 
     def meeting(self, name: str, nodes: int) -> Meeting:
         """With one process a pod for the operator, RANK is the pod's."""

@@ -33,7 +33,7 @@ class TrainJob:
     plural = "trainjobs"
     container = "node"
     labels_pods = False
-    suspend_in = ("spec",)
+    suspend_in: tuple[str, ...] = ("spec",)
 
     def __init__(self, runtime: Runtime | None = None) -> None:
         self.runtime = runtime or Runtime()
