@@ -49,9 +49,23 @@ kill_hard() {
 
 stopped() { local pid; pid=$(pid_of "$1") && state_of "$pid" && [[ $REPLY == T ]]; }
 
+cancel_jobs() {
+  local jobs
+  jobs=$(client squeue -h -o %A | sort -u) || return 1
+  # shellcheck disable=SC2086
+  [[ -z $jobs ]] || client scancel -Q $jobs
+}
+no_jobs() {
+  local states
+  states=$(client squeue -h -o %t) || return
+  [[ -n $states ]] || return 0
+  ! grep -qvx CG <<<"$states" || cancel_jobs # it came back to the queue
+  return 1
+}
+
 # Everything as after a start: all that should run does, no jobs, all nodes in use, no calls counted.
 heal() {
-  local name file jobs
+  local name file
   ! stopped slurmctld || signal slurmctld CONT
   for name in $(logins); do
     ! stopped "sshd-$name" || login_signal "$name" CONT
@@ -63,12 +77,12 @@ heal() {
   while read -r name; do
     pid_of "$name" >/dev/null || { QUIET=1 do_start && break; }
   done < <(daemons)
-  jobs=$(client squeue -h -o %A | sort -u) || return 1
-  # shellcheck disable=SC2086
-  [[ -z $jobs ]] || client scancel -Q $jobs
+  cancel_jobs || return 1
   for name in $(client sinfo -h -N -o %N -t drain,fail,down | sort -u); do
     client scontrol update "NodeName=$name" State=RESUME
   done
+  # A job that is ending still counts as running.
+  wait_for "$TIMEOUT" "the jobs' end" no_jobs
   [[ ! -f $D/calls.log ]] || : >"$D/calls.log"
 }
 
