@@ -139,6 +139,18 @@ class RunLook:
             self._seen[place.run_id] = (now, seen)
         return found
 
+    async def anew(self, place: Where) -> Seen:
+        """What the cluster has of a run now, whatever was seen before, and whatever a watch tells.
+
+        Raises:
+            DeniedError: This user may not see it.
+            UnreachableError: The cluster does not answer.
+        """
+        now = time.monotonic()
+        seen = await self._ask(place)
+        self._seen[place.run_id] = (now, seen)
+        return seen
+
     async def pods(self, place: Where) -> tuple[RunPod, ...]:
         """A run's pods."""
         return (await self.look([place]))[place.run_id].pods

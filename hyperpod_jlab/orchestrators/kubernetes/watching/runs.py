@@ -71,7 +71,12 @@ class RunWatch:
         """What the cluster says of these runs."""
         places = await self._places(bundles)
         seen = await self._look.look([place for _, place in places])
-        said, undone = await asyncio.to_thread(self._words, places, seen)
+        said, undone, doubted = await asyncio.to_thread(self._words, places, seen)
+        for bundle, place, records in doubted:
+            seen[place.run_id] = again = await self._look.anew(place)
+            word = await asyncio.to_thread(self._word, bundle, place, again, records)
+            if isinstance(word, Observation):
+                said[place.run_id] = word
         for bundle, place in places:
             found, word = seen[place.run_id], said.get(place.run_id)
             if self._attended and place.run_id in undone:
@@ -111,9 +116,10 @@ class RunWatch:
         if not self._is_fetched(place) or await asyncio.to_thread(is_done, bundle):
             return False
         over = await self._spooler.catch_up(bundle, place, seconds)
-        if over:
+        if over is not None:
             seen = (await self._look.look([place]))[place.run_id]
-            await asyncio.to_thread(_note_end, bundle, place, seen)
+            if over.issuperset(pod.uid for pod in seen.pods):  # else one came meanwhile
+                await asyncio.to_thread(_note_end, bundle, place, seen)
         trouble = self._spooler.trouble(bundle.run_id)
         if isinstance(trouble, DeniedError) and not await asyncio.to_thread(_has_logs, bundle):
             raise trouble
@@ -134,28 +140,41 @@ class RunWatch:
 
     def _words(
         self, places: Sequence[tuple[BundleReader, Where]], seen: Mapping[str, Seen]
-    ) -> tuple[dict[str, Observation], set[str]]:
-        """The words on runs, by run id, and those of which something is left to be fetched. Blocking."""
-        found, undone = {}, set()
+    ) -> tuple[dict[str, Observation], set[str], list[tuple[BundleReader, Where, RunRecords]]]:
+        """The words on runs, by run id; those of which something is left to be fetched; and those to look at anew, with their records. Blocking."""
+        found, undone, doubted = {}, set(), []
         for bundle, place in places:
             word = self._word(bundle, place, seen[place.run_id])
-            if word is not None:
+            if isinstance(word, RunRecords):
+                doubted.append((bundle, place, word))
+            elif word is not None:
                 found[bundle.run_id] = word
             if self._is_fetched(place) and seen[place.run_id].pods and not is_done(bundle):
                 undone.add(place.run_id)
-        return found, undone
+        return found, undone, doubted
 
-    def _word(self, bundle: BundleReader, place: Where, seen: Seen) -> Observation | None:
-        """The word on a run. Blocking."""
+    def _word(
+        self, bundle: BundleReader, place: Where, seen: Seen, known: RunRecords | None = None
+    ) -> Observation | RunRecords | None:
+        """The word on a run, or what its records are when they may be of a later moment than what was seen. Blocking.
+
+        Args:
+            bundle: The run.
+            place: Its job.
+            seen: What the cluster has of it.
+            known: Its records as they were read before that was seen.
+        """
         if place.native and seen.pods:
             StandIn(bundle, place.name, modes_of(bundle)).play(seen.pods)
-        records = bundle.read()
+        records = known or bundle.read()
         if seen.job is None:
             return _gone(place, records, seen)
         word = refined(seen.job.observe(seen.time), seen.pods, records.head.nodes)
         if word.state != "ended" and not place.native:
             word = over(bundle, place, records, word) or word
         if word.state != "ended":
+            if known is None and _may_be_older(records, seen, word):
+                return records
             return _again(bundle, records, seen, word)
         if not self._is_settled(bundle, place, seen) and seen.time - word.time < _LAST_WORDS:
             return _ending(word, seen.time)
@@ -195,6 +214,19 @@ def _has_logs(bundle: BundleReader) -> bool:
     return any((bundle.records / "logs").glob("attempt-*"))
 
 
+def _may_be_older(records: RunRecords, seen: Seen, word: Observation) -> bool:
+    """Whether a word by which the newest attempt is over may be from before it began: its records came while the cluster was asked, or a watch is behind."""
+    if not _waits_after_attempt(records, seen, word):
+        return False
+    number = records.attempts[-1].number
+    return not any(one.attempt == number and one.verdict for one in records.observations)
+
+
+def _waits_after_attempt(records: RunRecords, seen: Seen, word: Observation) -> bool:
+    begun = any(pod.main.container_id and not pod.ended for pod in seen.pods)
+    return word.state == "waiting" and bool(records.attempts) and not begun
+
+
 def _again(bundle: BundleReader, records: RunRecords, seen: Seen, word: Observation) -> Observation:
     """A word on a run that goes on: when it waits after an attempt, that attempt is over, and why is written down. Blocking."""
     if word.state == "running":
@@ -202,9 +234,7 @@ def _again(bundle: BundleReader, records: RunRecords, seen: Seen, word: Observat
         if launchers is None:
             return word
         return _after(records, between_attempts(word, seen.pods, launchers))
-    if word.state != "waiting" or not records.attempts:
-        return word
-    if any(pod.main.container_id and not pod.ended for pod in seen.pods):
+    if not _waits_after_attempt(records, seen, word):
         return word
     number = records.attempts[-1].number
     word = _after(records, word).model_copy(

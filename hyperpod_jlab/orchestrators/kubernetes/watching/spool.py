@@ -90,19 +90,21 @@ class RunSpool:
         if self.idle:
             self._task = asyncio.create_task(self._follow(), name="hyperpod-spool")
 
-    async def catch_up(self) -> bool:
+    async def catch_up(self) -> frozenset[str] | None:
         """Wait until all that the pods have said by now is put away; of those that have ended, all that they ever said.
 
         Returns:
-            Whether the cluster has no pod of the run of which anything is to come.
+            The uids of the pods that the cluster has when nothing more is to come of any of them, else None.
         """
-        over = True
-        for followed, pod in await self._look():
+        found = await self._look()
+        for followed, pod in found:
             await followed.caught_up.wait()
-            if pod.ended and not followed.task.done():
+            # A pod's phase comes some time after its container's end.
+            ended = pod.ended or pod.main.exit is not None
+            if ended and not followed.task.done():
                 await asyncio.wait([followed.task])
-            over = over and followed.spool.over
-        return over
+        over = all(followed.spool.over for followed, _ in found)
+        return frozenset(pod.uid for _, pod in found) if over else None
 
     async def close(self) -> None:
         """Follow no more."""
@@ -191,7 +193,9 @@ class Spooler:
         self._runs: dict[str, RunSpool] = {}
         self._room = asyncio.Semaphore(STREAMS)
 
-    async def catch_up(self, bundle: BundleReader, where: Where, seconds: float) -> bool:
+    async def catch_up(
+        self, bundle: BundleReader, where: Where, seconds: float
+    ) -> frozenset[str] | None:
         """Put away what a run's pods have said by now, and follow them for a while.
 
         Args:
@@ -200,14 +204,14 @@ class Spooler:
             seconds: How long to wait for it at the most; then it goes on by itself.
 
         Returns:
-            Whether nothing is left to be fetched.
+            The uids of its pods when nothing is left to be fetched of any of them, else None.
         """
         run = self.follow(bundle, where)
         try:
             async with asyncio.timeout(seconds):
                 return await run.catch_up()
         except TimeoutError:
-            return False
+            return None
 
     def trouble(self, run_id: str) -> HyperpodError | OSError | None:
         """Why something of a run could not be fetched; None when all is well."""
