@@ -35,6 +35,7 @@ async def test_a_run_that_fails_is_tried_again(session: KubernetesSession) -> No
     assert len({pod["metadata"]["uid"] for pod in session.pods_of(run_id)}) == 2
 
 
+@pytest.mark.full
 async def test_not_without_end(session: KubernetesSession) -> None:
     run_id = await session.submit("exit 4", max_restarts=1, **TWO)
     run = await session.ended(run_id)

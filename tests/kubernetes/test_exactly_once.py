@@ -112,6 +112,7 @@ async def test_killed_at_a_hundred_random_moments(sender: KubernetesSession) -> 
     await kill_at_random(sender, 100, 1.5)
 
 
+@pytest.mark.full
 async def test_four_submits_of_one_id_at_the_same_moment(sender: KubernetesSession) -> None:
     name = new_name()
     answers = all_at_once([Submitting(name, mark(name)) for _ in range(4)])
@@ -132,10 +133,10 @@ ANSWERS = {
 
 @pytest.mark.parametrize(
     "how",
-    ["late", "lost", "a page"]
+    ["late", "lost"]
     + [
         pytest.param(how, marks=pytest.mark.full)
-        for how in ("dropped", "unavailable", "in a while")
+        for how in ("dropped", "a page", "unavailable", "in a while")
     ],
 )
 async def test_an_answer_that_is(how: str, behind: KubernetesSession, proxy: FaultyProxy) -> None:

@@ -306,6 +306,7 @@ async def test_who_sees_one_namespace_only_is_told_what_is_hidden(
     assert "the right to list nodes is missing" in " ".join(told["notes"])
 
 
+@pytest.mark.full
 async def test_who_sees_nothing_at_all_is_told_so(
     session: KubernetesSession, sessions: Sessions
 ) -> None:

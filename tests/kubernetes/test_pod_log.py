@@ -86,6 +86,7 @@ out(b'x' * 70000 + b'\\xe2\\x82')
     assert rest(items) == ["Started", "Ended", "Over"]
 
 
+@pytest.mark.full
 async def test_a_line_comes_at_once(pods: Pods) -> None:
     code = """
 import time
@@ -106,6 +107,7 @@ time.sleep(2)
     assert len(came) > 30
 
 
+@pytest.mark.full
 async def test_a_cursor_outlives_its_process(pods: Pods) -> None:
     """Read in many small goes, each with a cursor that went through JSON; together each line once."""
     log = await pods.print("goes", NUMBERED.replace("SECONDS", "4"))
@@ -122,7 +124,9 @@ async def test_a_cursor_outlives_its_process(pods: Pods) -> None:
     assert await all_of(log.follow(cursor)) == []
 
 
-@pytest.mark.parametrize("clean", [False, True], ids=["cut", "clean end"])
+@pytest.mark.parametrize(
+    "clean", [False, pytest.param(True, marks=pytest.mark.full)], ids=["cut", "clean end"]
+)
 async def test_equal_seconds_and_clean_ends(pods: Pods, proxy: FaultyProxy, clean: bool) -> None:
     """Many lines of one second, and answers that end in the midst of them."""
     code = "import time\nfor n in range(20000): print(n)\ntime.sleep(4)\nprint('end')"
@@ -157,6 +161,7 @@ sys.exit(3 if n < 1 else 0)
     assert (b"run 0" in data(later)) != any(isinstance(item, Gap) for item in later)
 
 
+@pytest.mark.full
 async def test_a_restart_while_nobody_reads(pods: Pods) -> None:
     code = """
 import os, sys, time
@@ -185,6 +190,7 @@ sys.exit(3 if n < 1 else 0)
     assert rest(items) == ["Started", "Ended", "Started", "Ended", "Over"]
 
 
+@pytest.mark.full
 async def test_a_pod_that_is_deleted_or_replaced(pods: Pods, proxy: FaultyProxy) -> None:
     code = """
 import signal, sys, time
@@ -235,6 +241,7 @@ async def test_it_waits_for_a_container_that_has_yet_to_start(pods: Pods) -> Non
     await watches.close()
 
 
+@pytest.mark.full
 async def test_answers_that_are_no_log(pods: Pods, proxy: FaultyProxy) -> None:
     """The kubelet's and the API server's ways to say: not now."""
     code = "import time\nfor n in range(40): print(n); time.sleep(0.1)\n"
@@ -277,6 +284,7 @@ async def test_what_cannot_be_is_an_error(
     await narrow.close()
 
 
+@pytest.mark.full
 async def test_a_server_that_is_away_for_a_while(pods: Pods, proxy: FaultyProxy) -> None:
     log = await pods.print("away", NUMBERED.replace("SECONDS", "6"))
     following = asyncio.create_task(all_of(log.follow()))

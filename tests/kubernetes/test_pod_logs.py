@@ -151,6 +151,7 @@ async def test_two_who_follow_and_one_who_is_killed_have_each_line_once(
             assert b"".join(mine) == pod_output.numbered(rank, 1500)
 
 
+@pytest.mark.full
 async def test_a_functions_value_comes_back(bare: KubernetesSession) -> None:
     (bare.folder / "call.py").write_text(
         "import hyperpod_jlab\n"

@@ -151,6 +151,7 @@ async def test_in_a_storm_it_asks_less_and_is_right_at_the_end(
     await until(watch, lambda rows: dict(rows) == {"during": "1", "after": "1"})
 
 
+@pytest.mark.full
 async def test_a_server_that_is_away_and_back(
     client: KubeClient, watches: Watches, maps: str, proxy: FaultyProxy
 ) -> None:
