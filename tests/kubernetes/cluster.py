@@ -285,7 +285,8 @@ def running(
         folder=base / "cluster",
     )
     words: list[str | Path] = ["--nodes", str(nodes), "--partition", partition]
-    words += ["--owner", str(os.getpid()), *(f"--{part}" for part in parts), *options]
+    switches = [switch for part in parts if (switch := f"--{part}") not in options]
+    words += ["--owner", str(os.getpid()), *switches, *options]
     try:
         cluster.command("start", *words, timeout=600)
         yield cluster
