@@ -112,3 +112,15 @@ async def acting(
         yield Acting(hyperpod, folder, namespace)
     finally:
         await hyperpod.close()
+
+
+@pytest.fixture
+async def user(
+    kubernetes_cluster: KubernetesTestbed,
+    namespace: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> AsyncIterator[Acting]:
+    """A user's services."""
+    async with acting(kubernetes_cluster, namespace, tmp_path, monkeypatch) as found:
+        yield found

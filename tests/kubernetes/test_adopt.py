@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,22 +19,12 @@ from hyperpod_jlab.model.errors import (
 from hyperpod_jlab.model.validation import parse
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL, USER_ANNOTATION
 from hyperpod_jlab.services.hyperpod import Hyperpod
-from tests.kubernetes.acting import CLUSTER, Acting, acting, settings
+from tests.kubernetes.acting import CLUSTER, Acting, settings, user
 from tests.kubernetes.cluster import KubernetesTestbed
 
+__all__ = ["user"]
+
 pytestmark = pytest.mark.full
-
-
-@pytest.fixture
-async def user(
-    kubernetes_cluster: KubernetesTestbed,
-    namespace: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> AsyncIterator[Acting]:
-    """A user's services."""
-    async with acting(kubernetes_cluster, namespace, tmp_path, monkeypatch) as found:
-        yield found
 
 
 def replica(cluster: KubernetesTestbed, command: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,23 +20,13 @@ import httpx
 import pytest
 
 from hyperpod_jlab.model.errors import ConflictError, HyperpodError, NotFoundError
-from tests.kubernetes.acting import Acting, acting, settings
+from tests.kubernetes.acting import Acting, settings, user
 from tests.kubernetes.cluster import KubernetesTestbed
+
+__all__ = ["user"]
 
 TOKEN = secrets.token_hex(8)
 PROGRAM = Path(__file__).parent / "port_program.py"
-
-
-@pytest.fixture
-async def user(
-    kubernetes_cluster: KubernetesTestbed,
-    namespace: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> AsyncIterator[Acting]:
-    """A user's services."""
-    async with acting(kubernetes_cluster, namespace, tmp_path, monkeypatch) as found:
-        yield found
 
 
 def _environment(cluster: KubernetesTestbed, user: Acting) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -19,8 +18,10 @@ from hyperpod_jlab.orchestrators.kubernetes.sending.user_yaml import MOST_BYTES,
 from hyperpod_jlab.orchestrators.protocol import NativeFile, RenderInput
 from hyperpod_jlab.services.submission import Request
 from hyperpod_jlab.storage.translation import PathMap
-from tests.kubernetes.acting import CLUSTER, Acting, acting
+from tests.kubernetes.acting import CLUSTER, Acting, user
 from tests.kubernetes.cluster import KubernetesTestbed
+
+__all__ = ["user"]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pytorchjob.yaml"
 RUN_ID = "20260101-120000-abcdef"
@@ -158,18 +159,6 @@ def test_the_namespace_is_named_once() -> None:
 
 
 # ---------------------------------------------------------------------------------------------- on the cluster
-
-
-@pytest.fixture
-async def user(
-    kubernetes_cluster: KubernetesTestbed,
-    namespace: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> AsyncIterator[Acting]:
-    """A user's services."""
-    async with acting(kubernetes_cluster, namespace, tmp_path, monkeypatch) as found:
-        yield found
 
 
 async def _submit(user: Acting, text: str, **more: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +20,12 @@ from hyperpod_jlab.model.errors import (
 from hyperpod_jlab.model.job_actions import Change
 from hyperpod_jlab.model.validation import parse
 from hyperpod_jlab.services.hyperpod import Hyperpod
-from tests.kubernetes.acting import CLUSTER, Acting, acting, settings
+from tests.kubernetes.acting import CLUSTER, Acting, acting, settings, user
 from tests.kubernetes.cluster import KubernetesTestbed
 
+__all__ = ["user"]
+
 pytestmark = pytest.mark.full
-
-
-@pytest.fixture
-async def user(
-    kubernetes_cluster: KubernetesTestbed,
-    namespace: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> AsyncIterator[Acting]:
-    """A user's services."""
-    async with acting(kubernetes_cluster, namespace, tmp_path, monkeypatch) as found:
-        yield found
 
 
 def object_of(run_id: str) -> str:
