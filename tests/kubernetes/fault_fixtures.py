@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +11,6 @@ import pytest
 from hyperpod_jlab.model.cluster import WaitReason
 from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.services.log_request import LogRequest
-from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.proxy import FaultyProxy
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
 
@@ -75,13 +74,6 @@ async def _said(session: KubernetesSession, request: LogRequest) -> list[str]:
     async for batch in session.hyperpod.logs.lines(request):
         lines += [line.line for line in batch if line.mark is None and line.rank is not None]
     return lines
-
-
-@pytest.fixture
-def proxy(kubernetes_cluster: KubernetesTestbed) -> Iterator[FaultyProxy]:
-    """In front of the API server."""
-    with FaultyProxy(kubernetes_cluster.kubeconfig) as made:
-        yield made
 
 
 @pytest.fixture(params=[True, False], ids=["claim", "no-claim"])

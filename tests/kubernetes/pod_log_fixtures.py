@@ -1,16 +1,14 @@
-"""Pods that print, the way to their logs with faults in it, and what came of the logs."""
+"""Pods that print, and what came of their logs."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.config import KubernetesCluster
-from hyperpod_jlab.orchestrators.kubernetes.api.access import load_access
 from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
 from hyperpod_jlab.orchestrators.kubernetes.api.pod_log import (
     Entry,
@@ -19,7 +17,6 @@ from hyperpod_jlab.orchestrators.kubernetes.api.pod_log import (
     Portion,
 )
 from tests.kubernetes.cluster import KubernetesTestbed
-from tests.kubernetes.proxy import FaultyProxy
 
 NUMBERED = """
 import itertools, os, time
@@ -32,20 +29,6 @@ for number in itertools.count():
             break
 os.write(1, b"last %d" % number)
 """
-
-
-@pytest.fixture
-def proxy(kubernetes_cluster: KubernetesTestbed) -> Iterator[FaultyProxy]:
-    with FaultyProxy(kubernetes_cluster.kubeconfig) as made:
-        yield made
-
-
-@pytest.fixture
-async def client(proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubeClient]:
-    monkeypatch.setenv("KUBECONFIG", str(proxy.kubeconfig))
-    made = KubeClient(load_access(KubernetesCluster(orchestrator="kubernetes")))
-    yield made
-    await made.close()
 
 
 @dataclass

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -24,6 +23,7 @@ from hyperpod_jlab.orchestrators.kubernetes.api.access import Access, load_acces
 from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
 from hyperpod_jlab.orchestrators.kubernetes.api.complaints import ANSWER_LOST, refusal
 from hyperpod_jlab.orchestrators.kubernetes.api.rights import Right, Rights
+from tests.kubernetes.client_fixtures import client, proxy
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.proxy import (
     FaultyProxy,
@@ -37,21 +37,9 @@ from tests.kubernetes.proxy import (
     replace,
 )
 
+__all__ = ["client", "proxy"]
+
 CONFIG = KubernetesCluster(orchestrator="kubernetes")
-
-
-@pytest.fixture
-def proxy(kubernetes_cluster: KubernetesTestbed) -> Iterator[FaultyProxy]:
-    with FaultyProxy(kubernetes_cluster.kubeconfig) as made:
-        yield made
-
-
-@pytest.fixture
-async def client(proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubeClient]:
-    monkeypatch.setenv("KUBECONFIG", str(proxy.kubeconfig))
-    made = KubeClient(load_access(CONFIG))
-    yield made
-    await made.close()
 
 
 @pytest.fixture

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
 from typing import get_args
 
 import pytest
 
 from hyperpod_jlab.model.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.services.submission import Step
-from tests.kubernetes.cluster import KubernetesTestbed
+from tests.kubernetes.client_fixtures import proxy
 from tests.kubernetes.proxy import FaultyProxy, Pipe, delay, drop, hang, lose_answer, page, refuse
 from tests.kubernetes.session_fixtures import MOUNT, KubernetesSession, Sessions
 from tests.services.racing import Answer, Submitting, all_at_once
+
+__all__ = ["proxy"]
 
 STEPS = get_args(Step)
 #: The request that makes a job, which a dry run does not.
@@ -33,13 +34,6 @@ def sender(session: KubernetesSession, monkeypatch: pytest.MonkeyPatch) -> Kuber
     """The services, and what processes that submit too need."""
     submits_elsewhere(session, monkeypatch)
     return session
-
-
-@pytest.fixture
-def proxy(kubernetes_cluster: KubernetesTestbed) -> Iterator[FaultyProxy]:
-    """In front of the API server."""
-    with FaultyProxy(kubernetes_cluster.kubeconfig) as made:
-        yield made
 
 
 @pytest.fixture

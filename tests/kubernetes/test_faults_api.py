@@ -8,7 +8,8 @@ import contextlib
 import pytest
 
 from hyperpod_jlab.model.errors import HyperpodError, UnreachableError
-from tests.kubernetes.fault_fixtures import behind, follow, numbers, proxy, whole, why
+from tests.kubernetes.client_fixtures import proxy
+from tests.kubernetes.fault_fixtures import behind, follow, numbers, whole, why
 from tests.kubernetes.proxy import (
     FaultyProxy,
     Pipe,

@@ -23,17 +23,16 @@ from hyperpod_jlab.orchestrators.kubernetes.api.pod_log import (
 )
 from hyperpod_jlab.orchestrators.kubernetes.api.pod_state import pod_state
 from hyperpod_jlab.orchestrators.kubernetes.api.watch import Watches
+from tests.kubernetes.client_fixtures import client, proxy
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.pod_log_fixtures import (
     NUMBERED,
     Pods,
     all_of,
-    client,
     data,
     numbered,
     numbers_of,
     pods,
-    proxy,
     rest,
 )
 from tests.kubernetes.proxy import FaultyProxy, append, cut_bytes, drop, end, page, refuse, replace

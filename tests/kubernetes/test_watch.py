@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -15,26 +15,15 @@ from hyperpod_jlab.orchestrators.kubernetes.api import watch as watch_module
 from hyperpod_jlab.orchestrators.kubernetes.api.access import load_access
 from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
 from hyperpod_jlab.orchestrators.kubernetes.api.watch import Watch, Watches
+from tests.kubernetes.client_fixtures import client, proxy
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.proxy import FaultyProxy, cut, delay, drop, end, expire, page, refuse
+
+__all__ = ["client", "proxy"]
 
 
 def value(found: Mapping[str, Any]) -> str:
     return str((found.get("data") or {}).get("v", ""))
-
-
-@pytest.fixture
-def proxy(kubernetes_cluster: KubernetesTestbed) -> Iterator[FaultyProxy]:
-    with FaultyProxy(kubernetes_cluster.kubeconfig) as made:
-        yield made
-
-
-@pytest.fixture
-async def client(proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KubeClient]:
-    monkeypatch.setenv("KUBECONFIG", str(proxy.kubeconfig))
-    made = KubeClient(load_access(KubernetesCluster(orchestrator="kubernetes")))
-    yield made
-    await made.close()
 
 
 @pytest.fixture
