@@ -12,6 +12,17 @@ from tests.kubernetes.fault_fixtures import follow, numbers, read, until, whole
 from tests.kubernetes.session_fixtures import KubernetesSession
 
 LONG = pytest.mark.timeout(400)
+#: With a claim and without.
+CLAIM_OR_NOT = pytest.mark.parametrize(
+    "claim", [True, False], ids=["claim", "no-claim"], indirect=True
+)
+#: The same, with a claim only in the full suite.
+CLAIM_IN_FULL = pytest.mark.parametrize(
+    "claim",
+    [pytest.param(True, marks=pytest.mark.full), False],
+    ids=["claim", "no-claim"],
+    indirect=True,
+)
 
 
 def node_of(session: KubernetesSession, run_id: str, pod: str = "master-0") -> str:
@@ -42,12 +53,7 @@ async def said(session: KubernetesSession, run_id: str, number: int, attempt: in
 @pytest.mark.parametrize(
     "seconds", [2, pytest.param(60, marks=pytest.mark.full)], ids=["restarted", "60-s"]
 )
-@pytest.mark.parametrize(
-    "claim",
-    [pytest.param(True, marks=pytest.mark.full), False],
-    ids=["claim", "no-claim"],
-    indirect=True,
-)
+@CLAIM_IN_FULL
 @LONG
 async def test_the_api_server_is_killed(
     kubernetes: KubernetesTestbed, session: KubernetesSession, seconds: float
@@ -68,7 +74,7 @@ async def test_the_api_server_is_killed(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("claim", [True, False], ids=["claim", "no-claim"], indirect=True)
+@CLAIM_OR_NOT
 @LONG
 async def test_a_kubelet_is_killed_and_comes_back(
     kubernetes: KubernetesTestbed, session: KubernetesSession
@@ -114,7 +120,7 @@ async def has_ended(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("claim", [True, False], ids=["claim", "no-claim"], indirect=True)
+@CLAIM_OR_NOT
 @LONG
 async def test_a_pod_is_deleted_while_it_is_followed(
     kubernetes: KubernetesTestbed, session: KubernetesSession, claim: bool
@@ -133,7 +139,7 @@ async def test_a_pod_is_deleted_while_it_is_followed(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("claim", [True, False], ids=["claim", "no-claim"], indirect=True)
+@CLAIM_OR_NOT
 @LONG
 async def test_a_container_is_killed_and_restarted(
     kubernetes: KubernetesTestbed, session: KubernetesSession
@@ -149,12 +155,7 @@ async def test_a_container_is_killed_and_restarted(
     del kubernetes
 
 
-@pytest.mark.parametrize(
-    "claim",
-    [pytest.param(True, marks=pytest.mark.full), False],
-    ids=["claim", "no-claim"],
-    indirect=True,
-)
+@CLAIM_IN_FULL
 @LONG
 async def test_a_container_is_killed(
     kubernetes: KubernetesTestbed, session: KubernetesSession, claim: bool
@@ -190,9 +191,12 @@ def apart(must: bool) -> dict[str, Any]:
 
 
 async def lose_node(
-    kubernetes: KubernetesTestbed, session: KubernetesSession, run_id: str, count: int
-) -> str:
-    """Wait until a run speaks on two nodes, and switch the second off; returns its name."""
+    kubernetes: KubernetesTestbed, session: KubernetesSession, count: int, patch: dict[str, Any]
+) -> tuple[str, str]:
+    """Submit a run on two nodes, and when it speaks switch the second off; returns the run and the node."""
+    run_id = await session.submit(
+        numbers(count), resources={"nodes": 2}, kubernetes={"patch": patch}
+    )
     await said(session, run_id, 5)
     node = node_of(session, run_id, "worker-0")
     assert node != node_of(session, run_id)
@@ -204,7 +208,7 @@ async def lose_node(
     assert node in str(first.reason), first
     said_of_it = session.log(run_id, 0, 0, attempt=1).split()
     assert said_of_it == whole(count)[: len(said_of_it)]
-    return node
+    return run_id, node
 
 
 async def goes_on_in_two(session: KubernetesSession, run_id: str, count: int) -> None:
@@ -216,31 +220,25 @@ async def goes_on_in_two(session: KubernetesSession, run_id: str, count: int) ->
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("claim", [True, False], ids=["claim", "no-claim"], indirect=True)
+@CLAIM_OR_NOT
 @LONG
 async def test_a_node_is_lost_for_good(
     kubernetes: KubernetesTestbed, session: KubernetesSession
 ) -> None:
     """The attempt says which node is gone; when the admin has removed it, the run goes on elsewhere as another attempt."""
-    run_id = await session.submit(
-        numbers(300), resources={"nodes": 2}, kubernetes={"patch": apart(must=False)}
-    )
-    node = await lose_node(kubernetes, session, run_id, 300)
+    run_id, node = await lose_node(kubernetes, session, 300, apart(must=False))
     kubernetes.kubectl("delete", "node", node)
     await goes_on_in_two(session, run_id, 300)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("claim", [True, False], ids=["claim", "no-claim"], indirect=True)
+@CLAIM_OR_NOT
 @LONG
 async def test_a_node_is_lost_and_there_is_no_other(
     kubernetes: KubernetesTestbed, session: KubernetesSession
 ) -> None:
     """The run says that it waits for the node, then that its new pod has no room; it goes on when the node is back."""
-    run_id = await session.submit(
-        numbers(300), resources={"nodes": 2}, kubernetes={"patch": apart(must=True)}
-    )
-    node = await lose_node(kubernetes, session, run_id, 300)
+    run_id, node = await lose_node(kubernetes, session, 300, apart(must=True))
     lost = await session.until(run_id, lambda run: "administrator" in (run.status.reason or ""))
     assert (lost.state, lost.status.reason_code) == ("waiting", "recovering"), lost.status
     assert f"node 1 ({node})" in str(lost.status.reason)
