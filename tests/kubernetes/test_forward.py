@@ -19,9 +19,12 @@ from typing import Any
 import httpx
 import pytest
 
+from hyperpod_jlab.model.config import Settings
 from hyperpod_jlab.model.errors import ConflictError, HyperpodError, NotFoundError
+from hyperpod_jlab.model.validation import parse
 from tests.kubernetes.acting import Acting, settings, user
 from tests.kubernetes.cluster import KubernetesTestbed
+from tests.session import write_config
 
 __all__ = ["user"]
 
@@ -30,24 +33,9 @@ PROGRAM = Path(__file__).parent / "port_program.py"
 
 
 def _environment(cluster: KubernetesTestbed, user: Acting) -> dict[str, str]:
-    config = user.folder / "config.json"
-    lines = _toml(settings(cluster, user.namespace))
     config = user.folder / "config.toml"
-    config.write_text("\n".join(lines) + "\n")
+    write_config(parse(Settings, settings(cluster, user.namespace)), config)
     return {**os.environ, "HYPERPOD_CONFIG": str(config), "KUBECONFIG": str(cluster.kubeconfig)}
-
-
-def _toml(table: dict[str, Any], name: str = "") -> list[str]:
-    values = [
-        f"{key} = {json.dumps(value)}"
-        for key, value in table.items()
-        if not isinstance(value, dict)
-    ]
-    lines = [f"[{name}]", *values] if name else values
-    for key, value in table.items():
-        if isinstance(value, dict):
-            lines += _toml(value, f"{name}.{key}" if name else key)
-    return lines
 
 
 @contextmanager
