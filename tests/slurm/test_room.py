@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -22,38 +22,18 @@ from hyperpod_jlab.orchestrators.slurm.waiting.room import (
     start_of,
 )
 from hyperpod_jlab.orchestrators.slurm.waiting.wait import ahead_of, holders
+from tests.slurm.job_fixtures import job as waiting_job
 
 GPU = Gres("gpu", "h100", 8)
 FAR = 4e9
 """What Slurm adds for a job without a time limit that waits."""
 
 
-def job(number: int, **parts: object) -> SlurmJob:
-    plain = SlurmJob(
-        job_id=str(number),
-        array_job_id=str(number),
-        array_task=None,
-        state="PENDING",
-        reason="Priority",
-        user="alice",
-        partition="dev",
-        submitted=0.0,
-        started=None,
-        ends=None,
-        limit=600.0,
-        node_count=4,
-        node_list="",
-        cpus=1,
-        gres=(),
-        priority=100,
-        qos="normal",
-        account="research",
-        dependency=None,
-        run_id=None,
-        folder="",
-        name="x",
+def job(number: int, **parts: Any) -> SlurmJob:
+    """A job that waits for nodes of the queue dev."""
+    return waiting_job(
+        str(number), **({"partition": "dev", "limit": 600.0, "node_count": 4} | parts)
     )
-    return replace(plain, **parts)  # type: ignore[arg-type]
 
 
 class Slurm:
