@@ -11,17 +11,15 @@ from pathlib import Path
 from uuid import uuid4
 
 import yaml
-from lab_page import execute
+from lab_page import open_tab
 from lab_server import LabServer, lab_server
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.kubernetes.cluster import KubernetesTestbed, of_the_user, running
 
 CLUSTER = "k8s"
-RUN_PAGE = ".jp-HyperPod-RunPage"
-CLUSTER_PAGE = ".jp-HyperPod-ClusterPage"
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "kubernetes"
 
 
@@ -119,31 +117,6 @@ def submit(server: LabServer, command: str, *options: str) -> str:
     return server.hpj("submit", "--cluster", CLUSTER, *options, "-c", command)
 
 
-def open_run(page: Page, run_id: str) -> Locator:
-    """The page of a run, the only one that is open."""
-    execute(page, "hyperpod:open-run", {"runId": run_id})
-    return page.locator(RUN_PAGE)
-
-
 def open_cluster(page: Page, tab: str) -> Locator:
     """A tab of the cluster's page."""
-    execute(page, "hyperpod:open-cluster", {"cluster": CLUSTER})
-    shown = page.locator(CLUSTER_PAGE)
-    shown.get_by_role("tab", name=tab, exact=True).click()
-    return shown
-
-
-def row(shown: Locator, text: str) -> Locator:
-    """The rows in which a cell says just this."""
-    cell = shown.page.get_by_role("cell", name=text, exact=True)
-    return shown.get_by_role("row").filter(has=cell)
-
-
-def refresh_until(shown: Locator, there: Locator, count: int = 1) -> None:
-    """Press Refresh until a table shows something: it shows one look at the cluster for a while."""
-    for _ in range(40):
-        if there.count() == count:
-            return
-        shown.get_by_role("button", name="Refresh").first.click()
-        shown.page.wait_for_timeout(500)
-    expect(there).to_have_count(count)
+    return open_tab(page, CLUSTER, tab)

@@ -10,6 +10,10 @@ from playwright.sync_api import Locator, Page, expect
 
 CARD = ".jp-HyperPod-RunCard"
 ROWS = ".jp-HyperPod-LogRow"
+PANEL = "#hyperpod-panel"
+DIALOG = ".jp-HyperPod-SubmitDialog"
+RUN_PAGE = ".jp-HyperPod-RunPage"
+CLUSTER_PAGE = ".jp-HyperPod-ClusterPage"
 
 #: Finds a log's view (of a card or a run page) in the widget tree, and gives its rows' texts.
 _LOG_ROWS = """selector => {
@@ -87,6 +91,36 @@ def execute(
            }""",
         [command, arguments or {}, keep],
     )
+
+
+def open_run(page: Page, run_id: str) -> Locator:
+    """The page of a run."""
+    execute(page, "hyperpod:open-run", {"runId": run_id})
+    return page.locator(RUN_PAGE)
+
+
+def open_tab(page: Page, cluster: str, tab: str) -> Locator:
+    """A tab of a cluster's page."""
+    execute(page, "hyperpod:open-cluster", {"cluster": cluster})
+    shown = page.locator(CLUSTER_PAGE)
+    shown.get_by_role("tab", name=tab, exact=True).click()
+    return shown
+
+
+def row(shown: Locator, text: str) -> Locator:
+    """The rows in which a cell says just this."""
+    cell = shown.page.get_by_role("cell", name=text, exact=True)
+    return shown.get_by_role("row").filter(has=cell)
+
+
+def refresh_until(shown: Locator, there: Locator, count: int = 1) -> None:
+    """Press Refresh until a table shows something: it shows one look at the cluster for a while."""
+    for _ in range(40):
+        if there.count() == count:
+            return
+        shown.get_by_role("button", name="Refresh").first.click()
+        shown.page.wait_for_timeout(500)
+    expect(there).to_have_count(count)
 
 
 def log_lines(page: Page, owner: str = CARD) -> list[str]:

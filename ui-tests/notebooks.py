@@ -7,6 +7,13 @@ from pathlib import Path
 
 MIME_TYPE = "application/vnd.hyperpod.run+json"
 LOAD = "%load_ext hyperpod_jlab"
+#: A cell in which each rank says four steps.
+STEPS = (
+    "import os\nimport time\n"
+    "for step in range(4):\n"
+    "    print('rank', os.environ['RANK'], 'step', step)\n"
+    "    time.sleep(0.3)\n"
+)
 
 
 def code_cell(source: str, data: object = None) -> dict[str, object]:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from lab_page import (
     CARD,
+    PANEL,
+    RUN_PAGE,
     execute,
     expect_state,
     log_lines,
@@ -24,8 +26,6 @@ from lab_server import LabServer, lab_server
 from notebooks import LOAD, code_cell, counting, run_output, write_notebook
 from playwright.sync_api import Locator, Page, expect
 
-RUN_PAGE = ".jp-HyperPod-RunPage"
-PANEL = "#hyperpod-panel"
 CATALOG = Path(__file__).parents[1] / "hyperpod_jlab/locale/de_DE/LC_MESSAGES/hyperpod_jlab.json"
 
 #: Ranks, colours, a mark and an error: something of everything that a log shows.

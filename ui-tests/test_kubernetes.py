@@ -9,47 +9,41 @@ from pathlib import Path
 import pytest
 from kubernetes_lab import (
     CLUSTER,
-    CLUSTER_PAGE,
-    RUN_PAGE,
     any_cluster,
     grant,
     kubernetes_lab,
     open_cluster,
-    open_run,
-    refresh_until,
-    row,
     some_namespace,
     submit,
 )
 from lab_page import (
+    CLUSTER_PAGE,
+    DIALOG,
+    PANEL,
+    RUN_PAGE,
     execute,
     expect_state,
     log_lines,
     open_lab,
     open_notebook,
+    open_run,
+    refresh_until,
+    row,
     use_theme,
     violations,
     wait_for_line,
 )
 from lab_server import LabServer
-from notebooks import code_cell, write_notebook
+from notebooks import STEPS, code_cell, write_notebook
 from playwright.sync_api import Locator, Page, expect
 
 from tests.kubernetes.cluster import KubernetesTestbed
 
-DIALOG = ".jp-HyperPod-SubmitDialog"
-PANEL = "#hyperpod-panel"
 #: Pods on a busy machine take their time.
 SLOW = 60_000
 #: Seconds in which what is missing of the cluster can be built.
 pytestmark = pytest.mark.timeout(3600)
 SERVING = "Serving HTTP on 0.0.0.0 port 6006 (http://0.0.0.0:6006/) ..."
-STEPS = (
-    "import os\nimport time\n"
-    "for step in range(4):\n"
-    "    print('rank', os.environ['RANK'], 'step', step)\n"
-    "    time.sleep(0.3)\n"
-)
 
 
 @pytest.fixture(scope="module")

@@ -6,18 +6,24 @@ from collections.abc import Iterator
 
 import pytest
 from kubernetes_lab import (
-    CLUSTER_PAGE,
-    RUN_PAGE,
     any_cluster,
     kubernetes_lab,
     open_cluster,
-    open_run,
-    refresh_until,
-    row,
     some_namespace,
     submit,
 )
-from lab_page import expect_state, open_lab, use_theme, violations, wait_for_line
+from lab_page import (
+    CLUSTER_PAGE,
+    RUN_PAGE,
+    expect_state,
+    open_lab,
+    open_run,
+    refresh_until,
+    row,
+    use_theme,
+    violations,
+    wait_for_line,
+)
 from lab_server import LabServer
 from playwright.sync_api import Page, expect
 from test_journeys import untranslated

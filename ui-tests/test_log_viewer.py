@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from lab_page import execute, open_lab, violations
+from lab_page import RUN_PAGE, execute, open_lab, violations
 from lab_server import LabServer
 from playwright.sync_api import Page, expect
-
-RUN_PAGE = ".jp-HyperPod-RunPage"
 
 
 def test_ranks_that_say_the_same_are_folded(page: Page, lab: LabServer) -> None:

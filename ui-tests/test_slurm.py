@@ -7,17 +7,25 @@ from collections.abc import Iterator
 
 import pytest
 from lab_page import (
+    CLUSTER_PAGE,
+    DIALOG,
+    PANEL,
+    RUN_PAGE,
     execute,
     expect_state,
     log_lines,
     open_lab,
     open_notebook,
+    open_run,
+    open_tab,
+    refresh_until,
+    row,
     use_theme,
     violations,
     wait_for_line,
 )
 from lab_server import LabServer
-from notebooks import code_cell, write_notebook
+from notebooks import STEPS, code_cell, write_notebook
 from playwright.sync_api import Locator, Page, expect
 from slurm_lab import CLUSTER, look, sbatch, slurm_lab, wait_for_job
 from test_journeys import untranslated
@@ -25,18 +33,8 @@ from test_journeys import untranslated
 from tests.slurm.cluster import SlurmTestbed, running, standard_options
 
 VERSIONS = ["22.05", pytest.param("24.11", marks=pytest.mark.full)]
-DIALOG = ".jp-HyperPod-SubmitDialog"
-RUN_PAGE = ".jp-HyperPod-RunPage"
-CLUSTER_PAGE = ".jp-HyperPod-ClusterPage"
-PANEL = "#hyperpod-panel"
 #: A scheduler on a busy machine takes its time.
 SLOW = 60_000
-STEPS = (
-    "import os\nimport time\n"
-    "for step in range(4):\n"
-    "    print('rank', os.environ['RANK'], 'step', step)\n"
-    "    time.sleep(0.3)\n"
-)
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
@@ -76,41 +74,17 @@ def submit(server: LabServer, command: str, *options: str) -> str:
     return server.hpj("submit", "--cluster", CLUSTER, *options, "-c", command)
 
 
-def open_run(page: Page, run_id: str) -> Locator:
-    """The page of a run."""
-    execute(page, "hyperpod:open-run", {"runId": run_id})
-    return page.locator(RUN_PAGE)
-
-
 def open_cluster(page: Page, tab: str) -> Locator:
     """A tab of the cluster's page, once its table is there."""
-    execute(page, "hyperpod:open-cluster", {"cluster": CLUSTER})
-    shown = page.locator(CLUSTER_PAGE)
-    shown.get_by_role("tab", name=tab).click()
+    shown = open_tab(page, CLUSTER, tab)
     expect(shown.get_by_role("table").first).to_be_visible(timeout=SLOW)
     return shown
-
-
-def row(shown: Locator, text: str) -> Locator:
-    """The rows in which a cell says just this."""
-    cell = shown.page.get_by_role("cell", name=text, exact=True)
-    return shown.get_by_role("row").filter(has=cell)
 
 
 def job_row(shown: Locator, job: str) -> Locator:
     """The row of a job."""
     box = shown.page.get_by_label(f"Choose {job}", exact=True)
     return shown.get_by_role("row").filter(has=box)
-
-
-def refresh_until(shown: Locator, there: Locator, count: int = 1) -> None:
-    """Press Refresh until a table shows something: it shows one look at the cluster for a while."""
-    for _ in range(30):
-        if there.count() == count:
-            return
-        shown.get_by_role("button", name="Refresh").first.click()
-        shown.page.wait_for_timeout(500)
-    expect(there).to_have_count(count)
 
 
 def offered(dialog: Locator, path: str) -> Locator:

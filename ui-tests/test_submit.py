@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 from lab_page import (
+    DIALOG,
+    RUN_PAGE,
     execute,
     expect_state,
     open_lab,
@@ -20,8 +22,6 @@ from lab_server import LabServer
 from notebooks import code_cell, write_notebook
 from playwright.sync_api import Locator, Page, expect
 
-DIALOG = ".jp-HyperPod-SubmitDialog"
-RUN_PAGE = ".jp-HyperPod-RunPage"
 CHIP = ".jp-HyperPod-CellChip"
 COUNTING = "import time\nfor n in range(500):\n    print('line', n)\n    time.sleep(0.1)"
 
