@@ -73,6 +73,26 @@ async def acting(
         await hyperpod.close()
 
 
+@asynccontextmanager
+async def only_looking(
+    cluster: KubernetesTestbed, user: Acting, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Acting]:
+    """The services of somebody who may only look at the user's jobs, their pods and logs."""
+    looking = {"verbs": ["get", "list", "watch"]}
+    rules = [
+        {"apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs"], **looking},
+        {"apiGroups": [""], "resources": ["pods", "pods/log"], **looking},
+    ]
+    kubeconfig = cluster.user("looker", user.namespace, rules=rules)
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    looker = Hyperpod(parse(Settings, settings(cluster, user.namespace)))
+    try:
+        yield Acting(looker, user.folder, user.namespace)
+    finally:
+        await looker.close()
+        kubeconfig.unlink()
+
+
 @pytest.fixture
 async def user(
     kubernetes_cluster: KubernetesTestbed,

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.config import Settings
 from hyperpod_jlab.model.errors import (
     ConflictError,
     DeniedError,
@@ -16,10 +15,8 @@ from hyperpod_jlab.model.errors import (
     NotFoundError,
     UnsupportedError,
 )
-from hyperpod_jlab.model.validation import parse
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL, USER_ANNOTATION
-from hyperpod_jlab.services.hyperpod import Hyperpod
-from tests.kubernetes.acting import CLUSTER, Acting, settings, user
+from tests.kubernetes.acting import CLUSTER, Acting, only_looking, user
 from tests.kubernetes.cluster import KubernetesTestbed
 
 __all__ = ["user"]
@@ -140,25 +137,14 @@ async def test_who_may_only_look_adopts_without_the_label(
 ) -> None:
     made = job(kubernetes_cluster, "echo seen; sleep 600")
     kubernetes_cluster.create(made, namespace=user.namespace)
-    looking = {"verbs": ["get", "list", "watch"]}
-    rules = [
-        {"apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs"], **looking},
-        {"apiGroups": [""], "resources": ["pods", "pods/log"], **looking},
-    ]
-    kubeconfig = kubernetes_cluster.user("looker", user.namespace, rules=rules)
-    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
-    looker = Hyperpod(parse(Settings, settings(kubernetes_cluster, user.namespace)))
-    try:
+    async with only_looking(kubernetes_cluster, user, monkeypatch) as watching:
+        looker = watching.hyperpod
         run_id = await looker.adopt("theirs")
         found = kubernetes_cluster.get("pytorchjob", "theirs", user.namespace)
         assert RUN_LABEL not in found["metadata"].get("labels", {})
-        watching = Acting(looker, user.folder, user.namespace)
         await watching.until(run_id, lambda run: run.state == "running")
         await _logs(watching, run_id, {"seen"})
         with pytest.raises(ConflictError):
             await looker.adopt("theirs")
         with pytest.raises(DeniedError, match="you may not delete"):
             await looker.runs.act(run_id, "cancel")
-    finally:
-        await looker.close()
-        kubeconfig.unlink()

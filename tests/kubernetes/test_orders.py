@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.config import Settings
 from hyperpod_jlab.model.errors import (
     ConflictError,
     DeniedError,
@@ -18,9 +17,7 @@ from hyperpod_jlab.model.errors import (
     UnsupportedError,
 )
 from hyperpod_jlab.model.job_actions import Change
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.services.hyperpod import Hyperpod
-from tests.kubernetes.acting import CLUSTER, Acting, acting, settings, user
+from tests.kubernetes.acting import CLUSTER, Acting, acting, only_looking, user
 from tests.kubernetes.cluster import KubernetesTestbed
 
 __all__ = ["user"]
@@ -170,16 +167,9 @@ async def test_who_may_only_look_is_told_which_right_is_missing(
 ) -> None:
     run_id = await user.submit("sleep 600")
     await user.running(run_id)
-    looking = {"verbs": ["get", "list", "watch"]}
-    rules = [
-        {"apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs"], **looking},
-        {"apiGroups": [""], "resources": ["pods", "pods/log"], **looking},
-    ]
-    kubeconfig = kubernetes_cluster.user("looker", user.namespace, rules=rules)
-    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
-    looker = Hyperpod(parse(Settings, settings(kubernetes_cluster, user.namespace)))
     name = object_of(run_id)
-    try:
+    async with only_looking(kubernetes_cluster, user, monkeypatch) as looking:
+        looker = looking.hyperpod
         engine = looker.engines.get(CLUSTER)
         (said,) = await engine.act_on_jobs("cancel", [f"pytorchjob/{name}"])
         assert isinstance(said.error, DeniedError)
@@ -192,9 +182,6 @@ async def test_who_may_only_look_is_told_which_right_is_missing(
         with pytest.raises(DeniedError, match="may not reach ports"):
             await looker.open_port(run_id, 0, 80)
         assert (await looker.runs.get(run_id)).state == "running"  # the cancel left the journal
-    finally:
-        await looker.close()
-        kubeconfig.unlink()
     await user.hyperpod.runs.act(run_id, "cancel")
 
 
