@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -119,6 +120,21 @@ async def has_ended(
     assert len(lines) >= 5
 
 
+async def is_struck(
+    session: KubernetesSession, claim: bool, strike: Callable[[str], object], by: str
+) -> None:
+    """A run whose pod dies of the strike: with a claim the operator makes it anew; else the run has failed, and says by what."""
+    count = 80 if claim else 600
+    run_id = await session.submit(numbers(count))
+    reading = asyncio.create_task(follow(session, run_id))
+    await said(session, run_id, 5)
+    strike(run_id)
+    if claim:
+        await goes_on(session, run_id, reading, count)
+    else:
+        await has_ended(session, run_id, reading, by)
+
+
 @pytest.mark.full
 @CLAIM_OR_NOT
 @LONG
@@ -126,16 +142,12 @@ async def test_a_pod_is_deleted_while_it_is_followed(
     kubernetes: KubernetesTestbed, session: KubernetesSession, claim: bool
 ) -> None:
     """With a claim it comes anew and opens the next attempt; else nobody knows of the first, and the run ends with the reason."""
-    count = 80 if claim else 600
-    run_id = await session.submit(numbers(count))
-    reading = asyncio.create_task(follow(session, run_id))
-    await said(session, run_id, 5)
-    pod = f"run-{run_id}-master-0"
-    kubernetes.kubectl("delete", "pod", pod, "--wait=false", namespace=session.namespace)
-    if claim:
-        await goes_on(session, run_id, reading, count)
-    else:
-        await has_ended(session, run_id, reading, "its pod was told to end")
+
+    def delete(run_id: str) -> None:
+        pod = f"run-{run_id}-master-0"
+        kubernetes.kubectl("delete", "pod", pod, "--wait=false", namespace=session.namespace)
+
+    await is_struck(session, claim, delete, "its pod was told to end")
 
 
 @pytest.mark.full
@@ -161,15 +173,7 @@ async def test_a_container_is_killed(
     kubernetes: KubernetesTestbed, session: KubernetesSession, claim: bool
 ) -> None:
     """With a claim the operator makes its pod anew; else the run has failed, and says by what."""
-    count = 80 if claim else 600
-    run_id = await session.submit(numbers(count))
-    reading = asyncio.create_task(follow(session, run_id))
-    await said(session, run_id, 5)
-    kill_container(session, run_id)
-    if claim:
-        await goes_on(session, run_id, reading, count)
-    else:
-        await has_ended(session, run_id, reading, "137")
+    await is_struck(session, claim, lambda run_id: kill_container(session, run_id), "137")
     del kubernetes
 
 
