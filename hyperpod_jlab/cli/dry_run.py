@@ -9,6 +9,7 @@ from typing import Any
 from hyperpod_jlab.capture.captured import Part
 from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.terminal import printable, printable_lines, wants_colour
+from hyperpod_jlab.model.errors import RefusedError
 from hyperpod_jlab.model.finding import Finding, refuse_on_error
 from hyperpod_jlab.model.quantities import format_size
 from hyperpod_jlab.services.submission import Preview
@@ -20,13 +21,20 @@ def print_preview(preview: Preview, *, as_json: bool) -> None:
     """Print the preview.
 
     Raises:
-        RefusedError: A finding is an error, so the run would be refused.
+        RefusedError: A finding is an error, so the run would be refused. In text its words have just been printed, and are not said again.
     """
+    findings = list(preview.findings)
     if as_json:
         print_json(_document(preview))
-    else:
-        _print_text(preview)
-    refuse_on_error(list(preview.findings))
+        refuse_on_error(findings)
+        return
+    _print_text(preview)
+    try:
+        refuse_on_error(findings)
+    except RefusedError as error:
+        raise RefusedError(
+            "the run would be refused: see what the dry run found", code=error.code
+        ) from error
 
 
 def print_findings(findings: Iterable[Finding]) -> None:
