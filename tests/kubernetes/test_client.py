@@ -253,6 +253,27 @@ async def test_credentials_are_fetched_anew_once_for_all(proxy: FaultyProxy) -> 
     await client.close()
 
 
+async def test_many_who_ask_at_once_fetch_the_credentials_once() -> None:
+    fetched = []
+
+    def headers() -> dict[str, str]:
+        fetched.append(1)
+        return {}
+
+    client = KubeClient(Access("http://127.0.0.1:9", False, headers))
+    await asyncio.gather(*(client.headers() for _ in range(20)))
+    await client.close()
+    assert len(fetched) == 1
+
+
+async def test_nothing_is_asked_any_more_once_all_is_closed() -> None:
+    client = KubeClient(Access("http://127.0.0.1:9", False, dict))
+    with pytest.raises(UnreachableError):
+        await asyncio.gather(*(client.get("/version") for _ in range(30)))
+    await client.close()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
 async def test_many_streams_wait_for_nobody(client: KubeClient, namespace: str, maps: str) -> None:
     query = {"watch": "true", "resourceVersion": (await client.list(maps)).version}
     query["timeoutSeconds"] = "60"

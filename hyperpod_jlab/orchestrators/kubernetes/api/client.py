@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Literal, TypeAlias
 
 import httpx
 
-from hyperpod_jlab.model.errors import UnreachableError
+from hyperpod_jlab.model.errors import ConflictError, UnreachableError
 from hyperpod_jlab.orchestrators.kubernetes.api.access import Access
 from hyperpod_jlab.orchestrators.kubernetes.api.complaints import refusal
 from hyperpod_jlab.orchestrators.kubernetes.api.connections import (
@@ -37,8 +37,11 @@ _OPENING = 60.0
 _LARGE = 200_000
 """Bytes of an answer above which it is read in a thread."""
 _LONGEST_REFUSAL = 64_000
+_ENDING = 0.25
+"""Seconds in which requests that nobody waits for any more may end by themselves, when all is closed."""
 
 Patch: TypeAlias = Literal["merge", "json", "strategic"]
+PatchBody: TypeAlias = Mapping[str, Any] | list[Any]
 _PATCHES: Mapping[Patch, str] = {
     "merge": "application/merge-patch+json",
     "json": "application/json-patch+json",
@@ -84,6 +87,7 @@ class KubeClient:
         )
         self._headers: tuple[float, dict[str, str]] | None = None
         self._renewing = asyncio.Lock()
+        self._asking: set[asyncio.Task[Any]] = set()
 
     async def get(self, path: str, *, accept: str = ACCEPT["json"], **query: str) -> dict[str, Any]:
         """Read an object."""
@@ -128,7 +132,7 @@ class KubeClient:
             asked = {**(query or {}), **more, **pages.query()}
             try:
                 answer = await self._send("GET", path, asked, accept=ACCEPT[form])
-            except Exception as error:
+            except ConflictError as error:
                 if not pages.again(error):
                     raise
                 continue
@@ -145,7 +149,7 @@ class KubeClient:
     async def patch(
         self,
         path: str,
-        body: Mapping[str, Any] | list[Any],  # type: ignore[valid-type]
+        body: PatchBody,
         *,
         kind: Patch = "merge",
         **query: str,
@@ -179,7 +183,13 @@ class KubeClient:
             self._streams.give_back(streams)
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections.
+
+        Of many questions asked at once the others go on when one has failed. They are given a moment to fail too: where the event loop's end breaks off what was
+        only about to connect, anyio (4.16) warns of a coroutine that was never awaited.
+        """
+        if left := self._asking - {asyncio.current_task()}:
+            await asyncio.wait(left, timeout=_ENDING)
         await self._http.aclose()
         await self._streams.close()
 
@@ -187,11 +197,14 @@ class KubeClient:
 
     async def headers(self) -> dict[str, str]:
         """Who we are, for requests that go another way (port-forward)."""
-        if self._headers is None or time.monotonic() - self._headers[0] > _HEADERS_LAST:
+        known = self._headers
+        if known is None or time.monotonic() - known[0] > _HEADERS_LAST:
             async with self._renewing:
-                found = await asyncio.to_thread(self.access.headers)
-                self._headers = (time.monotonic(), found)
-        return self._headers[1]
+                if self._headers is known:  # else another request has just fetched them
+                    found = await asyncio.to_thread(self.access.headers)
+                    self._headers = (time.monotonic(), found)
+                known = self._headers
+        return known[1]
 
     async def _renew(self) -> None:
         """Fetch the credentials anew, once for all who were refused with the same ones."""
@@ -210,8 +223,9 @@ class KubeClient:
             "GET", path, params=query, headers=headers, extensions=self._extensions
         )
         try:
-            async with self._opening, asyncio.timeout(_OPENING):
-                return await streams.send(request, stream=True)
+            with self._noted():
+                async with self._opening, asyncio.timeout(_OPENING):
+                    return await streams.send(request, stream=True)
         except TimeoutError as error:
             raise UnreachableError(
                 f"the API server at {shown_server(self.access)} does not answer in time",
@@ -233,6 +247,18 @@ class KubeClient:
         content: str = "application/json",
     ) -> httpx.Response:
         """Ask; wait where the server says so, and prove anew who we are, once."""
+        with self._noted():
+            return await self._insist(verb, path, query, body, accept, content)
+
+    async def _insist(
+        self,
+        verb: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Any,
+        accept: str,
+        content: str,
+    ) -> httpx.Response:
         end = time.monotonic() + PATIENCE
         renewed = broken = False
         while True:
@@ -274,6 +300,17 @@ class KubeClient:
             return await self._http.request(
                 verb, path, params=query, content=data, headers=headers, extensions=self._extensions
             )
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        """Note that this task waits for an answer."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._asking.add(task)
+        try:
+            yield
+        finally:
+            self._asking.discard(task)
 
 
 def _asked_to_wait(answer: httpx.Response, verb: str) -> float | None:

@@ -201,10 +201,10 @@ class PackageToken:
             ) from None
         made = client.Configuration()
         try:
-            kube.load_kube_config(  # type: ignore[no-untyped-call]
+            kube.load_kube_config(  # type: ignore[no-untyped-call] # the package has no types here
                 os.pathsep.join(map(str, self._files)), self._context, made, persist_config=False
             )
-        except Exception as error:  # a login of any kind, over the network
+        except Exception as error:  # whatever the login libraries below it raise comes out of it
             raise DeniedError(
                 f"the kubeconfig's auth-provider gives no credentials ({type(error).__name__})",
                 code="login_failed",

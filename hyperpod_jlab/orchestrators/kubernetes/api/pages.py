@@ -58,9 +58,9 @@ class Pages:
         asked = {"limit": str(self._limit)}
         return asked | {"continue": self._next} if self._next else asked
 
-    def again(self, error: Exception) -> bool:
+    def again(self, error: ConflictError) -> bool:
         """Whether to ask on after an error: the state that the pages are of may have become too old for the server, which says from where to go on."""
-        if not isinstance(error, ConflictError) or error.code != "expired" or not self._next:
+        if error.code != "expired" or not self._next:
             return False
         onward = str(error.detail.get("continue") or "")
         if not onward or onward == self._next:

@@ -90,7 +90,7 @@ def _loader() -> Any:
     """PyYAML's safe loader, less times and numbers in base 60, which refuses keys that come twice."""
     import yaml
 
-    class Loader(yaml.SafeLoader):  # type: ignore[misc]
+    class Loader(yaml.SafeLoader):  # type: ignore[misc] # PyYAML has no types
         yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
             letter: [
                 (tag, _NUMBERS.get(tag, pattern))
