@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import os
 import subprocess
 import sys
@@ -18,14 +17,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kubernetes_fixtures import EACH, NAMESPACE, pod, stand_in
+from kubernetes_fixtures import EACH, NAMESPACE, stand_in
 from log_fixtures import ROUNDS, arguments, median, percentile, report
 
 from hyperpod_jlab.model.config import KubernetesCluster
 from hyperpod_jlab.orchestrators.kubernetes.api.access import load_access
 from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
 from hyperpod_jlab.orchestrators.kubernetes.api.pod_log import Entry, PodLog
-from hyperpod_jlab.orchestrators.kubernetes.api.pod_state import pod_state
 
 LINES = 200
 MANY = 500
@@ -99,9 +97,7 @@ class Streams:
 
     async def _follow(self, number: int) -> None:
         first = True
-        # As the engine does, which watches the pods.
-        state = pod_state(json.loads(pod(f"p-{number}")))
-        log = PodLog(self._client, NAMESPACE, state.name, "c", state=state)
+        log = PodLog(self._client, NAMESPACE, f"p-{number}", "c")
         async for portion in log.follow():
             now = time.time_ns()
             entries = [item for item in portion.items if isinstance(item, Entry)]

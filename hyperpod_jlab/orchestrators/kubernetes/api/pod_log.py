@@ -108,7 +108,6 @@ class PodLog:
         container: str,
         *,
         news: PodNews | None = None,
-        state: PodState | None = None,
     ) -> None:
         """Follow a container.
 
@@ -118,11 +117,10 @@ class PodLog:
             pod: Its name.
             container: The container's name.
             news: Tells when the pod may have changed.
-            state: The pod as it was just seen, which saves asking for it.
         """
         self.trouble: HyperpodError | None = None
         """Why nothing can be read at the moment (a node that does not answer); None when all is well, also while a container waits to start: see `state`."""
-        self.state: PodState | None = state
+        self.state: PodState | None = None
         """The pod as it was last seen."""
         self._client, self._news = client, news
         self._pod, self._container = pod, container
@@ -132,7 +130,7 @@ class PodLog:
         self._doubt = False
         self._lost = False
         self._short = 0
-        self._looked = time.monotonic() if state is not None else 0.0
+        self._looked = 0.0
         self._since: dict[str, float] = {}
 
     async def follow(self, cursor: Cursor | None = None) -> AsyncIterator[Portion]:
