@@ -97,17 +97,12 @@ class TestIdle:
         assert (line["running"], line["waiting"]) == (1, 1)
         return calls
 
-    @pytest.mark.parametrize("faster", [8], indirect=True)
+    @pytest.mark.parametrize(
+        "faster",
+        [8, pytest.param(1, marks=[pytest.mark.full, pytest.mark.timeout(400)], id="real-time")],
+        indirect=True,
+    )
     async def test_two_calls_a_minute_whatever_the_number_of_tabs_and_logs(
-        self, session: SlurmSession, server: Server, faster: float
-    ) -> None:
-        calls = await self.calls_of(session, server, faster, 2)
-        assert 1 <= len(calls) <= 4, calls
-
-    @pytest.mark.full
-    @pytest.mark.timeout(400)
-    @pytest.mark.parametrize("faster", [1], indirect=True)
-    async def test_the_same_in_real_time(
         self, session: SlurmSession, server: Server, faster: float
     ) -> None:
         calls = await self.calls_of(session, server, faster, 2)
