@@ -11,7 +11,7 @@ import pytest
 from hyperpod_jlab.model.cluster import NODE_STATES, Node, Resource
 from hyperpod_jlab.orchestrators.kubernetes.tables.devices import model_of, resources
 from hyperpod_jlab.orchestrators.kubernetes.tables.node_state import node_state
-from hyperpod_jlab.orchestrators.kubernetes.tables.nodes import NodeRows, node_facts, node_rows
+from hyperpod_jlab.orchestrators.kubernetes.tables.nodes import NodeRows, node_facts
 from hyperpod_jlab.orchestrators.kubernetes.tables.pods import pod_row, requests_of
 from hyperpod_jlab.orchestrators.kubernetes.tables.quantity import milli
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
@@ -249,7 +249,7 @@ def test_the_model_of_the_gpus() -> None:
 
 def test_without_the_pods_only_totals_are_known() -> None:
     facts = node_facts(node(amounts={"cpu": "8", "nvidia.com/gpu": "8"}))
-    (row,) = node_rows([facts], None, "a")
+    (row,) = NodeRows().of([facts], None, "a")
     assert (row.accelerators, row.accelerators_free, row.cpus, row.cpus_free) == (8, None, 8, None)
     assert row.resources == ()
 
@@ -269,9 +269,9 @@ def test_the_jobs_on_a_node_are_named_once() -> None:
     facts = node_facts(node())
     labels = {"training.kubeflow.org/job-name": "mnist"}
     pods = [running("a", labels=labels), running("b", labels=labels), running("c")]
-    (row,) = node_rows([facts], pods, "a")
+    (row,) = NodeRows().of([facts], pods, "a")
     assert row.jobs == ("mnist", "c")
-    (row,) = node_rows([facts], pods, "other")
+    (row,) = NodeRows().of([facts], pods, "other")
     assert row.jobs == ("a/mnist", "a/c")
 
 

@@ -212,7 +212,7 @@ class KubernetesOrchestrator:
     async def adopted(self, bundle: BundleReader) -> None:
         """Label the job as the run's."""
         client = await self._connection.client()
-        with contextlib.suppress(HyperpodError):  # it is adopted all the same
+        with contextlib.suppress(HyperpodError):  # it is adopted, and its log seen, all the same
             await mark(client, await target_of(client, bundle), bundle.run_id)
         self._watch.forget()
 

@@ -133,16 +133,6 @@ class Count:
         self._ended = ends
 
     @property
-    def lines(self) -> int:
-        """Lines since the older anchor."""
-        return self._old[2]
-
-    @property
-    def taken(self) -> int:
-        """Bytes of the last line."""
-        return self._taken
-
-    @property
     def anchor(self) -> Anchor | None:
         """From where a log is best asked for to go on here."""
         return Anchor(*self._old) if self._orderly and self._old[2] else None

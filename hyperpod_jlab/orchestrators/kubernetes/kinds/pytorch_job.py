@@ -13,7 +13,6 @@ from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import (
     labels_of,
     number_label,
 )
-from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import jobs_path as _jobs_path
 from hyperpod_jlab.orchestrators.kubernetes.kinds.meeting import Meeting
 from hyperpod_jlab.orchestrators.kubernetes.kinds.pod_template import pod_template
 
@@ -123,8 +122,3 @@ def _all_done(job: Mapping[str, Any]) -> bool:
         conditions.whole((found.get(kind) or {}).get("succeeded")) >= replica.get("replicas", 1)
         for kind, replica in wanted.items()
     )
-
-
-def jobs_path(namespace: str) -> str:
-    """Where a namespace's PyTorchJobs are."""
-    return _jobs_path(PyTorchJob(), namespace)

@@ -10,17 +10,18 @@ from typing import Any
 
 from hyperpod_jlab.model.bulk import without_collections
 from hyperpod_jlab.model.cluster import Job
+from hyperpod_jlab.orchestrators.kubernetes.api.pod_state import when
 from hyperpod_jlab.orchestrators.kubernetes.job_id import JobId
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind, is_suspended
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import (
     NAME_ANNOTATION,
+    PRIORITY_LABEL,
     QUEUE_LABEL,
     RUN_LABEL,
 )
 from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import KINDS
 from hyperpod_jlab.orchestrators.kubernetes.tables.devices import accelerators, wanted
 from hyperpod_jlab.orchestrators.kubernetes.tables.kueue import WorkloadRow
-from hyperpod_jlab.orchestrators.kubernetes.tables.nodes import unix
 from hyperpod_jlab.orchestrators.kubernetes.tables.pods import (
     Amounts,
     PodRow,
@@ -31,8 +32,6 @@ from hyperpod_jlab.orchestrators.kubernetes.tables.pods import (
 from hyperpod_jlab.orchestrators.kubernetes.tables.quantity import whole
 from hyperpod_jlab.orchestrators.kubernetes.waiting.events import problem_of
 from hyperpod_jlab.orchestrators.kubernetes.waiting.kueue_words import workload_words
-
-PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 
 _JOBS_OF_OTHERS = frozenset(kind.name for kind in KINDS) | {
     "JobSet",
@@ -120,8 +119,8 @@ def job_facts(kind: Kind, job: Mapping[str, Any]) -> JobFacts:
         pods=pods,
         requests=requests,
         time_limit=policy.get("activeDeadlineSeconds") or spec.get("activeDeadlineSeconds"),
-        created=unix(meta.get("creationTimestamp")),
-        started=unix(status.get("startTime")),
+        created=when(meta.get("creationTimestamp")),
+        started=when(status.get("startTime")),
         ended=seen.time if seen.state == "ended" else None,
         selector=_selector(spec),
     )
@@ -293,5 +292,5 @@ def _other_row(one: WorkloadRow, context: Context) -> Job:
         account=one.namespace,
         qos=one.priority_class,
         priority=one.priority,
-        submitted_at=unix(one.created),
+        submitted_at=when(one.created),
     )

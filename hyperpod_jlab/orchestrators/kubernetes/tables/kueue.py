@@ -68,7 +68,9 @@ class ClusterQueueRow:
     Attributes:
         cohort: Queues that lend each other what they do not use, by its name; None: it borrows nothing.
         problem: Why nothing is admitted, as Kueue says (reason and message); None when all is well.
-        covered: The resources it has quota for.
+        quotas: What it has, by flavor and resource.
+        waiting: Workloads that wait.
+        running: Workloads that have quota.
     """
 
     name: str
@@ -93,7 +95,6 @@ class WorkloadRow:
         evicted: Kueue's word and sentence for why it lost its quota last, or None.
         requests: What it asks for, all pods together, in thousandths.
         pods: How many pods.
-        flavors: The flavors that it has.
     """
 
     namespace: str

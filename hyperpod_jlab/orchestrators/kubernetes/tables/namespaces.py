@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
-from hyperpod_jlab.orchestrators.kubernetes.api.rights import Rights
 from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import KINDS
 from hyperpod_jlab.orchestrators.kubernetes.tables.looks import Kind, Looks
 
@@ -32,7 +31,6 @@ class Namespaces:
     def __init__(self, connection: Connection, looks: Looks) -> None:
         self._connection = connection
         self._looks = looks
-        self._rights: Rights | None = None
         self._known: dict[str, tuple[float, bool]] = {}
 
     async def names(self) -> tuple[str, ...] | None:
@@ -64,10 +62,9 @@ class Namespaces:
         return frozenset(name for name, may in zip(asked, found, strict=True) if may)
 
     async def _may(self, namespace: str) -> bool:
-        if self._rights is None:
-            self._rights = Rights(await self._connection.client())
+        rights = await self._connection.rights()
         for kind in KINDS:
-            if await self._rights.may("create", kind.group, kind.plural, namespace):
+            if await rights.may("create", kind.group, kind.plural, namespace):
                 return True
         return False
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from hyperpod_jlab.model.bulk import without_collections
 from hyperpod_jlab.model.cluster import UNUSABLE, Node
+from hyperpod_jlab.orchestrators.kubernetes.api.pod_state import when
 from hyperpod_jlab.orchestrators.kubernetes.tables.devices import model_of, resources
 from hyperpod_jlab.orchestrators.kubernetes.tables.node_state import (
     NodeState,
@@ -103,7 +103,13 @@ class NodeRows:
     def of(
         self, nodes: Iterable[NodeFacts], pods: Iterable[PodRow] | None, namespace: str
     ) -> list[Node]:
-        """The nodes as tables show them (see `node_rows`). May take a while the first time."""
+        """The nodes as tables show them. May take a while the first time.
+
+        Args:
+            nodes: The nodes.
+            pods: The pods of all namespaces; None when they may not be seen, so that what is free is not known.
+            namespace: The namespace of this cluster's runs.
+        """
         on = by_node(pods or ())
         kept: dict[str, tuple[NodeFacts, Sequence[PodRow] | None, Node]] = {}
         for node in nodes:
@@ -114,19 +120,6 @@ class NodeRows:
             kept[node.name] = before
         self._kept = kept
         return [row for _, _, row in kept.values()]
-
-
-def node_rows(
-    nodes: Iterable[NodeFacts], pods: Iterable[PodRow] | None, namespace: str
-) -> list[Node]:
-    """The nodes as tables show them.
-
-    Args:
-        nodes: The nodes.
-        pods: The pods of all namespaces; None when they may not be seen, so that what is free is not known.
-        namespace: The namespace of this cluster's runs.
-    """
-    return NodeRows().of(nodes, pods, namespace)
 
 
 def _row(node: NodeFacts, pods: Sequence[PodRow] | None, namespace: str) -> Node:
@@ -145,7 +138,7 @@ def _row(node: NodeFacts, pods: Sequence[PodRow] | None, namespace: str) -> Node
         name=node.name,
         state=state.word,
         reason=state.reason,
-        reason_since=unix(state.since),
+        reason_since=when(state.since),
         reason_by=state.by,
         cpus=whole(has.get("cpu", 0)),
         cpus_free=free("cpu"),
@@ -160,11 +153,3 @@ def _row(node: NodeFacts, pods: Sequence[PodRow] | None, namespace: str) -> Node
         instance_group=node.instance_group,
         jobs=job_names(pods or (), namespace),
     )
-
-
-def unix(text: object) -> float | None:
-    """Unix seconds of a time as Kubernetes writes it, or None for what is none."""
-    try:
-        return datetime.fromisoformat(str(text)).timestamp() if text else None
-    except ValueError:
-        return None

@@ -15,7 +15,6 @@ from hyperpod_jlab.orchestrators.kubernetes.tables.kueue import (
     LocalQueueRow,
     available,
 )
-from hyperpod_jlab.orchestrators.kubernetes.tables.quantity import whole
 
 _PROBLEMS = {
     "ClusterQueueDoesNotExist": "its cluster queue {queue} does not exist; ask the cluster's admin",
@@ -127,10 +126,3 @@ def _devices(quotas: Sequence[Quota]) -> tuple[Resource, ...]:
             gone = int(one.most - one.free) * 1000
             taken[one.resource] = taken.get(one.resource, 0) + gone
     return resources(has, taken)
-
-
-def amount_words(resource: str, thousandths: int) -> str:
-    """An amount with its resource, such as ``2 nvidia.com/gpu`` or ``500m cpu``."""
-    whole_ones = whole(thousandths)
-    number = f"{whole_ones}" if whole_ones * 1000 == thousandths else f"{thousandths}m"
-    return f"{number} {resource}"

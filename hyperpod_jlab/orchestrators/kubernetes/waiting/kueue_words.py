@@ -108,8 +108,3 @@ def workload_words(workload: WorkloadRow) -> Told:
     if not message:
         return Told("queued", "it waits for its turn in its queue")
     return Told(workload.reason or "queued", f"Kueue says: {message[:400]}")
-
-
-def never(workload: WorkloadRow) -> bool:
-    """Whether Kueue says that a workload can never be admitted as it is."""
-    return workload_words(workload).code == "never_fits"

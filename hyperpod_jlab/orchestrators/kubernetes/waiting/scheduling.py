@@ -152,8 +152,3 @@ def _words(text: str) -> str:
         if pattern.search(text):
             return words
     return f"say: {text}"
-
-
-def lacks(message: str) -> frozenset[str]:
-    """The resources of which the scheduler says that nodes have too little free."""
-    return frozenset(re.findall(r"Insufficient ([^\s,.;]+(?:\.[^\s,.;]+)*)", message))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from hyperpod_jlab.model.errors import DeniedError, HyperpodError
+from hyperpod_jlab.model.errors import DeniedError
 from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
 from hyperpod_jlab.orchestrators.kubernetes.kinds.conditions import unix_time
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import labels_of
@@ -69,17 +68,14 @@ async def look_up(client: KubeClient, job: str, namespace: str) -> ForeignJob:
     )
 
 
-async def mark(client: KubeClient, target: Target, run_id: str) -> bool:
-    """Label an adopted job as a run's; tells whether that could be done. Whoever may only look cannot, and sees its log all the same.
+async def mark(client: KubeClient, target: Target, run_id: str) -> None:
+    """Label an adopted job as a run's. A run of another storage partition keeps the label by which it is known there.
 
-    A run of another storage partition keeps the label by which it is known there.
+    Raises:
+        DeniedError: This user may only look.
     """
-    if RUN_LABEL in labels_of(target.job):
-        return False
-    with contextlib.suppress(HyperpodError):
+    if RUN_LABEL not in labels_of(target.job):
         await client.patch(target.place, {"metadata": {"labels": {RUN_LABEL: run_id}}})
-        return True
-    return False
 
 
 def _as_sent(target: Target) -> dict[str, Any]:

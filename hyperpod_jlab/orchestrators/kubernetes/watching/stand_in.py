@@ -23,11 +23,11 @@ from hyperpod_jlab.orchestrators.kubernetes.api.pod_state import Exit
 from hyperpod_jlab.orchestrators.kubernetes.waiting.events import told
 from hyperpod_jlab.orchestrators.kubernetes.watching.run_pods import RunPod
 from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import Modes
+from hyperpod_jlab.orchestrators.kubernetes.watching.verdicts import NOT_STARTED
 from hyperpod_jlab.storage import atomic
 from hyperpod_jlab.storage.records import BundleReader
 
 _ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,8})")
-_NOT_STARTED = frozenset({"StartError", "ContainerCannotRun", "CreateContainerError"})
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def ranked(pods: Sequence[RunPod]) -> list[tuple[int, RunPod]]:
 def _record(begun: Begun) -> bytes:
     end = begun.exit
     error: dict[str, Any] | None = None
-    if end is not None and end.reason in _NOT_STARTED:
+    if end is not None and end.reason in NOT_STARTED:
         found = told(end.reason, end.message or "")
         error = {"code": found.code, "message": found.words, "hint": None, "detail": {}}
     return atomic.to_json(

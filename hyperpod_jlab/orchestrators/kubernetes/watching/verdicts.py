@@ -35,7 +35,8 @@ _BY_CLUSTER = {
 
 _LOST_NODE = frozenset({"DeletionByTaintManager", "NodeLost"})
 
-_NOT_STARTED = frozenset({"StartError", "ContainerCannotRun", "CreateContainerError"})
+NOT_STARTED = frozenset({"StartError", "ContainerCannotRun", "CreateContainerError"})
+"""Reasons of containers that ended before they began."""
 
 
 def refined(word: Observation, pods: Sequence[RunPod], nodes: int) -> Observation:
@@ -160,7 +161,7 @@ def _by_itself(pods: Sequence[RunPod]) -> dict[str, Any]:
         return {}
     first = min(failed, key=lambda pod: (pod.main.exit.at if pod.main.exit else None) or 0.0)
     end = first.main.exit
-    if end is not None and end.reason in _NOT_STARTED:
+    if end is not None and end.reason in NOT_STARTED:
         found = told(end.reason, end.message or "")
         return {"reason": f"{_name(first)}: {found.words}", "reason_code": found.code}
     return {"exit_code": end.code if end is not None else None}
