@@ -8,7 +8,7 @@ import shlex
 from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL
 from hyperpod_jlab.orchestrators.kubernetes.ports.channel import PodPort, open_port
-from hyperpod_jlab.orchestrators.kubernetes.ports.pods import RunPod, by_rank, pod_of
+from hyperpod_jlab.orchestrators.kubernetes.ports.pods import ReachablePod, by_rank, pod_of
 from hyperpod_jlab.orchestrators.kubernetes.sending.adopted import adopted_uid
 from hyperpod_jlab.orchestrators.kubernetes.sending.sent import read_sent
 from hyperpod_jlab.orchestrators.ports import Shell
@@ -46,7 +46,7 @@ class Forwarder:
             if pod.running
         ]
 
-    async def pods(self, bundle: BundleReader) -> list[RunPod]:
+    async def pods(self, bundle: BundleReader) -> list[ReachablePod]:
         """The run's pods, by rank."""
         client = await self._connection.client()
         sent = await asyncio.to_thread(read_sent, bundle)
@@ -59,7 +59,7 @@ class Forwarder:
         return by_rank(found.get("items") or [], sent.kind)
 
 
-def shell_command(pod: RunPod, context: str | None) -> str:
+def shell_command(pod: ReachablePod, context: str | None) -> str:
     """The command that opens a shell in a pod's container: bash where the image has it, else sh."""
     words = ["kubectl", *([f"--context={context}"] if context else [])]
     words += [

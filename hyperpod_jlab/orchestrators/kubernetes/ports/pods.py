@@ -9,13 +9,14 @@ from typing import Any
 
 from hyperpod_jlab.model.errors import ConflictError, NotFoundError
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind
+from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import KINDS
 
-_OURS = ("pytorch", "node", "pytorch-job-container")
+_OURS = tuple(kind.container for kind in KINDS)
 
 
 @dataclass(frozen=True)
-class RunPod:
-    """A pod of a run.
+class ReachablePod:
+    """A pod of a run, as one gets into it.
 
     Attributes:
         name: Its name.
@@ -36,7 +37,7 @@ class RunPod:
     phase: str
 
     @classmethod
-    def of(cls, pod: Mapping[str, Any], rank: int) -> RunPod:
+    def of(cls, pod: Mapping[str, Any], rank: int) -> ReachablePod:
         """A pod as the API server gives it."""
         meta, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
         names = [str(one["name"]) for one in spec.get("containers") or []]
@@ -56,17 +57,17 @@ class RunPod:
         )
 
 
-def by_rank(pods: Iterable[Mapping[str, Any]], kind: Kind) -> list[RunPod]:
+def by_rank(pods: Iterable[Mapping[str, Any]], kind: Kind) -> list[ReachablePod]:
     """The pods in the order of their ranks; of several with one rank the one that runs, else the newest. Pods that say no rank are counted in their order."""
     made = sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
     said = [(kind.node_rank(pod), pod) for pod in made]
     numbers = itertools.count()
-    rows = [RunPod.of(pod, rank if rank is not None else next(numbers)) for rank, pod in said]
+    rows = [ReachablePod.of(pod, rank if rank is not None else next(numbers)) for rank, pod in said]
     found = {row.node_rank: row for row in sorted(rows, key=lambda row: row.running)}
     return [found[rank] for rank in sorted(found)]
 
 
-def pod_of(pods: Iterable[RunPod], node_rank: int) -> RunPod:
+def pod_of(pods: Iterable[ReachablePod], node_rank: int) -> ReachablePod:
     """The pod of a node's rank, which runs.
 
     Raises:
