@@ -198,13 +198,14 @@ class KubeClient:
     async def headers(self) -> dict[str, str]:
         """Who we are, for requests that go another way (port-forward)."""
         known = self._headers
-        if known is None or time.monotonic() - known[0] > _HEADERS_LAST:
-            async with self._renewing:
-                if self._headers is known:  # else another request has just fetched them
-                    found = await asyncio.to_thread(self.access.headers)
-                    self._headers = (time.monotonic(), found)
-                known = self._headers
-        return known[1]
+        if known is not None and time.monotonic() - known[0] <= _HEADERS_LAST:
+            return known[1]
+        async with self._renewing:
+            newest = self._headers
+            if newest is None or newest is known:  # else another request has just fetched them
+                found = await asyncio.to_thread(self.access.headers)
+                newest = self._headers = (time.monotonic(), found)
+            return newest[1]
 
     async def _renew(self) -> None:
         """Fetch the credentials anew, once for all who were refused with the same ones."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 
 from hyperpod_jlab.model.errors import DeniedError, HyperpodError, NotFoundError, UnreachableError
@@ -22,7 +23,7 @@ async def verdict(client: KubeClient, text: str) -> list[Finding]:
     """
     import yaml
 
-    document = yaml.safe_load(text)
+    document = await asyncio.to_thread(yaml.safe_load, text)  # it may be a megabyte
     kind = kind_of(document)
     assert kind is not None  # it was rendered
     metadata = document["metadata"]

@@ -127,8 +127,10 @@ class RunWatch:
 
     async def close(self) -> None:
         """Fetch nothing any more."""
-        for task in list(self._ends.values()):
+        ends = list(self._ends.values())
+        for task in ends:
             task.cancel()
+        await asyncio.gather(*ends, return_exceptions=True)
         await self._spooler.close()
 
     async def _places(self, bundles: Sequence[BundleReader]) -> list[tuple[BundleReader, Where]]:
