@@ -11,11 +11,13 @@ import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from hyperpod_jlab.model.errors import DeniedError, RefusedError
+from hyperpod_jlab.model.errors import ConflictError, DeniedError, RefusedError
+from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
+from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL
 from hyperpod_jlab.orchestrators.kubernetes.sending import code
 from hyperpod_jlab.orchestrators.kubernetes.sending.code import (
     Archive,
@@ -24,6 +26,7 @@ from hyperpod_jlab.orchestrators.kubernetes.sending.code import (
     has_place,
     pack,
 )
+from hyperpod_jlab.orchestrators.kubernetes.sending.creation import replace_other
 from tests.kubernetes.session_fixtures import KubernetesSession
 
 PODS_AND_JOBS = [
@@ -171,6 +174,51 @@ def test_large_code_stands_in_config_maps_that_the_job_owns(bundle: Path) -> Non
     for one in maps:
         assert len(base64.b64decode(next(iter(one["binaryData"].values())))) < 1 << 20
         assert one["metadata"]["ownerReferences"][0]["uid"] == "the-uid"
+
+
+class OneObject:
+    """An API server that has one object where another is to be made."""
+
+    def __init__(self, there: dict[str, Any]) -> None:
+        self.there: dict[str, Any] | None = there
+
+    async def get(self, path: str) -> dict[str, Any]:
+        assert path == "/maps/part"
+        assert self.there is not None
+        return self.there
+
+    async def delete(self, path: str) -> None:
+        assert path == "/maps/part"
+        self.there = None
+
+    async def post(self, path: str, body: dict[str, Any]) -> None:
+        assert path == "/maps"
+        if self.there is not None:
+            raise ConflictError("it is there")
+        self.there = body
+
+
+@pytest.mark.parametrize(
+    ("label", "owner", "left"),
+    [("mine", "now", "old"), ("mine", "before", "new"), ("others", "before", None)],
+)
+async def test_only_what_an_earlier_job_of_the_run_left_is_replaced(
+    label: str, owner: str, left: str | None
+) -> None:
+    owned = {"labels": {RUN_LABEL: label}, "ownerReferences": [{"uid": owner}]}
+    server = OneObject({"metadata": {"name": "part", **owned}, "data": "old"})
+    wanted = {"name": "part", "labels": {RUN_LABEL: "mine"}}
+    made = {"kind": "ConfigMap", "metadata": wanted, "data": "new"}
+    job = {"metadata": {"namespace": "team", "uid": "now"}}
+    replacing = replace_other(cast("KubeClient", server), "/maps", made, job)
+    if left is None:
+        with pytest.raises(RefusedError, match="the namespace team already has a ConfigMap"):
+            await replacing
+        left = "old"
+    else:
+        await replacing
+    assert server.there is not None
+    assert server.there["data"] == left
 
 
 # ------------------------------------------------------------------------------ on the cluster

@@ -92,11 +92,17 @@ async def accompany(
         try:
             await client.post(path, made, fieldValidation="Strict")
         except ConflictError:
-            await _replace_other(client, path, made, str(metadata["uid"]))
+            await replace_other(client, path, made, job)
 
 
-async def _replace_other(client: KubeClient, path: str, made: Mapping[str, Any], uid: str) -> None:
-    """Put an object in the place of one that an earlier job of this name left; the job's own stays as it is."""
+async def replace_other(
+    client: KubeClient, path: str, made: Mapping[str, Any], job: Mapping[str, Any]
+) -> None:
+    """Put an object of a job's in the place of one that an earlier job of this name left; the job's own stays as it is.
+
+    Raises:
+        RefusedError: What is there is another's.
+    """
     place = f"{path}/{made['metadata']['name']}"
     try:
         found = await client.get(place)
@@ -105,10 +111,11 @@ async def _replace_other(client: KubeClient, path: str, made: Mapping[str, Any],
     except NotFoundError:
         found = {}
     owners = (found.get("metadata") or {}).get("ownerReferences") or []
-    if uid in {owner.get("uid") for owner in owners}:
+    if str(job["metadata"]["uid"]) in {owner.get("uid") for owner in owners}:
         return
-    if found and labels_of(found).get(RUN_LABEL) != labels_of(made).get(RUN_LABEL):
-        check_ours(found, {**made, "metadata": {"namespace": "", **made["metadata"]}})
+    if found:
+        namespace = job["metadata"]["namespace"]
+        check_ours(found, {**made, "metadata": {**made["metadata"], "namespace": namespace}})
     with contextlib.suppress(NotFoundError):
         await client.delete(place)
     await client.post(path, made)

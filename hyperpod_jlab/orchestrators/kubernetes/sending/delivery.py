@@ -30,7 +30,11 @@ from hyperpod_jlab.orchestrators.kubernetes.sending.code import (
     pack,
     part_name,
 )
-from hyperpod_jlab.orchestrators.kubernetes.sending.creation import accompany, create
+from hyperpod_jlab.orchestrators.kubernetes.sending.creation import (
+    accompany,
+    create,
+    replace_other,
+)
 from hyperpod_jlab.storage.records import BundleReader
 
 
@@ -104,25 +108,7 @@ async def _carry(client: KubeClient, job: Mapping[str, Any], archive: Archive) -
         try:
             await client.post(path, made)
         except ConflictError:
-            await _replace_other(client, path, made)
-
-
-async def _replace_other(client: KubeClient, path: str, made: Mapping[str, Any]) -> None:
-    """Put a ConfigMap in the place of one that an earlier job of this name left; ours stays as it is."""
-    metadata = made["metadata"]
-    place = f"{path}/{metadata['name']}"
-    try:
-        found = await client.get(place)
-    except DeniedError:  # it can only be taken to be ours
-        return
-    except NotFoundError:
-        found = {}
-    owners = (found.get("metadata") or {}).get("ownerReferences") or []
-    if metadata["ownerReferences"][0]["uid"] in {owner.get("uid") for owner in owners}:
-        return
-    with contextlib.suppress(NotFoundError):
-        await client.delete(place)
-    await client.post(path, made)
+            await replace_other(client, path, made, job)
 
 
 def _maps(namespace: str) -> str:
