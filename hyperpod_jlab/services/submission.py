@@ -138,20 +138,19 @@ class Submitter:
         plan = launch_plan(request.spec, run_id, captured.command, python, captured.cwd)
         bundle = str(self._partition.bundle(run_id).relative_to(self._partition.root))
         limit = request.spec.time_limit or await engine.time_limit(request.spec)
-        rendered = engine.render(
-            RenderInput(
-                run_id,
-                captured.name,
-                request.spec,
-                bundle,
-                engine.paths,
-                python,
-                time_limit=limit,
-                after=before.scheduler_ids,
-                native=_native(request.spec, captured),
-                user=current_user(),
-            )
+        given = RenderInput(
+            run_id,
+            captured.name,
+            request.spec,
+            bundle,
+            engine.paths,
+            python,
+            time_limit=limit,
+            after=before.scheduler_ids,
+            native=_native(request.spec, captured),
+            user=current_user(),
         )
+        rendered = await asyncio.to_thread(engine.render, given)  # a user's file may be large
         if request.spec.source.kind == "native" and unreachable is None:
             said, unreachable = await verdict(engine, rendered)
             findings += said
@@ -243,7 +242,7 @@ class Submitter:
                 )
             writer.add_bytes("launcher.py", launcher_source())
             writer.write("spec.json", preview.spec.model_dump_json(exclude_defaults=False).encode())
-            # Its own for each run: what its pods prove to each other (launcher).
+            # Its own for each run: the key by which its nodes' launchers know each other.
             plan = {**preview.plan, "meeting_key": secrets.token_hex(16)}
             writer.write("launch.json", to_json(plan))
             writer.write(preview.rendered.filename, preview.rendered.text.encode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 from hyperpod_jlab.model.records import AttemptRecords, NodeRecord, Observation, RunRecords
 from hyperpod_jlab.storage import atomic
@@ -12,6 +13,8 @@ POD_ENDED = "pod_ended"
 """The reason code of a run of which a pod was told to end."""
 
 _LONGEST = 300
+_TAIL = 1 << 16
+"""Bytes at the end of a log in which its last words are looked for."""
 
 
 def explained(word: Observation, bundle: BundleReader, records: RunRecords) -> Observation:
@@ -58,7 +61,9 @@ def last_words(bundle: BundleReader) -> str | None:
     """The last line that says something of what a pod printed beside its launcher's frames. Blocking."""
     for path in sorted((bundle.records / "logs" / "pods").glob("*.log")):
         try:
-            text = path.read_bytes()[-65536:].decode("utf-8", "replace")
+            with path.open("rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
+                text = file.read().decode("utf-8", "replace")
         except OSError:
             continue
         said = [line.strip() for line in text.splitlines() if line.strip()]
