@@ -78,7 +78,7 @@ class LogSocket(ExtensionHandlerMixin, WebSocketMixin, ErrorShape, WebSocketHand
         except HyperpodError as error:
             told = failure(error.to_dict(), error.detail.pop("id", None))
             await self._write_json(told)
-        except Exception:
+        except Exception:  # the page must hear of it, whatever it is, and the socket stay open
             self.log.exception("a message of a log socket failed")
             told = failure(InternalError("the message could not be served").to_dict())
             await self._write_json(told)

@@ -1,6 +1,6 @@
 """What a port of a running run's node answers, such as TensorBoard, in a tab of the browser: HTTP and WebSocket, handed on as they are.
 
-Only pods of the named run are reached, with this server's own rights on the cluster. A page of the program has this server's origin, as with
+Only nodes of the named run are reached, with this server's own rights on the cluster. A page of the program has this server's origin, as with
 jupyter-server-proxy: it can do what its user can. It is the user's own run; who does not trust it takes ``hpj forward``, which has an origin of its own.
 A sandboxed origin instead would keep such pages from asking for their own data, since the browser sends them no cookies.
 """
@@ -128,7 +128,7 @@ class PortProxy(ExtensionHandlerMixin, ErrorShape, JupyterHandler):
             await self.finish()
         except StreamClosedError:  # nobody takes it any more
             return
-        except Exception:
+        except Exception:  # raised again, unless the answer has begun
             if self._headers_written:  # too late to say so: the browser sees that it was cut
                 self.log.warning("what port %s of a run answered was cut", port)
                 stream = self.detach()
