@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hyperpod_jlab.launcher.contract import MEETING_PORT
 from hyperpod_jlab.model.records import Observation
 from hyperpod_jlab.orchestrators.kubernetes.kinds import conditions
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Wanted, head_of, number_label
 from hyperpod_jlab.orchestrators.kubernetes.kinds.meeting import Meeting
 from hyperpod_jlab.orchestrators.kubernetes.kinds.pod_template import pod_template
-
-_PORT = 23457
-"""Where the launcher of node 0 listens for the others."""
 
 
 class BatchJob:
@@ -72,7 +70,7 @@ class BatchJob:
                     "clusterIP": "None",
                     "publishNotReadyAddresses": True,
                     "selector": {"batch.kubernetes.io/job-name": metadata["name"]},
-                    "ports": [{"name": "run", "port": _PORT}],
+                    "ports": [{"name": "run", "port": MEETING_PORT}],
                 },
             }
         ]
