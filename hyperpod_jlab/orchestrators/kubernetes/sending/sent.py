@@ -49,7 +49,7 @@ def read_sent(bundle: BundleReader) -> Sent:
     import yaml
 
     try:
-        document = yaml.safe_load((bundle.folder / FILENAME).read_text())
+        document = yaml.safe_load((bundle.folder / FILENAME).read_text("utf-8"))
         kind = kind_of(document)
         metadata = document["metadata"]
         if kind is not None:
