@@ -12,23 +12,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PROJECT)]
 
-from bench_log_socket import places  # noqa: E402
+from kubernetes_users import user_of  # noqa: E402
 from log_fixtures import ROUNDS, arguments, median, report  # noqa: E402
 
 from tests.kubernetes.cluster import KubernetesTestbed, of_the_user, running  # noqa: E402
-from tests.kubernetes.session_fixtures import settings_for  # noqa: E402
-from tests.session import write_config  # noqa: E402
 
 WARM = 12
 
@@ -85,28 +80,6 @@ COLD = {
 }
 
 
-@contextmanager
-def user_of(cluster: KubernetesTestbed) -> Iterator[tuple[Path, dict[str, str], str]]:
-    """The home, the environment and the namespace of a user whose default cluster is this one."""
-    namespace = f"bench-{uuid.uuid4().hex[:8]}"
-    cluster.kubectl("create", "namespace", namespace)
-    cluster.claim(namespace)
-    assert cluster.partition is not None
-    partition = cluster.partition / namespace
-    partition.mkdir()
-    with tempfile.TemporaryDirectory(prefix="hyperpod-bench-") as name:
-        home = Path(name)
-        config = home / "config.toml"
-        write_config(
-            settings_for(cluster, namespace, partition, sub_path=namespace, patch=HELD), config
-        )
-        environment = places(home) | cluster.environment | {"HYPERPOD_CONFIG": str(config)}
-        try:
-            yield home, environment, namespace
-        finally:
-            cluster.kubectl("delete", "namespace", namespace, "--wait=false")
-
-
 def manifest(environment: dict[str, str], home: Path) -> Path:
     """What ours sends, as others send it."""
     words = [*COLD["ours, hpj submit, cold"], "--dry-run", "--json"]
@@ -146,7 +119,7 @@ def measure(cluster: KubernetesTestbed, rounds: int) -> list[dict[str, Any]]:
     first: dict[str, list[float]] = {name: [] for name in WAYS}
     warm: dict[str, list[float]] = {name: [] for name in WAYS}
     alone: dict[str, list[float]] = {name: [] for name in COLD}
-    with user_of(cluster) as (home, environment, _):
+    with user_of(cluster, patch=HELD) as (home, environment, _):
         path = manifest(environment, home)
         for _ in range(rounds):
             for name, code in WAYS.items():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
+from hyperpod_jlab.orchestrators.slurm.pace import SHORTEST
 from tests.slurm.hyperpod_fixtures import SlurmSession
 
 
@@ -167,7 +169,9 @@ class TestCalls:
         await session.running(run_id)
         await asyncio.sleep(5)
         session.cluster.forget_calls()
+        began = time.monotonic()
         for _ in range(100):
             await session.hyperpod.runs.get(run_id)
             await asyncio.sleep(0.05)
-        assert len(session.cluster.calls()) <= 6
+        lasted = time.monotonic() - began  # 5 s, and more on a busy machine
+        assert len(session.cluster.calls()) <= lasted / SHORTEST + 1
