@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from typing import Optional
+from typing import List, Optional
 
 from .bundle_files import BundleFiles, read_json
 from .claims import asked_to_cancel, failed_by_itself
@@ -18,6 +18,11 @@ class History:
     def failures(self) -> int:
         """How many attempts failed by themselves, as far as is written down."""
         return 0
+
+    def early_losses(self, seconds: float) -> List[int]:
+        """The newest attempts, newest first, that node 0 left without a word, each no longer after its start than that."""
+        del seconds
+        return []
 
     def cancelled(self) -> bool:
         """Whether the user has cancelled the run."""
@@ -52,6 +57,24 @@ class WrittenHistory(History):
         with contextlib.suppress(OSError):
             return failed_by_itself(self._status)
         return 0
+
+    def early_losses(self, seconds: float) -> List[int]:
+        """As node 0's records tell; where each node has records of its own, nobody knows."""
+        found: List[int] = []
+        if self._unshared:
+            return found
+        later = time.time()
+        for number in reversed(_attempts(self._status)):
+            name = os.path.join("attempt-%d" % number, "node-0.json")
+            record = read_json(os.path.join(self._status, name)) or {}
+            began = record.get("started_at")
+            if not isinstance(began, (int, float)) or record.get("ended_at") is not None:
+                break
+            if later - began > seconds:
+                break
+            found.append(number)
+            later = began
+        return found
 
     def cancelled(self) -> bool:
         """Whether the user has cancelled the run, as its journal says."""
@@ -135,3 +158,10 @@ class WrittenHistory(History):
         with contextlib.suppress(OSError):
             self._files.write(path, record)
             self._files.write_once(os.path.join(os.path.dirname(path), "failed.json"), mark)
+
+
+def _attempts(status: str) -> List[int]:
+    """The numbers of the attempts that there were, in order."""
+    names = os.listdir(status) if os.path.isdir(status) else []
+    words = [name[len("attempt-") :] for name in names if name.startswith("attempt-")]
+    return sorted(int(word) for word in words if word.isdigit())

@@ -232,6 +232,8 @@ class Meeting:
         if self._unsaid is not None:
             self._say(self._unsaid, last=False)
             self._unsaid = None
+        if self._is_lost_again():
+            return
         known = self._known
         if known.attempt and self._was_interrupted():
             self._history.say(known.attempt, "NODE_FAIL", "node 0 was replaced", False)
@@ -249,6 +251,16 @@ class Meeting:
             "began": known.began,
             "warned": False,
         }
+
+    def _is_lost_again(self) -> bool:
+        """End the run when earlier pods of node 0 left it again and again soon after the start: this one knows of them by their records only."""
+        lost = [] if self._party else self._history.early_losses(self.EARLY)
+        if len(lost) <= self.EARLY_LOSSES:
+            return False
+        self._known = self._known._replace(attempt=max(self._known.attempt, lost[0]))
+        words = "node 0 was lost, or killed, %d times in a row soon after the start" % len(lost)
+        self._finish("lost", words + "; it may have been the kernel, for want of memory")
+        return True
 
     def _was_interrupted(self) -> bool:
         """Whether the last attempt was one of a node 0 that is no more, and none of the others says that it failed by itself."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -31,15 +30,22 @@ async def test_a_program_that_the_image_lacks_is_named(session: KubernetesSessio
     run_id = await session.submit("true", environment={"python": "/no/such/python3"})
     run = await session.ended(run_id)
     assert (run.state, run.status.reason_code) == ("failed", "no_program")
-    assert "the image has no /no/such/python3" in (run.status.reason or "")
+    assert "the image has no " in (run.status.reason or "")
 
 
-async def test_memory_that_runs_out_is_said(session: KubernetesSession) -> None:
+@pytest.mark.timeout(300)
+async def test_memory_that_runs_out_is_said(session: KubernetesSession, claim: bool) -> None:
+    """A single pod without a claim is not made anew; else it is, until it was lost too often."""
     run_id = await session.submit(HOG, resources={"memory": "64M"})
-    run = await session.ended(run_id)
-    assert (run.state, run.status.reason_code) == ("failed", "out_of_memory")
-    assert "64.0 MiB" in (run.status.reason or "")
-    assert run.status.exit_code == 137
+    run = await session.ended(run_id, 250)
+    assert run.state == "failed"
+    if claim:
+        assert len(run.status.attempts) == 6
+        assert run.status.reason_code == "node_fail"
+        assert "for want of memory" in (run.status.reason or "")
+    else:
+        assert (run.status.reason_code, run.status.exit_code) == ("out_of_memory", 137)
+        assert "64.0 MiB" in (run.status.reason or "")
 
 
 async def test_a_job_that_somebody_removes_is_lost(session: KubernetesSession) -> None:
@@ -53,18 +59,6 @@ async def test_a_job_that_somebody_removes_is_lost(session: KubernetesSession) -
     assert session.log(run_id) == "begun\n"
 
 
-async def test_a_pod_that_somebody_removes_ends_the_run_and_is_named(
-    session: KubernetesSession,
-) -> None:
-    run_id = await session.submit("echo begun; sleep 600", **PAIR)
-    await session.until(run_id, lambda _: session.log(run_id, node=1) == "begun\n")
-    pod = session.pods_of(run_id)[1]["metadata"]["name"]
-    session.cluster.kubectl("delete", "pod", pod, "--wait=false", namespace=session.namespace)
-    run = await session.ended(run_id)
-    assert (run.state, run.status.reason_code) == ("failed", "pod_ended")
-    assert (run.status.reason or "").startswith("node 1 (")
-
-
 async def test_a_cancel_brings_the_last_words(session: KubernetesSession) -> None:
     command = "trap 'echo last words; exit 1' TERM; echo begun; while :; do sleep 0.1; done"
     run_id = await session.submit(command, **PAIR)
@@ -73,9 +67,9 @@ async def test_a_cancel_brings_the_last_words(session: KubernetesSession) -> Non
     await session.hyperpod.runs.act(run_id, "cancel")
     run = await session.ended(run_id)
     assert run.state == "cancelled"
+    said = "begun\nlast words\n"  # with a claim the launchers write it, while their pods end
     for node in (0, 1):
-        assert session.log(run_id, node) == "begun\nlast words\n"
-    await asyncio.sleep(1)
+        await session.until(run_id, lambda _, node=node: session.log(run_id, node) == said)  # type: ignore[misc]
     assert (await session.hyperpod.runs.get(run_id)).state == "cancelled"
 
 

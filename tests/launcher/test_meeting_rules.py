@@ -1,11 +1,13 @@
 """The rules of the meeting by themselves: nodes that are only played, over hundreds of random courses."""
 
+import json
 import random
 import time
 
 import pytest
 
-from hyperpod_jlab.launcher.history import History
+from hyperpod_jlab.launcher.bundle_files import BundleFiles
+from hyperpod_jlab.launcher.history import History, WrittenHistory
 from hyperpod_jlab.launcher.meeting import Meeting, NodeState, Terms, in_words
 
 
@@ -14,6 +16,10 @@ class Told(History):
 
     def __init__(self):
         self.said = []
+        self.lost = []
+
+    def early_losses(self, seconds):
+        return self.lost
 
     def say(self, attempt, verdict, words, last):
         self.said.append((attempt, verdict, last))
@@ -181,6 +187,37 @@ def test_a_node_that_is_lost_at_once_again_and_again_is_not_waited_for_without_e
     assert meeting.finished
     assert not meeting.directive["succeeded"]
     assert history.said[-1] == (Meeting.EARLY_LOSSES + 1, "NODE_FAIL", True)
+
+
+@pytest.mark.parametrize("lost", [Meeting.EARLY_LOSSES, Meeting.EARLY_LOSSES + 1])
+def test_a_node_0_that_finds_how_often_it_was_lost_goes_on_or_not(lost):
+    meeting, history = meeting_of(1)
+    history.lost = list(range(lost, 0, -1))
+    ready(meeting, 0)
+    meeting.step(100.0)
+    assert meeting.finished == (lost > Meeting.EARLY_LOSSES)
+    assert meeting.directive["do"] == ("finish" if meeting.finished else "run")
+    assert history.said == ([(lost, "NODE_FAIL", True)] if meeting.finished else [])
+
+
+def attempt(status, number, began, **record):
+    folder = status / f"attempt-{number}"
+    folder.mkdir(parents=True)
+    (folder / "node-0.json").write_text(json.dumps({"started_at": began, **record}))
+
+
+def test_what_counts_as_lost_early(tmp_path):
+    now = time.time()
+    attempt(tmp_path, 1, now - 5000)
+    attempt(tmp_path, 2, now - 4000, ended_at=now - 3900)
+    attempt(tmp_path, 9, now - 700)
+    attempt(tmp_path, 10, now - 200)
+    history = WrittenHistory(BundleFiles(str(tmp_path)), str(tmp_path), "job", unshared=False)
+    assert history.early_losses(600) == [10, 9]
+    assert history.early_losses(100) == []
+    assert history.early_losses(1e6) == [10, 9]
+    unshared = WrittenHistory(BundleFiles(str(tmp_path)), str(tmp_path), "job", unshared=True)
+    assert unshared.early_losses(600) == []
 
 
 def test_a_node_that_does_not_end_its_ranks_is_given_up():

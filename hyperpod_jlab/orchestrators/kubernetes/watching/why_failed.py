@@ -12,6 +12,12 @@ from hyperpod_jlab.storage.records import BundleReader
 POD_ENDED = "pod_ended"
 """The reason code of a run of which a pod was told to end."""
 
+_NOT_FOUND = frozenset({126, 127})
+"""Exit codes of a shell that cannot find or execute a program (POSIX, Shell Command Language 2.8.2)."""
+_NO_PYTHON = (
+    "the image has no such Python: name an interpreter that it has with --python, or another image"
+)
+
 _LONGEST = 300
 _TAIL = 1 << 16
 """Bytes at the end of a log in which its last words are looked for."""
@@ -34,6 +40,8 @@ def explained(word: Observation, bundle: BundleReader, records: RunRecords) -> O
     if said is not None:
         reason, code = said
         return word.model_copy(update={"reason": reason, "reason_code": code})
+    if word.exit_code in _NOT_FOUND:
+        return word.model_copy(update={"reason": _NO_PYTHON, "reason_code": "no_program"})
     last = last_words(bundle)
     return word if last is None else word.model_copy(update={"reason": last})
 
