@@ -23,10 +23,10 @@ from hyperpod_jlab.orchestrators.local.board import default_folder
 from hyperpod_jlab.orchestrators.local.preflight import interpreter
 from hyperpod_jlab.services.configuration import config_files
 from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.mounts import mount_of, room_at
 from hyperpod_jlab.services.runs import Wanted
 from hyperpod_jlab.storage.acl import is_opened
 from hyperpod_jlab.storage.index import default_path
+from hyperpod_jlab.storage.mounts import mount_of, room_at
 from hyperpod_jlab.storage.partition import Partition
 
 Level = Literal["ok", "warn", "fail"]

@@ -1,0 +1,64 @@
+"""HyperPod clusters and their instances as rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hyperpod_jlab.cli.output import moment
+from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance, InstanceGroup
+
+CLUSTER_TITLES = (
+    *("CLUSTER", "KIND", "STATE", "NODES", "GROUPS", "SOFTWARE", "CREATED"),
+    *("CONFIGURED AS", "REASON"),
+)
+INSTANCE_TITLES = (
+    *("NODE", "GROUP", "TYPE", "STATE", "HOST", "VERSION", "SOFTWARE", "LAUNCHED", "REASON"),
+)
+
+_SOFTWARE = {
+    "UpToDate": "up to date",
+    "UpdateAvailable": "update available",
+    "SecurityUpdateRequired": "security update required",
+    "EndOfLife": "end of life",
+}
+
+
+def cluster_row(cluster: HyperpodCluster) -> Sequence[str]:
+    """The cells of a HyperPod cluster; what is not known is a hyphen."""
+    known = cluster.groups is not None
+    return (
+        cluster.name,
+        cluster.orchestrator or "unknown",
+        cluster.state,
+        f"{cluster.nodes}/{cluster.target}" if known else "-",
+        ", ".join(map(_group, cluster.groups or ())) or "-",
+        _software(cluster.image_status),
+        moment(cluster.created_at),
+        ", ".join(cluster.configured_as) or "-",
+        cluster.reason or "",
+    )
+
+
+def instance_row(instance: Instance) -> Sequence[str]:
+    """The cells of an instance; what is not known is a hyphen."""
+    return (
+        instance.name,
+        instance.instance_group,
+        instance.instance_type,
+        instance.state,
+        instance.host or "-",
+        instance.image_version or "-",
+        _software(instance.image_status),
+        moment(instance.launched_at),
+        instance.reason or "",
+    )
+
+
+def _group(group: InstanceGroup) -> str:
+    """Such as ``workers 3/4``, with the state where it is not the usual one."""
+    state = "" if group.state in {None, "in-service"} else f" {group.state}"
+    return f"{group.name} {group.current}/{group.target}{state}"
+
+
+def _software(status: str | None) -> str:
+    return "-" if status is None else _SOFTWARE.get(status, status)

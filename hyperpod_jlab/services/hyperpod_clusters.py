@@ -1,0 +1,93 @@
+"""The HyperPod clusters of the AWS account, and which of them this machine's configuration has."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+
+from hyperpod_jlab.aws.clusters import describe_cluster, list_clusters, list_instances
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.model.cluster import Rows
+from hyperpod_jlab.model.config import KubernetesCluster, LocalCluster, Settings
+from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
+from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance
+
+_AT_ONCE = 8
+"""Clusters that are described at the same time: the list has no orchestrator, so each costs a call."""
+
+
+class HyperpodClusters:
+    """HyperPod clusters of one region.
+
+    Args:
+        settings: The configuration.
+        aws: AWS in that region.
+    """
+
+    def __init__(self, settings: Settings, aws: Aws | None = None) -> None:
+        self.settings = settings
+        self.aws = aws or Aws()
+
+    async def list(self) -> Rows[HyperpodCluster]:
+        """All clusters. One that cannot be described stays in the list, and says in its reason why.
+
+        Raises:
+            HyperpodError: Not even the list could be had (see `aws.errors`).
+        """
+        room = asyncio.Semaphore(_AT_ONCE)
+        found = [one async for page in list_clusters(self.aws) for one in page]
+        described = await asyncio.gather(*(self._described(one, room) for one in found))
+        rows = [row for row, _ in described if row is not None]
+        problems = Counter(problem.message for _, problem in described if problem is not None)
+        hints = {problem.message: problem.hint for _, problem in described if problem is not None}
+        notes = [
+            f"{count} of {len(found)} clusters could not be described: {words}"
+            + (f" ({hints[words]})" if hints[words] else "")
+            for words, count in problems.items()
+        ]
+        return Rows(rows, notes)
+
+    async def instances(self, cluster: str) -> list[Instance]:
+        """The instances of a cluster, as AWS knows them.
+
+        Raises:
+            NotFoundError: There is no such cluster.
+            HyperpodError: See `aws.errors`.
+        """
+        return [one async for page in list_instances(self.aws, cluster) for one in page]
+
+    async def _described(
+        self, cluster: HyperpodCluster, room: asyncio.Semaphore
+    ) -> tuple[HyperpodCluster | None, HyperpodError | None]:
+        """The cluster with its description, or without it and why; none at all when it was deleted meanwhile."""
+        problem = None
+        async with room:
+            try:
+                cluster = await describe_cluster(self.aws, cluster)
+            except NotFoundError:
+                return None, None
+            except HyperpodError as error:
+                problem = error
+                cluster = replace(cluster, reason=error.message)
+        return replace(cluster, configured_as=configured_as(self.settings, cluster)), problem
+
+
+def configured_as(settings: Settings, cluster: HyperpodCluster) -> tuple[str, ...]:
+    """The names of the configuration's clusters that are this HyperPod cluster."""
+    return tuple(
+        name
+        for name, config in settings.clusters.items()
+        if not isinstance(config, LocalCluster)
+        and (
+            config.hyperpod in {cluster.name, cluster.arn}
+            or (isinstance(config, KubernetesCluster) and _is_eks(config, cluster.eks_arn))
+        )
+    )
+
+
+def _is_eks(config: KubernetesCluster, eks_arn: str | None) -> bool:
+    """Whether a cluster of the configuration is an EKS cluster; contexts that AWS' own tools make are called by its ARN."""
+    if eks_arn is None:
+        return False
+    return config.context == eks_arn or config.eks == eks_arn.rpartition("/")[2]
