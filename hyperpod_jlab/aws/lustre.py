@@ -6,7 +6,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from hyperpod_jlab.model.hyperpod import LustreStorage
 from hyperpod_jlab.storage.mounts import all_mounts
+
+_SERVER = re.compile(r"(?P<file_system>fs-[0-9a-f]+)\.fsx\.")
+_COMMON_NAME = "fsx"
+"""The mount name that many file systems have; any other one is of one file system only."""
 
 _SOURCE = re.compile(r"(?P<server>[^/]+@\w+):/(?P<mount_name>[^/]+)(?P<folder>(/.*)?)")
 _FILE_SYSTEM = re.compile(r"fs-[0-9a-f]{8,40}")
@@ -59,3 +64,13 @@ def lustre_mounts(table: Path | None = None) -> list[LustreMount]:
                 )
             )
     return found
+
+
+def is_mount_of(mount: LustreMount, storage: LustreStorage) -> bool:
+    """Whether what is mounted here is the file system that a cluster mounts, going by its id, else by its mount name."""
+    if mount.mount_name != storage.mount_name:
+        return False
+    named = _SERVER.match(storage.dns_name)
+    if named is not None and mount.file_system is not None:
+        return named["file_system"] == mount.file_system
+    return mount.mount_name != _COMMON_NAME

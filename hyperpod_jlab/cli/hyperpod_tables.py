@@ -9,7 +9,7 @@ from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance, InstanceGrou
 
 CLUSTER_TITLES = (
     *("CLUSTER", "KIND", "STATE", "NODES", "GROUPS", "SOFTWARE", "CREATED"),
-    *("CONFIGURED AS", "REASON"),
+    *("CONFIGURED AS", "MOUNTED HERE", "REASON"),
 )
 INSTANCE_TITLES = (
     *("NODE", "GROUP", "TYPE", "STATE", "HOST", "VERSION", "SOFTWARE", "LAUNCHED", "REASON"),
@@ -35,6 +35,7 @@ def cluster_row(cluster: HyperpodCluster) -> Sequence[str]:
         _software(cluster.image_status),
         moment(cluster.created_at),
         ", ".join(cluster.configured_as) or "-",
+        _mounted(cluster.mounted_here),
         cluster.reason or "",
     )
 
@@ -58,6 +59,11 @@ def _group(group: InstanceGroup) -> str:
     """Such as ``workers 3/4``, with the state where it is not the usual one."""
     state = "" if group.state in {None, "in-service"} else f" {group.state}"
     return f"{group.name} {group.current}/{group.target}{state}"
+
+
+def _mounted(paths: tuple[str, ...] | None) -> str:
+    """Where the cluster's file systems are here; a hyphen where it is not known which those are."""
+    return "-" if paths is None else ", ".join(paths) or "no"
 
 
 def _software(status: str | None) -> str:

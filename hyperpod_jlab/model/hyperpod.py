@@ -100,6 +100,8 @@ class HyperpodCluster:
         provisioning: ``Continuous`` where instances come and go one by one.
         image_status: Whether updates of its software are due, such as ``UpdateAvailable``.
         configured_as: The names under which this machine's configuration has it.
+        mounted_here: Where this machine has the file systems that its instances mount; empty: nowhere; None: not known, for AWS
+            does not say which it mounts (life cycle scripts may mount others).
         reason: What is to be said of it: why it failed, or why its description could not be had.
     """
 
@@ -115,6 +117,7 @@ class HyperpodCluster:
     provisioning: str | None = None
     image_status: str | None = None
     configured_as: tuple[str, ...] = ()
+    mounted_here: tuple[str, ...] | None = None
     reason: str | None = None
 
     @property
@@ -131,6 +134,12 @@ class HyperpodCluster:
     def target(self) -> int | None:
         """How many nodes it is to have; None where that is not known."""
         return None if self.groups is None else sum(group.target for group in self.groups)
+
+    @property
+    def storage(self) -> tuple[LustreStorage, ...]:
+        """The file systems that its instances mount, as far as AWS says it; each once."""
+        every = (storage for group in self.groups or () for storage in group.storage)
+        return tuple(dict.fromkeys(every))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; times are ISO 8601."""

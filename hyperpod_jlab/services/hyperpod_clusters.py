@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hyperpod_jlab.aws.clusters import describe_cluster, list_clusters, list_instances
+from hyperpod_jlab.aws.lustre import LustreMount, is_mount_of, lustre_mounts
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.cluster import Rows
 from hyperpod_jlab.model.config import KubernetesCluster, LocalCluster, Settings
@@ -23,13 +25,20 @@ class HyperpodClusters:
     Args:
         settings: The configuration.
         aws: AWS in that region.
+        mounts: The Lustre file systems that are mounted here; default: those of this machine.
     """
 
-    def __init__(self, settings: Settings, aws: Aws | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        aws: Aws | None = None,
+        mounts: Sequence[LustreMount] | None = None,
+    ) -> None:
         self.settings = settings
         self.aws = aws or Aws()
+        self._mounts = lustre_mounts() if mounts is None else mounts
 
-    async def list(self) -> Rows[HyperpodCluster]:
+    async def clusters(self) -> Rows[HyperpodCluster]:
         """All clusters. One that cannot be described stays in the list, and says in its reason why.
 
         Raises:
@@ -70,7 +79,9 @@ class HyperpodClusters:
             except HyperpodError as error:
                 problem = error
                 cluster = replace(cluster, reason=error.message)
-        return replace(cluster, configured_as=configured_as(self.settings, cluster)), problem
+        known = configured_as(self.settings, cluster)
+        here = mounted_here(cluster, self._mounts)
+        return replace(cluster, configured_as=known, mounted_here=here), problem
 
 
 def configured_as(settings: Settings, cluster: HyperpodCluster) -> tuple[str, ...]:
@@ -83,6 +94,16 @@ def configured_as(settings: Settings, cluster: HyperpodCluster) -> tuple[str, ..
             config.hyperpod in {cluster.name, cluster.arn}
             or (isinstance(config, KubernetesCluster) and _is_eks(config, cluster.eks_arn))
         )
+    )
+
+
+def mounted_here(cluster: HyperpodCluster, mounts: Sequence[LustreMount]) -> tuple[str, ...] | None:
+    """Where the cluster's file systems are mounted on this machine; None where AWS names none of the cluster."""
+    storage = cluster.storage
+    if not storage:
+        return None
+    return tuple(
+        str(mount.point) for mount in mounts if any(is_mount_of(mount, one) for one in storage)
     )
 
 

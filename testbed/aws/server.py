@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
@@ -67,6 +68,10 @@ def _handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Length", str(len(reply.body)))
             self.end_headers()
             self.wfile.write(reply.body)
+
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            now = time.time() if timestamp is None else timestamp
+            return super().date_time_string(int(now + endpoint.faults.clock.total_seconds()))
 
         def log_message(self, *words: Any) -> None:
             del words

@@ -79,7 +79,7 @@ def clusters(hyperpod: bool, region: str | None, limit: int | None, cursor: str 
     """List clusters."""
     if hyperpod:
         told = with_services(
-            lambda services: services.hyperpod_clusters(region).list(), asking=True
+            lambda services: services.hyperpod_clusters(region).clusters(), asking=True
         )
         _show("clusters", CLUSTER_TITLES, told, cluster_row, (limit, cursor))
         return
