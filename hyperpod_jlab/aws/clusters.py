@@ -1,7 +1,4 @@
-"""HyperPod clusters of an account, from SageMaker's API.
-
-What boto3 does not know is not in its answers, so a member that is newer than it cannot be shown; a word that is newer is kept.
-"""
+"""HyperPod clusters of an account, from SageMaker's API. Words that are newer than this package are kept as they came."""
 
 from __future__ import annotations
 
@@ -58,7 +55,7 @@ async def describe_cluster(aws: Aws, cluster: HyperpodCluster) -> HyperpodCluste
         groups=tuple(_group(group) for group in groups),
         node_recovery=told.get("NodeRecovery"),
         provisioning=told.get("NodeProvisioningMode"),
-        reason=told.get("FailureMessage") or (None if orchestrator else NO_ORCHESTRATOR),
+        reason=told.get("FailureMessage") or (None if orchestrator else _unknown(told)),
     )
 
 
@@ -84,6 +81,12 @@ def _orchestrator(told: Mapping[str, Any]) -> tuple[str | None, str | None]:
     if "Eks" in told:
         return "kubernetes", told["Eks"].get("ClusterArn")
     return ("slurm" if "Slurm" in told else None), None
+
+
+def _unknown(told: Mapping[str, Any]) -> str:
+    """Why the orchestrator is not known."""
+    named = ", ".join(told.get("Orchestrator") or {})
+    return f"its orchestrator is {named}, which is not known here" if named else NO_ORCHESTRATOR
 
 
 def _group(told: Mapping[str, Any]) -> InstanceGroup:
@@ -119,5 +122,7 @@ def _instance(told: Mapping[str, Any]) -> Instance:
 
 
 def _seconds(moment: Any) -> float | None:
-    """A time of boto3's as Unix seconds."""
-    return None if moment is None else float(moment.timestamp())
+    """A time as Unix seconds: it comes as a datetime, or as a number where boto3 does not know it for a time."""
+    if moment is None:
+        return None
+    return float(moment if isinstance(moment, int | float) else moment.timestamp())

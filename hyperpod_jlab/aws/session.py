@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar
 
 from hyperpod_jlab.aws.errors import Call, boto3_missing, boto3_too_old, no_region, translate
+from hyperpod_jlab.aws.newer import keep_newer
 from hyperpod_jlab.aws.studio import find_studio
 from hyperpod_jlab.model.errors import HyperpodError
 
@@ -64,20 +65,21 @@ class _Session:
 
     def _made(self, call: Call) -> Any:
         session = self._boto3()
-        if call.service not in session.get_available_services():
-            raise boto3_too_old(call, _version())
         from botocore.config import Config
+        from botocore.exceptions import UnknownServiceError
 
-        return session.client(
-            call.service,
-            region_name=call.region,
-            config=Config(
-                connect_timeout=_CONNECT,
-                read_timeout=_READ,
-                retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
-                max_pool_connections=_CONNECTIONS,
-            ),
+        config = Config(
+            connect_timeout=_CONNECT,
+            read_timeout=_READ,
+            retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
+            max_pool_connections=_CONNECTIONS,
         )
+        try:
+            client = session.client(call.service, region_name=call.region, config=config)
+        except UnknownServiceError:
+            raise boto3_too_old(call, _version()) from None
+        client.meta.events.register("after-call", keep_newer)
+        return client
 
     def _boto3(self) -> Any:
         if self._session is None:
