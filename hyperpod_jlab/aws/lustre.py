@@ -42,7 +42,7 @@ def lustre_mounts(table: Path | None = None) -> list[LustreMount]:
     """The parts of Lustre file systems that are mounted here; empty where the system does not tell.
 
     Args:
-        table: The table of mounts, in the form of ``/proc/self/mountinfo`` (the default).
+        table: The table of mounts (see `storage.mounts.all_mounts`).
     """
     try:
         mounts = all_mounts(table)

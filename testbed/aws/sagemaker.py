@@ -1,4 +1,4 @@
-"""SageMaker's operations on HyperPod clusters."""
+"""SageMaker: the operations on HyperPod clusters, and all that it has here."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from testbed.aws.operations import Request, Resource, Service
 from testbed.aws.pages import page
 from testbed.aws.replies import ApiError
+from testbed.aws.spaces import describe_space, space_resource
 from testbed.aws.state import Cluster, Group, Node
 
 
@@ -125,7 +126,9 @@ def _given(**members: Any) -> dict[str, Any]:
 
 
 def _resource(request: Request) -> Resource:
-    """A cluster where one is named, as IAM names it: AWS looks at rights before it looks for the cluster."""
+    """What is named, as IAM names it: AWS looks at rights before it looks whether it is there."""
+    if "SpaceName" in request.given:
+        return space_resource(request)
     account, region = request.account, request.region
     prefix = f"arn:{account.partition}:sagemaker:{region}:{account.account_id}:cluster"
     named = request.given.get("ClusterName")
@@ -143,6 +146,7 @@ SERVICE = Service(
         "DescribeCluster": describe_cluster,
         "ListClusterNodes": list_cluster_nodes,
         "DescribeClusterNode": describe_cluster_node,
+        "DescribeSpace": describe_space,
     },
     _resource,
 )

@@ -78,6 +78,14 @@ class Cluster:
         return node
 
 
+@dataclass
+class Space:
+    """A space of Studio, ``Private`` or ``Shared``."""
+
+    owner: str
+    sharing: str = "Private"
+
+
 @dataclass(frozen=True)
 class Caller:
     """Who owns a key."""
@@ -96,12 +104,14 @@ class Account:
         partition: ``aws``, ``aws-cn`` or ``aws-us-gov``.
         clusters: HyperPod clusters by region.
         callers: Who owns which access key.
+        spaces: Spaces of Studio by domain id and name.
     """
 
     account_id: str = "111122223333"
     partition: str = "aws"
     clusters: dict[str, list[Cluster]] = field(default_factory=dict)
     callers: dict[str, Caller] = field(default_factory=dict)
+    spaces: dict[tuple[str, str], Space] = field(default_factory=dict)
 
     def add_caller(
         self, access_key: str, role: str = "StudioRole", *, expired: bool = False
