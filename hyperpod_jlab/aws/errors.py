@@ -74,12 +74,17 @@ class Call:
         return {"action": self.action, "region": self.region}
 
 
-def boto3_missing() -> HyperpodError:
-    """The package boto3 is not installed."""
+def boto3_missing(otherwise: str | None = None) -> HyperpodError:
+    """The package boto3 is not installed.
+
+    Args:
+        otherwise: What can be done instead of installing it.
+    """
+    hint = "pip install 'hyperpod-jlab[aws]'"
     return UnsupportedError(
         "to ask AWS needs a package that is not installed: boto3",
         code="boto3_missing",
-        hint="pip install 'hyperpod-jlab[aws]'",
+        hint=f"{hint}, {otherwise}" if otherwise else hint,
     )
 
 
@@ -96,12 +101,22 @@ def boto3_too_old(call: Call, version: str) -> HyperpodError:
     )
 
 
+def no_credentials(problem: str | None = None) -> HyperpodError:
+    """Nobody has credentials, or what has them fails."""
+    return DeniedError(
+        "there are no AWS credentials",
+        code="no_aws_credentials",
+        hint="in Studio the space's role gives them; elsewhere: aws configure, or aws sso login",
+        detail={"error": problem} if problem else None,
+    )
+
+
 def no_region() -> HyperpodError:
     """Nobody says which region."""
     return InvalidInputError(
         "no AWS region is known",
         code="no_aws_region",
-        hint="set AWS_REGION, or give --region",
+        hint="set AWS_REGION",
         detail={"field": "region"},
     )
 
@@ -112,22 +127,19 @@ def translate(error: Exception, call: Call) -> HyperpodError:
 
     if isinstance(error, aws.ClientError):
         return _refused(error.response, call)
-    if isinstance(error, aws.NoRegionError | aws.InvalidRegionError):
+    if isinstance(error, aws.NoRegionError):
+        return no_region()
+    if isinstance(error, aws.InvalidRegionError):
         return InvalidInputError(
             f"'{call.region}' is no AWS region",
             code="no_aws_region",
-            hint="set AWS_REGION, or give --region",
+            hint="one looks like us-west-2",
             detail={"field": "region"},
         )
     if isinstance(error, aws.ParamValidationError):
         return _invalid(str(error), call)
     if _of_credentials(error):
-        return DeniedError(
-            "there are no AWS credentials",
-            code="no_aws_credentials",
-            hint="in Studio the space's role gives them; elsewhere: aws configure, or aws sso login",
-            detail={**call.detail, "error": str(error)},
-        )
+        return no_credentials(str(error))
     if isinstance(error, aws.BotoCoreError):
         return _no_answer(error, call)
     return InternalError(f"{call.action}: {type(error).__name__}: {error}", detail=call.detail)
