@@ -35,7 +35,7 @@ async def list_clusters(aws: Aws) -> AsyncIterator[list[HyperpodCluster]]:
 
 
 async def describe_cluster(aws: Aws, cluster: HyperpodCluster) -> HyperpodCluster:
-    """The same cluster with all that its description tells.
+    """The same cluster, of which the name or the ARN is enough, with all that its description tells.
 
     Raises:
         NotFoundError: It has been deleted.
@@ -49,6 +49,8 @@ async def describe_cluster(aws: Aws, cluster: HyperpodCluster) -> HyperpodCluste
     ]
     return replace(
         cluster,
+        name=str(told.get("ClusterName") or cluster.name),
+        arn=str(told["ClusterArn"]),
         status=str(told["ClusterStatus"]),
         orchestrator=orchestrator,
         eks_arn=eks_arn,

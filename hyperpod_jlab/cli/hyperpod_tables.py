@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 from hyperpod_jlab.cli.output import moment
 from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance, InstanceGroup
+from hyperpod_jlab.model.node_join import JoinedNode
 
 CLUSTER_TITLES = (
     *("CLUSTER", "KIND", "STATE", "NODES", "GROUPS", "SOFTWARE", "CREATED"),
     *("CONFIGURED AS", "MOUNTED HERE", "REASON"),
 )
-INSTANCE_TITLES = (
-    *("NODE", "GROUP", "TYPE", "STATE", "HOST", "VERSION", "SOFTWARE", "LAUNCHED", "REASON"),
+JOINED_TITLES = (
+    *("INSTANCE", "GROUP", "TYPE", "STATE", "HOST", "VERSION", "SOFTWARE", "LAUNCHED"),
+    *("NODE", "SCHEDULER", "JOBS", "REASON"),
 )
 
 _SOFTWARE = {
@@ -40,8 +42,24 @@ def cluster_row(cluster: HyperpodCluster) -> Sequence[str]:
     )
 
 
-def instance_row(instance: Instance) -> Sequence[str]:
-    """The cells of an instance; what is not known is a hyphen."""
+def joined_row(row: JoinedNode) -> Sequence[str]:
+    """The cells of a node as AWS and the scheduler know it; what is not known is a hyphen."""
+    node = row.node
+    reasons = (
+        row.instance.reason if row.instance else None,
+        node.reason if node else None,
+        row.remark,
+    )
+    return (
+        *(_instance_cells(row.instance) if row.instance else ("-",) * 8),
+        node.name if node else "-",
+        node.state if node else "-",
+        str(len(node.jobs)) if node else "-",
+        "; ".join(reason for reason in reasons if reason),
+    )
+
+
+def _instance_cells(instance: Instance) -> Sequence[str]:
     return (
         instance.name,
         instance.instance_group,
@@ -51,7 +69,6 @@ def instance_row(instance: Instance) -> Sequence[str]:
         instance.image_version or "-",
         _software(instance.image_status),
         moment(instance.launched_at),
-        instance.reason or "",
     )
 
 

@@ -10,10 +10,12 @@ from dataclasses import replace
 from hyperpod_jlab.aws.clusters import describe_cluster, list_clusters, list_instances
 from hyperpod_jlab.aws.lustre import LustreMount, is_mount_of, lustre_mounts
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.cluster import Rows
+from hyperpod_jlab.model.cluster import Node, Rows
 from hyperpod_jlab.model.config import KubernetesCluster, LocalCluster, Settings
 from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance
+from hyperpod_jlab.model.node_join import JoinedNode, join_nodes
+from hyperpod_jlab.services.engines import Engines
 
 _AT_ONCE = 8
 """Clusters that are described at the same time: the list has no orchestrator, so each costs a call."""
@@ -66,6 +68,46 @@ class HyperpodClusters:
         """
         return [one async for page in list_instances(self.aws, cluster) for one in page]
 
+    async def nodes(self, cluster: str, engines: Engines) -> Rows[JoinedNode]:
+        """The nodes of a cluster: AWS' instances, joined with the scheduler's nodes where the configuration has the cluster.
+
+        Args:
+            cluster: Its name or ARN.
+            engines: The engines of the configured clusters.
+
+        Raises:
+            NotFoundError: There is no such cluster.
+            HyperpodError: See `aws.errors`. A scheduler that does not answer is no error, but a note.
+        """
+        found, notes = await self._known(cluster)
+        configured = configured_as(self.settings, found)
+        if not configured:
+            notes.append(
+                f"no cluster of the configuration has hyperpod = '{found.name}', so no scheduler was asked"
+            )
+            rows = [JoinedNode(instance, None) for instance in await self.instances(cluster)]
+            return Rows(rows, notes)
+        name = configured[0]
+        instances, nodes = await asyncio.gather(
+            self.instances(cluster), _scheduler_nodes(engines, name)
+        )
+        if isinstance(nodes, HyperpodError):
+            notes.append(f"the scheduler of {name} does not answer: {nodes.message}")
+            return Rows([JoinedNode(instance, None) for instance in instances], notes)
+        roles = {group.name: group.slurm_role or "" for group in found.groups or ()}
+        orchestrator = self.settings.clusters[name].orchestrator
+        return Rows(join_nodes(orchestrator, instances, nodes, roles), notes)
+
+    async def _known(self, cluster: str) -> tuple[HyperpodCluster, list[str]]:
+        """What is known of a cluster beyond its name, and a note where that could not be had."""
+        bare = HyperpodCluster(cluster, cluster, await self.aws.region(), "")
+        try:
+            return await describe_cluster(self.aws, bare), []
+        except NotFoundError:
+            raise
+        except HyperpodError as error:
+            return bare, [f"{cluster} could not be described: {error.message}"]
+
     async def _described(
         self, cluster: HyperpodCluster, room: asyncio.Semaphore
     ) -> tuple[HyperpodCluster | None, HyperpodError | None]:
@@ -82,6 +124,13 @@ class HyperpodClusters:
         known = configured_as(self.settings, cluster)
         here = mounted_here(cluster, self._mounts)
         return replace(cluster, configured_as=known, mounted_here=here), problem
+
+
+async def _scheduler_nodes(engines: Engines, name: str) -> list[Node] | HyperpodError:
+    try:
+        return await engines.get(name).nodes()
+    except HyperpodError as error:
+        return error
 
 
 def configured_as(settings: Settings, cluster: HyperpodCluster) -> tuple[str, ...]:

@@ -7,6 +7,9 @@ import sys
 import pytest
 
 from hyperpod_jlab.aws.session import forget_session
+from hyperpod_jlab.model.cluster import Node
+from hyperpod_jlab.model.errors import HyperpodError, UnreachableError
+from hyperpod_jlab.orchestrators.slurm.engine import SlurmOrchestrator
 from testbed.aws.example import example_account
 from tests.aws.conftest import REGION
 
@@ -59,14 +62,81 @@ def test_a_denied_description_is_a_note_and_no_failure(example, hpj):
     assert hpj("clusters", "--hyperpod", "--json").ok().json["notes"]
 
 
-def test_nodes_of_a_cluster(example, hpj):
+def test_nodes_of_a_cluster_that_is_not_configured(example, hpj):
     done = hpj("nodes", "--hyperpod", "ml-cluster").ok()
     assert len(done.out.splitlines()) == 6
     assert "EC2 health check failed" in done.out.splitlines()[-1]
+    assert "no cluster of the configuration has hyperpod = 'ml-cluster'" in done.err
     nodes = hpj("nodes", "--hyperpod", "ml-cluster", "--json").ok().json["nodes"]
-    assert [node["state"] for node in nodes] == [*["running"] * 4, "failed"]
+    assert [row["instance"]["state"] for row in nodes] == [*["running"] * 4, "failed"]
+    assert {(row["node"], row["remark"]) for row in nodes} == {(None, None)}
     missing = hpj("nodes", "--hyperpod", "nope", "--json")
     assert (missing.code, missing.error["code"]) == (3, "not_found")
+
+
+@pytest.fixture
+def slurm(home, monkeypatch):
+    """The example's cluster in the configuration, with a scheduler that knows two of its nodes and one more."""
+    home.config.write_text('[clusters.train]\norchestrator = "slurm"\nhyperpod = "ml-cluster"\n')
+    nodes = [
+        Node("ip-10-0-0-2", "up", jobs=("7",)),
+        Node("ip-10-0-0-5", "drained", reason="health check"),
+        Node("ip-10-0-0-9", "down"),
+    ]
+
+    async def answer(self):
+        if isinstance(nodes[0], HyperpodError):
+            raise nodes[0]
+        return nodes
+
+    monkeypatch.setattr(SlurmOrchestrator, "nodes", answer)
+    return nodes
+
+
+def test_nodes_joined_with_the_schedulers(example, hpj, slurm):
+    nodes = hpj("nodes", "--hyperpod", "ml-cluster", "--json").ok().json["nodes"]
+    found = [
+        (
+            (row["instance"] or {}).get("host", "")[:11],
+            (row["node"] or {}).get("name"),
+            row["remark"],
+        )
+        for row in nodes
+    ]
+    unknown = "the scheduler does not have it"
+    assert found[:5] == [
+        ("ip-10-0-0-1", None, None),
+        ("ip-10-0-0-2", "ip-10-0-0-2", None),
+        ("ip-10-0-0-3", None, unknown),
+        ("ip-10-0-0-4", None, unknown),
+        ("ip-10-0-0-5", "ip-10-0-0-5", None),
+    ]
+    assert found[5][:2] == ("", "ip-10-0-0-9")
+    last = hpj("nodes", "--hyperpod", "ml-cluster").ok().out.splitlines()[-2:]
+    assert "EC2 health check failed; the instance is being replaced; health check" in last[0]
+    assert "drained" in last[0]
+    assert last[1].split()[:8] == ["-"] * 8
+
+
+def test_a_cluster_by_its_arn_and_without_the_right_to_its_description(example, hpj, slurm):
+    arn = example.account.clusters[REGION][0].arn
+    nodes = hpj("nodes", "--hyperpod", arn, "--json").ok().json["nodes"]
+    assert [row["node"] is not None for row in nodes] == [False, True, False, False, True, True]
+    example.faults.deny("sagemaker:DescribeCluster")
+    told = hpj("nodes", "--hyperpod", "ml-cluster", "--json").ok().json
+    assert told["notes"] == [
+        "ml-cluster could not be described: AWS does not let you sagemaker:DescribeCluster"
+    ]
+    # Without it nobody knows that the first one is the controller.
+    assert told["nodes"][0]["remark"] == "the scheduler does not have it"
+    assert told["nodes"][1]["node"]["jobs"] == ["7"]
+
+
+def test_a_scheduler_that_does_not_answer_is_a_note(example, hpj, slurm):
+    slurm[0] = UnreachableError("no route to host")
+    done = hpj("nodes", "--hyperpod", "ml-cluster").ok()
+    assert len(done.out.splitlines()) == 6
+    assert "the scheduler of train does not answer: no route to host" in done.err
 
 
 def test_another_region(example, hpj):

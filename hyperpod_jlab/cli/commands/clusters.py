@@ -11,9 +11,9 @@ import click
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.hyperpod_tables import (
     CLUSTER_TITLES,
-    INSTANCE_TITLES,
+    JOINED_TITLES,
     cluster_row,
-    instance_row,
+    joined_row,
 )
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import Table, moment, print_list, print_table
@@ -98,7 +98,7 @@ def clusters(hyperpod: bool, region: str | None, limit: int | None, cursor: str 
 @click.option(
     "--hyperpod",
     metavar="NAME",
-    help="Instead, what AWS knows of the instances of this HyperPod cluster, configured or not.",
+    help="The nodes of this HyperPod cluster as AWS knows them, beside what its scheduler knows where it is configured.",
 )
 @click.option("--region", metavar="REGION", help=_REGION_HELP)
 @_page_options
@@ -113,9 +113,10 @@ def nodes(
     if hyperpod is not None:
         _refuse_both(cluster)
         told = with_services(
-            lambda services: services.hyperpod_clusters(region).instances(hyperpod), asking=True
+            lambda services: services.hyperpod_clusters(region).nodes(hyperpod, services.engines),
+            asking=True,
         )
-        _show("nodes", INSTANCE_TITLES, told, instance_row, (limit, cursor))
+        _show("nodes", JOINED_TITLES, told, joined_row, (limit, cursor))
         return
     _refuse_region(region)
     found = with_services(lambda hyperpod: hyperpod.nodes(cluster), asking=True)
