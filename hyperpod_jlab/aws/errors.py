@@ -104,10 +104,9 @@ def boto3_too_old(call: Call, version: str) -> HyperpodError:
 def no_credentials(problem: str | None = None) -> HyperpodError:
     """Nobody has credentials, or what has them fails."""
     return DeniedError(
-        "there are no AWS credentials",
+        f"there are no AWS credentials: {problem}" if problem else "there are no AWS credentials",
         code="no_aws_credentials",
         hint="in Studio the space's role gives them; elsewhere: aws configure, or aws sso login",
-        detail={"error": problem} if problem else None,
     )
 
 
@@ -124,9 +123,24 @@ def no_region() -> HyperpodError:
 def translate(error: Exception, call: Call) -> HyperpodError:
     """What boto3 raised as an error of ours."""
     from botocore import exceptions as aws
+    from botocore.parsers import ResponseParserError
 
     if isinstance(error, aws.ClientError):
         return _refused(error.response, call)
+    if isinstance(error, aws.ParamValidationError):
+        return _invalid(str(error), call)
+    told = _of_configuration(error, call) or _of_credentials(error)
+    if told is not None:
+        return told
+    # A KeyError is what botocore makes of XML that is no answer of the service.
+    if isinstance(error, aws.BotoCoreError | ResponseParserError | KeyError):
+        return _no_answer(error, call)
+    return InternalError(f"{call.action}: {type(error).__name__}: {error}", detail=call.detail)
+
+
+def _of_configuration(error: Exception, call: Call) -> HyperpodError | None:
+    from botocore import exceptions as aws
+
     if isinstance(error, aws.NoRegionError):
         return no_region()
     if isinstance(error, aws.InvalidRegionError):
@@ -136,27 +150,30 @@ def translate(error: Exception, call: Call) -> HyperpodError:
             hint="one looks like us-west-2",
             detail={"field": "region"},
         )
-    if isinstance(error, aws.ParamValidationError):
-        return _invalid(str(error), call)
-    if _of_credentials(error):
-        return no_credentials(str(error))
-    if isinstance(error, aws.BotoCoreError):
-        return _no_answer(error, call)
-    return InternalError(f"{call.action}: {type(error).__name__}: {error}", detail=call.detail)
+    # A ValueError is how botocore calls an endpoint's address that is none.
+    wrong = aws.ConfigParseError | aws.ConfigNotFound | aws.ProfileNotFound | ValueError
+    if isinstance(error, wrong):
+        return InvalidInputError(
+            f"the AWS configuration is wrong: {error}",
+            code="invalid_aws_config",
+            hint="look at ~/.aws/config, AWS_PROFILE and AWS_ENDPOINT_URL",
+            detail=call.detail,
+        )
+    return None
 
 
-def _of_credentials(error: Exception) -> bool:
+def _of_credentials(error: Exception) -> HyperpodError | None:
     from botocore import exceptions as aws
 
-    return isinstance(
-        error,
-        aws.NoCredentialsError
-        | aws.PartialCredentialsError
+    if isinstance(error, aws.NoCredentialsError):
+        return no_credentials()
+    failed = (
+        aws.PartialCredentialsError
         | aws.CredentialRetrievalError
-        | aws.ProfileNotFound
         | aws.TokenRetrievalError
-        | aws.SSOError,
+        | aws.SSOError
     )
+    return no_credentials(str(error)) if isinstance(error, failed) else None
 
 
 def _no_answer(error: Exception, call: Call) -> HyperpodError:

@@ -8,8 +8,8 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar
 
+from hyperpod_jlab.aws.answers import check_kind, keep_newer
 from hyperpod_jlab.aws.errors import Call, boto3_missing, boto3_too_old, no_region, translate
-from hyperpod_jlab.aws.newer import keep_newer
 from hyperpod_jlab.aws.studio import find_studio
 from hyperpod_jlab.model.errors import HyperpodError
 
@@ -78,6 +78,7 @@ class _Session:
             client = session.client(call.service, region_name=call.region, config=config)
         except UnknownServiceError:
             raise boto3_too_old(call, _version()) from None
+        client.meta.events.register("after-call", check_kind)
         client.meta.events.register("after-call", keep_newer)
         return client
 
@@ -121,11 +122,11 @@ class Aws:
         """The region.
 
         Raises:
-            InvalidInputError: Nobody says which.
+            InvalidInputError: Nobody says which, or the AWS configuration is wrong.
             UnsupportedError: boto3 is not installed.
         """
         if self._region is None:
-            self._region = await asyncio.to_thread(_find_region)
+            self._region = await self._done(Call("sts", "GetCallerIdentity", ""), _find_region)
         return self._region
 
     async def call(self, service: str, operation: str, **given: Any) -> dict[str, Any]:

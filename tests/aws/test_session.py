@@ -27,6 +27,7 @@ from hyperpod_jlab.model.errors import (
     UnsupportedError,
 )
 from testbed.aws.endpoint import service_model
+from testbed.aws.replies import Reply
 from tests.aws.conftest import KEY, REGION
 
 LIST = ("sagemaker", "ListClusters")
@@ -139,9 +140,50 @@ async def test_no_credentials(endpoint, no_aws):
     assert (await refused(DeniedError)).code == "no_aws_credentials"  # half of a pair
     no_aws.setenv("AWS_SECRET_ACCESS_KEY", "of-the-testbed")
     await Aws().call(*LIST)  # the same process, once there are some
-    no_aws.setenv("AWS_PROFILE", "nobody")
-    forget_session()
-    assert (await refused(DeniedError)).code == "no_aws_credentials"
+
+
+@pytest.mark.parametrize("region", [None, REGION])
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("AWS_PROFILE", "nobody", "nobody"),
+        ("AWS_CONFIG_FILE", "broken-config", "broken-config"),
+        ("AWS_ENDPOINT_URL", "nonsense", "nonsense"),
+    ],
+)
+async def test_a_configuration_of_aws_that_is_wrong(
+    endpoint, no_aws, tmp_path, region, name, value, words
+):
+    (tmp_path / "broken-config").write_text("[default\nregion = eu-west-1")
+    no_aws.chdir(tmp_path)
+    no_aws.setenv(name, value)
+    no_aws.delenv("AWS_REGION")
+    if region is None and name == "AWS_ENDPOINT_URL":
+        region = REGION  # without one it is not even looked at
+    with pytest.raises(InvalidInputError, match=words) as caught:
+        await Aws(region).call(*LIST)
+    assert caught.value.code == "invalid_aws_config"
+
+
+async def test_a_program_for_credentials_that_fails(endpoint, no_aws, tmp_path):
+    no_aws.delenv("AWS_ACCESS_KEY_ID")
+    no_aws.delenv("AWS_SECRET_ACCESS_KEY")
+    (tmp_path / "config").write_text("[default]\ncredential_process = false\n")
+    no_aws.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    error = await refused(DeniedError)
+    assert error.code == "no_aws_credentials"
+    assert "custom-process" in error.message
+
+
+async def test_something_else_answers(endpoint, waits, monkeypatch):
+    page = Reply(200, b"<html>log in to the network</html>", {"Content-Type": "text/html"})
+    monkeypatch.setattr(endpoint, "answer", lambda headers, body: page)
+    # botocore alone takes it for the answer of an account without clusters.
+    for words in (LIST, ("sts", "GetCallerIdentity")):
+        error = await refused(UnreachableError, *words)
+        assert error.code == "aws_unreachable"
+    with pytest.raises(UnreachableError, match="something else than AWS answers, with text/html"):
+        _ = [page async for page in Aws().pages(*LIST)]
 
 
 @pytest.mark.parametrize("words", [LIST, ("sts", "GetCallerIdentity")])

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import botocore.session
 import pytest
 
-from hyperpod_jlab.aws.newer import keep_newer
+from hyperpod_jlab.aws.answers import keep_newer
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.config import Settings
 from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters
