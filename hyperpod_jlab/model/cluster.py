@@ -18,7 +18,7 @@ class _Row:
         return {name: iso_time(value) if name in _TIMES else value for name, value in plain.items()}
 
 
-Row = TypeVar("Row", bound=_Row)
+Row = TypeVar("Row")
 
 
 class Rows(list[Row]):

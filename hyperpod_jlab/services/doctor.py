@@ -11,43 +11,27 @@ import secrets
 import stat
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal
 
 from hyperpod_jlab.model.config import LOCAL
 from hyperpod_jlab.model.errors import HyperpodError, StorageError
 from hyperpod_jlab.model.quantities import format_size
 from hyperpod_jlab.orchestrators.local.board import default_folder
 from hyperpod_jlab.orchestrators.local.preflight import interpreter
+from hyperpod_jlab.services.aws_checks import aws_checks
+from hyperpod_jlab.services.checks import Check, of_error
 from hyperpod_jlab.services.configuration import config_files
 from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.mounts import mount_of, room_at
 from hyperpod_jlab.services.runs import Wanted
 from hyperpod_jlab.storage.acl import is_opened
 from hyperpod_jlab.storage.index import default_path
+from hyperpod_jlab.storage.mounts import mount_of, room_at
 from hyperpod_jlab.storage.partition import Partition
-
-Level = Literal["ok", "warn", "fail"]
 
 _LITTLE_ROOM, _NO_ROOM = 5 * 1024**3, 100 * 1024**2
 _FEW_FILES = 10_000
 _PACKAGES = ("hyperpod_jlab", "pydantic", "click", "jupyter_server", "jupyterlab")
-
-
-@dataclass(frozen=True)
-class Check:
-    """One check: what was looked at, how it is, and what to do if it is not well."""
-
-    name: str
-    level: Level
-    message: str
-    hint: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
 
 
 async def examine() -> list[Check]:
@@ -56,13 +40,14 @@ async def examine() -> list[Check]:
     try:
         hyperpod = Hyperpod()
     except HyperpodError as error:
-        return [*checks, _failed("configuration", error)]
+        return [*checks, of_error("configuration", error)]
     try:
         checks += await asyncio.to_thread(lambda: list(_storage(hyperpod.partition)))
         checks.append(await asyncio.to_thread(_board))
         checks.append(await asyncio.to_thread(_python, hyperpod))
         checks.append(await _runs(hyperpod))
         checks += await _clusters(hyperpod)
+        checks += await aws_checks(hyperpod.settings)
     finally:
         await hyperpod.close()
     return checks
@@ -94,7 +79,7 @@ def _storage(partition: Partition) -> Iterator[Check]:
     try:
         partition.prepare()
     except HyperpodError as error:
-        yield _failed("storage", error)
+        yield of_error("storage", error)
         return
     yield _mode(partition)
     yield _writing(partition)
@@ -165,7 +150,7 @@ def _board() -> Check:
     try:
         folder = default_folder()
     except HyperpodError as error:
-        return _failed(name, error)
+        return of_error(name, error)
     path = folder / f".doctor-{secrets.token_hex(6)}"
     try:
         with path.open("x") as file:
@@ -190,7 +175,7 @@ def _python(hyperpod: Hyperpod) -> Check:
     try:
         found = interpreter(python)
     except HyperpodError as error:
-        return _failed(name, error)
+        return of_error(name, error)
     words = f"{python} ({found.version[0]}.{found.version[1]})"
     if not found.torch:
         hint = f"for torchrun: {python} -m pip install torch"
@@ -229,7 +214,3 @@ async def _clusters(hyperpod: Hyperpod) -> Iterable[Check]:
             running = f", {cluster.running} running" if cluster.running is not None else ""
             checks.append(Check(name, "ok", f"{cluster.orchestrator}, {cluster.state}{running}"))
     return checks
-
-
-def _failed(name: str, error: HyperpodError) -> Check:
-    return Check(name, "fail", error.message, error.hint)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.cluster import Cluster, Job, Node, Queue
 from hyperpod_jlab.model.config import Settings
 from hyperpod_jlab.model.errors import HyperpodError
@@ -17,6 +18,7 @@ from hyperpod_jlab.services.access import Access, access_of, open_port
 from hyperpod_jlab.services.actions import actions_of
 from hyperpod_jlab.services.configuration import find_partition, load_settings
 from hyperpod_jlab.services.engines import Engines
+from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters
 from hyperpod_jlab.services.job_actions import act_on_jobs
 from hyperpod_jlab.services.logs import LogService
 from hyperpod_jlab.services.run_logs import RunLogsOf
@@ -45,6 +47,14 @@ class Hyperpod:
     async def clusters(self) -> list[Cluster]:
         """The configured clusters; one that does not answer says why in its reason, and has the numbers of when it last did."""
         return list(await asyncio.gather(*(self._cluster(name) for name in self.settings.clusters)))
+
+    def hyperpod_clusters(self, region: str | None = None) -> HyperpodClusters:
+        """The HyperPod clusters of the AWS account, whether configured or not.
+
+        Args:
+            region: Their region; default: see `aws.session.Aws`.
+        """
+        return HyperpodClusters(self.settings, Aws(region))
 
     async def nodes(self, cluster: str | None = None) -> list[Node]:
         """The nodes of one cluster."""

@@ -9,6 +9,12 @@ from typing import Any, Protocol, TypeVar
 import click
 
 from hyperpod_jlab.cli.group import HpjCommand
+from hyperpod_jlab.cli.hyperpod_tables import (
+    CLUSTER_TITLES,
+    JOINED_TITLES,
+    cluster_row,
+    joined_row,
+)
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import Table, moment, print_list, print_table
 from hyperpod_jlab.cli.parameters import CLUSTER
@@ -47,6 +53,8 @@ _QUEUE_TITLES = (
 _JOB_TITLES = ("JOB", "NAME", "USER", "STATE", "QUEUE", "NODES", "GPUS", "CPUS", "LIMIT")
 _CLUSTER_HELP = "Cluster to ask. Default: the configured default cluster."
 
+_REGION_HELP = "AWS region, with --hyperpod. Default: $AWS_REGION, or that of the AWS configuration or of Studio."
+
 
 def _page_options(function: Decorated) -> Decorated:
     function = click.option("--cursor", help="Go on after an earlier page: its 'next' in --json.")(
@@ -59,12 +67,23 @@ def _page_options(function: Decorated) -> Decorated:
 
 @click.command(
     cls=HpjCommand,
-    help="List the configured clusters and whether they answer.",
-    examples=("hpj clusters", "hpj clusters --json"),
+    help="List the configured clusters and whether they answer; or all HyperPod clusters of your AWS account.",
+    examples=("hpj clusters", "hpj clusters --json", "hpj clusters --hyperpod"),
 )
+@click.option(
+    "--hyperpod", is_flag=True, help="The HyperPod clusters of the AWS account, configured or not."
+)
+@click.option("--region", metavar="REGION", help=_REGION_HELP)
 @_page_options
-def clusters(limit: int | None, cursor: str | None) -> None:
+def clusters(hyperpod: bool, region: str | None, limit: int | None, cursor: str | None) -> None:
     """List clusters."""
+    if hyperpod:
+        told = with_services(
+            lambda services: services.hyperpod_clusters(region).clusters(), asking=True
+        )
+        _show("clusters", CLUSTER_TITLES, told, cluster_row, (limit, cursor))
+        return
+    _refuse_region(region)
     found = with_services(lambda hyperpod: hyperpod.clusters(), asking=True)
     titles = ("CLUSTER", "KIND", "DEFAULT", "STATE", "NODES", "RUNNING", "WAITING", "REASON")
     _show("clusters", titles, found, _cluster_row, (limit, cursor))
@@ -73,12 +92,33 @@ def clusters(limit: int | None, cursor: str | None) -> None:
 @click.command(
     cls=HpjCommand,
     help="List the nodes of a cluster: their state, and what is free on them.",
-    examples=("hpj nodes", "hpj nodes --cluster ml-slurm"),
+    examples=("hpj nodes", "hpj nodes --cluster ml-slurm", "hpj nodes --hyperpod ml-cluster"),
 )
 @click.option("--cluster", type=CLUSTER, help=_CLUSTER_HELP)
+@click.option(
+    "--hyperpod",
+    metavar="NAME",
+    help="The nodes of this HyperPod cluster as AWS knows them, beside what its scheduler knows where it is configured.",
+)
+@click.option("--region", metavar="REGION", help=_REGION_HELP)
 @_page_options
-def nodes(cluster: str | None, limit: int | None, cursor: str | None) -> None:
+def nodes(
+    cluster: str | None,
+    hyperpod: str | None,
+    region: str | None,
+    limit: int | None,
+    cursor: str | None,
+) -> None:
     """List nodes."""
+    if hyperpod is not None:
+        _refuse_both(cluster)
+        told = with_services(
+            lambda services: services.hyperpod_clusters(region).nodes(hyperpod, services.engines),
+            asking=True,
+        )
+        _show("nodes", JOINED_TITLES, told, joined_row, (limit, cursor))
+        return
+    _refuse_region(region)
     found = with_services(lambda hyperpod: hyperpod.nodes(cluster), asking=True)
     _show("nodes", _NODE_TITLES, found, _node_row, (limit, cursor))
 
@@ -114,6 +154,24 @@ def jobs(cluster: str | None, ended: bool, limit: int | None, cursor: str | None
         shown.sort(key=lambda job: job.ends_at or 0.0, reverse=True)
     titles = (*_JOB_TITLES, "ENDED" if ended else "SUBMITTED", "RUN", "REASON")
     _show("jobs", titles, shown, _job_row, (limit, cursor))
+
+
+def _refuse_region(region: str | None) -> None:
+    if region is not None:
+        raise InvalidInputError(
+            "--region is for --hyperpod only: a configured cluster is where it is",
+            code="usage",
+            detail={"field": "region"},
+        )
+
+
+def _refuse_both(cluster: str | None) -> None:
+    if cluster is not None:
+        raise InvalidInputError(
+            "--cluster names a configured cluster, --hyperpod one of AWS: give one of them",
+            code="usage",
+            detail={"field": "cluster"},
+        )
 
 
 def _show(

@@ -12,12 +12,13 @@ from hyperpod_jlab.cli.invocation import invocation
 from hyperpod_jlab.cli.output import coloured, print_json
 from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.terminal import printable
-from hyperpod_jlab.services.doctor import Check, examine
+from hyperpod_jlab.services.checks import Check
+from hyperpod_jlab.services.doctor import examine
 
 
 @click.command(
     cls=HpjCommand,
-    help="Check the installation: versions, configuration, storage, the local cluster and all others. "
+    help="Check the installation: versions, configuration, storage, the local cluster and all others, Studio and AWS. "
     "Each check says how to mend what is wrong; the exit code is 2 when one fails.",
     examples=("hpj doctor", "hpj doctor --json"),
 )

@@ -13,8 +13,8 @@ from hyperpod_jlab.cli.output import Table, print_fields, print_json, print_tabl
 from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.model.quantities import format_size
 from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.mounts import mount_of, room_at
 from hyperpod_jlab.storage.index import default_path
+from hyperpod_jlab.storage.mounts import mount_of, room_at
 
 _HELP = """\
 Show the storage partition: where it lies on this machine, on which file system, how much room it has, and where each cluster sees it.

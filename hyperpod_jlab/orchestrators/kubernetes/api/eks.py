@@ -7,16 +7,11 @@ from __future__ import annotations
 
 import base64
 import time
+from collections.abc import Callable
 from typing import Any
 
-from hyperpod_jlab.model.errors import (
-    DeniedError,
-    HyperpodError,
-    InvalidInputError,
-    NotFoundError,
-    UnreachableError,
-    UnsupportedError,
-)
+from hyperpod_jlab.aws.errors import Call, boto3_missing, no_credentials, translate
+from hyperpod_jlab.model.errors import HyperpodError, NotFoundError, UnreachableError
 from hyperpod_jlab.orchestrators.kubernetes.api.access import Access, tls_context
 from hyperpod_jlab.orchestrators.kubernetes.api.credentials import Credentials, Token
 from hyperpod_jlab.orchestrators.kubernetes.api.proxies import proxy_for
@@ -70,7 +65,7 @@ class EksTokens:
 
     def fetch(self) -> Token:
         """A new one, signed here; nobody is asked for it but, at times, the source of the AWS credentials."""
-        url = _guarded(self._presigned, self._name)
+        url = _guarded(self._session, self._presigned, self._name)
         text = base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
         return Token(_PREFIX + text, time.time() + _LASTS)
 
@@ -110,10 +105,8 @@ def _session() -> Any:
     try:
         import boto3
     except ImportError:
-        raise UnsupportedError(
-            "EKS clusters by name need a package that is not installed",
-            code="boto3_missing",
-            hint="pip install boto3, or give a context of your kubeconfig instead (aws eks update-kubeconfig)",
+        raise boto3_missing(
+            "or give a context of your kubeconfig instead (aws eks update-kubeconfig)"
         ) from None
     return boto3.Session()
 
@@ -123,69 +116,25 @@ def _described(session: Any, name: str) -> dict[str, Any]:
         found = session.client("eks").describe_cluster(name=name)["cluster"]
         return found if isinstance(found, dict) else {}
 
-    described: dict[str, Any] = _guarded(ask, name)
+    described: dict[str, Any] = _guarded(session, ask, name)
     return described
 
 
-def _guarded(work: Any, name: str) -> Any:
+def _guarded(session: Any, work: Callable[[], Any], name: str) -> Any:
     """AWS' complaints as errors of ours."""
-    from botocore import exceptions as aws
-
     try:
         return work()
-    except aws.ClientError as error:
-        raise _refused(error, name) from error
-    except aws.NoRegionError as error:
-        raise InvalidInputError(
-            "no AWS region is configured",
-            code="no_aws_region",
-            hint="set AWS_REGION",
-            detail={"field": "eks"},
-        ) from error
-    except (
-        aws.NoCredentialsError,
-        aws.PartialCredentialsError,
-        aws.CredentialRetrievalError,
-    ) as error:
-        raise _no_credentials() from error
+    except HyperpodError:
+        raise
     except AttributeError as error:  # a signer without credentials
-        raise _no_credentials() from error
-    except aws.BotoCoreError as error:
-        raise UnreachableError(
-            f"AWS does not answer ({type(error).__name__})",
-            code="aws_unreachable",
-            hint="in a VPC without a way out, endpoints for eks and sts are needed",
-        ) from error
-
-
-def _no_credentials() -> HyperpodError:
-    return DeniedError(
-        "there are no AWS credentials",
-        code="no_aws_credentials",
-        hint="see: aws sts get-caller-identity",
-    )
-
-
-def _refused(error: Any, name: str) -> HyperpodError:
-    code = str(error.response.get("Error", {}).get("Code", ""))
-    if code == "ResourceNotFoundException":
-        return NotFoundError(
-            f"there is no EKS cluster {name} in this account and region",
-            code="no_eks_cluster",
-            hint="see: aws eks list-clusters",
-            detail={"field": "eks"},
-        )
-    if code.startswith("AccessDenied"):
-        return DeniedError(
-            f"you may not see the EKS cluster {name}",
-            code="missing_right",
-            hint="the AWS admin can grant eks:DescribeCluster",
-            detail={"right": {"action": "eks:DescribeCluster"}},
-        )
-    if code in {"ExpiredTokenException", "UnrecognizedClientException", "InvalidClientTokenId"}:
-        return DeniedError(
-            "the AWS credentials are no longer valid",
-            code="no_aws_credentials",
-            hint="log in again",
-        )
-    return UnreachableError(f"AWS refuses with {code or 'no reason'}", code="aws_refused")
+        raise no_credentials() from error
+    except Exception as error:
+        told = translate(error, Call("eks", "DescribeCluster", str(session.region_name)))
+        if isinstance(told, NotFoundError):
+            told = NotFoundError(
+                f"there is no EKS cluster {name} in this account and region",
+                code="no_eks_cluster",
+                hint="see: aws eks list-clusters",
+                detail={**told.detail, "field": "eks"},
+            )
+        raise told from error

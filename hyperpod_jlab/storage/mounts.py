@@ -1,4 +1,4 @@
-"""Which file system a path lies on, and how much room it has."""
+"""Which file systems are mounted, which one a path lies on, and how much room it has."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from pathlib import Path
 
 _TABLE = Path("/proc/self/mountinfo")
 
+VARIABLE = "HYPERPOD_MOUNT_TABLE"
+"""Environment variable that names another table, for demos and tests: nobody has Lustre at hand."""
+
 
 @dataclass(frozen=True)
 class Mount:
-    """A mounted file system: where, its kind, and what was mounted. Kind and source are None where the system does not tell."""
+    """A mounted file system: where, its kind, what was mounted, and whether it can only be read. Kind and source are None where the system does not tell."""
 
     point: str
     kind: str | None = None
     source: str | None = None
+    read_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -32,16 +36,32 @@ def nearest_existing(path: Path) -> Path:
     return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
+def all_mounts(table: Path | None = None) -> list[Mount]:
+    """All mounted file systems, in the order in which they were mounted.
+
+    Args:
+        table: The table, in the form of ``/proc/self/mountinfo``; default: what ``$HYPERPOD_MOUNT_TABLE`` names, else that.
+
+    Raises:
+        OSError: There is no table: this is no Linux.
+    """
+    lines = (
+        (table or Path(os.environ.get(VARIABLE) or _TABLE))
+        .read_text(errors="surrogateescape")
+        .splitlines()
+    )
+    return [_parse(line) for line in lines]
+
+
 def mount_of(path: Path) -> Mount:
     """The file system that a path lies on, or would lie on."""
     place = nearest_existing(path.absolute()).resolve()
     try:
-        lines = _TABLE.read_text(errors="surrogateescape").splitlines()
+        mounts = all_mounts()
     except OSError:  # no Linux
         return Mount(str(next(folder for folder in (place, *place.parents) if folder.is_mount())))
     best = Mount("/")
-    for line in lines:
-        mount = _parse(line)
+    for mount in mounts:
         # A later line covers an earlier one at the same point.
         if place.is_relative_to(mount.point) and len(mount.point) >= len(best.point):
             best = mount
@@ -59,10 +79,11 @@ def room_at(path: Path) -> Room:
 
 
 def _parse(line: str) -> Mount:
-    """One line of mountinfo: proc(5), fields 5, and behind the hyphen kind and source."""
+    """One line of mountinfo: proc(5), fields 5 and 6, and behind the hyphen kind and source."""
     before, _, behind = line.partition(" - ")
-    kind, source = behind.split(" ")[:2]
-    return Mount(_plain(before.split(" ")[4]), kind, _plain(source))
+    fields, (kind, source) = before.split(" "), behind.split(" ")[:2]
+    read_only = "ro" in fields[5].split(",")
+    return Mount(_plain(fields[4]), kind, _plain(source), read_only)
 
 
 def _plain(text: str) -> str:

@@ -1,0 +1,130 @@
+"""HyperPod clusters of an account, from SageMaker's API. Words that are newer than this package are kept as they came."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance, InstanceGroup, LustreStorage
+
+NO_ORCHESTRATOR = "AWS names no orchestrator; older clusters with Slurm are so"
+"""What is said of a cluster that nobody knows the orchestrator of."""
+
+
+async def list_clusters(aws: Aws) -> AsyncIterator[list[HyperpodCluster]]:
+    """All clusters of the account in the region, page by page, each as far as the list tells of it.
+
+    Raises:
+        HyperpodError: See `aws.errors`.
+    """
+    region = await aws.region()
+    async for page in aws.pages("sagemaker", "ListClusters"):
+        yield [
+            HyperpodCluster(
+                name=str(one["ClusterName"]),
+                arn=str(one["ClusterArn"]),
+                region=region,
+                status=str(one["ClusterStatus"]),
+                created_at=_seconds(one.get("CreationTime")),
+                image_status=one.get("ImageVersionStatus"),
+            )
+            for one in page.get("ClusterSummaries", [])
+        ]
+
+
+async def describe_cluster(aws: Aws, cluster: HyperpodCluster) -> HyperpodCluster:
+    """The same cluster, of which the name or the ARN is enough, with all that its description tells.
+
+    Raises:
+        NotFoundError: It has been deleted.
+        HyperpodError: See `aws.errors`.
+    """
+    told = await aws.call("sagemaker", "DescribeCluster", ClusterName=cluster.name)
+    orchestrator, eks_arn = _orchestrator(told.get("Orchestrator") or {})
+    groups = [
+        *(told.get("InstanceGroups") or []),
+        *(told.get("RestrictedInstanceGroups") or []),
+    ]
+    return replace(
+        cluster,
+        name=str(told.get("ClusterName") or cluster.name),
+        arn=str(told["ClusterArn"]),
+        status=str(told["ClusterStatus"]),
+        orchestrator=orchestrator,
+        eks_arn=eks_arn,
+        groups=tuple(_group(group) for group in groups),
+        node_recovery=told.get("NodeRecovery"),
+        provisioning=told.get("NodeProvisioningMode"),
+        reason=told.get("FailureMessage") or (None if orchestrator else _unknown(told)),
+    )
+
+
+async def list_instances(aws: Aws, cluster: str) -> AsyncIterator[list[Instance]]:
+    """The instances of a cluster, page by page; one that moves between two pages is given once.
+
+    Args:
+        aws: AWS in the cluster's region.
+        cluster: Its name or ARN.
+
+    Raises:
+        NotFoundError: There is no such cluster.
+        HyperpodError: See `aws.errors`.
+    """
+    seen: set[str] = set()
+    async for page in aws.pages("sagemaker", "ListClusterNodes", ClusterName=cluster):
+        found = [_instance(one) for one in page.get("ClusterNodeSummaries", [])]
+        yield [one for one in found if one.name not in seen]
+        seen.update(one.name for one in found)
+
+
+def _orchestrator(told: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    if "Eks" in told:
+        return "kubernetes", told["Eks"].get("ClusterArn")
+    return ("slurm" if "Slurm" in told else None), None
+
+
+def _unknown(told: Mapping[str, Any]) -> str:
+    """Why the orchestrator is not known."""
+    named = ", ".join(told.get("Orchestrator") or {})
+    return f"its orchestrator is {named}, which is not known here" if named else NO_ORCHESTRATOR
+
+
+def _group(told: Mapping[str, Any]) -> InstanceGroup:
+    return InstanceGroup(
+        name=str(told.get("InstanceGroupName", "")),
+        status=told.get("Status"),
+        instance_type=told.get("InstanceType"),
+        current=int(told.get("CurrentCount", 0)),
+        target=int(told.get("TargetCount", 0)),
+        slurm_role=(told.get("SlurmConfig") or {}).get("NodeType"),
+        storage=tuple(
+            LustreStorage(one["DnsName"], one["MountName"], one.get("MountPath"))
+            for config in told.get("InstanceStorageConfigs") or []
+            if (one := config.get("FsxLustreConfig"))
+        ),
+    )
+
+
+def _instance(told: Mapping[str, Any]) -> Instance:
+    status = told.get("InstanceStatus") or {}
+    return Instance(
+        name=str(told["InstanceId"]),
+        instance_group=str(told["InstanceGroupName"]),
+        instance_type=str(told["InstanceType"]),
+        status=str(status.get("Status", "")),
+        reason=status.get("Message"),
+        launched_at=_seconds(told.get("LaunchTime")),
+        host=told.get("PrivateDnsHostname"),
+        logical_id=told.get("NodeLogicalId"),
+        image_version=told.get("CurrentImageReleaseVersion"),
+        image_status=told.get("ImageVersionStatus"),
+    )
+
+
+def _seconds(moment: Any) -> float | None:
+    """A time as Unix seconds: it comes as a datetime, or as a number where boto3 does not know it for a time."""
+    if moment is None:
+        return None
+    return float(moment if isinstance(moment, int | float) else moment.timestamp())

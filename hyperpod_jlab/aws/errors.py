@@ -1,0 +1,277 @@
+"""AWS' complaints as errors of ours, each with the action that was refused and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from hyperpod_jlab.model.errors import (
+    DeniedError,
+    HyperpodError,
+    InternalError,
+    InvalidInputError,
+    NotFoundError,
+    UnreachableError,
+    UnsupportedError,
+)
+
+SINCE = {
+    "sagemaker:BatchAddClusterNodes": "1.40.3",
+    "sagemaker:BatchDeleteClusterNodes": "1.35.53",
+    "sagemaker:BatchRebootClusterNodes": "1.41.1",
+}
+"""Versions of boto3 that are known to have an operation (botocore's models of those versions); older ones may have it too."""
+
+_ENDPOINTS = {"sagemaker": "sagemaker.api"}
+"""Names of VPC endpoints where they are others than the service's."""
+
+_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
+_THROTTLED = frozenset(
+    {
+        "RequestLimitExceeded",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+_EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException"})
+_UNKNOWN_KEY = frozenset(
+    {"InvalidClientTokenId", "MissingAuthenticationToken", "UnrecognizedClientException"}
+)
+_SIGNATURE = frozenset(
+    {
+        "InvalidSignatureException",
+        "RequestExpired",
+        "RequestTimeTooSkewed",
+        "SignatureDoesNotMatch",
+    }
+)
+_SKEWED = re.compile(r"signature (expired|not yet current)|too skewed|has expired", re.IGNORECASE)
+_ABSENT = frozenset({"ResourceNotFound", "ResourceNotFoundException"})
+_INVALID = frozenset({"ValidationError", "ValidationException", "InvalidParameterValue"})
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of AWS: the service by boto3's name, the operation by the API's, and the region."""
+
+    service: str
+    operation: str
+    region: str
+
+    @property
+    def action(self) -> str:
+        """What IAM calls it."""
+        return f"{self.service}:{self.operation}"
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        """What programs are told of it."""
+        return {"action": self.action, "region": self.region}
+
+
+def boto3_missing(otherwise: str | None = None) -> HyperpodError:
+    """The package boto3 is not installed.
+
+    Args:
+        otherwise: What can be done instead of installing it.
+    """
+    hint = "pip install 'hyperpod-jlab[aws]'"
+    return UnsupportedError(
+        "to ask AWS needs a package that is not installed: boto3",
+        code="boto3_missing",
+        hint=f"{hint}, {otherwise}" if otherwise else hint,
+    )
+
+
+def boto3_too_old(call: Call, version: str) -> HyperpodError:
+    """The installed boto3 does not know an operation."""
+    since = SINCE.get(call.action)
+    needs = f"it needs boto3 >= {since}" if since else "it needs a newer boto3"
+    wanted = f"boto3>={since}" if since else "boto3"
+    return UnsupportedError(
+        f"boto3 {version} does not know {call.action}: {needs}",
+        code="boto3_too_old",
+        hint=f"pip install --upgrade '{wanted}'",
+        detail={**call.detail, "boto3": version, "needs": since},
+    )
+
+
+def no_credentials(problem: str | None = None) -> HyperpodError:
+    """Nobody has credentials, or what has them fails."""
+    return DeniedError(
+        f"there are no AWS credentials: {problem}" if problem else "there are no AWS credentials",
+        code="no_aws_credentials",
+        hint="in Studio the space's role gives them; elsewhere: aws configure, or aws sso login",
+    )
+
+
+def no_region() -> HyperpodError:
+    """Nobody says which region."""
+    return InvalidInputError(
+        "no AWS region is known",
+        code="no_aws_region",
+        hint="set AWS_REGION",
+        detail={"field": "region"},
+    )
+
+
+def translate(error: Exception, call: Call) -> HyperpodError:
+    """What boto3 raised as an error of ours."""
+    from botocore import exceptions as aws
+    from botocore.parsers import ResponseParserError
+
+    if isinstance(error, aws.ClientError):
+        return _refused(error.response, call)
+    if isinstance(error, aws.ParamValidationError):
+        return _invalid(str(error), call)
+    told = _of_configuration(error, call) or _of_credentials(error)
+    if told is not None:
+        return told
+    # A KeyError is what botocore makes of XML that is no answer of the service.
+    if isinstance(error, aws.BotoCoreError | ResponseParserError | KeyError):
+        return _no_answer(error, call)
+    return InternalError(f"{call.action}: {type(error).__name__}: {error}", detail=call.detail)
+
+
+def _of_configuration(error: Exception, call: Call) -> HyperpodError | None:
+    from botocore import exceptions as aws
+
+    if isinstance(error, aws.NoRegionError):
+        return no_region()
+    if isinstance(error, aws.InvalidRegionError):
+        return InvalidInputError(
+            f"'{call.region}' is no AWS region",
+            code="no_aws_region",
+            hint="one looks like us-west-2",
+            detail={"field": "region"},
+        )
+    # A ValueError is how botocore calls an endpoint's address that is none.
+    wrong = aws.ConfigParseError | aws.ConfigNotFound | aws.ProfileNotFound | ValueError
+    if isinstance(error, wrong):
+        return InvalidInputError(
+            f"the AWS configuration is wrong: {error}",
+            code="invalid_aws_config",
+            hint="look at ~/.aws/config, AWS_PROFILE and AWS_ENDPOINT_URL",
+            detail=call.detail,
+        )
+    return None
+
+
+def _of_credentials(error: Exception) -> HyperpodError | None:
+    from botocore import exceptions as aws
+
+    if isinstance(error, aws.NoCredentialsError):
+        return no_credentials()
+    failed = (
+        aws.PartialCredentialsError
+        | aws.CredentialRetrievalError
+        | aws.TokenRetrievalError
+        | aws.SSOError
+    )
+    return no_credentials(str(error)) if isinstance(error, failed) else None
+
+
+def _no_answer(error: Exception, call: Call) -> HyperpodError:
+    endpoint = _ENDPOINTS.get(call.service, call.service)
+    return UnreachableError(
+        f"{call.service} does not answer in {call.region}: {error}",
+        code="aws_unreachable",
+        hint=f"is {call.region} the right region? A VPC without a way out needs an interface endpoint for {endpoint}",
+        detail={**call.detail, "error": type(error).__name__},
+    )
+
+
+def _refused(response: Mapping[str, Any], call: Call) -> HyperpodError:
+    told = response.get("Error", {})
+    code, message = str(told.get("Code", "")), str(told.get("Message", ""))
+    detail = {**call.detail, "aws_code": code, "aws_message": message}
+    if code in _DENIED:
+        return DeniedError(
+            f"AWS does not let you {call.action}",
+            code="missing_right",
+            hint=f"the AWS admin can grant {call.action} to your role",
+            detail={**detail, "right": {"action": call.action}},
+        )
+    if code in _EXPIRED:
+        return DeniedError(
+            "the AWS credentials have expired",
+            code="expired_aws_credentials",
+            hint="log in again; in Studio they are renewed by themselves, so restart the space",
+            detail=detail,
+        )
+    if code in _UNKNOWN_KEY:
+        return DeniedError(
+            "AWS does not know these credentials",
+            code="invalid_aws_credentials",
+            hint=f"log in again; they are also unknown in a region that the account has not enabled ({call.region})",
+            detail=detail,
+        )
+    if code in _SIGNATURE:
+        return _signature(message, response, detail)
+    return _failed(code, message, call, detail)
+
+
+def _failed(code: str, message: str, call: Call, detail: dict[str, Any]) -> HyperpodError:
+    if code in _ABSENT:
+        return NotFoundError(message or f"{call.action}: there is no such thing", detail=detail)
+    if code in _INVALID:
+        return _invalid(message, call)
+    if code in _THROTTLED:
+        return UnreachableError(
+            f"AWS has too many calls of {call.action} in this account and region",
+            code="aws_throttled",
+            hint="it was tried again several times; wait a minute",
+            detail=detail,
+        )
+    words = f"{code}: {message}" if message else code or "no reason"
+    return UnreachableError(
+        f"{call.action} failed at AWS: {words}",
+        code="aws_failed",
+        hint="try again; if it stays, see AWS' health dashboard",
+        detail=detail,
+    )
+
+
+def _invalid(message: str, call: Call) -> HyperpodError:
+    return InvalidInputError(
+        f"AWS does not accept the input of {call.action}: {message}",
+        code="aws_invalid_input",
+        detail=call.detail,
+    )
+
+
+def _signature(message: str, response: Mapping[str, Any], detail: dict[str, Any]) -> HyperpodError:
+    if not _SKEWED.search(message):
+        return DeniedError(
+            "AWS does not accept the signature: the secret key is not the access key's",
+            code="invalid_aws_credentials",
+            hint="log in again",
+            detail=detail,
+        )
+    behind = _behind(response)
+    words = "is wrong"
+    if behind is not None:
+        words = f"is {abs(behind):.0f} s {'behind' if behind > 0 else 'ahead of'} that of AWS"
+    return DeniedError(
+        f"the clock of this machine {words}, so AWS does not accept its signatures",
+        code="clock_skew",
+        hint="set the clock (NTP)",
+        detail={**detail, "behind_s": behind},
+    )
+
+
+def _behind(response: Mapping[str, Any]) -> float | None:
+    """Seconds that this machine's clock is behind the answer's, by the answer's date."""
+    headers = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    try:
+        theirs = parsedate_to_datetime(str(headers.get("date", "")))
+    except ValueError:
+        return None
+    if theirs.tzinfo is None:
+        return None
+    return round((theirs - datetime.now(UTC)).total_seconds())

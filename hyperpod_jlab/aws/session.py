@@ -1,0 +1,219 @@
+"""Asking AWS: one boto3 session a process, one client for each service and region, every call in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeVar
+
+from hyperpod_jlab.aws.answers import check_kind, keep_newer
+from hyperpod_jlab.aws.errors import Call, boto3_missing, boto3_too_old, no_region, translate
+from hyperpod_jlab.aws.studio import find_studio
+from hyperpod_jlab.model.errors import HyperpodError
+
+T = TypeVar("T")
+
+PAGE = 100
+"""Items on a page: the most that SageMaker gives."""
+
+_CONNECT, _READ = 5, 20
+"""Seconds that AWS has to take a connection, and to answer."""
+
+_ATTEMPTS = 4
+"""Times that a call is tried where AWS has too many of them or fails; botocore waits between them, ever longer and at random."""
+
+_CONNECTIONS = 16
+
+_CREDENTIALS = frozenset(
+    {"expired_aws_credentials", "invalid_aws_credentials", "no_aws_credentials"}
+)
+
+
+class _Session:
+    """boto3's session and clients. To make a client is not safe in several threads at once; to use one is."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._session: Any = None
+        self._clients: dict[tuple[str, str], Any] = {}
+
+    def client(self, call: Call) -> Any:
+        """The client for a service in a region.
+
+        Raises:
+            UnsupportedError: boto3 is not installed, or does not know the service.
+        """
+        key = (call.service, call.region)
+        with self._lock:
+            if key not in self._clients:
+                self._clients[key] = self._made(call)
+            return self._clients[key]
+
+    def region(self) -> str | None:
+        """The region of the user's AWS configuration."""
+        with self._lock:
+            found: str | None = self._boto3().region_name
+            return found
+
+    def forget(self) -> None:
+        """Make a new session for the next call."""
+        with self._lock:
+            self._session = None
+            self._clients.clear()
+
+    def _made(self, call: Call) -> Any:
+        session = self._boto3()
+        from botocore.config import Config
+        from botocore.exceptions import UnknownServiceError
+
+        config = Config(
+            connect_timeout=_CONNECT,
+            read_timeout=_READ,
+            retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
+            max_pool_connections=_CONNECTIONS,
+        )
+        try:
+            client = session.client(call.service, region_name=call.region, config=config)
+        except UnknownServiceError:
+            raise boto3_too_old(call, _version()) from None
+        client.meta.events.register("after-call", check_kind)
+        client.meta.events.register("after-call", keep_newer)
+        return client
+
+    def _boto3(self) -> Any:
+        if self._session is None:
+            try:
+                import boto3
+                import botocore.session
+            except ImportError:
+                raise boto3_missing() from None
+            core = botocore.session.Session()
+            # Outside of EC2 nobody answers at its metadata's address; and an STS that is not regional is none in a VPC.
+            core.set_config_variable("metadata_service_timeout", 1)
+            core.set_config_variable("metadata_service_num_attempts", 1)
+            core.set_config_variable("sts_regional_endpoints", "regional")
+            self._session = boto3.Session(botocore_session=core)
+        return self._session
+
+
+_session = _Session()
+
+
+def forget_session() -> None:
+    """Drop the process's session and clients, so that the next call reads credentials and configuration anew."""
+    _session.forget()
+
+
+class Aws:
+    """AWS in one region.
+
+    Args:
+        region: The region; default: ``AWS_REGION``, ``AWS_DEFAULT_REGION``, the region of the AWS configuration, or Studio's.
+    """
+
+    def __init__(self, region: str | None = None) -> None:
+        self._region = region
+        self.calls = 0
+        """How many calls were made, retries not counted."""
+
+    async def region(self) -> str:
+        """The region.
+
+        Raises:
+            InvalidInputError: Nobody says which, or the AWS configuration is wrong.
+            UnsupportedError: boto3 is not installed.
+        """
+        if self._region is None:
+            self._region = await self._done(Call("sts", "GetCallerIdentity", ""), _find_region)
+        return self._region
+
+    async def call(self, service: str, operation: str, **given: Any) -> dict[str, Any]:
+        """Call an operation.
+
+        Args:
+            service: The service by boto3's name, such as ``sagemaker``.
+            operation: The operation by the API's name, such as ``DescribeCluster``.
+            given: Its input.
+
+        Raises:
+            HyperpodError: See `aws.errors`.
+        """
+        call = Call(service, operation, await self.region())
+
+        def work() -> dict[str, Any]:
+            client = _session.client(call)
+            answer: dict[str, Any] = getattr(client, _method(client, call))(**given)
+            return answer
+
+        self.calls += 1
+        return await self._done(call, work)
+
+    async def pages(
+        self, service: str, operation: str, **given: Any
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Call an operation page by page.
+
+        Raises:
+            HyperpodError: See `aws.errors`; pages that were given before stay good.
+        """
+        call = Call(service, operation, await self.region())
+
+        def begin() -> Any:
+            client = _session.client(call)
+            paginator = client.get_paginator(_method(client, call))
+            return iter(paginator.paginate(**given, PaginationConfig={"PageSize": PAGE}))
+
+        iterator = await self._done(call, begin)
+        while (page := await self._done(call, lambda: next(iterator, None))) is not None:
+            self.calls += 1
+            yield page
+
+    async def _done(self, call: Call, work: Callable[[], T]) -> T:
+        try:
+            return await asyncio.to_thread(_translated, call, work)
+        except HyperpodError as error:
+            if error.code in _CREDENTIALS:
+                forget_session()  # the user logs in again, and this process goes on
+            raise
+
+
+def _translated(call: Call, work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except HyperpodError:
+        raise
+    except Exception as error:
+        raise translate(error, call) from error
+
+
+def _method(client: Any, call: Call) -> str:
+    """The client's method for an operation.
+
+    Raises:
+        UnsupportedError: The installed boto3 does not know it.
+    """
+    from botocore import xform_name
+
+    if call.operation not in client.meta.service_model.operation_names:
+        raise boto3_too_old(call, _version())
+    return str(xform_name(call.operation))
+
+
+def _version() -> str:
+    import boto3
+
+    return str(boto3.__version__)
+
+
+def _find_region() -> str:
+    # boto3 knows the second variable only.
+    named = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    found = named or _session.region()
+    if found is None:
+        studio = find_studio()
+        found = studio.region if studio else None
+    if found is None:
+        raise no_region()
+    return found

@@ -1,0 +1,87 @@
+"""HyperPod clusters and their instances as rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hyperpod_jlab.cli.output import moment
+from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance, InstanceGroup
+from hyperpod_jlab.model.node_join import JoinedNode
+
+CLUSTER_TITLES = (
+    *("CLUSTER", "KIND", "STATE", "NODES", "GROUPS", "SOFTWARE", "CREATED"),
+    *("CONFIGURED AS", "MOUNTED HERE", "REASON"),
+)
+JOINED_TITLES = (
+    *("INSTANCE", "GROUP", "TYPE", "STATE", "HOST", "VERSION", "SOFTWARE", "LAUNCHED"),
+    *("NODE", "SCHEDULER", "JOBS", "REASON"),
+)
+
+_SOFTWARE = {
+    "UpToDate": "up to date",
+    "UpdateAvailable": "update available",
+    "SecurityUpdateRequired": "security update required",
+    "EndOfLife": "end of life",
+}
+
+
+def cluster_row(cluster: HyperpodCluster) -> Sequence[str]:
+    """The cells of a HyperPod cluster; what is not known is a hyphen."""
+    known = cluster.groups is not None
+    return (
+        cluster.name,
+        cluster.orchestrator or "unknown",
+        cluster.state,
+        f"{cluster.nodes}/{cluster.target}" if known else "-",
+        ", ".join(map(_group, cluster.groups or ())) or "-",
+        _software(cluster.image_status),
+        moment(cluster.created_at),
+        ", ".join(cluster.configured_as) or "-",
+        _mounted(cluster.mounted_here),
+        cluster.reason or "",
+    )
+
+
+def joined_row(row: JoinedNode) -> Sequence[str]:
+    """The cells of a node as AWS and the scheduler know it; what is not known is a hyphen."""
+    node = row.node
+    reasons = (
+        row.instance.reason if row.instance else None,
+        node.reason if node else None,
+        row.remark,
+    )
+    return (
+        *(_instance_cells(row.instance) if row.instance else ("-",) * 8),
+        node.name if node else "-",
+        node.state if node else "-",
+        str(len(node.jobs)) if node else "-",
+        "; ".join(reason for reason in reasons if reason),
+    )
+
+
+def _instance_cells(instance: Instance) -> Sequence[str]:
+    return (
+        instance.name,
+        instance.instance_group,
+        instance.instance_type,
+        instance.state,
+        instance.host or "-",
+        instance.image_version or "-",
+        _software(instance.image_status),
+        moment(instance.launched_at),
+    )
+
+
+def _group(group: InstanceGroup) -> str:
+    """Such as ``workers 3/4``, with the state where it is not the usual one."""
+    state = "" if group.state in {None, "in-service"} else f" {group.state}"
+    return f"{group.name} {group.current}/{group.target}{state}"
+
+
+def _mounted(paths: tuple[str, ...] | None) -> str:
+    """Where the cluster's file systems are here; a hyphen where it is not known which those are."""
+    return "-" if paths is None else ", ".join(paths) or "no"
+
+
+def _software(status: str | None) -> str:
+    return "-" if status is None else _SOFTWARE.get(status, status)

@@ -1,0 +1,31 @@
+"""``python -m testbed.aws``: serve an example account until Ctrl-C, and print what lets a shell use it."""
+
+import argparse
+import contextlib
+import threading
+
+from testbed.aws.endpoint import Endpoint
+from testbed.aws.example import ACCESS_KEY, example_account
+from testbed.aws.server import AwsServer
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=0, help="default: a free one")
+    parser.add_argument("--region", default="us-west-2")
+    given = parser.parse_args()
+    with AwsServer(Endpoint(example_account(given.region)), given.port) as server:
+        variables = {
+            "AWS_ENDPOINT_URL": server.url,
+            "AWS_REGION": given.region,
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": "of-the-testbed",
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+        for name, value in variables.items():
+            print(f"export {name}={value}", flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait()
+
+
+main()

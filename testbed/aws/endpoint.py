@@ -1,0 +1,138 @@
+"""The endpoint without its socket: a request in, checked against the model; an answer out, checked too."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.message import Message
+from functools import cache
+from typing import Any
+
+import botocore.session
+
+from testbed.aws import sagemaker, sts
+from testbed.aws.faults import Faults
+from testbed.aws.operations import Request, Service
+from testbed.aws.replies import ApiError, DriftError, Reply
+from testbed.aws.shapes import problems
+from testbed.aws.signature import check, scope_of
+from testbed.aws.state import Account
+from testbed.aws.wire import JsonWire, QueryWire, Wire
+
+SERVICES = {service.name: service for service in (sagemaker.SERVICE, sts.SERVICE)}
+"""By the name that requests are signed for."""
+
+_WIRES: dict[str, Any] = {"json": JsonWire, "query": QueryWire}
+
+
+@cache
+def service_model(name: str) -> Any:
+    """A service as botocore knows it. To load one takes a tenth of a second, so it is done once in a process."""
+    return botocore.session.Session().get_service_model(name)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that reached a service, with its input as it came."""
+
+    action: str
+    region: str
+    given: dict[str, Any]
+
+
+@dataclass
+class Endpoint:
+    """All services over one account.
+
+    Attributes:
+        account: What there is.
+        faults: What goes wrong.
+        calls: What was asked, in order.
+        most_at_once: The most calls that were under way at the same time.
+        drift: Answers of ours that the model does not allow; a test that sees one fails.
+    """
+
+    account: Account = field(default_factory=Account)
+    faults: Faults = field(default_factory=Faults)
+    calls: list[Call] = field(default_factory=list)
+    most_at_once: int = 0
+    drift: list[str] = field(default_factory=list)
+    _under_way: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def answer(self, headers: Message, body: bytes) -> Reply:
+        """Answer one request, whatever is wrong with it."""
+        request_id = f"00000000-0000-4000-8000-{next(self._numbers):012d}"
+        try:
+            scope = scope_of(headers)
+        except ApiError as error:
+            return JsonWire(service_model("sagemaker")).fail(error, request_id)
+        service = SERVICES.get(scope.service)
+        if service is None:
+            return Reply(501, f"testbed/aws has no service {scope.service}".encode())
+        model = service_model(service.name)
+        wire: Wire = _WIRES[model.metadata["protocol"]](model)
+        now = datetime.now(UTC) + self.faults.clock
+        try:
+            caller = check(headers, scope, self.account, now)
+            name, given = wire.read(headers, body)
+            operation = self._operation(service, name)
+            request = Request(self.account, scope.region, caller, given)
+            with self._counted(Call(f"{service.name}:{name}", scope.region, given)):
+                answer = self._do(service, operation, request)
+            return wire.write(operation, answer, request_id)
+        except ApiError as error:
+            return wire.fail(error, request_id)
+        except DriftError as error:
+            self.drift.append(str(error))
+            return wire.fail(ApiError("TestbedDrift", str(error), 501), request_id)
+
+    @staticmethod
+    def _operation(service: Service, name: str) -> Any:
+        model = service_model(service.name)
+        if name not in model.operation_names:
+            raise ApiError("UnknownOperationException", f"there is no operation {name}")
+        if name not in service.operations:
+            raise ApiError("TestbedHasNone", f"testbed/aws has no {service.name}:{name}", 501)
+        return model.operation_model(name)
+
+    def _do(self, service: Service, operation: Any, request: Request) -> dict[str, Any]:
+        """The answer, with what was put on after its check."""
+        action = f"{service.name}:{operation.name}"
+        time.sleep(self.faults.slow.get(action, 0))
+        self.faults.before(action)
+        wrong = list(problems(request.given, operation.input_shape, wire=True))
+        if wrong:
+            some = "; ".join(wrong)
+            raise ApiError(
+                "ValidationException", f"{len(wrong)} validation errors detected: {some}"
+            )
+        resource = service.resource(request)
+        self.faults.check_right(action, request.caller.arn, resource.name, resource.arn)
+        with self._lock:
+            answer = service.operations[operation.name](request)
+        wrong = list(problems(answer, operation.output_shape, wire=False))
+        if wrong:
+            raise DriftError(f"{action}: {'; '.join(wrong)}")
+        change = self.faults.later.get(action)
+        if change is not None:
+            change(answer)
+        return answer
+
+    @contextmanager
+    def _counted(self, call: Call) -> Iterator[None]:
+        with self._lock:
+            self.calls.append(call)
+            self._under_way += 1
+            self.most_at_once = max(self.most_at_once, self._under_way)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._under_way -= 1

@@ -1,0 +1,53 @@
+"""An account to look at: clusters in several states on both orchestrators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from testbed.aws.state import Account
+
+ACCESS_KEY = "AKIATESTBEDEXAMPLE01"
+"""The key that may do everything there."""
+
+FILE_SYSTEM, MOUNT_NAME = "fs-0123456789abcdef0", "x5kjbbmv"
+"""The file system that one of the clusters mounts."""
+
+
+def lustre(region: str) -> dict[str, Any]:
+    """A file system of FSx for Lustre, as an instance group mounts it."""
+    return {
+        "FsxLustreConfig": {
+            "DnsName": f"{FILE_SYSTEM}.fsx.{region}.amazonaws.com",
+            "MountName": MOUNT_NAME,
+            "MountPath": "/fsx",
+        }
+    }
+
+
+def example_account(region: str) -> Account:
+    """Four clusters of one region: well, growing, failed, and one of which the API names no orchestrator."""
+    account = Account()
+    account.add_caller(ACCESS_KEY)
+    slurm = account.add_cluster("ml-cluster", region, orchestrator={"Slurm": {}})
+    slurm.add_group("controller-machine", "ml.c5.xlarge", 1, slurm_node_type="Controller")
+    slurm.add_group(
+        "worker-group-1", "ml.p5.48xlarge", 4, slurm_node_type="Compute", storage=[lustre(region)]
+    )
+    slurm.nodes[-1].status = "Failure"
+    slurm.nodes[-1].message = "EC2 health check failed; the instance is being replaced"
+    eks = account.add_cluster(
+        "research-eks",
+        region,
+        orchestrator=account.eks("research", region),
+        provisioning="Continuous",
+        image_status="UpdateAvailable",
+    )
+    workers = eks.add_group("accelerated", "ml.g5.8xlarge", 6)
+    workers.target, workers.status = 8, "Updating"
+    old = account.add_cluster("older-cluster", region, status="SystemUpdating")
+    old.add_group("workers", "ml.g5.2xlarge", 2)
+    failed = account.add_cluster(
+        "first-try", region, status="Failed", failure="Lifecycle scripts did not run successfully."
+    )
+    failed.add_group("workers", "ml.g5.xlarge", 0).target = 2
+    return account

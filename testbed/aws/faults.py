@@ -1,0 +1,69 @@
+"""What goes wrong on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from testbed.aws.replies import ApiError
+
+ANY = "*"
+
+
+@dataclass
+class Faults:
+    """Faults by action, such as ``sagemaker:DescribeCluster``.
+
+    Attributes:
+        throttled: How many of the next calls are refused as too many.
+        broken: How many of the next calls fail on the service's side.
+        denied: Actions that the caller has no right to, each with the names of the clusters that this is so for (``*``: all).
+        slow: Seconds that an action takes.
+        later: What happens to an answer after it was checked: how a newer AWS than this botocore would answer.
+        clock: How much the service's clock is ahead of the machine's.
+    """
+
+    throttled: dict[str, int] = field(default_factory=dict)
+    broken: dict[str, int] = field(default_factory=dict)
+    denied: dict[str, set[str]] = field(default_factory=dict)
+    slow: dict[str, float] = field(default_factory=dict)
+    later: dict[str, Callable[[dict[str, Any]], None]] = field(default_factory=dict)
+    clock: timedelta = timedelta()
+
+    def deny(self, action: str, *names: str) -> None:
+        """Take a right away; for some clusters only when they are named."""
+        self.denied.setdefault(action, set()).update(names or {ANY})
+
+    def before(self, action: str) -> None:
+        """Fail a call that is to fail whatever it asks for.
+
+        Raises:
+            ApiError: It does.
+        """
+        if _counts_down(self.throttled, action):
+            raise ApiError("ThrottlingException", "Rate exceeded")
+        if _counts_down(self.broken, action):
+            raise ApiError("InternalFailure", "The request processing has failed", 500)
+
+    def check_right(self, action: str, caller: str, name: str | None, resource: str) -> None:
+        """Fail a call that the caller has no right to, in the words of IAM.
+
+        Raises:
+            ApiError: There is no right.
+        """
+        names = self.denied.get(action, set())
+        if ANY in names or name in names:
+            raise ApiError(
+                "AccessDeniedException",
+                f"User: {caller} is not authorized to perform: {action} on resource: {resource} "
+                f"because no identity-based policy allows the {action} action",
+            )
+
+
+def _counts_down(left: dict[str, int], action: str) -> bool:
+    if left.get(action, 0) <= 0:
+        return False
+    left[action] -= 1
+    return True

@@ -1,0 +1,152 @@
+"""SageMaker: the operations on HyperPod clusters, and all that it has here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from testbed.aws.operations import Request, Resource, Service
+from testbed.aws.pages import page
+from testbed.aws.replies import ApiError
+from testbed.aws.spaces import describe_space, space_resource
+from testbed.aws.state import Cluster, Group, Node
+
+
+def list_clusters(request: Request) -> dict[str, Any]:
+    given = request.given
+    by_name = given.get("SortBy") == "NAME"
+    found = [
+        cluster
+        for cluster in request.account.clusters.get(request.region, [])
+        if given.get("NameContains", "") in cluster.name
+        and given.get("CreationTimeAfter", 0) < cluster.created.timestamp()
+        and cluster.created.timestamp() < given.get("CreationTimeBefore", float("inf"))
+    ]
+    shown, following = page(
+        found,
+        lambda one: [one.name] if by_name else [one.created.timestamp(), one.name],
+        given,
+    )
+    return {"ClusterSummaries": [_summary(cluster) for cluster in shown], **following}
+
+
+def describe_cluster(request: Request) -> dict[str, Any]:
+    cluster = _cluster(request)
+    return _given(
+        ClusterArn=cluster.arn,
+        ClusterName=cluster.name,
+        ClusterStatus=cluster.status,
+        CreationTime=cluster.created,
+        FailureMessage=cluster.failure,
+        InstanceGroups=[_group(cluster, group) for group in cluster.groups],
+        Orchestrator=cluster.orchestrator,
+        NodeRecovery=cluster.node_recovery,
+        NodeProvisioningMode=cluster.provisioning,
+    )
+
+
+def list_cluster_nodes(request: Request) -> dict[str, Any]:
+    given = request.given
+    by_name = given.get("SortBy") == "NAME"
+    found = [
+        node
+        for node in _cluster(request).nodes
+        if given.get("InstanceGroupNameContains", "") in node.group
+        and given.get("CreationTimeAfter", 0) < node.launched.timestamp()
+        and node.launched.timestamp() < given.get("CreationTimeBefore", float("inf"))
+    ]
+    shown, following = page(
+        found,
+        lambda one: [one.instance_id] if by_name else [one.launched.timestamp(), one.instance_id],
+        given,
+    )
+    types = {group.name: group.instance_type for group in _cluster(request).groups}
+    nodes = [_node(node, types, request.region) for node in shown]
+    return {"ClusterNodeSummaries": nodes, **following}
+
+
+def describe_cluster_node(request: Request) -> dict[str, Any]:
+    cluster, given = _cluster(request), request.given
+    if ("NodeId" in given) == ("NodeLogicalId" in given):
+        raise ApiError("ValidationException", "Give either NodeId or NodeLogicalId")
+    types = {group.name: group.instance_type for group in cluster.groups}
+    for node in cluster.nodes:
+        if node.instance_id == given.get("NodeId"):
+            more = _given(PrivatePrimaryIp=node.address, CapacityType=node.capacity)
+            return {"NodeDetails": {**_node(node, types, request.region), **more}}
+    named = given.get("NodeId", given.get("NodeLogicalId"))
+    raise ApiError("ResourceNotFound", f"Instance with id {named} not found.")
+
+
+def _cluster(request: Request) -> Cluster:
+    named = request.given["ClusterName"]
+    for cluster in request.account.find(request.region, named):
+        return cluster
+    raise ApiError("ResourceNotFound", f"Cluster {_resource(request).arn} not found.")
+
+
+def _summary(cluster: Cluster) -> dict[str, Any]:
+    return _given(
+        ClusterArn=cluster.arn,
+        ClusterName=cluster.name,
+        CreationTime=cluster.created,
+        ClusterStatus=cluster.status,
+        ImageVersionStatus=cluster.image_status,
+    )
+
+
+def _group(cluster: Cluster, group: Group) -> dict[str, Any]:
+    slurm = {"NodeType": group.slurm_node_type} if group.slurm_node_type else None
+    return _given(
+        CurrentCount=sum(node.group == group.name for node in cluster.nodes),
+        TargetCount=group.target,
+        InstanceGroupName=group.name,
+        InstanceType=group.instance_type,
+        Status=group.status,
+        SlurmConfig=slurm,
+        InstanceStorageConfigs=group.storage or None,
+    )
+
+
+def _node(node: Node, types: dict[str, str], region: str) -> dict[str, Any]:
+    return _given(
+        InstanceGroupName=node.group,
+        InstanceId=node.instance_id,
+        InstanceType=types[node.group],
+        LaunchTime=node.launched,
+        InstanceStatus=_given(Status=node.status, Message=node.message),
+        PrivateDnsHostname=f"ip-{node.address.replace('.', '-')}.{region}.compute.internal",
+        CurrentImageReleaseVersion=node.image_version,
+        ImageVersionStatus=node.image_status,
+    )
+
+
+def _given(**members: Any) -> dict[str, Any]:
+    """The members that have a value."""
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _resource(request: Request) -> Resource:
+    """What is named, as IAM names it: AWS looks at rights before it looks whether it is there."""
+    if "SpaceName" in request.given:
+        return space_resource(request)
+    account, region = request.account, request.region
+    prefix = f"arn:{account.partition}:sagemaker:{region}:{account.account_id}:cluster"
+    named = request.given.get("ClusterName")
+    if named is None:
+        return Resource(None, f"{prefix}/*")
+    for cluster in account.find(region, named):
+        return Resource(cluster.name, cluster.arn)
+    return Resource(named, named if named.startswith("arn:") else f"{prefix}/{named}")
+
+
+SERVICE = Service(
+    "sagemaker",
+    {
+        "ListClusters": list_clusters,
+        "DescribeCluster": describe_cluster,
+        "ListClusterNodes": list_cluster_nodes,
+        "DescribeClusterNode": describe_cluster_node,
+        "DescribeSpace": describe_space,
+    },
+    _resource,
+)

@@ -1,0 +1,137 @@
+"""``hpj doctor`` on Studio and AWS."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from testbed.aws.example import FILE_SYSTEM, MOUNT_NAME, example_account
+from testbed.aws.state import Space
+from tests.aws.conftest import REGION
+
+POINT = f"/mnt/custom-file-systems/fsx_lustre/{FILE_SYSTEM}"
+
+
+@pytest.fixture
+def studio(endpoint, no_aws, tmp_path):
+    """A space of Studio, with a partition of the file system that one of the account's clusters mounts."""
+    endpoint.account = example_account(REGION)
+    endpoint.account.spaces["d-abc", "work"] = Space("alice")
+    metadata, table = tmp_path / "metadata.json", tmp_path / "mountinfo"
+    arn = f"arn:aws:sagemaker:{REGION}:111122223333:app/d-abc/work/JupyterLab/default"
+    metadata.write_text(
+        json.dumps(
+            {"AppType": "JupyterLab", "DomainId": "d-abc", "SpaceName": "work", "ResourceArn": arn}
+        )
+    )
+    mounted(table, "rw")
+    no_aws.setenv("RESOURCE_METADATA_FILE", str(metadata))
+    no_aws.setenv("HYPERPOD_MOUNT_TABLE", str(table))
+    no_aws.delenv("AWS_REGION")  # Studio's metadata say it
+    return endpoint
+
+
+def mounted(table, how):
+    table.write_text(
+        "22 1 259:1 / / rw - ext4 /dev/root rw\n"
+        f"30 22 0:40 / {POINT} {how} - lustre 10.0.1.2@tcp:/{MOUNT_NAME}/alice rw\n"
+    )
+
+
+@pytest.fixture
+def checks(hpj):
+    """The doctor's checks by name, as lists of (level, message)."""
+
+    def found():
+        # A cluster of the configuration that does not answer makes it fail; what it tells of AWS is the same.
+        told = hpj("doctor", "--json").json["checks"]
+        names = [one["name"] for one in told]
+        return {
+            name: [(one["level"], one["message"]) for one in told if one["name"] == name]
+            for name in names
+        }
+
+    return found
+
+
+def test_a_space_where_all_is_well(studio, checks):
+    found = checks()
+    assert found["studio"] == [("ok", "JupyterLab in domain d-abc, space work")]
+    assert found["space"] == [("ok", "work is a private space of alice")]
+    assert found["FSx for Lustre"] == [("ok", f"{FILE_SYSTEM} at {POINT} (its /alice)")]
+    ((level, words),) = found["aws"]
+    assert level == "ok"
+    assert words == f"arn:aws:sts::111122223333:assumed-role/StudioRole/SageMaker in {REGION}"
+    ((level, words),) = found["HyperPod"]
+    assert level == "ok"
+    assert words.startswith(
+        f"4 clusters in {REGION}: ml-cluster (slurm, in-service, its file system is mounted here)"
+    )
+    assert "older-cluster (orchestrator unknown, updating-software)" in words
+
+
+def test_a_shared_space_says_that_all_act_as_it(studio, checks):
+    studio.account.spaces["d-abc", "work"].sharing = "Shared"
+    ((level, words),) = checks()["space"]
+    assert (level, "shared: everybody in it acts as the space" in words) == ("ok", True)
+
+
+def test_each_missing_right_is_one_warning_and_the_rest_is_told(studio, checks):
+    studio.faults.deny("sagemaker:DescribeSpace")
+    studio.faults.deny("sagemaker:DescribeCluster", "ml-cluster")
+    found = checks()
+    assert found["space"] == [("warn", "AWS does not let you sagemaker:DescribeSpace")]
+    ((level, words),) = found["HyperPod"]
+    assert level == "warn"
+    assert "1 of 4 clusters could not be described" in words
+    studio.faults.deny("sagemaker:ListClusters")
+    assert checks()["HyperPod"] == [("warn", "AWS does not let you sagemaker:ListClusters")]
+
+
+def test_without_credentials_the_checks_of_aws_end_there(studio, checks, no_aws):
+    no_aws.delenv("AWS_ACCESS_KEY_ID")
+    no_aws.delenv("AWS_SECRET_ACCESS_KEY")
+    found = checks()
+    assert found["aws"] == [("warn", "there are no AWS credentials")]
+    assert not {"space", "HyperPod"} & found.keys()
+    assert found["studio"][0][0] == "ok"
+
+
+@pytest.mark.parametrize(("content", "words"), [("{", "no JSON"), ("{}", "does not say DomainId")])
+def test_half_metadata(studio, checks, tmp_path, no_aws, content, words):
+    (tmp_path / "metadata.json").write_text(content)
+    no_aws.setenv("AWS_REGION", REGION)
+    found = checks()
+    ((level, message),) = found["studio"]
+    assert level == "warn"
+    assert words in message
+    assert "space" not in found
+    assert found["HyperPod"][0][0] == "ok"
+
+
+def test_a_file_system_that_is_read_only_or_not_there(studio, checks, tmp_path):
+    mounted(tmp_path / "mountinfo", "ro,noatime")
+    ((level, words),) = checks()["FSx for Lustre"]
+    assert (level, words.endswith(f"only to be read: {POINT}")) == ("warn", True)
+    (tmp_path / "mountinfo").write_text("22 1 259:1 / / rw - ext4 /dev/root rw\n")
+    found = checks()
+    assert found["FSx for Lustre"][0][0] == "warn"
+    assert "its file system is not mounted here" in found["HyperPod"][0][1]
+
+
+def test_a_configured_name_that_aws_does_not_have(endpoint, checks, home):
+    endpoint.account = example_account(REGION)
+    home.config.write_text(
+        '[clusters.a]\norchestrator = "kubernetes"\nhyperpod = "research-eks"\n'
+        '[clusters.b]\norchestrator = "kubernetes"\nhyperpod = "gone"\n'
+    )
+    warned = {words for level, words in checks()["HyperPod"] if level == "warn"}
+    assert warned == {f"the configuration names gone, which is not in {REGION}"}
+
+
+def test_elsewhere_aws_is_not_asked(endpoint, checks):
+    found = checks()
+    assert found["studio"] == [("ok", "this is not SageMaker Studio")]
+    assert not {"aws", "HyperPod", "space", "FSx for Lustre"} & found.keys()
+    assert endpoint.calls == []
