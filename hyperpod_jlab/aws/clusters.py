@@ -74,9 +74,9 @@ async def list_instances(aws: Aws, cluster: str) -> AsyncIterator[list[Instance]
     """
     seen: set[str] = set()
     async for page in aws.pages("sagemaker", "ListClusterNodes", ClusterName=cluster):
-        found = [_instance(one) for one in page.get("ClusterNodeSummaries", [])]
-        yield [one for one in found if one.name not in seen]
-        seen.update(one.name for one in found)
+        found = {one["InstanceId"]: one for one in page.get("ClusterNodeSummaries", [])}
+        yield [_instance(one) for name, one in found.items() if name not in seen]
+        seen.update(found)
 
 
 def _orchestrator(told: Mapping[str, Any]) -> tuple[str | None, str | None]:

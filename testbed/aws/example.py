@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from testbed.aws.state import Account
+from testbed.aws.state import Account, Space
 
 ACCESS_KEY = "AKIATESTBEDEXAMPLE01"
 """The key that may do everything there."""
@@ -25,7 +25,7 @@ def lustre(region: str) -> dict[str, Any]:
 
 
 def example_account(region: str) -> Account:
-    """Four clusters of one region: well, growing, failed, and one of which the API names no orchestrator."""
+    """Four clusters of one region: well, growing, failed, and one of which the API names no orchestrator; a space of Studio."""
     account = Account()
     account.add_caller(ACCESS_KEY)
     slurm = account.add_cluster("ml-cluster", region, orchestrator={"Slurm": {}})
@@ -50,4 +50,5 @@ def example_account(region: str) -> Account:
         "first-try", region, status="Failed", failure="Lifecycle scripts did not run successfully."
     )
     failed.add_group("workers", "ml.g5.xlarge", 0).target = 2
+    account.spaces["d-example", "work"] = Space("alice")
     return account

@@ -169,6 +169,21 @@ async def test_all_pages_of_many_clusters_and_nodes(endpoint):
     assert all(call.given["MaxResults"] == 100 for call in asked)
 
 
+async def test_a_node_that_is_on_two_pages_is_one(endpoint):
+    endpoint.account.add_cluster("large", REGION).add_group("workers", "ml.p5.48xlarge", 150)
+    first: list[dict] = []
+
+    def repeat(answer):
+        rows = answer["ClusterNodeSummaries"]
+        first.append(rows[0])
+        rows.append(first[0])
+
+    endpoint.faults.later["sagemaker:ListClusterNodes"] = repeat
+    names = [node.name for node in await service().instances("large")]
+    assert len(names) == len(set(names)) == 150
+    assert names[0] == first[0]["InstanceId"]
+
+
 async def test_what_aws_tells_of_a_node(example):
     *_, node = await service().instances("ml-cluster")
     known = example.account.clusters[REGION][0].nodes[-1]
