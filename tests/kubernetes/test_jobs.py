@@ -12,7 +12,7 @@ from hyperpod_jlab.orchestrators.kubernetes.job_id import JobId, parse_job_id
 from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import BY_NAME
 from hyperpod_jlab.orchestrators.kubernetes.tables.jobs import Context, job_facts, job_rows, shape
 from hyperpod_jlab.orchestrators.kubernetes.tables.kueue import workload
-from hyperpod_jlab.orchestrators.kubernetes.tables.pods import pod_row
+from hyperpod_jlab.orchestrators.kubernetes.tables.pods import PodRow, pod_row
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
 from tests.kubernetes.table_fixtures import create, kubectl, pod, pytorch_job, until
 
@@ -114,6 +114,22 @@ def test_anothers_run_is_not() -> None:
     assert (row.run_id, row.mine, row.user) == (None, False, "bob")
     (row,) = rows(job(name="run-r1", meta={"labels": labels, "namespace": "b"}))
     assert (row.scheduler_id, row.run_id) == ("b/pytorchjob/run-r1", None)
+
+
+def test_a_job_whose_master_succeeded_runs_while_it_has_pods() -> None:
+    """Once it has a completion time the operator counts no worker's end any more (seen on 1.9.3)."""
+    status = {
+        **conditions("Created", "Succeeded"),
+        "completionTime": "2026-01-01T00:00:00Z",
+        "replicaStatuses": {"Master": {"succeeded": 1}, "Worker": {"selector": "x"}},
+    }
+    replica = {"replicas": 1, "template": {"spec": {"containers": []}}}
+    spec = {"pytorchReplicaSpecs": {"Master": replica, "Worker": replica}}
+    given = job(spec=spec, status=status)
+    worker = PodRow("u", "a", "x-worker-0", "node1", None, None, "x", "pytorchjob", ())
+    assert rows(given, pods=[worker])[0].state == "running"
+    (row,) = rows(given)
+    assert (row.state, row.ends_at) == ("succeeded", 1767225600.0)
 
 
 def test_a_job_that_another_job_made_is_no_row() -> None:

@@ -10,8 +10,10 @@ from typing import Any
 
 from hyperpod_jlab.model.bulk import without_collections
 from hyperpod_jlab.model.cluster import Job
+from hyperpod_jlab.model.records import Observation
 from hyperpod_jlab.orchestrators.kubernetes.api.pod_state import when
 from hyperpod_jlab.orchestrators.kubernetes.job_id import JobId
+from hyperpod_jlab.orchestrators.kubernetes.kinds.conditions import status_of, true_conditions
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind, is_suspended
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import (
     NAME_ANNOTATION,
@@ -57,6 +59,7 @@ class JobFacts:
         state: ``waiting``, ``running`` or ``ended``.
         verdict: How it ended.
         suspended: Whether its spec holds it back.
+        done_but_for_pods: When its first pod succeeded while others may still run, whose ends nobody counts any more (PyTorchJob); else None.
         pods: How many pods it has, when it has all.
         requests: What all of them together ask for.
         selector: Labels that their nodes must have.
@@ -83,6 +86,7 @@ class JobFacts:
     created: float | None
     started: float | None
     ended: float | None
+    done_but_for_pods: float | None = None
     selector: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -122,8 +126,15 @@ def job_facts(kind: Kind, job: Mapping[str, Any]) -> JobFacts:
         created=when(meta.get("creationTimestamp")),
         started=when(status.get("startTime")),
         ended=seen.time if seen.state == "ended" else None,
+        done_but_for_pods=_done_but_for_pods(job, seen),
         selector=_selector(spec),
     )
+
+
+def _done_but_for_pods(job: Mapping[str, Any], seen: Observation) -> float | None:
+    if seen.state != "running" or "Succeeded" not in true_conditions(job):
+        return None
+    return when(status_of(job).get("completionTime")) or seen.time
 
 
 def _selector(spec: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -211,6 +222,7 @@ def _row(
     job: JobFacts, pods: Sequence[PodRow], workload: WorkloadRow | None, context: Context
 ) -> Job:
     state, reason, code = _state(job, pods, workload)
+    ended = job.done_but_for_pods if state == "succeeded" and job.ended is None else job.ended
     here = job.namespace == context.namespace
     mine = here and job.run_id is not None and job.user in {None, context.me}
     devices = wanted(job.requests)
@@ -237,7 +249,7 @@ def _row(
         run_id=job.run_id if mine else None,
         submitted_at=job.created,
         started_at=job.started if begun else None,
-        ends_at=job.ended,
+        ends_at=ended,
     )
 
 
@@ -253,6 +265,8 @@ def _state(
     """The state, why, and a word for that."""
     if job.state == "ended":
         return _VERDICTS.get(job.verdict or "", "failed"), job.reason, job.reason_code
+    if job.done_but_for_pods is not None and not pods:  # pods that have ended are no rows
+        return "succeeded", None, None
     problem = problem_of(pods)
     if job.state == "running":
         return "running", *((problem.words, problem.code) if problem else (job.reason, None))
