@@ -214,12 +214,17 @@ def _after_attempts(
 
 
 def _after_requeue(last: Attempt, observation: Observation) -> Attempt:
-    """An attempt that was to be followed by another, of a run that was lost instead: that it is lost says more of how the run ended."""
-    if last.reason_code != "requeued" or observation.verdict != "LOST":
+    """An attempt that was to be followed by another, of a run that ended instead: why it did says more."""
+    state, code, words = _VERDICTS.get(observation.verdict or "", ("", "", ""))
+    if last.reason_code != "requeued" or state != "failed" or code == "requeued":
         return last
-    _, code, words = _VERDICTS["LOST"]
-    reason = observation.reason or words
-    return replace(last, reason=reason, reason_code=observation.reason_code or code)
+    reason, exit_code = observation.reason or words, last.exit_code or observation.exit_code
+    return replace(
+        last,
+        reason=reason,
+        reason_code=observation.reason_code or code,
+        exit_code=exit_code or None,
+    )
 
 
 def _waits_again(observation: Observation, last: Attempt) -> bool:
