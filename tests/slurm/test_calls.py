@@ -83,6 +83,7 @@ class TestIdle:
         self, session: SlurmSession, server: Server, faster: float, minutes: float
     ) -> list[Call]:
         """What ten tabs and ten streams of a log cost in so many minutes in which nothing happens."""
+        session.cluster.heal()  # of what others left running too
         run_id = await one_runs_one_waits(session)
         an_hour_passes(session)
         await server.look()

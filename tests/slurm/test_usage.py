@@ -102,9 +102,9 @@ class TestWithAccounting:
         whole = await usage_of(session, run_id)
         child = await usage_of(session, f"{run_id}.1")
         assert (whole.source, child.source) == ("accounting", "accounting")
-        assert (whole.accelerator_seconds or 0) >= 5
         assert child.accelerator_seconds is not None
-        assert child.accelerator_seconds <= 2
+        assert child.accelerator_seconds == child.elapsed  # it has one
+        assert (whole.accelerator_seconds or 0) - child.accelerator_seconds >= 6
         assert (whole.exit_code, child.exit_code) == (None, 1)
 
     async def test_it_is_asked_once_and_outlives_the_controllers_memory(
