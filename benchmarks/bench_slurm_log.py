@@ -66,7 +66,10 @@ async def one_round(cluster: SlurmTestbed, number: int) -> dict[str, list[float]
 
 def first_line(log: Path) -> float:
     """When the first line had come (Unix seconds)."""
+    end = time.monotonic() + LONGEST
     while log.stat().st_size == 0:
+        if time.monotonic() > end:
+            raise TimeoutError("the job writes nothing")
         time.sleep(0.05)
     return time.time()
 

@@ -28,6 +28,7 @@ from slurm_fixtures import (
 
 WARM = 8
 MANY = 100
+ENDING = 120.0
 
 LOOP = f"""
 import json, sys, time
@@ -130,7 +131,10 @@ def in_process(code: str, python: str, environment: dict[str, str], work: Path) 
 def quiet(cluster: SlurmTestbed) -> None:
     """What was sent takes no time from what comes next."""
     cluster.exec("ctl", "scancel", "--user=root")
+    end = time.monotonic() + ENDING
     while cluster.exec("ctl", "squeue", "--noheader"):
+        if time.monotonic() > end:
+            raise TimeoutError("cancelled jobs stay in the queue")
         time.sleep(0.2)
     time.sleep(0.5)
 

@@ -1,6 +1,6 @@
 """The time index beside a log: sparse records (time, offset), see docs/bundle-format.md.
 
-The index is a help, never a condition: a missing one, or a last record that is half written, only means that less is known.
+The index is a help, never a condition: a missing one, a last record that is half written, or one that falls behind those before it only means that less is known.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class TimeIndex:
                 if offset >= end and found:
                     break
                 place = max(offset, begin)
+                if found and (place < found[-1][0] or time / _NS < found[-1][1]):
+                    continue  # written by several processes at once
                 if found and found[-1][0] == place:
                     found.pop()
                 found.append((place, time / _NS))

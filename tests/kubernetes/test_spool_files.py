@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from hyperpod_jlab.logs.time_index import TimeIndex
 from hyperpod_jlab.orchestrators.kubernetes.watching.frames import RecordFile
 from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import (
     Lost,
@@ -70,9 +71,12 @@ def test_many_at_once_write_what_one_writes(bundle: Path, put: Callable[..., Non
     for thread in threads:
         thread.join()
     assert log_of(bundle).read_bytes() == DATA
-    times = index_of(bundle)
-    assert times[0][1] == 0
-    assert times == sorted(times)
+    assert all(time == 1_000_000 * SECOND + at * 1_000_000 for time, at in index_of(bundle))
+    stamps = TimeIndex(log_of(bundle).with_suffix(".idx")).stamps(0, len(DATA))
+    assert stamps[0][0] == 0
+    assert stamps == sorted(stamps)
+    # A record every second of the log would be one in 1000 bytes; those that crossed are left out.
+    assert len(stamps) > len(DATA) // 5000
 
 
 def test_times_are_those_of_the_pieces(bundle: Path, put: Callable[..., None]) -> None:

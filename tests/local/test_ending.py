@@ -28,7 +28,7 @@ async def test_cancel_leaves_no_process(local: LocalCluster) -> None:
     run_id = await local.submit(STUBBORN, resources={"nodes": 2}, stop_grace=1)
     await local.until(run_id, lambda _: "escaped" in local.log(run_id, 1) + local.log(run_id, 0))
     await local.running(run_id)
-    assert len(local.processes(run_id)) >= 6
+    await local.until(run_id, lambda _: len(local.processes(run_id)) >= 6)
     asked = time.monotonic()
     run = await local.hyperpod.runs.act(run_id, "cancel")
     assert run.state in {"running", "cancelled"}

@@ -70,3 +70,9 @@ def test_times_survive_being_floats(tmp_path: Path) -> None:
     index = TimeIndex(path)
     for offset, time in index.stamps(0, 7000):
         assert index.offset_at(time) == offset
+
+
+def test_records_that_fall_are_left_out(tmp_path: Path) -> None:
+    index = write(tmp_path / "a.idx", [(1, 0), (5, 40), (3, 20), (5, 30), (6, 40), (7, 50)])
+    assert index.stamps(0, 100) == [(0, 1), (40, 6), (50, 7)]
+    assert index.stamps(45, 100) == [(45, 6), (50, 7)]
