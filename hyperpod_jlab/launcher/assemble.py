@@ -23,6 +23,8 @@ PARTS = (
     "environment",
     "frames",
     "logs",
+    "file_news",
+    "streams",
     "tracebacks",
     "processes",
     "agent",

@@ -12,11 +12,12 @@ from .contract import FORMAT, STOP_SIGNALS, WARNING_SIGNALS
 from .environment import delete_secrets, read_secrets, without_secrets
 from .errors import LauncherError, StopRequested
 from .frames import FileFrames
-from .logs import NodeLog, Outlet, Streams
+from .logs import NodeLog, Outlet
 from .plan import NodeArguments, Plan
 from .preparation import ErrorRecorder, Preparation
 from .processes import Belongings, Child, Children, Ending
 from .ranks import STOPPED, DirectRanks, Failure, PeerWatch, Ranks, TorchrunRanks, entry_words
+from .streams import Streams
 from .system import Signals, send, signal_name, topmost_catchers
 
 
@@ -31,6 +32,7 @@ class Node:
     """One node in one attempt, from its first record to its last."""
 
     ENDING_DELAY = 0.05
+    MOMENT = 0.004
 
     def __init__(
         self,
@@ -97,7 +99,7 @@ class Node:
     def turn(self) -> None:
         """One turn of the loop: wait a little, then see to everything that may have happened."""
         delay = self._streams.delay
-        self._signals.wait(min(delay, self.ENDING_DELAY) if self._ending else delay)
+        self._wait(min(delay, self.ENDING_DELAY) if self._ending else delay)
         for number in self._signals.take():
             self._take_signal(number)
         for text in self._control.take_notes():
@@ -112,6 +114,19 @@ class Node:
                 self._stop(reason)
         self._records.retry()
         self._tell_of_broken_stdout()
+
+    def _wait(self, seconds: float) -> None:
+        """Wait for a signal, at most so long; meanwhile pass on what the ranks write, at most once in a moment."""
+        news = self._streams.news
+        if news is None:
+            self._signals.wait(seconds)
+            return
+        end = time.monotonic() + seconds
+        while not self._signals.wait(min(seconds, self.MOMENT)):
+            left = end - time.monotonic()
+            if left <= 0 or self._signals.wait(left, news.descriptor):
+                return
+            self._streams.poll(self._records)
 
     def _take_signal(self, number: int) -> None:
         if number in WARNING_SIGNALS:

@@ -19,10 +19,11 @@ from .environment import (
     without_secrets,
 )
 from .errors import LauncherError
-from .logs import NodeLog, Streams
+from .logs import NodeLog
 from .plan import NodeArguments, Plan
 from .processes import Child, Children
 from .ranks import Launch, RankState
+from .streams import Streams
 from .system import available_cpus, describe_end
 from .tracebacks import ERROR_WINDOW, LoggedError, last_error
 

@@ -197,16 +197,25 @@ class Signals:
     def _caught(self, number: int, _frame: object) -> None:
         self._pending.append(number)
 
-    def wait(self, seconds: float) -> None:
-        """Sleep until a signal or a word of the pod's program comes, at most so long."""
+    def wait(self, seconds: float, also: Optional[int] = None) -> bool:
+        """Sleep until a signal or a word of the pod's program comes, at most so long.
+
+        Args:
+            seconds: How long.
+            also: A descriptor that wakes too once it can be read.
+
+        Returns:
+            Whether a signal or a word came.
+        """
         control = self.control.descriptor
-        watched = [self._wake] if control is None else [self._wake, control]
+        watched = [one for one in (self._wake, control, also) if one is not None]
         ready, _, _ = select.select(watched, [], [], max(0.0, seconds))
         self.control.read()
         if self._wake in ready:
             with contextlib.suppress(BlockingIOError):
                 while os.read(self._wake, 512):
                     pass
+        return bool(set(ready) - {also})
 
     def take(self) -> List[int]:
         """The signals since the last call, children's ends left out."""
