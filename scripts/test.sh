@@ -8,6 +8,9 @@ source scripts/progress.sh
 unset PYTHONDONTWRITEBYTECODE
 export PATH=$PWD/.venv/bin:$PATH
 
+# Real clusters and browsers on two cores: a test that fails is tried once more, at most three in a run, and its first failure is
+# printed and counted ("rerun") in the closing line. It is a fault to look for, here or in the test, not a pass to forget.
+again=(--reruns 1 --max-suite-reruns 3 --rerun-show-tracebacks)
 select=(-m "not full")
 full=false
 parts=(core training-operator)
@@ -45,11 +48,11 @@ else
   step "Slurm 22.05" testbed/install-slurm.sh
 fi
 step "Kubernetes" kubernetes_is_built
-step "Browser tests" scripts/ui-test.sh -q "${select[@]}"
+step "Browser tests" scripts/ui-test.sh -q "${select[@]}" "${again[@]}"
 if [[ $full == true ]]; then
   step "Every supported JupyterLab" scripts/check-versions.sh
 fi
 # Most tests wait for something, so several at a time are quicker even on two cores. Those of one file stay together, for
 # they share what is dear to start, such as a cluster (and those on Kubernetes: see tests/conftest.py).
 echo "==> pytest"
-.venv/bin/python -m pytest -n "${PYTEST_WORKERS:-3}" --dist loadfile "${select[@]}" "$@"
+.venv/bin/python -m pytest -n "${PYTEST_WORKERS:-3}" --dist loadfile "${select[@]}" "${again[@]}" "$@"

@@ -14,6 +14,7 @@ from hyperpod_jlab.launcher.system import Signals
 
 def is_news(news: FileNews) -> bool:
     """Whether something is new by now."""
+    assert news.descriptor is not None
     return bool(select.select([news.descriptor], [], [], 0)[0])
 
 
@@ -49,9 +50,7 @@ def test_a_file_that_is_not_there_is_no_fault(tmp_path: Path) -> None:
     assert not is_news(news)
 
 
-def test_without_inotify_there_are_no_news(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_inotify_there_are_no_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
     news = FileNews()
     assert news.descriptor is None
