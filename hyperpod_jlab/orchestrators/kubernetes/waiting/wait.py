@@ -22,6 +22,7 @@ from hyperpod_jlab.orchestrators.kubernetes.tables.queues import why_closed
 from hyperpod_jlab.orchestrators.kubernetes.tables.view import ClusterView
 from hyperpod_jlab.orchestrators.kubernetes.waiting.events import Told, problem_of, told
 from hyperpod_jlab.orchestrators.kubernetes.waiting.kueue_words import workload_words
+from hyperpod_jlab.orchestrators.kubernetes.waiting.line import whole_line
 from hyperpod_jlab.orchestrators.kubernetes.waiting.newest import warnings_of
 from hyperpod_jlab.orchestrators.kubernetes.waiting.room import (
     Wanted,
@@ -145,9 +146,12 @@ async def _in_queue(
     found = WaitReason(run_id, words.words, words.code)
     if workload.state == "off":
         return found
-    line = await view.kueue.line(workload.namespace, workload.queue)
+    kueues = await view.kueue.line(workload.namespace, workload.queue)
     name = (workload.namespace, workload.name)
-    if line is not None and name in line:
+    here = (workload.namespace, workload.queue, "waiting")
+    waiting = [one for one in seen.workloads if (one.namespace, one.queue, one.state) == here]
+    line = whole_line(kueues, waiting) if kueues is not None else []
+    if name in line:
         place = line.index(name)
         found = replace(
             found,
