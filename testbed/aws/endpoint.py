@@ -17,6 +17,7 @@ import botocore.session
 
 from testbed.aws import sagemaker, sts
 from testbed.aws.faults import Faults
+from testbed.aws.iam import Asked, Verdict, decide, denied
 from testbed.aws.operations import Request, Service
 from testbed.aws.replies import ApiError, DriftError, Reply
 from testbed.aws.shapes import problems
@@ -113,9 +114,8 @@ class Endpoint:
             raise ApiError(
                 "ValidationException", f"{len(wrong)} validation errors detected: {some}"
             )
-        resource = service.resource(request)
-        self.faults.check_right(action, request.caller.arn, resource.name, resource.arn)
-        with self._lock:
+        self._check_right(action, service, request)
+        with self.changing():
             answer = service.operations[operation.name](request)
         wrong = list(problems(answer, operation.output_shape, wire=False))
         if wrong:
@@ -124,6 +124,30 @@ class Endpoint:
         if change is not None:
             change(answer)
         return answer
+
+    def _check_right(self, action: str, service: Service, request: Request) -> None:
+        """Ask the caller's policies, and the rights that were taken away."""
+        resource, caller = service.resource(request), request.caller
+        context = {
+            "aws:RequestedRegion": request.region,
+            "aws:PrincipalAccount": request.account.account_id,
+        }
+        # An action that is done to nothing single is allowed by "Resource": "*" only, whatever its message names.
+        subject = "*" if resource.name is None else resource.arn
+        verdict = decide(caller.policies, Asked(action, subject, context))
+        if self.faults.denies(action, resource.name):
+            verdict = Verdict(allowed=False)
+        if not verdict.allowed:
+            protocol = service_model(service.name).metadata["protocol"]
+            asked = Asked(action, resource.arn, context)
+            raise denied(protocol, caller.arn, asked, explicit=verdict.explicit)
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Nothing else is answered meanwhile, and what was due by now has happened."""
+        with self._lock:
+            self.account.timeline.settle()
+            yield
 
     @contextmanager
     def _counted(self, call: Call) -> Iterator[None]:

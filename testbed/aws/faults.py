@@ -47,19 +47,10 @@ class Faults:
         if _counts_down(self.broken, action):
             raise ApiError("InternalFailure", "The request processing has failed", 500)
 
-    def check_right(self, action: str, caller: str, name: str | None, resource: str) -> None:
-        """Fail a call that the caller has no right to, in the words of IAM.
-
-        Raises:
-            ApiError: There is no right.
-        """
+    def denies(self, action: str, name: str | None) -> bool:
+        """Whether the right to do this to the named thing (None: nothing single) was taken away."""
         names = self.denied.get(action, set())
-        if ANY in names or name in names:
-            raise ApiError(
-                "AccessDeniedException",
-                f"User: {caller} is not authorized to perform: {action} on resource: {resource} "
-                f"because no identity-based policy allows the {action} action",
-            )
+        return ANY in names or name in names
 
 
 def _counts_down(left: dict[str, int], action: str) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from testbed.aws.iam import EVERYTHING, Policy
+from testbed.aws.timeline import Timeline
 
 START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 """When the first cluster was made; later things are a minute apart, so that orders are sure."""
@@ -54,6 +57,7 @@ class Cluster:
     image_status: str | None = "UpToDate"
     groups: list[Group] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
+    _nodes_made: int = 0
 
     def add_group(self, name: str, instance_type: str, count: int, **more: Any) -> Group:
         """Add an instance group with all its nodes, which run."""
@@ -64,18 +68,22 @@ class Cluster:
         return group
 
     def add_node(self, group: Group, **more: Any) -> Node:
-        """Add a node to a group."""
-        number = len(self.nodes)
+        """Add a node to a group, with an instance id that none of the cluster had before."""
+        number = self._nodes_made
+        self._nodes_made += 1
         name = hashlib.sha256(f"{self.arn}/{group.name}/{number}".encode()).hexdigest()[:17]
-        node = Node(
-            instance_id=f"i-{name}",
-            group=group.name,
-            launched=self.created + timedelta(minutes=number),
-            address=f"10.{number // 62500 % 250}.{number // 250 % 250}.{number % 250 + 1}",
+        known = {
+            "launched": self.created + timedelta(minutes=number),
+            "address": f"10.{number // 62500 % 250}.{number // 250 % 250}.{number % 250 + 1}",
             **more,
-        )
+        }
+        node = Node(instance_id=f"i-{name}", group=group.name, **known)
         self.nodes.append(node)
         return node
+
+    def group_of(self, node: Node) -> Group:
+        """The instance group of a node."""
+        return next(group for group in self.groups if group.name == node.group)
 
 
 @dataclass
@@ -88,11 +96,12 @@ class Space:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who owns a key."""
+    """Who owns a key, and what they may do."""
 
     arn: str
     user_id: str
     expired: bool = False
+    policies: tuple[Policy, ...] = (Policy(EVERYTHING),)
 
 
 @dataclass
@@ -105,6 +114,7 @@ class Account:
         clusters: HyperPod clusters by region.
         callers: Who owns which access key.
         spaces: Spaces of Studio by domain id and name.
+        timeline: The account's clock, and what is to happen on it.
     """
 
     account_id: str = "111122223333"
@@ -112,13 +122,29 @@ class Account:
     clusters: dict[str, list[Cluster]] = field(default_factory=dict)
     callers: dict[str, Caller] = field(default_factory=dict)
     spaces: dict[tuple[str, str], Space] = field(default_factory=dict)
+    timeline: Timeline = field(default_factory=Timeline)
 
     def add_caller(
-        self, access_key: str, role: str = "StudioRole", *, expired: bool = False
+        self,
+        access_key: str,
+        role: str = "StudioRole",
+        *policies: Mapping[str, Any],
+        expired: bool = False,
     ) -> Caller:
-        """Let a key speak for a session of a role."""
+        """Let a key speak for a session of a role.
+
+        Args:
+            access_key: The key.
+            role: The role's name.
+            policies: The role's policies; default: one that allows everything.
+            expired: Whether the session is over.
+
+        Raises:
+            PolicyError: A policy is none, or has what is not known here.
+        """
         arn = f"arn:{self.partition}:sts::{self.account_id}:assumed-role/{role}/SageMaker"
-        self.callers[access_key] = Caller(arn, "AROAEXAMPLE:SageMaker", expired)
+        granted = tuple(Policy(one) for one in policies or (EVERYTHING,))
+        self.callers[access_key] = Caller(arn, "AROAEXAMPLE:SageMaker", expired, granted)
         return self.callers[access_key]
 
     def add_cluster(self, name: str, region: str, **more: Any) -> Cluster:
