@@ -1,0 +1,145 @@
+"""What of AWS each feature needs, and the smallest policy that grants it.
+
+One table, `FEATURES`: docs/permissions.md, ``hpj admin policy`` and the test that runs every feature under exactly its policy are made
+from it. Who adds a call of AWS adds its action here, and how to run it to tests/aws/feature_runs.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hyperpod_jlab.model.errors import InvalidInputError, nearest_hint
+
+CLUSTER = "arn:{partition}:sagemaker:{region}:{account}:cluster/*"
+"""A HyperPod cluster."""
+
+SPACE = "arn:{partition}:sagemaker:{region}:{account}:space/*"
+"""A space of Studio."""
+
+EVERY = "*"
+"""For actions of which IAM knows nothing narrower."""
+
+
+@dataclass(frozen=True)
+class Permission:
+    """An action that a feature calls.
+
+    Attributes:
+        action: As IAM calls it.
+        resource: What it is done to: an ARN with the places ``{partition}``, ``{region}`` and ``{account}``, or `EVERY`.
+        without: What is missing where it is not granted.
+    """
+
+    action: str
+    resource: str
+    without: str
+
+
+@dataclass(frozen=True)
+class Feature:
+    """Something that a user does, and what it needs.
+
+    Attributes:
+        name: A word for the command line.
+        title: What it is, as a heading.
+        commands: The commands that do it.
+        permissions: What they call.
+        changes: Whether it changes something, so that it is granted only on purpose.
+    """
+
+    name: str
+    title: str
+    commands: tuple[str, ...]
+    permissions: tuple[Permission, ...]
+    changes: bool = False
+
+
+FEATURES: tuple[Feature, ...] = (
+    Feature(
+        "clusters",
+        "HyperPod clusters",
+        ("hpj clusters --hyperpod", "hpj doctor"),
+        (
+            Permission("sagemaker:ListClusters", EVERY, "no list of clusters"),
+            Permission(
+                "sagemaker:DescribeCluster",
+                CLUSTER,
+                "clusters are listed without orchestrator, instance groups and file systems",
+            ),
+        ),
+    ),
+    Feature(
+        "nodes",
+        "Nodes of a HyperPod cluster",
+        ("hpj nodes --hyperpod NAME",),
+        (
+            Permission("sagemaker:ListClusterNodes", CLUSTER, "no nodes"),
+            Permission(
+                "sagemaker:DescribeCluster", CLUSTER, "it is not known which nodes are controllers"
+            ),
+        ),
+    ),
+    Feature(
+        "space",
+        "Whose a space of Studio is",
+        ("hpj doctor",),
+        (
+            Permission(
+                "sagemaker:DescribeSpace",
+                SPACE,
+                "it is not known whose a space is, and whether it is shared",
+            ),
+        ),
+    ),
+)
+"""All features that call AWS."""
+
+
+def choose(names: Sequence[str], features: Sequence[Feature] = FEATURES) -> list[Feature]:
+    """Features by their names.
+
+    Args:
+        names: The names; none: all features that change nothing.
+        features: The features to choose from.
+
+    Raises:
+        InvalidInputError: There is no feature of a name.
+    """
+    if not names:
+        return [feature for feature in features if not feature.changes]
+    known = {feature.name: feature for feature in features}
+    for name in names:
+        if name not in known:
+            raise InvalidInputError(
+                f"there is no feature '{name[:60]}'",
+                hint=nearest_hint(name, known) or f"there are: {', '.join(known)}",
+                detail={"field": "features"},
+            )
+    return [known[name] for name in names]
+
+
+def policy(
+    features: Iterable[Feature], partition: str = "aws", region: str = "*", account: str = "*"
+) -> dict[str, Any]:
+    """The smallest IAM policy with which features work: one statement for each kind of resource.
+
+    Args:
+        features: The features.
+        partition: ``aws``, ``aws-cn`` or ``aws-us-gov``.
+        region: A region, or a star for all.
+        account: The account's twelve digits, or a star for all.
+    """
+    granted: dict[str, set[str]] = {}
+    for feature in features:
+        for one in feature.permissions:
+            where = one.resource.format(partition=partition, region=region, account=account)
+            granted.setdefault(where, set()).add(one.action)
+    return {
+        "Version": "2012-10-17",
+        "Statement": [
+            {"Effect": "Allow", "Action": sorted(actions), "Resource": resource}
+            for resource, actions in sorted(granted.items())
+        ],
+    }
