@@ -31,6 +31,7 @@ _DENIED = {
     "json": ("AccessDeniedException", 400),
     "rest-json": ("AccessDeniedException", 403),
     "query": ("AccessDenied", 403),
+    "smithy-rpc-v2-cbor": ("AccessDenied", 403),
     "rest-xml": ("AccessDenied", 403),
     "ec2": ("UnauthorizedOperation", 403),
 }

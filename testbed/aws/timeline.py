@@ -23,6 +23,7 @@ class Timeline:
         self._now = BEGIN
         self._due: list[tuple[datetime, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
+        self._watchers: list[Callable[[], None]] = []
 
     def now(self) -> datetime:
         """What time it is there."""
@@ -31,6 +32,10 @@ class Timeline:
     def after(self, delay: timedelta, what: Callable[[], None]) -> None:
         """Let something happen when that much time has gone by."""
         heapq.heappush(self._due, (self.now() + delay, next(self._numbers), what))
+
+    def watch(self, look: Callable[[], None]) -> None:
+        """Call this whenever something happened or may have been changed from outside; it may let more happen `after` a time."""
+        self._watchers.append(look)
 
     def advance(self, by: timedelta) -> None:
         """Move a clock that stands still, and let happen what was due meanwhile, each thing at its time.
@@ -41,12 +46,22 @@ class Timeline:
         if self._runs:
             raise RuntimeError("this clock runs by itself")
         until = self._now + by
+        self._look()
         while self._due and self._due[0][0] <= until:
             self._now = max(self._now, self._due[0][0])
-            heapq.heappop(self._due)[2]()
+            self._happen()
         self._now = until
 
     def settle(self) -> None:
         """Let happen what is due by now."""
+        self._look()
         while self._due and self._due[0][0] <= self.now():
-            heapq.heappop(self._due)[2]()
+            self._happen()
+
+    def _happen(self) -> None:
+        heapq.heappop(self._due)[2]()
+        self._look()
+
+    def _look(self) -> None:
+        for look in self._watchers:
+            look()
