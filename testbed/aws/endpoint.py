@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.message import Message
 from functools import cache
 from typing import Any
@@ -148,6 +148,11 @@ class Endpoint:
         with self._lock:
             self.account.timeline.settle()
             yield
+
+    def advance(self, by: timedelta) -> None:
+        """Move the account's clock, which stands still otherwise."""
+        with self._lock:
+            self.account.timeline.advance(by)
 
     @contextmanager
     def _counted(self, call: Call) -> Iterator[None]:
