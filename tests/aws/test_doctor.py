@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-import json
+from pathlib import Path
 
 import pytest
 
-from testbed.aws.example import FILE_SYSTEM, MOUNT_NAME, example_account
-from testbed.aws.state import Space
+from testbed.aws.example import FILE_SYSTEM, example_account
+from testbed.aws.studio import SimulatedStudio
 from tests.aws.conftest import REGION
 
 POINT = f"/mnt/custom-file-systems/fsx_lustre/{FILE_SYSTEM}"
 
 
 @pytest.fixture
-def studio(endpoint, no_aws, tmp_path):
+def space(endpoint, no_aws, tmp_path):
     """A space of Studio, with a partition of the file system that one of the account's clusters mounts."""
     endpoint.account = example_account(REGION)
-    endpoint.account.spaces["d-abc", "work"] = Space("alice")
-    metadata, table = tmp_path / "metadata.json", tmp_path / "mountinfo"
-    arn = f"arn:aws:sagemaker:{REGION}:111122223333:app/d-abc/work/JupyterLab/default"
-    metadata.write_text(
-        json.dumps(
-            {"AppType": "JupyterLab", "DomainId": "d-abc", "SpaceName": "work", "ResourceArn": arn}
-        )
-    )
-    mounted(table, "rw")
-    no_aws.setenv("RESOURCE_METADATA_FILE", str(metadata))
-    no_aws.setenv("HYPERPOD_MOUNT_TABLE", str(table))
+    made = SimulatedStudio(tmp_path, REGION, root=Path("/"))
+    made.write(endpoint.account)
+    for name, value in made.environment.items():
+        no_aws.setenv(name, value)
     no_aws.delenv("AWS_REGION")  # Studio's metadata say it
+    return made
+
+
+@pytest.fixture
+def studio(endpoint, space):
     return endpoint
-
-
-def mounted(table, how):
-    table.write_text(
-        "22 1 259:1 / / rw - ext4 /dev/root rw\n"
-        f"30 22 0:40 / {POINT} {how} - lustre 10.0.1.2@tcp:/{MOUNT_NAME}/alice rw\n"
-    )
 
 
 @pytest.fixture
@@ -57,7 +48,12 @@ def checks(hpj):
 
 def test_a_space_where_all_is_well(studio, checks):
     found = checks()
-    assert found["studio"] == [("ok", "JupyterLab in domain d-abc, space work")]
+    assert found["studio"] == [
+        (
+            "ok",
+            "JupyterLab in domain d-example, space work, role arn:aws:iam::111122223333:role/StudioRole",
+        )
+    ]
     assert found["space"] == [("ok", "work is a private space of alice")]
     assert found["FSx for Lustre"] == [("ok", f"{FILE_SYSTEM} at {POINT} (its /alice)")]
     ((level, words),) = found["aws"]
@@ -72,7 +68,7 @@ def test_a_space_where_all_is_well(studio, checks):
 
 
 def test_a_shared_space_says_that_all_act_as_it(studio, checks):
-    studio.account.spaces["d-abc", "work"].sharing = "Shared"
+    studio.account.spaces["d-example", "work"].sharing = "Shared"
     ((level, words),) = checks()["space"]
     assert (level, "shared: everybody in it acts as the space" in words) == ("ok", True)
 
@@ -99,8 +95,8 @@ def test_without_credentials_the_checks_of_aws_end_there(studio, checks, no_aws)
 
 
 @pytest.mark.parametrize(("content", "words"), [("{", "no JSON"), ("{}", "does not say DomainId")])
-def test_half_metadata(studio, checks, tmp_path, no_aws, content, words):
-    (tmp_path / "metadata.json").write_text(content)
+def test_half_metadata(space, checks, no_aws, content, words):
+    space.metadata.write_text(content)
     no_aws.setenv("AWS_REGION", REGION)
     found = checks()
     ((level, message),) = found["studio"]
@@ -110,11 +106,11 @@ def test_half_metadata(studio, checks, tmp_path, no_aws, content, words):
     assert found["HyperPod"][0][0] == "ok"
 
 
-def test_a_file_system_that_is_read_only_or_not_there(studio, checks, tmp_path):
-    mounted(tmp_path / "mountinfo", "ro,noatime")
+def test_a_file_system_that_is_read_only_or_not_there(space, checks):
+    space.mount("ro,noatime")
     ((level, words),) = checks()["FSx for Lustre"]
     assert (level, words.endswith(f"only to be read: {POINT}")) == ("warn", True)
-    (tmp_path / "mountinfo").write_text("22 1 259:1 / / rw - ext4 /dev/root rw\n")
+    space.mount(None)
     found = checks()
     assert found["FSx for Lustre"][0][0] == "warn"
     assert "its file system is not mounted here" in found["HyperPod"][0][1]

@@ -11,7 +11,7 @@ from hyperpod_jlab.aws.session import forget_session
 from hyperpod_jlab.model.errors import InvalidInputError
 from testbed.aws.example import example_account
 from testbed.aws.iam import Policy
-from testbed.aws.state import Space
+from testbed.aws.studio import SimulatedStudio
 from tests.aws.conftest import KEY, REGION
 from tests.aws.feature_runs import RUNS
 
@@ -29,12 +29,10 @@ BY_NAME = [pytest.param(feature, id=feature.name) for feature in FEATURES]
 def account(endpoint, no_aws, tmp_path):
     """An account with clusters, seen from a space of Studio with no right at all."""
     endpoint.account = example_account(REGION)
-    endpoint.account.spaces["d-abc", "work"] = Space("alice")
-    metadata = tmp_path / "metadata.json"
-    arn = f"arn:aws:sagemaker:{REGION}:111122223333:app/d-abc/work/JupyterLab/default"
-    told = {"AppType": "JupyterLab", "DomainId": "d-abc", "SpaceName": "work", "ResourceArn": arn}
-    metadata.write_text(json.dumps(told))
-    no_aws.setenv("RESOURCE_METADATA_FILE", str(metadata))
+    studio = SimulatedStudio(tmp_path, REGION)
+    studio.write(endpoint.account)
+    for name, value in studio.environment.items():
+        no_aws.setenv(name, value)
     return endpoint
 
 
