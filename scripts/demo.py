@@ -1,5 +1,7 @@
 """The guided tour that `make demo` runs: train a small network on two nodes of the embedded cluster, logs in the terminal, then JupyterLab.
 
+With `--hyperpod` the cluster is one of HyperPod: a real Slurm behind an AWS API on this machine, seen from a space of Studio that is simulated (demo_hyperpod.py).
+
 The run is an ordinary one in your own storage: `hpj runs` lists it afterwards. The exit code is that of `hpj submit --follow`.
 """
 
@@ -17,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+import demo_hyperpod
 import demo_lab
 
 from hyperpod_jlab.model.errors import HyperpodError
@@ -26,7 +29,7 @@ from hyperpod_jlab.services.hyperpod import Hyperpod
 ROOT = Path(__file__).resolve().parent.parent
 HPJ = Path(sys.executable).parent / "hpj"
 NOTEBOOK = "examples/train_ddp.ipynb"
-CLUSTER = "local"
+LOCAL = "local"
 FRAMES = "|/-\\"
 PLAIN_EVERY = 5.0  # seconds between two lines that say that something still goes on, where there is no terminal
 QUIET = 1.0  # seconds of silence before it is said what goes on
@@ -107,16 +110,17 @@ def check_torch(progress: Progress) -> str:
 class Watcher:
     """What the services say of the cluster and the run, for the progress line."""
 
-    def __init__(self, run_id: str) -> None:
+    def __init__(self, cluster: str, run_id: str) -> None:
         self._hyperpod = Hyperpod()
+        self._cluster = cluster
         self._run_id = run_id
 
     def taken(self) -> str | None:
         """Who holds the cluster's slots, when none is free."""
-        queues = asyncio.run(self._hyperpod.queues(CLUSTER))
+        queues = asyncio.run(self._hyperpod.queues(self._cluster))
         if not queues or queues[0].slots_free != 0:
             return None
-        jobs = asyncio.run(self._hyperpod.jobs(CLUSTER))
+        jobs = asyncio.run(self._hyperpod.jobs(self._cluster))
         running = [f"{job.name} ({job.run_id})" for job in jobs if job.state == "running"]
         slots = "The only slot" if queues[0].slots == 1 else f"All {queues[0].slots} slots"
         return f"{slots} of this machine: taken by {', '.join(running) or 'other runs'}."
@@ -190,7 +194,7 @@ def follow(command: list[str], watcher: Watcher, progress: Progress) -> int:
     return process.returncode
 
 
-def next_steps(run_id: str) -> None:
+def next_steps(run_id: str, place: demo_hyperpod.Place | None) -> None:
     """What to try next."""
     steps = [
         ("hpj runs", "your runs, newest first"),
@@ -199,26 +203,57 @@ def next_steps(run_id: str) -> None:
         ("hpj submit -c 'hostname; nproc' --nodes 2 --follow", "a command, once on each node"),
         ("examples/function.ipynb", "the Python API: a function, its log, its value"),
     ]
+    if place is not None:
+        steps += [
+            ("hpj doctor", "where this is: Studio, AWS, file systems, clusters"),
+            ("hpj admin policy", "what AWS has to allow for it"),
+            (f"hpj nodes --hyperpod {demo_hyperpod.CLUSTER}", "the machines, at AWS and in Slurm"),
+        ]
     width = max(len(command) for command, _ in steps)
     say()
-    say("Try next (with .venv/bin in PATH):")
+    if place is None:
+        say("Try next (with .venv/bin in PATH):")
+    else:
+        say(f"Try next, in a terminal of JupyterLab or after: . {place.environment}")
     for command, words in steps:
         say(f"  {command:<{width}}  # {words}")
+    if place is not None:
+        say(f"To see a machine fail, and another take its place within a minute:\n  {place.kill}")
 
 
-def tour(given: argparse.Namespace) -> int:
+def look_around() -> int:
+    """Show what AWS knows; returns the exit code of the first command that fails."""
+    for words in (
+        ["clusters", "--hyperpod"],
+        ["nodes", "--hyperpod", demo_hyperpod.CLUSTER],
+        ["storage"],
+    ):
+        say(f"\n$ hpj {' '.join(words)}")
+        code = subprocess.run([str(HPJ), *words], check=False).returncode
+        if code != 0:
+            return code
+    say()
+    return 0
+
+
+def tour(given: argparse.Namespace, place: demo_hyperpod.Place | None = None) -> int:
     """Go through the steps; returns the exit code."""
     progress = Progress(sys.stderr)
     if not HPJ.exists():
         raise DemoError(f"there is no {HPJ}; run: make install")
+    if place is not None and (code := look_around()) != 0:
+        return code
     say(f"1. PyTorch: {check_torch(progress)}")
+    cluster = LOCAL if place is None else demo_hyperpod.CLUSTER
     run_id = new_run_id()
-    watcher = Watcher(run_id)
+    watcher = Watcher(cluster, run_id)
     taken = watcher.taken()
     if taken:
         say(f"{taken} The demo's run waits until one is free; `hpj cancel RUN` frees one.")
     sizes = [f"--nodes={given.nodes}", f"--processes-per-node={given.processes_per_node}"]
-    words = ["submit", NOTEBOOK, *sizes, f"--cluster={CLUSTER}", f"--run-id={run_id}", "--follow"]
+    if place is not None:
+        sizes += [f"--queue={demo_hyperpod.QUEUE}", "--time-limit=15m"]
+    words = ["submit", NOTEBOOK, *sizes, f"--cluster={cluster}", f"--run-id={run_id}", "--follow"]
     say(f"2. hpj {' '.join(words)}")
     begin = time.monotonic()
     code = follow([str(HPJ), *words], watcher, progress)
@@ -226,10 +261,25 @@ def tour(given: argparse.Namespace) -> int:
         say(f"To end the run: hpj cancel {run_id}")
         return code
     say(f"3. {watcher.now()} after {time.monotonic() - begin:.0f} s; the run is {run_id}")
-    next_steps(run_id)
+    next_steps(run_id, place)
     if given.no_lab or code not in {0, 1}:
         return code
     return demo_lab.serve() or code
+
+
+def hyperpod_tour(given: argparse.Namespace) -> int:
+    """The same on a HyperPod cluster of this machine, which ends with it."""
+    missing = demo_hyperpod.what_is_missing()
+    if missing is not None:
+        raise DemoError(missing)
+    say("0. An AWS API, a Slurm cluster behind it, and a space of Studio ...")
+    try:
+        with demo_hyperpod.hyperpod_testbed() as place:
+            return tour(given, place)
+    except demo_hyperpod.SlurmBedError as error:
+        raise DemoError(str(error)) from error
+    finally:
+        say("The cluster and all that was started for it are ended.")
 
 
 def main() -> int:
@@ -239,10 +289,16 @@ def main() -> int:
     parser.add_argument(
         "--no-lab", action="store_true", help="only in the terminal; JupyterLab is not started"
     )
+    parser.add_argument(
+        "--hyperpod",
+        action="store_true",
+        help="on a HyperPod cluster: AWS, Slurm and Studio on this machine (Linux, root, Slurm)",
+    )
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--processes-per-node", type=int, default=2)
     try:
-        return tour(parser.parse_args())
+        given = parser.parse_args()
+        return hyperpod_tour(given) if given.hyperpod else tour(given)
     except DemoError as error:
         print(f"demo: {error}", file=sys.stderr)
         return 2

@@ -5,7 +5,7 @@ import contextlib
 import threading
 
 from testbed.aws.endpoint import Endpoint
-from testbed.aws.example import ACCESS_KEY, example_account
+from testbed.aws.example import client_environment, example_account
 from testbed.aws.server import AwsServer
 
 
@@ -15,14 +15,7 @@ def main() -> None:
     parser.add_argument("--region", default="us-west-2")
     given = parser.parse_args()
     with AwsServer(Endpoint(example_account(given.region)), given.port) as server:
-        variables = {
-            "AWS_ENDPOINT_URL": server.url,
-            "AWS_REGION": given.region,
-            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
-            "AWS_SECRET_ACCESS_KEY": "of-the-testbed",
-            "AWS_EC2_METADATA_DISABLED": "true",
-        }
-        for name, value in variables.items():
+        for name, value in client_environment(server.url, given.region).items():
             print(f"export {name}={value}", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             threading.Event().wait()

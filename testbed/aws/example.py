@@ -13,6 +13,17 @@ FILE_SYSTEM, MOUNT_NAME = "fs-0123456789abcdef0", "x5kjbbmv"
 """The file system that one of the clusters mounts."""
 
 
+def client_environment(url: str, region: str) -> dict[str, str]:
+    """What makes a process a client of the endpoint at this address."""
+    return {
+        "AWS_ENDPOINT_URL": url,
+        "AWS_REGION": region,
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": "of-the-testbed",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+
+
 def lustre(region: str) -> dict[str, Any]:
     """A file system of FSx for Lustre, as an instance group mounts it."""
     return {
@@ -35,6 +46,13 @@ def example_account(region: str) -> Account:
     )
     slurm.nodes[-1].status = "Failure"
     slurm.nodes[-1].message = "EC2 health check failed; the instance is being replaced"
+    add_others(account, region)
+    account.spaces["d-example", "work"] = Space("alice")
+    return account
+
+
+def add_others(account: Account, region: str) -> None:
+    """Add the clusters that are there to be seen: one that grows, an old one, one that failed."""
     eks = account.add_cluster(
         "research-eks",
         region,
@@ -50,5 +68,3 @@ def example_account(region: str) -> Account:
         "first-try", region, status="Failed", failure="Lifecycle scripts did not run successfully."
     )
     failed.add_group("workers", "ml.g5.xlarge", 0).target = 2
-    account.spaces["d-example", "work"] = Space("alice")
-    return account

@@ -147,12 +147,14 @@ class AttachedSlurm:
         cluster = self.endpoint.account.add_cluster(
             name, region, orchestrator={"Slurm": {"SlurmConfigStrategy": "Managed"}}
         )
+        controllers = cluster.add_group(
+            CONTROLLERS, "ml.c5.xlarge", 0, slurm_node_type="Controller"
+        )
+        cluster.add_node(controllers, address="10.0.1.1")
         group = cluster.add_group(GROUP, "ml.p5.48xlarge", 0, slurm_node_type="Compute", **more)
-        group.target = count
         for number in range(count):
             cluster.add_node(group, address=f"10.0.0.{number + 1}")
-        cluster.add_group(CONTROLLERS, "ml.c5.xlarge", 0, slurm_node_type="Controller").target = 1
-        cluster.add_node(cluster.groups[-1], address="10.0.1.1")
+        controllers.target, group.target = 1, count
         return cluster
 
     # ------------------------------------------------------------------------------ the watching thread

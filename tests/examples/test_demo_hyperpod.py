@@ -1,0 +1,98 @@
+"""The place that `make demo ARGS=--hyperpod` makes: a run goes through it, JupyterLab comes up in it, and nothing of it is left."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.examples.conftest import ROOT
+from tests.slurm.cluster import install
+
+HPJ = Path(sys.executable).parent / "hpj"
+DEMO = """
+import sys
+sys.path.insert(0, "scripts")
+import demo_hyperpod, demo_lab
+with demo_hyperpod.hyperpod_testbed() as place:
+    print(place.environment, flush=True)
+    sys.exit(demo_lab.serve())
+"""
+
+
+@pytest.mark.timeout(240)
+def test_it_is_a_space_of_studio_with_a_cluster_and_leaves_nothing(environment):
+    install("22.05")
+    with subprocess.Popen(
+        [sys.executable, "-c", DEMO], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+    ) as demo:
+        file = Path(demo.stdout.readline().strip())
+        url = next(found[0] for line in demo.stdout if (found := re.findall(r"http\S+", line)))
+        variables = in_space(environment, file)
+
+        def hpj(*words, code=0):
+            command = [HPJ, *words, "--json"]
+            done = subprocess.run(command, env=variables, capture_output=True, text=True)
+            assert done.returncode == code, done.stdout + done.stderr
+            return json.loads(done.stdout)
+
+        check_place(hpj)
+        token = url.rpartition("token=")[2]
+        asked = urllib.request.Request(
+            f"{url.partition('/lab/')[0]}/hyperpod/api/v1/clusters",
+            headers={"Authorization": f"token {token}"},
+        )
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            names = {one["name"] for one in json.load(answer)["clusters"]}
+        assert names == {"local", "ml-slurm"}
+        demo.send_signal(signal.SIGHUP)
+        assert demo.wait(60) == 128 + signal.SIGHUP
+    assert not file.parent.exists()
+    assert processes_of(file.parent) == []
+
+
+def check_place(hpj):
+    checks = {one["name"]: one for one in hpj("doctor")["checks"]}
+    assert checks["space"]["message"] == "work is a private space of alice"
+    assert "(its /alice)" in checks["FSx for Lustre"]["message"]
+    assert (
+        "ml-slurm (slurm, in-service, its file system is mounted here)"
+        in (checks["HyperPod"]["message"])
+    )
+    words = ("-c", "pwd; hostname", "--nodes", "2", "--queue", "train", "--time-limit", "5m")
+    run = hpj("submit", *words, "--wait")
+    assert run["state"] == "succeeded"
+    assert "/fsx/alice/" in json.dumps(hpj("show", run["run_id"]))
+    rows = hpj("nodes", "--hyperpod", "ml-slurm")["nodes"]
+    joined = {row["node"]["name"]: row["instance"]["name"] for row in rows if row["node"]}
+    assert sorted(joined) == [f"ip-10-0-0-{number}" for number in range(1, 5)]
+
+
+def in_space(environment, file):
+    """The environment of a shell that has read the file."""
+    command = ["bash", "-c", f". {file} && env -0"]
+    text = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return dict(line.split("=", 1) for line in text.stdout.split("\0") if line)
+
+
+def processes_of(folder):
+    """Processes that have to do with the folder, by command line or environment; they may take a moment to end."""
+    end = time.monotonic() + 5
+    while (found := [one.name for one in Path("/proc").iterdir() if told(one, folder)]) and (
+        time.monotonic() < end
+    ):
+        time.sleep(0.1)
+    return found
+
+
+def told(process, folder):
+    try:
+        words = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+    except OSError:
+        return False
+    return str(folder).encode() in words
