@@ -30,11 +30,13 @@ class Permission:
         action: As IAM calls it.
         resource: What it is done to: an ARN with the places ``{partition}``, ``{region}`` and ``{account}``, or `EVERY`.
         without: What is missing where it is not granted.
+        optional: Whether the feature is whole without it, so that a refusal need not be said.
     """
 
     action: str
     resource: str
     without: str
+    optional: bool = False
 
 
 @dataclass(frozen=True)
