@@ -11,7 +11,6 @@ from hyperpod_jlab.orchestrators.protocol import Orchestrator
 from hyperpod_jlab.orchestrators.registry import make_orchestrator
 from hyperpod_jlab.storage.partition import Partition
 
-
 _LOG = logging.getLogger(__name__)
 
 

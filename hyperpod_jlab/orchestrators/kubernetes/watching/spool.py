@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hyperpod_jlab.model.errors import HyperpodError, StorageError, UnreachableError
@@ -17,11 +18,12 @@ from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
 from hyperpod_jlab.orchestrators.kubernetes.api.pod_log import PodLog
 from hyperpod_jlab.orchestrators.kubernetes.watching.framed_pod import FramedPod
 from hyperpod_jlab.orchestrators.kubernetes.watching.look import RunLook, Where
+from hyperpod_jlab.orchestrators.kubernetes.watching.pod_ranks import ranked
 from hyperpod_jlab.orchestrators.kubernetes.watching.pod_spool import FOLDER, PodSpool
 from hyperpod_jlab.orchestrators.kubernetes.watching.raw_pod import RawPod
 from hyperpod_jlab.orchestrators.kubernetes.watching.run_pods import RunPod
 from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import Modes
-from hyperpod_jlab.orchestrators.kubernetes.watching.stand_in import StandIn, ranked
+from hyperpod_jlab.orchestrators.kubernetes.watching.stand_in import StandIn
 from hyperpod_jlab.storage import atomic
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -132,13 +134,19 @@ class RunSpool:
             self._modes = await asyncio.to_thread(modes_of, self._bundle)
         modes = self._modes
         found = []
-        for rank, pod in ranked(list(await self._looks.pods(self._where))):
+        pods = await self._looks.pods(self._where)
+        for rank, pod in await asyncio.to_thread(self._ranked, pods, modes):
             if self._is_due(pod.uid):
                 spool = await asyncio.to_thread(self._spool_of, pod, rank, modes)
                 if self._is_due(pod.uid):
                     self._begin(pod, spool)
             found.append((self._followed[pod.uid], pod))
         return found
+
+    def _ranked(self, pods: Sequence[RunPod], modes: Modes) -> list[tuple[int, RunPod]]:
+        if self._where.native:
+            return StandIn(self._bundle, self._where.name, modes).ranked(pods)
+        return ranked(pods)
 
     def _is_due(self, uid: str) -> bool:
         """Whether a pod is to be read: it is new, or reading it failed a while ago."""
