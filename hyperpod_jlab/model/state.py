@@ -325,8 +325,8 @@ def _ended(
         # LOST and FAILED only say that there is no better word; the exit code of a rank that ended by itself is one.
         ended_by_itself = complete and not (word.verdict == "LOST" and _stopped(attempt, complete))
         if word.verdict not in {"LOST", "FAILED"} or not ended_by_itself:
-            # Else its reason is why the run waits now; launchers' verdicts are on the attempt alone.
-            if word.state == "ended" or word.observer == "launcher":
+            # Else its reason is why the run waits now; verdicts of launchers, and of events, are on the attempt alone.
+            if word.state == "ended" or word.observer in {"launcher", "events"}:
                 words, code = word.reason or words, word.reason_code or code
             return replace(base, state=state, reason=words, reason_code=code)
     reason, code = _why(base, attempt)

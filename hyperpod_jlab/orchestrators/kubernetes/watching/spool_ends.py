@@ -36,12 +36,22 @@ def note_cut_off(bundle: BundleReader, records: RunRecords, begun: Iterable[int]
             for node in attempt.nodes:
                 if node.ended_at is None:
                     _say(bundle, folder, (attempt.number, node.node_rank), _CUT_OFF)
+            if attempt is not last:
+                known = {node.node_rank for node in attempt.nodes}
+                for rank in sorted({*range(records.head.nodes)} - known):
+                    note_lost(bundle, attempt.number, rank)
         for rank in sorted({*begun} - told):
-            _say(bundle, folder, (number, rank), _LOST)
+            note_lost(bundle, number, rank)
+
+
+def note_lost(bundle: BundleReader, attempt: int, rank: int) -> None:
+    """Say in a node's log of an attempt that it is lost; once, whoever comes. Blocking."""
+    _say(bundle, bundle.records / FOLDER, (attempt, rank), _LOST)
 
 
 def _say(bundle: BundleReader, folder: Path, which: tuple[int, int], words: bytes) -> None:
     attempt, rank = which
+    Modes(bundle.folder, bundle.folder_mode, bundle.file_mode).make(folder)
     name = f"attempt-{attempt}.node-{rank}.cut-off.json"
     if atomic.create(folder / name, b"{}\n", mode=bundle.file_mode):
         _append(bundle, attempt, rank, words)

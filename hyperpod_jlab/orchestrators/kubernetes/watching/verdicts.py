@@ -16,7 +16,7 @@ from hyperpod_jlab.orchestrators.kubernetes.watching.run_pods import RunPod
 SETTLES = 15.0
 """Seconds after which pods that have all ended count, though their object does not say so: its operator may be down."""
 
-_BY_CLUSTER = {
+BY_CLUSTER = {
     "Evicted": ("NODE_FAIL", "evicted"),
     "PreemptionByScheduler": ("PREEMPTED", "preempted"),
     "PreemptionByKubeScheduler": ("PREEMPTED", "preempted"),
@@ -133,7 +133,7 @@ def _by_cluster(pod: RunPod) -> dict[str, Any] | None:
         return None
     reason, message = pod.ended_by
     found = told(reason, message)
-    verdict, code = _BY_CLUSTER.get(reason, ("FAILED", found.code))
+    verdict, code = BY_CLUSTER.get(reason, ("FAILED", found.code))
     return {
         "verdict": verdict,
         "reason": f"{_name(pod)}: {found.words}",
