@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
 
 @pytest.fixture
 def bare(
-    kubernetes_cluster: KubernetesTestbed,  # noqa: F811
+    kubernetes_cluster: KubernetesTestbed,
     namespace: str,
     sessions: Callable[..., KubernetesSession],
 ) -> Iterator[KubernetesSession]:
