@@ -252,6 +252,23 @@ async def test_what_fails_again_and_again_is_one_node_with_attempts(
 
 
 @pytest.mark.full
+async def test_a_log_says_which_containers_are_not_in_it(
+    kubernetes_cluster: KubernetesTestbed, user: Acting
+) -> None:
+    document = yaml.safe_load(job(kubernetes_cluster, "echo mine"))
+    containers = document["spec"]["template"]["spec"]["containers"]
+    containers.append({**containers[0], "name": "side", "command": ["echo", "beside"]})
+    run_id = await _submit(user, yaml.safe_dump(document))
+    assert (await user.ended(run_id)).state == "succeeded"
+    said = {path.name: path.read_text() for path in user.logs(run_id)}
+    assert said["node-0.rank-0.log"] == "mine\n"
+    (line,) = said["node-0.log"].splitlines()
+    assert "what the container c prints; those of the others (side) are shown by: " in line
+    words = line.partition("kubectl ")[2].split()
+    assert kubernetes_cluster.kubectl(*words) == "beside\n"
+
+
+@pytest.mark.full
 async def test_the_api_servers_verdict_is_in_the_preview(
     kubernetes_cluster: KubernetesTestbed, user: Acting
 ) -> None:

@@ -199,7 +199,8 @@ class RunSpool:
     def _spool_of(self, pod: RunPod, rank: int, modes: Modes) -> PodSpool:
         if self._where.native:
             stand_in = StandIn(self._bundle, self._where.name, modes)
-            return RawPod(self._bundle, pod, rank, modes, stand_in)
+            namespace = self._where.namespace
+            return RawPod(self._bundle, pod, rank, modes, stand_in, namespace)
         return FramedPod(self._bundle, pod, modes)
 
     def _begin(self, pod: RunPod, spool: PodSpool) -> None:
