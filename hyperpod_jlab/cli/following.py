@@ -62,12 +62,20 @@ async def write_logs(hyperpod: Hyperpod, reading: Reading) -> None:
 
 
 @contextlib.asynccontextmanager
-async def told_states(hyperpod: Hyperpod, run_id: str) -> AsyncIterator[None]:
-    """Tell on stderr why the run waits, until it runs: on a terminal at once, in a file only once it waits for a while."""
+async def told_states(
+    hyperpod: Hyperpod, run_id: str, seen: Run | None = None
+) -> AsyncIterator[None]:
+    """Tell on stderr why the run waits, until it runs, and when its cluster does not answer: on a terminal at once, in a file only after a while.
+
+    Args:
+        hyperpod: The services.
+        run_id: The run.
+        seen: As it was just seen, if it was.
+    """
     task = None
     if not invocation().as_json:
         patience = 0.0 if is_terminal(sys.stderr) else _PATIENCE
-        task = asyncio.create_task(_tell_states(hyperpod, run_id, patience))
+        task = asyncio.create_task(_tell_states(hyperpod, run_id, patience, seen))
     try:
         yield
     finally:
@@ -77,14 +85,40 @@ async def told_states(hyperpod: Hyperpod, run_id: str) -> AsyncIterator[None]:
                 await task
 
 
-async def _tell_states(hyperpod: Hyperpod, run_id: str, patience: float) -> None:
+async def _tell_states(hyperpod: Hyperpod, run_id: str, patience: float, seen: Run | None) -> None:
+    silent = seen is not None and is_unreachable(seen)
+    if seen is not None and silent:
+        _tell_silence(seen)
     await asyncio.sleep(patience)
     told = None
     async for run in hyperpod.runs.watch(run_id):
         words = run.status.reason if run.state == "waiting" else None
         if words is not None and words != told:
-            print(f"--- waiting: {printable(words)} ---", file=sys.stderr, flush=True)
+            _tell(f"waiting: {printable(words)}")
         told = words
+        if is_unreachable(run) and not silent:
+            _tell_silence(run)
+        elif silent and not is_unreachable(run):
+            _tell(f"{run.cluster} answers again")
+        silent = is_unreachable(run)
+
+
+def _tell_silence(run: Run) -> None:
+    _tell(f"{unreachable_words(run)}; the log goes on when it answers")
+
+
+def _tell(words: str) -> None:
+    print(f"--- {words} ---", file=sys.stderr, flush=True)
+
+
+def is_unreachable(run: Run) -> bool:
+    """Whether nothing can be known of a run at the moment, and maybe nothing of its newest log, because its cluster does not answer."""
+    return run.state == "unknown" and run.status.reason_code == "unreachable"
+
+
+def unreachable_words(run: Run) -> str:
+    """That its cluster does not answer, in a run's own words."""
+    return printable(run.status.reason or f"{run.cluster} does not answer")
 
 
 async def see_to_end(hyperpod: Hyperpod, request: LogRequest, *, with_log: bool) -> Run:

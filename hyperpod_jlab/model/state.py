@@ -23,6 +23,9 @@ Submitter = Literal["alive", "dead", "unknown"]
 VERDICT_PATIENCE = 60.0
 """Seconds for which the scheduler's word on a failed attempt is waited for: it may be a time limit, or a restart may follow."""
 
+RESTARTS_USED_UP = "restarts_used_up"
+"""The reason code of a scheduler that ends what it had started again just then: the exit code that it gives is an earlier attempt's."""
+
 SUBMIT_PATIENCE = 120.0
 """Seconds after which a submit on another machine that left no trace counts as interrupted."""
 
@@ -202,11 +205,12 @@ def _after_attempts(
         and observation.verdict == "CANCELLED"
         and last.state != "succeeded"
     )
+    said = observation.exit_code or None if observation is not None else None
     return Status(
         "cancelled" if cancelled else last.state,
         reason=None if cancelled else last.reason,
         reason_code=None if cancelled else last.reason_code,
-        exit_code=last.exit_code,
+        exit_code=last.exit_code if last.exit_code is not None else said,
         started_at=started,
         ended_at=last.ended_at,
         attempts=attempts,
@@ -309,7 +313,7 @@ def _ended(
     said = word is not None and word.verdict == "COMPLETED" and word.exit_code == 0
     clean = (complete or said) and all(node.exit_code in {0, None} for node in attempt.nodes)
     exit_code = 0 if clean else _exit_code(attempt.nodes)
-    if exit_code is None and word is not None:
+    if exit_code is None and word is not None and word.reason_code != RESTARTS_USED_UP:
         exit_code = word.exit_code or None
     base = replace(base, ended_at=ended_at, exit_code=exit_code)
     if clean:
@@ -321,8 +325,8 @@ def _ended(
         # LOST and FAILED only say that there is no better word; the exit code of a rank that ended by itself is one.
         ended_by_itself = complete and not (word.verdict == "LOST" and _stopped(attempt, complete))
         if word.verdict not in {"LOST", "FAILED"} or not ended_by_itself:
-            # Else its reason is why the run waits now; launchers' verdicts are on the attempt alone.
-            if word.state == "ended" or word.observer == "launcher":
+            # Else its reason is why the run waits now; verdicts of launchers, and of events, are on the attempt alone.
+            if word.state == "ended" or word.observer in {"launcher", "events"}:
                 words, code = word.reason or words, word.reason_code or code
             return replace(base, state=state, reason=words, reason_code=code)
     reason, code = _why(base, attempt)

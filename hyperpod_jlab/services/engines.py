@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 
 from hyperpod_jlab.model.config import Settings
 from hyperpod_jlab.model.errors import HyperpodError, InvalidInputError, nearest_hint
 from hyperpod_jlab.orchestrators.protocol import Orchestrator
 from hyperpod_jlab.orchestrators.registry import make_orchestrator
 from hyperpod_jlab.storage.partition import Partition
+
+_LOG = logging.getLogger(__name__)
 
 
 class Engines:
@@ -51,6 +54,13 @@ class Engines:
             engine.attend()
 
     async def close(self) -> None:
-        """Close all engines."""
-        for engine in self._made.values():
-            await engine.close()
+        """Close all engines. One that fails to close keeps none of the others open; the first failure is raised when all are closed."""
+        failures: list[Exception] = []
+        for name, engine in self._made.items():
+            try:
+                await engine.close()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the others are still to be closed
+                _LOG.warning("the engine of %s did not close well: %s", name, error)
+                failures.append(error)
+        if failures:
+            raise failures[0]

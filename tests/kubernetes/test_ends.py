@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -23,6 +24,22 @@ async def test_an_image_that_does_not_exist_is_said_while_it_waits(
     assert "localhost/no/such/image:1" in (run.status.reason or "")
     assert (run.status.reason_code or "").startswith("image_")
     await session.hyperpod.runs.act(run_id, "cancel")
+    assert (await session.ended(run_id)).state == "cancelled"
+
+
+async def test_a_cancel_waits_for_no_pod_that_has_not_begun(session: KubernetesSession) -> None:
+    """The second pod's init container, which waits for the first, hears no signal to end."""
+    run_id = await session.submit("true", environment={"image": "localhost/no/such:1"}, **PAIR)
+
+    def prepares() -> bool:
+        statuses = [pod["status"] for pod in session.pods_of(run_id)]
+        said = [one for each in statuses for one in each.get("initContainerStatuses", [])]
+        return any("running" in one["state"] for one in said)
+
+    await session.until(run_id, lambda _: prepares())
+    begin = time.monotonic()
+    await session.hyperpod.runs.act(run_id, "cancel")
+    assert time.monotonic() - begin < 8
     assert (await session.ended(run_id)).state == "cancelled"
 
 

@@ -228,6 +228,47 @@ async def test_a_failure_is_told_with_its_exit_code(
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+async def test_what_fails_again_and_again_is_one_node_with_attempts(
+    kubernetes_cluster: KubernetesTestbed, user: Acting, policy: str
+) -> None:
+    """By OnFailure the Job ends the container that it has started last: that attempt has no exit code of its own."""
+    document = yaml.safe_load(job(kubernetes_cluster, "echo try; sleep 2; exit 7"))
+    document["spec"]["backoffLimit"] = 2 if policy == "OnFailure" else 1
+    pod = document["spec"]["template"]["spec"]
+    pod |= {"restartPolicy": policy, "terminationGracePeriodSeconds": 5}
+    run_id = await _submit(user, yaml.safe_dump(document))
+    run = await user.ended(run_id, 120)
+    assert (run.state, run.status.exit_code) == ("failed", 7), run.status
+    first, *_, last = run.status.attempts
+    assert (first.exit_code, first.reason, len(first.nodes)) == (7, "exit code 7", 1)
+    if policy == "Never":
+        assert (last.exit_code, last.reason) == (7, "exit code 7")
+    else:
+        assert (last.exit_code, run.status.reason_code) == (None, "restarts_used_up")
+        assert "the last to end by itself had exit code 7" in (last.reason or "")
+    names = {path.name for path in user.logs(run_id)}
+    assert names == {"node-0.rank-0.log"}
+
+
+@pytest.mark.full
+async def test_a_log_says_which_containers_are_not_in_it(
+    kubernetes_cluster: KubernetesTestbed, user: Acting
+) -> None:
+    document = yaml.safe_load(job(kubernetes_cluster, "echo mine"))
+    containers = document["spec"]["template"]["spec"]["containers"]
+    containers.append({**containers[0], "name": "side", "command": ["echo", "beside"]})
+    run_id = await _submit(user, yaml.safe_dump(document))
+    assert (await user.ended(run_id)).state == "succeeded"
+    said = {path.name: path.read_text() for path in user.logs(run_id)}
+    assert said["node-0.rank-0.log"] == "mine\n"
+    (line,) = said["node-0.log"].splitlines()
+    assert "what the container c prints; those of the others (side) are shown by: " in line
+    words = line.partition("kubectl ")[2].split()
+    assert kubernetes_cluster.kubectl(*words) == "beside\n"
+
+
+@pytest.mark.full
 async def test_the_api_servers_verdict_is_in_the_preview(
     kubernetes_cluster: KubernetesTestbed, user: Acting
 ) -> None:

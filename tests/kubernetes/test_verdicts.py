@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.model.records import Observation
+from hyperpod_jlab.orchestrators.kubernetes.watching.pod_ranks import KnownPod, ranked
 from hyperpod_jlab.orchestrators.kubernetes.watching.run_pods import RunPod, run_pod
 from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import Modes
 from hyperpod_jlab.orchestrators.kubernetes.watching.stand_in import Begun, StandIn
@@ -269,3 +270,72 @@ def test_between_attempts_the_launchers_say_what_the_pods_do_not() -> None:
         "node 1: no room",
         "unschedulable",
     )
+
+
+def plain(name: str, made: int, phase: str = "Running", code: int | None = None) -> RunPod:
+    """A pod of a Job without indexes, made and ended in that minute of an hour."""
+    end = {"exitCode": code, "finishedAt": f"2026-11-18T00:{made:02}:30Z", "containerID": "c://1"}
+    return run_pod(
+        {
+            "metadata": {
+                "name": f"mine-{name}",
+                "uid": name,
+                "creationTimestamp": f"2026-11-18T00:{made:02}:00Z",
+            },
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "c"}]},
+            "status": {
+                "phase": phase,
+                "containerStatuses": [
+                    {
+                        "name": "c",
+                        "restartCount": 0,
+                        "containerID": "c://1",
+                        "state": {"terminated": end} if code is not None else {"running": {}},
+                    }
+                ],
+            },
+        }
+    )
+
+
+def ranks(pods: list[RunPod], known: dict[str, KnownPod] | None = None) -> dict[str, int]:
+    return {pod.uid: rank for rank, pod in ranked(pods, known)}
+
+
+def test_a_retry_is_the_node_that_it_replaces() -> None:
+    pods = [plain("z", 1, "Failed", 7), plain("y", 2, "Failed", 7), plain("x", 3)]
+    assert ranks(pods) == {"z": 0, "y": 0, "x": 0}
+
+
+def test_pods_that_run_beside_each_other_are_nodes() -> None:
+    beside = [plain("a", 1), plain("b", 1), plain("c", 1, "Failed", 1), plain("d", 2)]
+    assert ranks(beside) == {"a": 0, "b": 1, "c": 2, "d": 2}
+    done = [plain("a", 1, "Succeeded", 0), plain("b", 2)]
+    assert ranks(done) == {"a": 0, "b": 1}
+
+
+def test_a_node_keeps_its_rank_when_others_are_gone() -> None:
+    known = {"a": KnownPod(0, well=False), "b": KnownPod(1, well=False)}
+    assert ranks([plain("b", 1), plain("c", 2)], known) == {"b": 1, "c": 0}
+    known = {"a": KnownPod(0, well=True), "b": KnownPod(1, well=False)}
+    assert ranks([plain("b", 1), plain("c", 2)], known) == {"b": 1, "c": 2}
+
+
+def test_the_records_of_a_retry_are_the_next_attempts(
+    bundle: BundleReader, stand_in: StandIn
+) -> None:
+    first, second = plain("z", 1, "Failed", 7), plain("a", 2, "Failed", 8)
+    stand_in.play([first])
+    stand_in.play([second])  # the first was removed
+    found = sorted((bundle.records / "status").glob("attempt-*/node-*.json"))
+    told = [
+        (path.parent.name, path.name, json.loads(path.read_text())["exit_code"]) for path in found
+    ]
+    assert told == [("attempt-1", "node-0.json", 7), ("attempt-2", "node-0.json", 8)]
+
+
+def test_a_job_whose_pod_failed_may_start_another() -> None:
+    pods = [plain("a", 1, "Failed", 7)]
+    waits = word("waiting", None)
+    assert refined(waits, pods, 1).verdict == "FAILED"
+    assert refined(waits, pods, 1, retried=True) == waits

@@ -188,6 +188,9 @@ SEVERAL_ATTEMPTS = [
     Case("a cancel in the second leaves a first that left no word", records(attempt(node()), attempt(stopped(end=40.0), number=2), actions=(act(35),)), want("cancelled"), (("failed", "lost", None), ("cancelled", None, 143))),
     Case("the verdict on the first stays when the scheduler speaks of the second", twice(node(start=30.0), observations=(word(21, "waiting", observer="local.attempt-1", attempt=1, verdict="NODE_FAIL"), word(31, "running"))), want("running"), (("failed", "node_fail", 3), ("running", None, None))),
     Case("the first verdict on an attempt stays", records(attempt(stopped()), observations=(ended(21, "TIMEOUT", attempt=1), ended(50, "NODE_FAIL", attempt=1, observer="b"))), want("failed", "timeout")),
+    Case("restarts are used up while the next one had begun", twice(node(start=30.0), observations=(ended(40, "FAILED", exit_code=3, reason="too often", reason_code="restarts_used_up"),)), want("failed", "restarts_used_up", exit_code=3, reason="too often"), (FIRST, ("failed", "restarts_used_up", None))),
+    Case("an attempt that nobody saw", records(attempt(node()), attempt(node(start=30.0), number=2), observations=(word(21, "waiting", observer="events", attempt=1, verdict="PREEMPTED", reason="it was preempted; its log was not kept", reason_code="preempted"),)), want("running"), (("failed", "preempted", None), ("running", None, None))),
+    Case("one that nobody saw, and the run waits", records(attempt(node()), observations=(word(21, "waiting", observer="events", attempt=1, verdict="PREEMPTED", reason="not kept", reason_code="preempted"), word(22, "waiting", reason="no quota", reason_code="quota"))), want("waiting", "quota", reason="no quota"), (("failed", "preempted", None),)),
     Case("LOST gives way to a word that knows better", records(attempt(node()), observations=(ended(21, "LOST", attempt=1, observer="watch"), ended(25, "OOM", attempt=1))), want("failed", "out_of_memory")),
 ]  # fmt: skip
 

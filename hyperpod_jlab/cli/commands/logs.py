@@ -10,7 +10,13 @@ from typing import Any
 
 import click
 
-from hyperpod_jlab.cli.following import Reading, told_states, write_logs
+from hyperpod_jlab.cli.following import (
+    Reading,
+    is_unreachable,
+    told_states,
+    unreachable_words,
+    write_logs,
+)
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.log_writer import shows_progress, write_bytes
@@ -116,10 +122,13 @@ async def _lines(hyperpod: Hyperpod, text: str, wanted: _Wanted) -> None:
     reading = Reading(request, _same_options(wanted))
     invocation().on_interrupt = reading.interruption
     if wanted.follow:
-        async with told_states(hyperpod, run.run_id):
+        async with told_states(hyperpod, run.run_id, run):
             await write_logs(hyperpod, reading)
     else:
         await write_logs(hyperpod, reading)
+        if reading.written and is_unreachable(run) and not invocation().as_json:
+            words = unreachable_words(run)
+            print(f"--- {words}; newer lines may be missing ---", file=sys.stderr)
     if not reading.written and not run.status.ended and not invocation().as_json:
         reason = f": {printable(run.status.reason)}" if run.status.reason else ""
         print(f"no lines; the run is {run.state}{reason}", file=sys.stderr)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from hyperpod_jlab.model.errors import (
     ConflictError,
@@ -70,7 +71,7 @@ async def cancel(client: KubeClient, target: Target, look: Look | None = None) -
     except (NotFoundError, ConflictError):  # gone, and maybe another has its name
         return
     if look is not None:
-        await _until_gone(client, target, look, _LAST_WORDS)
+        await _until_gone(client, target, look, most=_LAST_WORDS, begun=True)
 
 
 async def hold(client: KubeClient, target: Target) -> None:
@@ -230,14 +231,30 @@ async def _go_on(client: KubeClient, target: Target, workload: Workload | None) 
 
 
 async def _until_gone(
-    client: KubeClient, target: Target, look: Look | None, most: float = float("inf")
+    client: KubeClient,
+    target: Target,
+    look: Look | None,
+    *,
+    most: float = float("inf"),
+    begun: bool = False,
 ) -> None:
-    """Wait until the pods are gone, as long as they may take, at most so many seconds: new ones cannot have their names before."""
+    """Wait until the pods are gone, as long as they may take: new ones cannot have their names before.
+
+    Args:
+        client: The cluster.
+        target: The job.
+        look: See `Look`.
+        most: Seconds to wait at the most.
+        begun: Only for those of which a container has begun; others have nothing to say, and may stay for long: the shell of the operator's init
+            container, which waits for node 0, does not hear the signal to end (seen on 1.9.3).
+    """
     path = f"/api/v1/namespaces/{target.namespace}/pods"
     selector = target.kind.pods_selector(target.name)
     end: float | None = None
     while True:
         pods = (await client.get(path, labelSelector=selector)).get("items") or []
+        if begun:
+            pods = [pod for pod in pods if _has_begun(pod)]
         if not pods:
             return
         if end is None:
@@ -249,6 +266,12 @@ async def _until_gone(
         if look is not None:
             await look()
         await asyncio.sleep(_PAUSE)
+
+
+def _has_begun(pod: Mapping[str, Any]) -> bool:
+    """Whether a container of a pod has begun, those apart that only prepare it."""
+    said = (pod.get("status") or {}).get("containerStatuses") or []
+    return any(one.get("containerID") for one in said)
 
 
 async def _check_queue(client: KubeClient, version: str, namespace: str, queue: str) -> None:

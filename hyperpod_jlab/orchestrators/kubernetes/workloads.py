@@ -9,6 +9,7 @@ from typing import Any
 
 from hyperpod_jlab.model.errors import DeniedError, NotFoundError, UnreachableError
 from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
+from hyperpod_jlab.orchestrators.kubernetes.kinds.conditions import unix_time, whole
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import labels_of
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import QUEUE_LABEL
 
@@ -31,6 +32,98 @@ class Workload:
     place: str
     active: bool
     admitted: bool
+
+
+@dataclass(frozen=True)
+class Eviction:
+    """Kueue's last eviction of a job, after which it waited, or waits, again.
+
+    Attributes:
+        uid: Its workload's.
+        time: When that was (Unix seconds).
+        count: How often it was evicted so far, as far as this version of Kueue counts; at least 1.
+        admitted: Seconds for which it had its quota before, as far as known.
+        verdict: Why, as a verdict.
+        words: Why, as a sentence.
+        code: Why, as a word.
+    """
+
+    uid: str
+    time: float
+    count: int
+    admitted: float
+    verdict: str
+    words: str
+    code: str
+
+
+async def eviction_of(client: KubeClient, job: Mapping[str, Any]) -> Eviction | None:
+    """The last eviction of a job; None where there was none, or where this user may not see workloads.
+
+    Raises:
+        UnreachableError: The cluster does not answer.
+    """
+    meta = job["metadata"]
+    if not labels_of(job).get(QUEUE_LABEL):
+        return None
+    try:
+        version = await kueue_version(client)
+        if version is None:
+            return None
+        path = f"/apis/{version}/namespaces/{meta['namespace']}/workloads"
+        listed = await client.get(path, labelSelector=f"{_UID_LABEL}={meta['uid']}")
+    except (DeniedError, NotFoundError):
+        return None
+    found = (_eviction(one) for one in listed.get("items") or [])
+    return next((one for one in found if one is not None), None)
+
+
+def _eviction(workload: Mapping[str, Any]) -> Eviction | None:
+    """By the condition ``Evicted``, or, once the workload has its quota again, by ``Requeued`` and its count (seen on Kueue 0.14)."""
+    status = workload.get("status") or {}
+    by_type = {str(one.get("type")): one for one in status.get("conditions") or []}
+    counts = (status.get("schedulingStats") or {}).get("evictions") or []
+    evicted, requeued = by_type.get("Evicted") or {}, by_type.get("Requeued") or {}
+    told = evicted if evicted.get("status") == "True" else requeued
+    if not evicted or not told or (told is requeued and not counts):
+        return None
+    reason = str(told.get("reason") or "")
+    otherwise = ("REQUEUED", f"Kueue evicted it ({reason})", "evicted")
+    verdict, words, code = _EVICTIONS.get(reason, otherwise)
+    return Eviction(
+        str(workload["metadata"].get("uid", "")),
+        unix_time(told.get("lastTransitionTime"), 0.0),
+        max(1, sum(whole(one.get("count")) for one in counts)),
+        float(whole(status.get("accumulatedPastExexcutionTimeSeconds"))),  # spelled so
+        verdict,
+        words,
+        code,
+    )
+
+
+_EVICTIONS = {
+    "Preempted": (
+        "PREEMPTED",
+        "it was preempted: its quota went to a run that comes before it",
+        "preempted",
+    ),
+    "PodsReadyTimeout": (
+        "REQUEUED",
+        "not all of its pods were ready in the time that Kueue gives them",
+        "not_ready",
+    ),
+    "ClusterQueueStopped": ("REQUEUED", "its cluster queue was stopped", "queue_stopped"),
+    "LocalQueueStopped": ("REQUEUED", "its queue was stopped", "queue_stopped"),
+    "Deactivated": ("REQUEUED", "it was held, or sent back into its queue", "requeued"),
+    "InactiveWorkload": ("REQUEUED", "it was held, or sent back into its queue", "requeued"),
+    "AdmissionCheck": (
+        "REQUEUED",
+        "one of Kueue's checks took its admission back",
+        "admission_check",
+    ),
+    "NodeFailures": ("NODE_FAIL", "a node of it failed", "node_fail"),
+}
+"""Reasons of the condition ``Evicted`` (kueue/apis/kueue/v1beta1/workload_types.go): a verdict, a sentence, a word."""
 
 
 async def workload_of(client: KubeClient, job: Mapping[str, Any]) -> Workload | None:

@@ -76,12 +76,17 @@ class BatchJob:
         ]
 
     def observe(self, job: Mapping[str, Any], now: float) -> Observation:
-        """By its conditions, then by its counts of pods."""
+        """By its conditions, then by its counts of pods.
+
+        Its end is decided some time before it has ended: meanwhile its pods are being ended, and no others come.
+        """
         true = conditions.true_conditions(job)
         if "Failed" in true:
             return conditions.failed(job, true["Failed"], now)
         if "Complete" in true:
             return conditions.succeeded(job, true["Complete"], now)
+        if true.keys() & _DECIDED:
+            return conditions.running(job, now, "its last pods are being ended")
         if "Suspended" in true:
             return conditions.suspended(job, now)
         status = conditions.status_of(job)
@@ -97,6 +102,9 @@ class BatchJob:
         """Its completion index."""
         return number_label(pod, "batch.kubernetes.io/job-completion-index")
 
+
+_DECIDED = frozenset({"FailureTarget", "SuccessCriteriaMet"})
+"""Conditions of a Job whose end is decided (k8s.io/api/batch/v1, JobConditionType)."""
 
 _LOST = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
 """A pod that was evicted, preempted or lost with its node does not count as failed."""

@@ -26,6 +26,11 @@ FOLDER = "spool"
 _KEEP_EVERY = 0.5
 
 
+def spool_name(pod: str, uid: str) -> str:
+    """The place in the records folder of what says how far a pod's log was read."""
+    return f"{FOLDER}/{pod}.{uid[:8]}.json"
+
+
 @dataclass(frozen=True)
 class Kept:
     """How far a pod's log was put into the records folder.
@@ -72,7 +77,7 @@ class PodSpool(ABC):
         self._modes = modes
         self._folder = bundle.records / FOLDER
         self._logs = bundle.records / "logs"
-        self._path = self._folder / f"{pod.name}.{pod.uid[:8]}.json"
+        self._path = bundle.records / spool_name(pod.name, pod.uid)
         self._files: dict[Path, SpooledLog] = {}
         self._kept = Kept.read(self._path)
         self._kept_at = 0.0

@@ -7,6 +7,7 @@ from pathlib import Path
 from hyperpod_jlab.orchestrators.kubernetes.api.pod_log import Entry, Gap, Portion, Started
 from hyperpod_jlab.orchestrators.kubernetes.watching.pod_spool import PodSpool
 from hyperpod_jlab.orchestrators.kubernetes.watching.run_pods import RunPod
+from hyperpod_jlab.orchestrators.kubernetes.watching.spool_ends import note_others
 from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import Modes, Piece
 from hyperpod_jlab.orchestrators.kubernetes.watching.stand_in import Begun, StandIn
 from hyperpod_jlab.storage.records import BundleReader
@@ -27,12 +28,21 @@ class RawPod(PodSpool):
         rank: Its place among the run's nodes.
         modes: For what is made in the bundle.
         stand_in: Numbers the attempts.
+        namespace: Where the pod is.
     """
 
     def __init__(
-        self, bundle: BundleReader, pod: RunPod, rank: int, modes: Modes, stand_in: StandIn
+        self,
+        bundle: BundleReader,
+        pod: RunPod,
+        rank: int,
+        modes: Modes,
+        stand_in: StandIn,
+        namespace: str,
     ) -> None:
         super().__init__(bundle, pod, modes)
+        self._bundle = bundle
+        self._namespace = namespace
         self._rank = rank
         self._stand_in = stand_in
 
@@ -46,6 +56,7 @@ class RawPod(PodSpool):
             if isinstance(item, Started):
                 self._restart = item.restart
                 self._count(said=0)
+                self._number()
             elif isinstance(item, Entry):
                 self._stamp = item.stamp
                 self._add(pieces, item.data + (b"\n" if item.ends else b""))
@@ -65,4 +76,5 @@ class RawPod(PodSpool):
         if number is None:
             number = self._stand_in.number(Begun.of(self.pod, self._rank, self._restart))
             self._count(attempts={**self._now.attempts, self._restart: number})
+            note_others(self._bundle, number, self._rank, self.pod, self._namespace)
         return number

@@ -34,6 +34,7 @@ class RunPod:
         trouble: Why it does not run, in Kubernetes' words: a reason and a message; None when it runs, has ended, or has only begun to start.
         ended_by: Who ended it, and how: a reason and a message; None when it ended by itself, or has not.
         memory: What its container may have of it, as its limit says; None without one.
+        others: Its other containers, those apart that only prepare it.
     """
 
     run_id: str
@@ -44,6 +45,7 @@ class RunPod:
     trouble: tuple[str, str] | None = None
     ended_by: tuple[str, str] | None = None
     memory: str | None = None
+    others: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -81,6 +83,7 @@ def run_pod(pod: Mapping[str, Any]) -> RunPod:
         trouble=row.trouble if row is not None else None,
         ended_by=_ended_by(pod.get("status") or {}),
         memory=str(limits["memory"]) if limits.get("memory") else None,
+        others=tuple(str(one.get("name", "")) for one in containers[1:]),
     )
 
 

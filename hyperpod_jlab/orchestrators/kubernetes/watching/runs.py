@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from hyperpod_jlab.model.errors import DeniedError, StorageError
 from hyperpod_jlab.model.records import Observation, RunRecords
 from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
+from hyperpod_jlab.orchestrators.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.orchestrators.kubernetes.kinds.conditions import OBSERVER
 from hyperpod_jlab.orchestrators.kubernetes.watching.leftovers import Leftovers
 from hyperpod_jlab.orchestrators.kubernetes.watching.look import RunLook, Seen, Where
 from hyperpod_jlab.orchestrators.kubernetes.watching.over import over, restarts_anyway
+from hyperpod_jlab.orchestrators.kubernetes.watching.pod_ranks import ranked
 from hyperpod_jlab.orchestrators.kubernetes.watching.spool import (
     Spooler,
     is_done,
@@ -21,13 +23,17 @@ from hyperpod_jlab.orchestrators.kubernetes.watching.spool import (
     note_done,
 )
 from hyperpod_jlab.orchestrators.kubernetes.watching.spool_ends import note_cut_off
-from hyperpod_jlab.orchestrators.kubernetes.watching.stand_in import StandIn, ranked
+from hyperpod_jlab.orchestrators.kubernetes.watching.stand_in import StandIn
 from hyperpod_jlab.orchestrators.kubernetes.watching.verdicts import (
     between_attempts,
     cut_short,
     refined,
 )
-from hyperpod_jlab.orchestrators.kubernetes.watching.why_failed import POD_ENDED, explained
+from hyperpod_jlab.orchestrators.kubernetes.watching.why_failed import (
+    POD_ENDED,
+    explained,
+    gave_up,
+)
 from hyperpod_jlab.storage.records import BundleReader
 
 _LOG = logging.getLogger(__name__)
@@ -171,10 +177,15 @@ class RunWatch:
         records = known or bundle.read()
         if seen.job is None:
             return _gone(place, records, seen)
-        word = refined(seen.job.observe(seen.time), seen.pods, records.head.nodes)
+        retried = place.native and place.kind.name == BatchJob.name
+        word = refined(seen.job.observe(seen.time), seen.pods, records.head.nodes, retried=retried)
+        if place.native:
+            word = gave_up(word, seen.job.job, records)
         if word.state != "ended" and not place.native:
             word = over(bundle, place, records, word) or word
         if word.state != "ended":
+            if place.native and _is_retried(records):
+                return _again(bundle, records, seen, word, retried=True)
             if known is None and _may_be_older(records, seen, word):
                 return records
             return _again(bundle, records, seen, word)
@@ -229,8 +240,21 @@ def _waits_after_attempt(records: RunRecords, seen: Seen, word: Observation) -> 
     return word.state == "waiting" and bool(records.attempts) and not begun
 
 
-def _again(bundle: BundleReader, records: RunRecords, seen: Seen, word: Observation) -> Observation:
-    """A word on a run that goes on: when it waits after an attempt, that attempt is over, and why is written down. Blocking."""
+def _is_retried(records: RunRecords) -> bool:
+    """Whether the newest attempt failed by itself, so that nobody need say why it is over."""
+    nodes = records.attempts[-1].nodes if records.attempts else ()
+    return bool(nodes) and all(node.exit_code for node in nodes)
+
+
+def _again(
+    bundle: BundleReader,
+    records: RunRecords,
+    seen: Seen,
+    word: Observation,
+    *,
+    retried: bool = False,
+) -> Observation:
+    """A word on a run that goes on: when it waits after an attempt, that attempt is over, and why is written down, unless it is `retried`. Blocking."""
     if word.state == "running":
         launchers = _launchers_wait(records)
         if launchers is None:
@@ -242,7 +266,7 @@ def _again(bundle: BundleReader, records: RunRecords, seen: Seen, word: Observat
     word = _after(records, word).model_copy(
         update={"attempt": number, "reason_code": word.reason_code or "recovering"}
     )
-    if any(one.attempt == number and one.verdict for one in records.observations):
+    if retried or any(one.attempt == number and one.verdict for one in records.observations):
         return word
     verdict, why = cut_short(seen.pods)
     with contextlib.suppress(StorageError):

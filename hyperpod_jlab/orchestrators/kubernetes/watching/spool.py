@@ -10,18 +10,27 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hyperpod_jlab.model.errors import HyperpodError, StorageError, UnreachableError
 from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
 from hyperpod_jlab.orchestrators.kubernetes.api.pod_log import PodLog
+from hyperpod_jlab.orchestrators.kubernetes.api.pod_state import when
 from hyperpod_jlab.orchestrators.kubernetes.watching.framed_pod import FramedPod
-from hyperpod_jlab.orchestrators.kubernetes.watching.look import RunLook, Where
-from hyperpod_jlab.orchestrators.kubernetes.watching.pod_spool import FOLDER, PodSpool
+from hyperpod_jlab.orchestrators.kubernetes.watching.look import RunLook, Seen, Where
+from hyperpod_jlab.orchestrators.kubernetes.watching.pod_ranks import ranked
+from hyperpod_jlab.orchestrators.kubernetes.watching.pod_spool import (
+    FOLDER,
+    PodSpool,
+    spool_name,
+)
 from hyperpod_jlab.orchestrators.kubernetes.watching.raw_pod import RawPod
 from hyperpod_jlab.orchestrators.kubernetes.watching.run_pods import RunPod
 from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import Modes
-from hyperpod_jlab.orchestrators.kubernetes.watching.stand_in import StandIn, ranked
+from hyperpod_jlab.orchestrators.kubernetes.watching.stand_in import StandIn
+from hyperpod_jlab.orchestrators.kubernetes.watching.unseen import find_unseen
+from hyperpod_jlab.orchestrators.kubernetes.watching.unseen_records import note_unseen
 from hyperpod_jlab.storage import atomic
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -36,6 +45,10 @@ _LOOK_EVERY = 1.0
 _TRY_AGAIN = 5.0
 """Seconds after which a pod that could not be read, or written down, is tried again."""
 _DONE = "done.json"
+_AT_FIRST = 5.0
+"""Seconds after a job in which its first pods are made: no others were there before them."""
+_ASK_AGAIN = 60.0
+"""Seconds after which a job without pods is asked again whether it had some."""
 
 
 @dataclass
@@ -76,6 +89,8 @@ class RunSpool:
         self._followed: dict[str, _Followed] = {}
         self._task: asyncio.Task[None] | None = None
         self._wanted_until = 0.0
+        self._judged: frozenset[str] | None = None
+        self._judged_at = 0.0
         self.trouble: HyperpodError | OSError | None = None
         """Why something could not be fetched; None when all is well."""
 
@@ -132,13 +147,46 @@ class RunSpool:
             self._modes = await asyncio.to_thread(modes_of, self._bundle)
         modes = self._modes
         found = []
-        for rank, pod in ranked(list(await self._looks.pods(self._where))):
+        seen = (await self._looks.look([self._where]))[self._where.run_id]
+        await self._note_unseen(seen, modes)
+        for rank, pod in await asyncio.to_thread(self._ranked, seen.pods, modes):
             if self._is_due(pod.uid):
                 spool = await asyncio.to_thread(self._spool_of, pod, rank, modes)
                 if self._is_due(pod.uid):
                     self._begin(pod, spool)
             found.append((self._followed[pod.uid], pod))
         return found
+
+    async def _note_unseen(self, seen: Seen, modes: Modes) -> None:
+        """Before pods are read for the first time: write down the attempts before them that nobody saw."""
+        uids = frozenset(pod.uid for pod in seen.pods)
+        now = time.monotonic()
+        if uids == self._judged and (uids or now - self._judged_at < _ASK_AGAIN):
+            return
+        if not await asyncio.to_thread(self._may_be_later, seen):
+            self._judged, self._judged_at = uids, now
+            return
+        client = await self._connection.client()
+        job = seen.job.job if seen.job is not None else None
+        present = {pod.uid: pod.created or 0.0 for pod in seen.pods}
+        found = await find_unseen(client, self._where, job, present)
+        await asyncio.to_thread(note_unseen, self._bundle, self._where.name, found, modes)
+        self._judged, self._judged_at = uids, now
+
+    def _may_be_later(self, seen: Seen) -> bool:
+        """Whether there may have been pods before those that are there. Blocking."""
+        if any(
+            (self._bundle.records / spool_name(pod.name, pod.uid)).exists() for pod in seen.pods
+        ):
+            return False
+        sent = when(seen.job.job["metadata"].get("creationTimestamp")) if seen.job else None
+        made = min((pod.created or 0.0 for pod in seen.pods), default=time.time())
+        return sent is None or made - sent > _AT_FIRST
+
+    def _ranked(self, pods: Sequence[RunPod], modes: Modes) -> list[tuple[int, RunPod]]:
+        if self._where.native:
+            return StandIn(self._bundle, self._where.name, modes).ranked(pods)
+        return ranked(pods)
 
     def _is_due(self, uid: str) -> bool:
         """Whether a pod is to be read: it is new, or reading it failed a while ago."""
@@ -151,7 +199,8 @@ class RunSpool:
     def _spool_of(self, pod: RunPod, rank: int, modes: Modes) -> PodSpool:
         if self._where.native:
             stand_in = StandIn(self._bundle, self._where.name, modes)
-            return RawPod(self._bundle, pod, rank, modes, stand_in)
+            namespace = self._where.namespace
+            return RawPod(self._bundle, pod, rank, modes, stand_in, namespace)
         return FramedPod(self._bundle, pod, modes)
 
     def _begin(self, pod: RunPod, spool: PodSpool) -> None:

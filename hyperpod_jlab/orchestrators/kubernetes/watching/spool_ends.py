@@ -1,4 +1,4 @@
-"""The ends of logs whose pods were removed before all was fetched: a line in the node's own log says so."""
+"""What a log lacks: a line in the node's own log says so, such as of pods that were removed before all was fetched."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from hyperpod_jlab.model.errors import StorageError
 from hyperpod_jlab.model.records import RunRecords
 from hyperpod_jlab.orchestrators.kubernetes.watching.pod_spool import FOLDER
+from hyperpod_jlab.orchestrators.kubernetes.watching.run_pods import RunPod
 from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import Modes
 from hyperpod_jlab.storage import atomic
 from hyperpod_jlab.storage.records import BundleReader
@@ -36,13 +37,42 @@ def note_cut_off(bundle: BundleReader, records: RunRecords, begun: Iterable[int]
             for node in attempt.nodes:
                 if node.ended_at is None:
                     _say(bundle, folder, (attempt.number, node.node_rank), _CUT_OFF)
+            if attempt is not last:
+                known = {node.node_rank for node in attempt.nodes}
+                for rank in sorted({*range(records.head.nodes)} - known):
+                    note_lost(bundle, attempt.number, rank)
         for rank in sorted({*begun} - told):
-            _say(bundle, folder, (number, rank), _LOST)
+            note_lost(bundle, number, rank)
 
 
-def _say(bundle: BundleReader, folder: Path, which: tuple[int, int], words: bytes) -> None:
+def note_lost(bundle: BundleReader, attempt: int, rank: int) -> None:
+    """Say in a node's log of an attempt that it is lost; once, whoever comes. Blocking."""
+    _say(bundle, bundle.records / FOLDER, (attempt, rank), _LOST)
+
+
+def note_others(bundle: BundleReader, attempt: int, rank: int, pod: RunPod, namespace: str) -> None:
+    """Say in a node's log which containers of its pod are not shown; once, whoever comes. Blocking."""
+    if not pod.others:
+        return
+    listed = ", ".join(pod.others)
+    words = (
+        f"hyperpod: the log of this node is what the container {pod.container} prints; those of the others ({listed}) are shown by: "
+        f"kubectl logs -n {namespace} {pod.name} -c {pod.others[0]}\n"
+    )
+    with contextlib.suppress(OSError, StorageError):
+        _say(bundle, bundle.records / FOLDER, (attempt, rank), words.encode(), "others")
+
+
+def _say(
+    bundle: BundleReader,
+    folder: Path,
+    which: tuple[int, int],
+    words: bytes,
+    what: str = "cut-off",
+) -> None:
     attempt, rank = which
-    name = f"attempt-{attempt}.node-{rank}.cut-off.json"
+    Modes(bundle.folder, bundle.folder_mode, bundle.file_mode).make(folder)
+    name = f"attempt-{attempt}.node-{rank}.{what}.json"
     if atomic.create(folder / name, b"{}\n", mode=bundle.file_mode):
         _append(bundle, attempt, rank, words)
 

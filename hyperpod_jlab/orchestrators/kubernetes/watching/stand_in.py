@@ -21,6 +21,7 @@ from typing import Any
 from hyperpod_jlab.model.errors import StorageError
 from hyperpod_jlab.orchestrators.kubernetes.api.pod_state import Exit
 from hyperpod_jlab.orchestrators.kubernetes.waiting.events import told
+from hyperpod_jlab.orchestrators.kubernetes.watching.pod_ranks import KnownPod, ranked
 from hyperpod_jlab.orchestrators.kubernetes.watching.run_pods import RunPod
 from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import Modes
 from hyperpod_jlab.orchestrators.kubernetes.watching.verdicts import NOT_STARTED
@@ -59,7 +60,9 @@ class Begun:
         newest = restart == main.restart
         exit_ = main.exit if newest else main.previous
         began = main.started_at if newest else None
-        by_itself = exit_ if pod.ended_by is None and not pod.state.deleting else None
+        # A pod that is being ended starts no container again: those before its newest one ended by themselves.
+        left_alone = pod.ended_by is None and not pod.state.deleting
+        by_itself = exit_ if left_alone or not newest else None
         return cls(
             rank,
             pod.uid,
@@ -89,11 +92,16 @@ class StandIn:
     def play(self, pods: Sequence[RunPod]) -> None:
         """Write down what the pods' statuses say now; a partition that cannot be written to is passed over."""
         with contextlib.suppress(OSError, StorageError):
-            for rank, pod in ranked(pods):
+            for rank, pod in self.ranked(pods):
                 if pod.main.previous is not None and pod.main.restart > 0:
                     self._write(Begun.of(pod, rank, pod.main.restart - 1))
                 if pod.main.container_id:
                     self._write(Begun.of(pod, rank, pod.main.restart))
+
+    def ranked(self, pods: Sequence[RunPod]) -> list[tuple[int, RunPod]]:
+        """Pods with their ranks; one that was noted down keeps its own."""
+        silent = any(pod.node_rank is None for pod in pods)
+        return ranked(pods, self._known() if silent else None)
 
     def number(self, begun: Begun) -> int:
         """The attempt of a container; its record is made if need be."""
@@ -135,10 +143,21 @@ class StandIn:
         """A node's records by attempt."""
         found = {}
         for folder in self._status.glob("attempt-*"):
-            number = _ATTEMPT.fullmatch(folder.name)
+            number = _number(folder)
             record = _read(folder / f"node-{rank}.json")
             if number is not None and record:
-                found[int(number[1])] = record
+                found[number] = record
+        return found
+
+    def _known(self) -> dict[str, KnownPod]:
+        """The pods that are noted down, by uid, the oldest first."""
+        found: dict[str, KnownPod] = {}
+        for folder in sorted(self._status.glob("attempt-*"), key=lambda one: _number(one) or 0):
+            for path in folder.glob("node-*.json"):
+                record = _read(path)
+                if record.get("pod_uid") and isinstance(record.get("node_rank"), int):
+                    well = record.get("ended_at") is not None and record.get("exit_code") == 0
+                    found[str(record["pod_uid"])] = KnownPod(record["node_rank"], well)
         return found
 
     def _claim(self, begun: Begun, number: int) -> None:
@@ -157,11 +176,10 @@ class StandIn:
         return not path.exists() and atomic.create(path, data, mode=self._modes.file)
 
 
-def ranked(pods: Sequence[RunPod]) -> list[tuple[int, RunPod]]:
-    """Pods with their ranks; those that do not say theirs get the ones that are left, in the order of their names."""
-    taken = {pod.node_rank for pod in pods}
-    left = (rank for rank in range(len(pods) * 2 + 1) if rank not in taken)
-    return [(pod.node_rank if pod.node_rank is not None else next(left), pod) for pod in pods]
+def _number(folder: Path) -> int | None:
+    """The attempt of a folder."""
+    found = _ATTEMPT.fullmatch(folder.name)
+    return int(found[1]) if found is not None else None
 
 
 def _record(begun: Begun) -> bytes:

@@ -16,7 +16,7 @@ from hyperpod_jlab.orchestrators.kubernetes.watching.run_pods import RunPod
 SETTLES = 15.0
 """Seconds after which pods that have all ended count, though their object does not say so: its operator may be down."""
 
-_BY_CLUSTER = {
+BY_CLUSTER = {
     "Evicted": ("NODE_FAIL", "evicted"),
     "PreemptionByScheduler": ("PREEMPTED", "preempted"),
     "PreemptionByKubeScheduler": ("PREEMPTED", "preempted"),
@@ -39,21 +39,26 @@ NOT_STARTED = frozenset({"StartError", "ContainerCannotRun", "CreateContainerErr
 """Reasons of containers that ended before they began."""
 
 
-def refined(word: Observation, pods: Sequence[RunPod], nodes: int) -> Observation:
+def refined(
+    word: Observation, pods: Sequence[RunPod], nodes: int, *, retried: bool = False
+) -> Observation:
     """The word on a run, with what its pods say.
 
     Args:
         word: What its object says.
         pods: Its pods, in the order of their ranks.
         nodes: How many it is to have.
+        retried: Whether others may come in place of pods that have failed, some time later.
     """
     if word.state == "ended":
         return _ended(word, pods)
     if word.state == "waiting" and not pods:
         return word
-    over = _all_over(word, pods, nodes)
+    over = None if retried else _all_over(word, pods, nodes)
     if over is not None:
         return over
+    if retried:
+        pods = [pod for pod in pods if not pod.ended]
     return _waiting(word, pods)
 
 
@@ -128,7 +133,7 @@ def _by_cluster(pod: RunPod) -> dict[str, Any] | None:
         return None
     reason, message = pod.ended_by
     found = told(reason, message)
-    verdict, code = _BY_CLUSTER.get(reason, ("FAILED", found.code))
+    verdict, code = BY_CLUSTER.get(reason, ("FAILED", found.code))
     return {
         "verdict": verdict,
         "reason": f"{_name(pod)}: {found.words}",

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from hyperpod_jlab.model.records import AttemptRecords, NodeRecord, Observation, RunRecords
+from hyperpod_jlab.model.state import RESTARTS_USED_UP
+from hyperpod_jlab.orchestrators.kubernetes.kinds.conditions import true_conditions
 from hyperpod_jlab.storage import atomic
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -44,6 +48,37 @@ def explained(word: Observation, bundle: BundleReader, records: RunRecords) -> O
         return word.model_copy(update={"reason": _NO_PYTHON, "reason_code": "no_program"})
     last = last_words(bundle)
     return word if last is None else word.model_copy(update={"reason": last})
+
+
+def gave_up(word: Observation, job: Mapping[str, Any], records: RunRecords) -> Observation:
+    """The word on a user's own Job that failed because its containers did so too often.
+
+    With ``restartPolicy: OnFailure`` the Job gives up while the container after the last failure runs already, which it ends (seen on 1.34): of that one nobody
+    knows an exit code, so the run has that of the last one that ended by itself.
+
+    Args:
+        word: What the Job and its pods say.
+        job: The Job.
+        records: The run's records.
+    """
+    failed = true_conditions(job).get("Failed") or {}
+    if word.verdict != "FAILED" or failed.get("reason") != "BackoffLimitExceeded":
+        return word
+    codes = [
+        node.exit_code
+        for attempt in reversed(records.attempts)
+        for node in attempt.nodes
+        if node.exit_code
+    ]
+    code = word.exit_code or next(iter(codes), None)
+    last = f": the last to end by itself had exit code {code}" if code else ""
+    return word.model_copy(
+        update={
+            "exit_code": code,
+            "reason": f"its containers failed more often than the Job's backoffLimit allows{last}",
+            "reason_code": RESTARTS_USED_UP,
+        }
+    )
 
 
 def _ended_from_outside(attempt: AttemptRecords) -> NodeRecord | None:
