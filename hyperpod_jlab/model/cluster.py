@@ -43,6 +43,7 @@ def notes_of(rows: object) -> tuple[str, ...]:
 class Cluster(_Row):
     """A cluster of the configuration, whether it answers, and what can be done there to runs and jobs (``cancel``, ``hold`` ...).
 
+    `changes` is what of a run or job can be changed. `reason` says why it is not ``up``, `notes` what of it is hidden from this user, a sentence each.
     `as_of` says when the numbers were seen (Unix seconds) where it does not answer now.
     """
 
@@ -55,6 +56,8 @@ class Cluster(_Row):
     running: int | None = None
     waiting: int | None = None
     actions: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     as_of: float | None = None
     detail: dict[str, Any] = field(default_factory=dict)
 
@@ -241,10 +244,11 @@ class Job(_Row):
     Attributes:
         state: One of `JOB_STATES`.
         mine: Whether it is this user's.
-        run_id: Set when it is a run of this user's, sent by this package.
+        run_id: Set when it is a run of this user's that lies on this storage partition.
         array: The tasks of an array that the entry stands for, such as ``3-5%2``.
         accelerators: How many it has, or wants, on all nodes together.
         resources: The same by type, with other devices.
+        reason_detail: What the cluster itself said, where the reason puts it into words.
         ends_at: When it ended; of a running one, when it will have reached its time limit.
         expected_start: When the scheduler plans to start it, if it has a plan.
     """
@@ -257,6 +261,7 @@ class Job(_Row):
     queue: str | None = None
     reason: str | None = None
     reason_code: str | None = None
+    reason_detail: str | None = None
     nodes: tuple[str, ...] = ()
     node_count: int | None = None
     cpus: int | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -10,10 +9,11 @@ import pytest
 from hyperpod_jlab.model.cluster import Job
 from hyperpod_jlab.orchestrators.kubernetes.job_id import JobId, parse_job_id
 from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import BY_NAME
-from hyperpod_jlab.orchestrators.kubernetes.tables.jobs import Context, job_facts, job_rows, shape
+from hyperpod_jlab.orchestrators.kubernetes.tables.job_shape import parts_of, together
+from hyperpod_jlab.orchestrators.kubernetes.tables.jobs import Context, job_facts, job_rows
 from hyperpod_jlab.orchestrators.kubernetes.tables.kueue import workload
 from hyperpod_jlab.orchestrators.kubernetes.tables.pods import PodRow, pod_row
-from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
+from tests.kubernetes.session_fixtures import KubernetesSession
 from tests.kubernetes.table_fixtures import create, kubectl, pod, pytorch_job, until
 
 # ---------------------------------------------------------------------------------- names
@@ -78,8 +78,25 @@ def template(gpus: int) -> dict[str, Any]:
     ],
 )
 def test_how_many_pods_and_what_they_ask_for(spec: dict[str, Any], pods: int, gpus: int) -> None:
-    count, requests = shape(spec)
-    assert (count, dict(requests).get("nvidia.com/gpu", 0) // 1000) == (pods, gpus)
+    parts = parts_of(spec)
+    assert sum(part.pods for part in parts) == pods
+    assert dict(together(parts)).get("nvidia.com/gpu", 0) // 1000 == gpus
+
+
+def test_pods_that_are_alike_are_one_part() -> None:
+    def pods(count: int, gpus: int, **selector: str) -> dict[str, Any]:
+        made = template(gpus)
+        made["spec"]["nodeSelector"] = selector
+        return {"replicas": count, "template": made}
+
+    replicas = {"Master": pods(1, 8, t="x"), "Worker": pods(3, 8, t="x"), "Other": pods(1, 0)}
+    alike, other = parts_of({"pytorchReplicaSpecs": replicas})
+    assert (alike.pods, dict(alike.each), alike.selector) == (
+        4,
+        {"nvidia.com/gpu": 8000},
+        (("t", "x"),),
+    )
+    assert (other.pods, other.each, other.selector) == (1, (), ())
 
 
 # ---------------------------------------------------------------------------------- rows
@@ -166,6 +183,38 @@ def test_a_state_and_why(given: dict[str, Any], state: str, words: str | None) -
     assert row.state == state
     if words is not None:
         assert row.reason == words
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            "PyTorchJob x is failed because 1 Master replica(s) failed.",
+            "a pod of its failed (Master)",
+        ),
+        (
+            "PyTorchJob x is failed because 3 Worker replica(s) failed.",
+            "3 of its pods failed (Worker)",
+        ),
+        (
+            "Job has reached the specified backoff limit",
+            "its pods failed as often as they may (backoffLimit)",
+        ),
+        (
+            "Container c for pod team/x-0 failed with exit code 42 matching FailJob rule at index 0",
+            "its pod x-0 ended with exit code 42, at which it gives up (podFailurePolicy)",
+        ),
+        (
+            "jobset failed due to one or more job failures",
+            "one or more of its jobs failed",
+        ),
+        ("what nobody\n has heard of", "its operator says: what nobody has heard of"),
+    ],
+)
+def test_why_a_job_failed_is_told_in_words(said: str, words: str) -> None:
+    failed = {"type": "Failed", "status": "True", "message": said}
+    (row,) = rows(job(status={"conditions": [failed]}))
+    assert (row.state, row.reason, row.reason_detail) == ("failed", words, " ".join(said.split()))
 
 
 def test_what_kueue_says_counts_for_what_waits() -> None:
@@ -294,64 +343,3 @@ async def test_jobs_of_all_kinds_with_why_they_wait(session: KubernetesSession) 
     assert line.running >= 2
     assert line.detail["accelerators"] >= line.detail["accelerators_free"]
     await kubectl(session, "delete", "job,pytorchjob", "--all", "--wait=false")
-
-
-# ---------------------------------------------------------------------------------- narrow rights
-
-
-async def test_who_sees_one_namespace_only_is_told_what_is_hidden(
-    session: KubernetesSession, sessions: Sessions
-) -> None:
-    narrow = sessions(kubeconfig=session.cluster.user("narrow", session.namespace))
-    await create(session, pytorch_job("theirs", pod("x", session.cluster.image, {})))
-    jobs = await narrow.hpj("jobs")
-    assert jobs.code == 0, jobs.err
-    assert "pytorchjob/theirs" in jobs.out
-    assert "list pytorchjobs.kubeflow.org in all namespaces is missing" in jobs.err
-    clusters = await narrow.hpj("clusters", "--json")
-    assert clusters.code == 0, clusters.err
-    assert '"state": "up"' in clusters.out
-    assert (
-        "the cluster's nodes are hidden from you: the right to list nodes is missing"
-        in clusters.out
-    )
-    nodes = await narrow.hpj("nodes", "--json")
-    assert nodes.code == 0, nodes.err
-    told = json.loads(nodes.out)
-    assert told["nodes"] == []
-    assert "the right to list nodes is missing" in " ".join(told["notes"])
-
-
-@pytest.mark.full
-async def test_who_sees_nothing_at_all_is_told_so(
-    session: KubernetesSession, sessions: Sessions
-) -> None:
-    rules = [{"apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs"], "verbs": ["create"]}]
-    blind = sessions(kubeconfig=session.cluster.user("blind", session.namespace, rules=rules))
-    jobs = await blind.hpj("jobs", "--json")
-    assert jobs.code == 4
-    assert "hidden from you: the right to list pytorchjobs.kubeflow.org" in jobs.error["message"]
-    clusters = await blind.hpj("clusters", "--json")
-    assert clusters.code == 0, clusters.err
-    assert '"state": "up"' in clusters.out
-    assert "the jobs are hidden from you" in clusters.out
-
-
-@pytest.mark.full
-async def test_who_may_list_and_not_watch_sees_the_same(
-    session: KubernetesSession, sessions: Sessions
-) -> None:
-    verbs = ["get", "list"]
-    rules = [
-        {"apiGroups": ["kubeflow.org"], "resources": ["pytorchjobs"], "verbs": verbs},
-        {"apiGroups": [""], "resources": ["pods"], "verbs": verbs},
-    ]
-    lists = sessions(kubeconfig=session.cluster.user("lists", session.namespace, rules=rules))
-
-    async def names() -> set[str]:
-        return {row.name for row in await lists.hyperpod.jobs()}
-
-    await create(session, pytorch_job("first", pod("x", session.cluster.image, {})))
-    await until(names, lambda found: "first" in found)
-    await create(session, pytorch_job("second", pod("x", session.cluster.image, {})))
-    await until(names, lambda found: {"first", "second"} <= found)

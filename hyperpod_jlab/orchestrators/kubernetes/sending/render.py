@@ -68,7 +68,8 @@ def render(given: RenderInput, place: Place) -> Rendered:
         InvalidInputError: A secret's reference is none.
     """
     text = to_yaml(patched_manifest(given, place))
-    return Rendered(FILENAME, text if place.storage is not None else NOTE + text, "yaml")
+    noted = text if place.storage is not None else NOTE + text
+    return Rendered(FILENAME, noted, "yaml", kind=place.kind.name)
 
 
 def patched_manifest(given: RenderInput, place: Place) -> dict[str, Any]:
@@ -85,11 +86,11 @@ def patched_manifest(given: RenderInput, place: Place) -> dict[str, Any]:
 
 
 def to_yaml(document: Mapping[str, Any]) -> str:
-    """A manifest's text."""
+    """A manifest's text; a value of several lines stands in several lines."""
     import yaml
 
     def write(dumper: Any, text: str) -> Any:
-        style = '"' if _BREAKS.intersection(text) else None
+        style = '"' if _BREAKS.intersection(text) else "|" if "\n" in text else None
         return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
     dumper: Any = type("Dumper", (yaml.SafeDumper,), {"ignore_aliases": lambda *_: True})
