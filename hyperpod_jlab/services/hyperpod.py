@@ -21,6 +21,7 @@ from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters
 from hyperpod_jlab.services.job_actions import act_on_jobs
 from hyperpod_jlab.services.logs import LogService
+from hyperpod_jlab.services.node_actions import NodeActions
 from hyperpod_jlab.services.run_logs import RunLogsOf
 from hyperpod_jlab.services.runs import Runs
 from hyperpod_jlab.services.submission import Submitter
@@ -55,6 +56,14 @@ class Hyperpod:
             region: Their region; default: see `aws.session.Aws`.
         """
         return HyperpodClusters(self.settings, Aws(region))
+
+    def node_actions(self, region: str | None = None) -> NodeActions:
+        """What can be done to nodes (see `services.node_actions`).
+
+        Args:
+            region: The region of their HyperPod cluster; default: see `aws.session.Aws`.
+        """
+        return NodeActions(self.engines, self.hyperpod_clusters(region))
 
     async def nodes(self, cluster: str | None = None) -> list[Node]:
         """The nodes of one cluster."""

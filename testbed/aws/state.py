@@ -40,6 +40,19 @@ class Group:
 
 
 @dataclass
+class Event:
+    """Something that happened to a cluster; `resource` is ``Cluster``, ``InstanceGroup`` or ``Instance``, `metadata` as in the API."""
+
+    time: datetime
+    description: str
+    level: str = "Info"
+    resource: str = "Cluster"
+    group: str | None = None
+    instance: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+@dataclass
 class Cluster:
     """A HyperPod cluster of one region. `orchestrator` is as in the API; None leaves the field out."""
 
@@ -54,6 +67,8 @@ class Cluster:
     image_status: str | None = "UpToDate"
     groups: list[Group] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    _nodes_made: int = 0
 
     def add_group(self, name: str, instance_type: str, count: int, **more: Any) -> Group:
         """Add an instance group with all its nodes, which run."""
@@ -64,16 +79,16 @@ class Cluster:
         return group
 
     def add_node(self, group: Group, **more: Any) -> Node:
-        """Add a node to a group."""
-        number = len(self.nodes)
+        """Add a node to a group, with an instance id that none of the cluster had before."""
+        number = self._nodes_made
+        self._nodes_made += 1
         name = hashlib.sha256(f"{self.arn}/{group.name}/{number}".encode()).hexdigest()[:17]
-        node = Node(
-            instance_id=f"i-{name}",
-            group=group.name,
-            launched=self.created + timedelta(minutes=number),
-            address=f"10.{number // 62500 % 250}.{number // 250 % 250}.{number % 250 + 1}",
+        known = {
+            "launched": self.created + timedelta(minutes=number),
+            "address": f"10.{number // 62500 % 250}.{number // 250 % 250}.{number % 250 + 1}",
             **more,
-        )
+        }
+        node = Node(instance_id=f"i-{name}", group=group.name, **known)
         self.nodes.append(node)
         return node
 

@@ -18,6 +18,7 @@ from hyperpod_jlab.model.errors import (
 )
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.job_actions import Change, JobResult
+from hyperpod_jlab.model.node_actions import DrainKind
 from hyperpod_jlab.model.records import ActionKind, Observation
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.model.usage import Usage
@@ -31,6 +32,7 @@ from hyperpod_jlab.orchestrators.protocol import (
 )
 from hyperpod_jlab.orchestrators.slurm.client import SlurmClient
 from hyperpod_jlab.orchestrators.slurm.identity import scheduler_id
+from hyperpod_jlab.orchestrators.slurm.node_orders import set_nodes
 from hyperpod_jlab.orchestrators.slurm.orders import Order, give_all, give_to
 from hyperpod_jlab.orchestrators.slurm.pace import Pace
 from hyperpod_jlab.orchestrators.slurm.preflight.facts import Facts
@@ -76,6 +78,7 @@ class SlurmOrchestrator:
         dependencies_by_id=True,
         queues=True,
         adopt=True,
+        drain=True,
     )
 
     def __init__(self, name: str, config: SlurmCluster, partition: Partition) -> None:
@@ -226,6 +229,16 @@ class SlurmOrchestrator:
             return await give_all(self._client, Order(action, change), jobs, snapshot.jobs)
         finally:
             self._changed()
+
+    async def act_on_nodes(
+        self, action: DrainKind, nodes: Sequence[str], reason: str | None = None
+    ) -> dict[str, HyperpodError | None]:
+        """Drain or resume nodes."""
+        watch = self._view.node_watch
+        try:
+            return await set_nodes(self._client, action, nodes, reason, lambda: watch.get(0.0))
+        finally:
+            watch.forget()
 
     async def runs(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
         """What the queue says of these runs."""
