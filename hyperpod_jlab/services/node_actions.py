@@ -233,7 +233,8 @@ class NodeActions:
             rows: Sequence[JoinedNode] = await self.clusters.nodes(hyperpod, self.engines)
             notes = notes_of(rows)
         else:
-            rows = [JoinedNode(None, node) for node in await engine.nodes()]
+            listed = await engine.nodes()
+            rows, notes = [JoinedNode(None, node) for node in listed], notes_of(listed)
         jobs, problem = await self._jobs(cluster)
         told = () if problem is None else (problem,)
         return _Known(rows, (*notes, *told), engine.kind, {}, jobs)
