@@ -46,7 +46,7 @@ from hyperpod_jlab.orchestrators.slurm.sending.native import (
 )
 from hyperpod_jlab.orchestrators.slurm.sending.render import FILENAME, render
 from hyperpod_jlab.orchestrators.slurm.shared import SharedQueue, queue_file
-from hyperpod_jlab.orchestrators.slurm.tables.view import ClusterView
+from hyperpod_jlab.orchestrators.slurm.tables.view import IDLE, ClusterView
 from hyperpod_jlab.orchestrators.slurm.transports.here import Here
 from hyperpod_jlab.orchestrators.slurm.transports.protocol import ANSWER_LOST, Transport
 from hyperpod_jlab.orchestrators.slurm.transports.ssh import Ssh
@@ -56,6 +56,7 @@ from hyperpod_jlab.orchestrators.slurm.watching.details import ask_details
 from hyperpod_jlab.orchestrators.slurm.watching.foreign import look_up, mark
 from hyperpod_jlab.orchestrators.slurm.watching.history import History, find_by_folder
 from hyperpod_jlab.orchestrators.slurm.watching.observe import newest
+from hyperpod_jlab.orchestrators.slurm.watching.repairs import with_repairs
 from hyperpod_jlab.orchestrators.slurm.watching.runs import RunObserver
 from hyperpod_jlab.orchestrators.slurm.watching.stand_in import StandIn, note_files
 from hyperpod_jlab.orchestrators.slurm.watching.usage import Accounting
@@ -242,7 +243,10 @@ class SlurmOrchestrator:
 
     async def runs(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
         """What the queue says of these runs."""
-        return await self._observer.observe(bundles)
+        words = await self._observer.observe(bundles)
+        if self._config.hyperpod is None:
+            return words
+        return await with_repairs(words, bundles, lambda: self._view.node_watch.get(IDLE))
 
     async def catch_up(self, bundle: BundleReader, seconds: float) -> bool:
         """The nodes write their records themselves."""
