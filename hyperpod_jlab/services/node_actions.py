@@ -35,6 +35,8 @@ from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters, configure
 
 _INSTANCE = re.compile(r"(hyperpod-)?i-[0-9a-f]{8}([0-9a-f]{9})?")
 
+_NOT_KNOWN = "which jobs run on the nodes is not known"
+
 
 @dataclass(frozen=True)
 class NodeRequest:
@@ -207,7 +209,7 @@ class NodeActions:
                 f"the cluster is {found.state}; AWS repairs nodes of one that is in-service"
             )
         names = configured_as(self._settings, found)
-        jobs, problem = await self._jobs(names[0]) if names else (None, None)
+        jobs, problem = await self._jobs(names[0]) if names else (None, _NOT_KNOWN)
         if problem is not None:
             notes.append(problem)
         return _Known(
@@ -244,7 +246,7 @@ class NodeActions:
         try:
             listed = await self.engines.get(cluster).jobs()
         except HyperpodError as error:
-            return None, f"which jobs run on the nodes is not known: {error.message}"
+            return None, f"{_NOT_KNOWN}: {error.message}"
         found: dict[str, list[Job]] = defaultdict(list)
         for job in listed:
             if job.state in {"running", "suspended"}:

@@ -106,8 +106,10 @@ def test_nothing_is_done_without_a_word(example, slurm, hpj):
     refused = hpj(*words, "--json")
     assert (refused.code, refused.error["code"]) == (2, "not_confirmed")
     assert refused.error["detail"]["nodes"][0]["instance"] == slurm.nodes[1].instance_id
-    plain = hpj(*words)
+    plain = hpj(*words, "ip-10-9-9-9")
     assert plain.code == 2
+    assert "left out: the cluster has no node 'ip-10-9-9-9'" in plain.out
+    assert "which jobs run on the nodes is not known" in plain.err
     assert "whatever runs on the nodes ends" in plain.out
     assert sent(example) == []
 

@@ -138,6 +138,9 @@ def _print_plan(plan: NodeActionPlan) -> None:
         print(printable(f"{plan.action} {one.label}{about}"))
         for effect in one.effects:
             print(printable(f"  {effect}"))
+    for one in plan.nodes if plan.possible else ():
+        if one.refusal is not None:
+            print(printable(f"left out: {_named([one.name], one.refusal)}"))
     for effect in plan.effects if plan.possible else ():
         print(printable(effect))
     for note in plan.notes:
