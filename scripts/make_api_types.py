@@ -32,6 +32,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "JobsQuery",
         "JobResults",
         "JobActionBody",
+        "NodeActionBody",
+        "NodeActionPreview",
+        "NodeResults",
     ),
     "runs": (),
 }

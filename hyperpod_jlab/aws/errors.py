@@ -23,6 +23,9 @@ SINCE = {
     "sagemaker:BatchAddClusterNodes": "1.40.3",
     "sagemaker:BatchDeleteClusterNodes": "1.35.53",
     "sagemaker:BatchRebootClusterNodes": "1.41.1",
+    "sagemaker:BatchReplaceClusterNodes": "1.41.1",
+    "sagemaker:DescribeClusterEvent": "1.40.3",
+    "sagemaker:ListClusterEvents": "1.40.3",
 }
 """Versions of boto3 that are known to have an operation (botocore's models of those versions); older ones may have it too."""
 

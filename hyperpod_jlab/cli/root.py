@@ -63,6 +63,8 @@ COMMANDS = (
         (
             Entry("clusters", "clusters", "List the configured clusters."),
             Entry("nodes", "clusters", "List the nodes of a cluster."),
+            Entry("node", "node", "Reboot, replace, drain or resume nodes."),
+            Entry("events", "events", "List the events of a HyperPod cluster."),
             Entry("queues", "clusters", "List the queues of a cluster."),
             Entry("jobs", "clusters", "List the jobs of all users of a cluster."),
         ),

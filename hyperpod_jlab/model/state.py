@@ -16,6 +16,7 @@ from hyperpod_jlab.model.records import (
     Observation,
     RunRecords,
 )
+from hyperpod_jlab.model.repair import under_repair
 from hyperpod_jlab.model.run import ENDED, Attempt, FirstError, State, Status
 
 Submitter = Literal["alive", "dead", "unknown"]
@@ -179,6 +180,7 @@ def _after_attempts(
         last = replace(last, state="running", reason=word, reason_code=code)
         attempts = (*attempts[:-1], last)
     if last.state not in ENDED:
+        last = under_repair(last, observation)
         return Status(
             last.state,
             reason=last.reason,

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from hyperpod_jlab.model.cluster import Cluster, Job, Node, Queue, WaitReason
+from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.job_actions import Change, ChangeField, JobResult
+from hyperpod_jlab.model.node_actions import DrainKind
 from hyperpod_jlab.model.records import ActionKind, Observation
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.model.usage import Usage
@@ -38,6 +40,8 @@ class Capabilities:
     queues: bool = False
     ports: bool = False
     """Whether ports of a run's nodes can be reached while it runs."""
+    drain: bool = False
+    """Whether nodes can be drained and resumed, by those who may."""
 
 
 @dataclass(frozen=True)
@@ -224,6 +228,21 @@ class Orchestrator(Protocol):
             action: What to do.
             jobs: The scheduler's ids, as `jobs` gives them.
             change: With the action ``change``: what to change.
+        """
+        ...
+
+    async def act_on_nodes(
+        self, action: DrainKind, nodes: Sequence[str], reason: str | None = None
+    ) -> dict[str, HyperpodError | None]:
+        """Drain or resume nodes.
+
+        Args:
+            action: What to do.
+            nodes: The scheduler's names of them, as `nodes` gives them.
+            reason: With ``drain``: why, in one line.
+
+        Returns:
+            By the node's name: None where it was done, else why not.
         """
         ...
 

@@ -19,9 +19,11 @@ from hyperpod_jlab.services.actions import actions_of
 from hyperpod_jlab.services.configuration import find_partition, load_settings
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters
+from hyperpod_jlab.services.hyperpod_events import HyperpodEvents
 from hyperpod_jlab.services.job_actions import act_on_jobs
 from hyperpod_jlab.services.job_links import JobLinks
 from hyperpod_jlab.services.logs import LogService
+from hyperpod_jlab.services.node_actions import NodeActions
 from hyperpod_jlab.services.run_logs import RunLogsOf
 from hyperpod_jlab.services.runs import Runs
 from hyperpod_jlab.services.submission import Submitter
@@ -57,6 +59,22 @@ class Hyperpod:
             region: Their region; default: see `aws.session.Aws`.
         """
         return HyperpodClusters(self.settings, Aws(region))
+
+    def hyperpod_events(self, region: str | None = None) -> HyperpodEvents:
+        """The events of HyperPod clusters.
+
+        Args:
+            region: Their region; default: see `aws.session.Aws`.
+        """
+        return HyperpodEvents(Aws(region))
+
+    def node_actions(self, region: str | None = None) -> NodeActions:
+        """What can be done to nodes (see `services.node_actions`).
+
+        Args:
+            region: The region of their HyperPod cluster; default: see `aws.session.Aws`.
+        """
+        return NodeActions(self.engines, self.hyperpod_clusters(region))
 
     async def nodes(self, cluster: str | None = None) -> list[Node]:
         """The nodes of one cluster."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from testbed.aws.events import describe_cluster_event, list_cluster_events
+from testbed.aws.lookup import cluster_arn, cluster_of
+from testbed.aws.node_actions import batch_reboot_cluster_nodes, batch_replace_cluster_nodes
 from testbed.aws.operations import Request, Resource, Service
 from testbed.aws.pages import page
 from testbed.aws.replies import ApiError
@@ -30,7 +33,7 @@ def list_clusters(request: Request) -> dict[str, Any]:
 
 
 def describe_cluster(request: Request) -> dict[str, Any]:
-    cluster = _cluster(request)
+    cluster = cluster_of(request)
     return _given(
         ClusterArn=cluster.arn,
         ClusterName=cluster.name,
@@ -49,7 +52,7 @@ def list_cluster_nodes(request: Request) -> dict[str, Any]:
     by_name = given.get("SortBy") == "NAME"
     found = [
         node
-        for node in _cluster(request).nodes
+        for node in cluster_of(request).nodes
         if given.get("InstanceGroupNameContains", "") in node.group
         and given.get("CreationTimeAfter", 0) < node.launched.timestamp()
         and node.launched.timestamp() < given.get("CreationTimeBefore", float("inf"))
@@ -59,13 +62,13 @@ def list_cluster_nodes(request: Request) -> dict[str, Any]:
         lambda one: [one.instance_id] if by_name else [one.launched.timestamp(), one.instance_id],
         given,
     )
-    types = {group.name: group.instance_type for group in _cluster(request).groups}
+    types = {group.name: group.instance_type for group in cluster_of(request).groups}
     nodes = [_node(node, types, request.region) for node in shown]
     return {"ClusterNodeSummaries": nodes, **following}
 
 
 def describe_cluster_node(request: Request) -> dict[str, Any]:
-    cluster, given = _cluster(request), request.given
+    cluster, given = cluster_of(request), request.given
     if ("NodeId" in given) == ("NodeLogicalId" in given):
         raise ApiError("ValidationException", "Give either NodeId or NodeLogicalId")
     types = {group.name: group.instance_type for group in cluster.groups}
@@ -75,13 +78,6 @@ def describe_cluster_node(request: Request) -> dict[str, Any]:
             return {"NodeDetails": {**_node(node, types, request.region), **more}}
     named = given.get("NodeId", given.get("NodeLogicalId"))
     raise ApiError("ResourceNotFound", f"Instance with id {named} not found.")
-
-
-def _cluster(request: Request) -> Cluster:
-    named = request.given["ClusterName"]
-    for cluster in request.account.find(request.region, named):
-        return cluster
-    raise ApiError("ResourceNotFound", f"Cluster {_resource(request).arn} not found.")
 
 
 def _summary(cluster: Cluster) -> dict[str, Any]:
@@ -129,14 +125,14 @@ def _resource(request: Request) -> Resource:
     """What is named, as IAM names it: AWS looks at rights before it looks whether it is there."""
     if "SpaceName" in request.given:
         return space_resource(request)
-    account, region = request.account, request.region
-    prefix = f"arn:{account.partition}:sagemaker:{region}:{account.account_id}:cluster"
     named = request.given.get("ClusterName")
     if named is None:
-        return Resource(None, f"{prefix}/*")
-    for cluster in account.find(region, named):
+        account = request.account
+        every = f"arn:{account.partition}:sagemaker:{request.region}:{account.account_id}:cluster/*"
+        return Resource(None, every)
+    for cluster in request.account.find(request.region, named):
         return Resource(cluster.name, cluster.arn)
-    return Resource(named, named if named.startswith("arn:") else f"{prefix}/{named}")
+    return Resource(named, cluster_arn(request))
 
 
 SERVICE = Service(
@@ -146,6 +142,10 @@ SERVICE = Service(
         "DescribeCluster": describe_cluster,
         "ListClusterNodes": list_cluster_nodes,
         "DescribeClusterNode": describe_cluster_node,
+        "BatchRebootClusterNodes": batch_reboot_cluster_nodes,
+        "BatchReplaceClusterNodes": batch_replace_cluster_nodes,
+        "ListClusterEvents": list_cluster_events,
+        "DescribeClusterEvent": describe_cluster_event,
         "DescribeSpace": describe_space,
     },
     _resource,

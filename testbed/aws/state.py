@@ -43,6 +43,19 @@ class Group:
 
 
 @dataclass
+class Event:
+    """Something that happened to a cluster; `resource` is ``Cluster``, ``InstanceGroup`` or ``Instance``, `metadata` as in the API."""
+
+    time: datetime
+    description: str
+    level: str = "Info"
+    resource: str = "Cluster"
+    group: str | None = None
+    instance: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+@dataclass
 class Cluster:
     """A HyperPod cluster of one region. `orchestrator` is as in the API; None leaves the field out."""
 
@@ -57,6 +70,7 @@ class Cluster:
     image_status: str | None = "UpToDate"
     groups: list[Group] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     _nodes_made: int = 0
 
     def add_group(self, name: str, instance_type: str, count: int, **more: Any) -> Group:

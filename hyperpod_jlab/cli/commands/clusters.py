@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Sequence
 
 import click
 
@@ -15,10 +14,11 @@ from hyperpod_jlab.cli.hyperpod_tables import (
     cluster_row,
     joined_row,
 )
-from hyperpod_jlab.cli.invocation import invocation, with_services
-from hyperpod_jlab.cli.output import Table, moment, print_list, print_table
+from hyperpod_jlab.cli.invocation import with_services
+from hyperpod_jlab.cli.listing import page_options, print_notes, show_list
+from hyperpod_jlab.cli.output import moment
 from hyperpod_jlab.cli.parameters import CLUSTER
-from hyperpod_jlab.cli.terminal import is_terminal, printable
+from hyperpod_jlab.cli.terminal import is_terminal
 from hyperpod_jlab.model.cluster import (
     JOB_ENDED,
     Cluster,
@@ -32,14 +32,6 @@ from hyperpod_jlab.model.cluster import (
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.quantities import format_duration, format_size
 from hyperpod_jlab.model.ranges import format_ranges
-
-
-class _Item(Protocol):
-    def to_dict(self) -> dict[str, Any]: ...
-
-
-Item = TypeVar("Item", bound=_Item)
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 _LONGEST_NAME = 24
 _NODE_TITLES = (
@@ -56,15 +48,6 @@ _CLUSTER_HELP = "Cluster to ask. Default: the configured default cluster."
 _REGION_HELP = "AWS region, with --hyperpod. Default: $AWS_REGION, or that of the AWS configuration or of Studio."
 
 
-def _page_options(function: Decorated) -> Decorated:
-    function = click.option("--cursor", help="Go on after an earlier page: its 'next' in --json.")(
-        function
-    )
-    return click.option(
-        "--limit", type=click.IntRange(min=1), help="At most this many. Default: all."
-    )(function)
-
-
 @click.command(
     cls=HpjCommand,
     help="List the configured clusters and whether they answer; or all HyperPod clusters of your AWS account.",
@@ -74,21 +57,21 @@ def _page_options(function: Decorated) -> Decorated:
     "--hyperpod", is_flag=True, help="The HyperPod clusters of the AWS account, configured or not."
 )
 @click.option("--region", metavar="REGION", help=_REGION_HELP)
-@_page_options
+@page_options
 def clusters(hyperpod: bool, region: str | None, limit: int | None, cursor: str | None) -> None:
     """List clusters."""
     if hyperpod:
         told = with_services(
             lambda services: services.hyperpod_clusters(region).clusters(), asking=True
         )
-        _show("clusters", CLUSTER_TITLES, told, cluster_row, (limit, cursor))
+        show_list("clusters", CLUSTER_TITLES, told, cluster_row, (limit, cursor))
         return
     _refuse_region(region)
     found = with_services(lambda hyperpod: hyperpod.clusters(), asking=True)
     titles = ("CLUSTER", "KIND", "DEFAULT", "STATE", "NODES", "RUNNING", "WAITING", "REASON")
-    _show("clusters", titles, found, _cluster_row, (limit, cursor))
+    show_list("clusters", titles, found, _cluster_row, (limit, cursor))
     if not invocation().as_json:
-        _print_notes(f"{one.name}: {note}" for one in found for note in one.notes)
+        print_notes(f"{one.name}: {note}" for one in found for note in one.notes)
 
 
 @click.command(
@@ -103,7 +86,7 @@ def clusters(hyperpod: bool, region: str | None, limit: int | None, cursor: str 
     help="The nodes of this HyperPod cluster as AWS knows them, beside what its scheduler knows where it is configured.",
 )
 @click.option("--region", metavar="REGION", help=_REGION_HELP)
-@_page_options
+@page_options
 def nodes(
     cluster: str | None,
     hyperpod: str | None,
@@ -118,11 +101,11 @@ def nodes(
             lambda services: services.hyperpod_clusters(region).nodes(hyperpod, services.engines),
             asking=True,
         )
-        _show("nodes", JOINED_TITLES, told, joined_row, (limit, cursor))
+        show_list("nodes", JOINED_TITLES, told, joined_row, (limit, cursor))
         return
     _refuse_region(region)
     found = with_services(lambda hyperpod: hyperpod.nodes(cluster), asking=True)
-    _show("nodes", _NODE_TITLES, found, _node_row, (limit, cursor))
+    show_list("nodes", _NODE_TITLES, found, _node_row, (limit, cursor))
 
 
 @click.command(
@@ -131,11 +114,11 @@ def nodes(
     examples=("hpj queues --cluster ml-slurm",),
 )
 @click.option("--cluster", type=CLUSTER, help=_CLUSTER_HELP)
-@_page_options
+@page_options
 def queues(cluster: str | None, limit: int | None, cursor: str | None) -> None:
     """List queues."""
     found = with_services(lambda hyperpod: hyperpod.queues(cluster), asking=True)
-    _show("queues", _QUEUE_TITLES, found, _queue_row, (limit, cursor))
+    show_list("queues", _QUEUE_TITLES, found, _queue_row, (limit, cursor))
 
 
 @click.command(
@@ -147,7 +130,7 @@ def queues(cluster: str | None, limit: int | None, cursor: str | None) -> None:
 @click.option(
     "--ended", is_flag=True, help="What ended, as long as the cluster remembers it, instead."
 )
-@_page_options
+@page_options
 def jobs(cluster: str | None, ended: bool, limit: int | None, cursor: str | None) -> None:
     """List jobs."""
     found = with_services(lambda hyperpod: hyperpod.jobs(cluster), asking=True)
@@ -155,7 +138,7 @@ def jobs(cluster: str | None, ended: bool, limit: int | None, cursor: str | None
     if ended:
         shown.sort(key=lambda job: job.ends_at or 0.0, reverse=True)
     titles = (*_JOB_TITLES, "ENDED" if ended else "SUBMITTED", "RUN", "REASON")
-    _show("jobs", titles, shown, _job_row, (limit, cursor))
+    show_list("jobs", titles, shown, _job_row, (limit, cursor))
 
 
 def _refuse_region(region: str | None) -> None:
@@ -174,53 +157,6 @@ def _refuse_both(cluster: str | None) -> None:
             code="usage",
             detail={"field": "cluster"},
         )
-
-
-def _show(
-    name: str,
-    titles: tuple[str, ...],
-    items: Sequence[Item],
-    row: Callable[[Item], Sequence[str]],
-    page: tuple[int | None, str | None],
-) -> None:
-    shown, following = _page(items, *page)
-    if invocation().as_json:
-        print_list(name, [item.to_dict() for item in shown], following, notes_of(items))
-    else:
-        print_table(_without_empty(titles, [row(item) for item in shown], f"no {name}"))
-        _print_notes(notes_of(items))
-
-
-def _print_notes(notes: Iterable[str]) -> None:
-    for note in notes:
-        print(f"note: {printable(note)}", file=sys.stderr)
-
-
-def _without_empty(titles: tuple[str, ...], rows: list[Sequence[str]], empty: str) -> Table:
-    """The table, for a person without columns in which nothing stands; a script finds all of them in their places."""
-    kept = [
-        at
-        for at in range(len(titles))
-        if not is_terminal(sys.stdout) or any(row[at] not in {"-", ""} for row in rows)
-    ]
-    return Table(
-        tuple(titles[at] for at in kept), [[row[at] for at in kept] for row in rows], empty=empty
-    )
-
-
-def _page(
-    items: Sequence[Item], limit: int | None, cursor: str | None
-) -> tuple[Sequence[Item], str | None]:
-    if cursor is not None and not cursor.isdecimal():
-        raise InvalidInputError(
-            "--cursor: this is no cursor of such a list",
-            code="invalid_cursor",
-            hint="take it from 'next' of the page before",
-            detail={"field": "cursor"},
-        )
-    begin = int(cursor or 0)
-    end = len(items) if limit is None else begin + limit
-    return items[begin:end], str(end) if end < len(items) else None
 
 
 def _number(value: int | None) -> str:

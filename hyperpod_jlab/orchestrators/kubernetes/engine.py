@@ -15,10 +15,12 @@ from hyperpod_jlab.model.errors import (
 )
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.job_actions import Change, JobResult
+from hyperpod_jlab.model.node_actions import DrainKind
 from hyperpod_jlab.model.records import ActionKind, Observation
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.model.usage import Usage
 from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
+from hyperpod_jlab.orchestrators.kubernetes.node_orders import set_nodes
 from hyperpod_jlab.orchestrators.kubernetes.orders import act_on, cancelled, carry_out
 from hyperpod_jlab.orchestrators.kubernetes.ports.forward import Forwarder
 from hyperpod_jlab.orchestrators.kubernetes.sending.code import FOLDER
@@ -53,7 +55,9 @@ class KubernetesOrchestrator:
     """Runs as objects of a training operator."""
 
     kind = "kubernetes"
-    capabilities = Capabilities(hold=True, requeue=True, changes=("queue",), ports=True, adopt=True)
+    capabilities = Capabilities(
+        hold=True, requeue=True, changes=("queue",), ports=True, adopt=True, drain=True
+    )
 
     def __init__(self, name: str, config: KubernetesCluster, partition: Partition) -> None:
         self.name = name
@@ -165,6 +169,12 @@ class KubernetesOrchestrator:
             return await act_on(client, action, jobs, change, self._connection.namespace)
         finally:
             self._watch.forget()
+
+    async def act_on_nodes(
+        self, action: DrainKind, nodes: Sequence[str], reason: str | None = None
+    ) -> dict[str, HyperpodError | None]:
+        """Cordon or uncordon nodes."""
+        return await set_nodes(await self._connection.client(), action, nodes, reason)
 
     async def runs(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
         """What the cluster says of these runs."""

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from hyperpod_jlab.model.cluster import Cluster, Job, Node, Queue, WaitReason
 from hyperpod_jlab.model.config import LocalCluster
-from hyperpod_jlab.model.errors import NotFoundError, UnsupportedError
+from hyperpod_jlab.model.errors import HyperpodError, NotFoundError, UnsupportedError
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.job_actions import Change, JobResult
+from hyperpod_jlab.model.node_actions import DrainKind
 from hyperpod_jlab.model.records import ActionKind, Observation
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.model.usage import Usage
@@ -151,6 +152,13 @@ class LocalOrchestrator:
             JobResult(job, NotFoundError(f"there is no job {job[:60]}", code="no_such_job"))
             for job in jobs
         ]
+
+    async def act_on_nodes(
+        self, action: DrainKind, nodes: Sequence[str], reason: str | None = None
+    ) -> dict[str, HyperpodError | None]:
+        """Not offered: the one node is this machine."""
+        del reason
+        return dict.fromkeys(nodes, UnsupportedError(f"local clusters cannot {action} nodes"))
 
     async def runs(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
         """What can be seen of these runs' supervisors: gone ones are said to be lost."""

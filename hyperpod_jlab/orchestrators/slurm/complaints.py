@@ -106,6 +106,7 @@ _SAID: tuple[Complaint, ...] = (
     Complaint(
         "node count specification invalid", RefusedError, "too_many_nodes", "see: hpj queues"
     ),
+    Complaint("invalid node state", ConflictError, "wrong_state", "see: hpj nodes"),
     Complaint("invalid node name", RefusedError, "unknown_node", "see: hpj nodes"),
     Complaint("invalid preferred feature", RefusedError, "invalid_feature", None),
     Complaint("invalid license", RefusedError, "invalid_license", "see: scontrol show licenses"),

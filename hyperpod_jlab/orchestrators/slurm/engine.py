@@ -18,6 +18,7 @@ from hyperpod_jlab.model.errors import (
 )
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.job_actions import Change, JobResult
+from hyperpod_jlab.model.node_actions import DrainKind
 from hyperpod_jlab.model.records import ActionKind, Observation
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.model.usage import Usage
@@ -31,6 +32,7 @@ from hyperpod_jlab.orchestrators.protocol import (
 )
 from hyperpod_jlab.orchestrators.slurm.client import SlurmClient
 from hyperpod_jlab.orchestrators.slurm.identity import scheduler_id
+from hyperpod_jlab.orchestrators.slurm.node_orders import set_nodes
 from hyperpod_jlab.orchestrators.slurm.orders import Order, give_all, give_to
 from hyperpod_jlab.orchestrators.slurm.pace import Pace
 from hyperpod_jlab.orchestrators.slurm.preflight.facts import Facts
@@ -44,7 +46,7 @@ from hyperpod_jlab.orchestrators.slurm.sending.native import (
 )
 from hyperpod_jlab.orchestrators.slurm.sending.render import FILENAME, render
 from hyperpod_jlab.orchestrators.slurm.shared import SharedQueue, queue_file
-from hyperpod_jlab.orchestrators.slurm.tables.view import ClusterView
+from hyperpod_jlab.orchestrators.slurm.tables.view import IDLE, ClusterView
 from hyperpod_jlab.orchestrators.slurm.transports.here import Here
 from hyperpod_jlab.orchestrators.slurm.transports.protocol import ANSWER_LOST, Transport
 from hyperpod_jlab.orchestrators.slurm.transports.ssh import Ssh
@@ -54,6 +56,7 @@ from hyperpod_jlab.orchestrators.slurm.watching.details import ask_details
 from hyperpod_jlab.orchestrators.slurm.watching.foreign import look_up, mark
 from hyperpod_jlab.orchestrators.slurm.watching.history import History, find_by_folder
 from hyperpod_jlab.orchestrators.slurm.watching.observe import newest
+from hyperpod_jlab.orchestrators.slurm.watching.repairs import with_repairs
 from hyperpod_jlab.orchestrators.slurm.watching.runs import RunObserver
 from hyperpod_jlab.orchestrators.slurm.watching.stand_in import StandIn, note_files
 from hyperpod_jlab.orchestrators.slurm.watching.usage import Accounting
@@ -76,6 +79,7 @@ class SlurmOrchestrator:
         dependencies_by_id=True,
         queues=True,
         adopt=True,
+        drain=True,
     )
 
     def __init__(self, name: str, config: SlurmCluster, partition: Partition) -> None:
@@ -227,9 +231,22 @@ class SlurmOrchestrator:
         finally:
             self._changed()
 
+    async def act_on_nodes(
+        self, action: DrainKind, nodes: Sequence[str], reason: str | None = None
+    ) -> dict[str, HyperpodError | None]:
+        """Drain or resume nodes."""
+        watch = self._view.node_watch
+        try:
+            return await set_nodes(self._client, action, nodes, reason, lambda: watch.get(0.0))
+        finally:
+            watch.forget()
+
     async def runs(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
         """What the queue says of these runs."""
-        return await self._observer.observe(bundles)
+        words = await self._observer.observe(bundles)
+        if self._config.hyperpod is None:
+            return words
+        return await with_repairs(words, bundles, lambda: self._view.node_watch.get(IDLE))
 
     async def catch_up(self, bundle: BundleReader, seconds: float) -> bool:
         """The nodes write their records themselves."""

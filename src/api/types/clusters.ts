@@ -150,6 +150,53 @@ export interface IJobsQuery {
   readonly ended?: boolean | null;
 }
 
+export type NodeAction = 'reboot' | 'replace' | 'drain' | 'resume';
+
+/** What to do to which nodes. */
+export interface INodeActionBody {
+  /** What to do: AWS reboots and replaces, the scheduler drains (no new jobs; those that run go on) and resumes. */
+  readonly action: NodeAction;
+  /** Instance ids, the scheduler's names, or names in the private network. */
+  readonly nodes: readonly string[];
+  /** With the action `drain`: why, in one line, for others to read. */
+  readonly reason?: string | null;
+}
+
+/** What would become of the nodes, and what there is to know before: sentences for people. Nothing has been done. */
+export interface INodeActionPreview {
+  readonly action: NodeAction;
+  readonly cluster: string;
+  readonly reason: string | null;
+  readonly nodes: readonly INodeToActOn[];
+  readonly effects: readonly string[];
+  readonly notes: readonly string[];
+}
+
+/** What came of it for one node. `ok` says that AWS or the scheduler took it: a reboot or replacement goes on after that. */
+export interface INodeResult {
+  readonly name: string;
+  readonly instance: string | null;
+  readonly node: string | null;
+  readonly ok: boolean;
+  readonly error: IError | null;
+}
+
+/** One result for each node, in their order; a node that was named in several ways has one. */
+export interface INodeResults {
+  readonly results: readonly INodeResult[];
+  readonly notes: readonly string[];
+}
+
+/** What would become of one node. `jobs` are those that run on it, null where that is not known; with a `refusal` it would not be tried. */
+export interface INodeToActOn {
+  readonly name: string;
+  readonly instance: string | null;
+  readonly node: string | null;
+  readonly jobs: readonly IJob[] | null;
+  readonly effects: readonly string[];
+  readonly refusal: IError | null;
+}
+
 /** A page of nodes; of when they were seen last, when the cluster does not answer. `notes` say what of the table is hidden from the user, and why. */
 export interface INodes {
   readonly as_of: string | null;

@@ -10,6 +10,8 @@ NAME_ANNOTATION = "hyperpod-jlab/name"
 USER_ANNOTATION = "hyperpod-jlab/user"
 HELD_ANNOTATION = "hyperpod-jlab/held"
 """On an object that somebody holds, by us."""
+CORDON_ANNOTATION = "hyperpod-jlab/cordon-reason"
+"""On a node that somebody cordoned by us: why."""
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hyperpod_jlab.orchestrators.kubernetes.kinds.names import CORDON_ANNOTATION
+
 HEALTH_LABEL = "sagemaker.amazonaws.com/node-health-status"
 DEEP_CHECK_LABEL = "sagemaker.amazonaws.com/deep-health-check-status"
 FAULT_LABELS = ("sagemaker.amazonaws.com/fault-types", "sagemaker.amazonaws.com/fault-reasons")
@@ -86,7 +88,7 @@ def node_state(node: Mapping[str, Any], *, busy: bool) -> NodeState:
     found = [
         *_from_ready(conditions, taints),
         *_from_hyperpod(labels),
-        *_from_cordon(spec, taints, busy),
+        *_from_cordon(spec, taints, busy, (meta.get("annotations") or {}).get(CORDON_ANNOTATION)),
         *_from_pressure(conditions),
     ]
     if found:
@@ -129,7 +131,7 @@ def _from_hyperpod(labels: Mapping[str, str]) -> Iterator[NodeState]:
 
 
 def _from_cordon(
-    spec: Mapping[str, Any], taints: Sequence[Mapping[str, Any]], busy: bool
+    spec: Mapping[str, Any], taints: Sequence[Mapping[str, Any]], busy: bool, why: str | None
 ) -> Iterator[NodeState]:
     leaving = [
         one
@@ -142,7 +144,8 @@ def _from_cordon(
     if spec.get("unschedulable"):
         added = [one for one in taints if one["key"] == "node.kubernetes.io/unschedulable"]
         since = added[0].get("timeAdded") if added else None
-        yield NodeState(word, "it is cordoned: it takes no new pods", since)
+        words = "it is cordoned: it takes no new pods"
+        yield NodeState(word, f"{words} ({why[:_LONGEST]})" if why else words, since)
 
 
 def _from_pressure(conditions: Mapping[str, Mapping[str, Any]]) -> Iterator[NodeState]:

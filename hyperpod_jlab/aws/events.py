@@ -1,0 +1,101 @@
+"""Events of HyperPod clusters, from SageMaker's API. Words that are newer than this package are kept as they came."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.model.hyperpod_events import (
+    EVENT_LEVELS,
+    EVENT_RESOURCES,
+    ClusterEvent,
+    failure_in,
+)
+
+_RESOURCES = {theirs: ours for ours, theirs in EVENT_RESOURCES.items()}
+
+
+@dataclass(frozen=True)
+class EventFilter:
+    """Which events AWS is asked for; None: whatever they are.
+
+    Attributes:
+        resource: What they are of, in words of `EVENT_RESOURCES`.
+        group: Name of their instance group.
+        instance: Their instance id.
+        since: The oldest (Unix seconds).
+        until: The newest (Unix seconds).
+    """
+
+    resource: str | None = None
+    group: str | None = None
+    instance: str | None = None
+    since: float | None = None
+    until: float | None = None
+
+    def given(self) -> dict[str, Any]:
+        """As the API's input."""
+        told = {
+            "ResourceType": EVENT_RESOURCES[self.resource] if self.resource else None,
+            "InstanceGroupName": self.group,
+            "NodeId": self.instance,
+            "EventTimeAfter": _time(self.since),
+            "EventTimeBefore": _time(self.until),
+        }
+        return {name: value for name, value in told.items() if value is not None}
+
+
+async def list_events(
+    aws: Aws, cluster: str, wanted: EventFilter
+) -> AsyncIterator[list[ClusterEvent]]:
+    """The events of a cluster, newest first, page by page.
+
+    Args:
+        aws: AWS in the cluster's region.
+        cluster: Its name or ARN.
+        wanted: Which of them.
+
+    Raises:
+        NotFoundError: There is no such cluster.
+        HyperpodError: See `aws.errors`.
+    """
+    given = {"SortBy": "EventTime", "SortOrder": "Descending", **wanted.given()}
+    async for page in aws.pages("sagemaker", "ListClusterEvents", ClusterName=cluster, **given):
+        yield [_event(one) for one in page.get("Events") or ()]
+
+
+async def describe_event(aws: Aws, cluster: str, event_id: str) -> ClusterEvent:
+    """One event with its details, which alone tell why something failed.
+
+    Raises:
+        NotFoundError: There is no such cluster or event.
+        HyperpodError: See `aws.errors`.
+    """
+    told = await aws.call(
+        "sagemaker", "DescribeClusterEvent", ClusterName=cluster, EventId=event_id
+    )
+    return _event(told["EventDetails"])
+
+
+def _event(told: Mapping[str, Any]) -> ClusterEvent:
+    level = told.get("EventLevel")
+    resource = str(told["ResourceType"])
+    metadata = (told.get("EventDetails") or {}).get("EventMetadata") or {}
+    return ClusterEvent(
+        event_id=str(told["EventId"]),
+        time=told["EventTime"].timestamp(),
+        level=level.lower() if level and level.lower() in EVENT_LEVELS else level,
+        resource=_RESOURCES.get(resource, resource),
+        group=told.get("InstanceGroupName"),
+        instance=told.get("InstanceId"),
+        description=told.get("Description"),
+        reason=failure_in(metadata),
+        metadata=metadata,
+    )
+
+
+def _time(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,92 @@
+"""Actions on nodes over REST."""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.aws.example import example_account
+from tests.aws.conftest import REGION
+from tests.conftest import home  # noqa: F401 - the server's
+from tests.server.conftest import *  # noqa: F403 - the server under test
+
+PATH = "hyperpod/ml-cluster/nodes/actions"
+
+
+@pytest.fixture
+def example(endpoint):
+    endpoint.account = example_account(REGION)
+    return endpoint
+
+
+def sent(endpoint):
+    return [call.given["NodeIds"] for call in endpoint.calls if "Batch" in call.action]
+
+
+async def test_a_preview_does_nothing_and_an_action_has_a_result_for_each(example, api):
+    node = example.account.clusters[REGION][0].nodes[1]
+    body = {"action": "reboot", "nodes": [node.instance_id, "ip-10-9-9-9"]}
+    status, plan = await api.request("POST", f"{PATH}/preview", body)
+    assert status == 200
+    assert [one["instance"] for one in plan["nodes"]] == [node.instance_id, None]
+    assert plan["nodes"][1]["refusal"]["code"] == "no_such_node"
+    assert plan["nodes"][0]["jobs"] is None
+    assert sent(example) == []
+    status, done = await api.request("POST", PATH, body)
+    assert status == 200
+    first, second = done["results"]
+    assert (first["ok"], first["instance"], first["error"]) == (True, node.instance_id, None)
+    assert second["error"]["code"] == "no_such_node"
+    assert sent(example) == [[node.instance_id]]
+    assert node.status == "Pending"
+
+
+async def test_a_right_that_is_missing_is_named_with_each_node(example, api):
+    example.faults.deny("sagemaker:BatchReplaceClusterNodes")
+    node = example.account.clusters[REGION][0].nodes[1]
+    body = {"action": "replace", "nodes": [node.instance_id]}
+    status, done = await api.request("POST", PATH, body)
+    assert status == 200
+    error = done["results"][0]["error"]
+    assert error["code"] == "missing_right"
+    assert error["detail"]["right"] == {"action": "sagemaker:BatchReplaceClusterNodes"}
+
+
+async def test_who_may_only_look_may_not_act(example, api, authorizer):
+    authorizer.answer = False
+    body = {"action": "reboot", "nodes": ["i-0123456789abcdef0"]}
+    for path in (PATH, f"{PATH}/preview", "clusters/local/nodes/actions"):
+        status, _ = await api.request("POST", path, body)
+        assert status == 403
+    assert {action for action, _ in authorizer.asked} == {"execute"}
+    assert example.calls == []
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "code"),
+    [
+        (PATH, {"action": "explode", "nodes": ["a"]}, 400, "invalid_input"),
+        (PATH, {"action": "reboot", "nodes": []}, 400, "invalid_input"),
+        (PATH, {"action": "reboot", "nodes": ["a"] * 501}, 400, "invalid_input"),
+        (PATH, {"action": "reboot", "nodes": ["a"], "reason": "b"}, 400, "invalid_input"),
+        (PATH, {"action": "drain", "nodes": ["a"]}, 400, "no_reason"),
+        (PATH, {"action": "resume", "nodes": ["a"]}, 400, "no_configured_cluster"),
+        ("hyperpod/none/nodes/actions", {"action": "reboot", "nodes": ["a"]}, 404, "not_found"),
+        (
+            "clusters/none/nodes/actions",
+            {"action": "resume", "nodes": ["a"]},
+            404,
+            "unknown_cluster",
+        ),
+        ("clusters/local/nodes/actions", {"action": "resume", "nodes": ["a"]}, 422, "unsupported"),
+        (
+            "clusters/local/nodes/actions",
+            {"action": "reboot", "nodes": ["a"]},
+            400,
+            "no_hyperpod_cluster",
+        ),
+    ],
+)
+async def test_what_does_not_fit_says_why(example, api, path, body, status, code):
+    found, error = await api.request("POST", path, body)
+    assert (found, error["code"]) == (status, code)
+    assert sent(example) == []
