@@ -4,19 +4,21 @@ import { Message } from '@lumino/messaging';
 import { AccordionPanel } from '@lumino/widgets';
 
 import { ClustersModel } from '../clusters/model';
+import { HyperpodSection } from '../hyperpod/section';
 import { hyperPodIcon } from '../icons';
 import { IHyperPod } from '../tokens';
 import { ClustersSection } from './clustersSection';
 import { RunsSection } from './runsSection';
 
 /** There are more runs than clusters. */
-const SIZES = [1, 2];
+const SIZES = [1, 1, 2];
 
 /**
  * What the panel's sections do with the application.
  */
 export interface IPanelActions {
   openCluster(name: string): void;
+  openHyperpodCluster(name: string): void;
   openRun(runId: string): void;
 }
 
@@ -30,7 +32,7 @@ export class HyperPodPanel extends SidePanel {
     translator: ITranslator
   ) {
     super({ translator });
-    const { clusterClient, runs, trans } = hyperPod;
+    const { clusterClient, hyperpodClient, runs, trans } = hyperPod;
     this.id = 'hyperpod-panel';
     this.addClass('jp-HyperPod-Panel');
     this.title.icon = hyperPodIcon;
@@ -40,6 +42,7 @@ export class HyperPodPanel extends SidePanel {
     this._clusters = new ClustersModel(clusterClient);
     this._hyperPod = hyperPod;
     this.addWidget(new ClustersSection(this._clusters, actions, trans));
+    this.addWidget(new HyperpodSection(hyperpodClient, actions, trans));
     this.addWidget(new RunsSection(runs, actions, trans));
   }
 
