@@ -24,6 +24,7 @@ from hyperpod_jlab.services.hyperpod_clusters import configured_as
 
 if TYPE_CHECKING:
     from hyperpod_jlab.services.hyperpod import Hyperpod
+    from hyperpod_jlab.services.hyperpod_watch import HyperpodWatch
     from hyperpod_jlab.services.looks import Shown
 
 Item = TypeVar("Item")
@@ -31,8 +32,8 @@ Item = TypeVar("Item")
 _NO_AWS = frozenset({"boto3_missing", "no_aws_credentials", "no_aws_region"})
 """Codes of where there is no AWS account: that is no fault, and many people work so."""
 
-_SCHEDULER_TIME = 1.0
-"""Seconds that a scheduler has to tell its nodes before AWS' are shown without."""
+_ALONG = 1.0
+"""Seconds that is waited for what stands beside the answer: tags, the scheduler's nodes. Until they come the answer is shown without."""
 
 
 class AwsAged(TypedDict):
@@ -204,13 +205,9 @@ async def show_hyperpod_cluster(
     watch = (await call.hyperpod()).watch
     shown = await watch.cluster(cluster, refresh=query.refresh)
     found = shown.rows[0]
-    notes = []
-    tags: list[HyperpodTag] | None = None
-    try:
-        told = await watch.tags(found.arn, refresh=query.refresh)
-        tags = [{"key": key, "value": value} for key, value in told.rows]
-    except HyperpodError as error:
-        notes.append(f"its tags could not be had: {_words(error)}")
+    tags = await _tags(watch, found.arn, refresh=query.refresh)
+    age = _age(shown, tags.notes)
+    age["loading"] = age["loading"] or tags.loading
     eks_arn = found.eks_arn
     plain = found.to_dict()
     kept = HyperpodClusterAnswer.__annotations__.keys() & plain.keys()
@@ -219,14 +216,14 @@ async def show_hyperpod_cluster(
         {
             **{name: plain[name] for name in kept},
             "groups": [_group(group) for group in plain["groups"] or ()],
-            "tags": tags,
+            "tags": tags.tags,
             "log_group": log_group(found.arn, found.name),
             "links": {
                 "cluster": cluster_console(found.arn, found.name),
                 "logs": logs_console(found.arn, found.name),
                 "eks": eks_console(eks_arn) if eks_arn else None,
             },
-            **_age(shown, notes),
+            **age,
         },
     )
 
@@ -249,6 +246,25 @@ async def list_hyperpod_nodes(call: Call, cluster: str, query: HyperpodTableQuer
         "total": page.total,
         **age,
     }
+
+
+@dataclass(frozen=True)
+class _Tags:
+    """The tags of a cluster, or why there are none (yet)."""
+
+    tags: list[HyperpodTag] | None = None
+    loading: bool = False
+    notes: Sequence[str] = ()
+
+
+async def _tags(watch: HyperpodWatch, arn: str, *, refresh: bool) -> _Tags:
+    try:
+        told = await asyncio.wait_for(watch.tags(arn, refresh=refresh), _ALONG)
+    except TimeoutError:
+        return _Tags(loading=True)
+    except HyperpodError as error:
+        return _Tags(notes=[f"its tags could not be had: {_words(error)}"])
+    return _Tags([{"key": key, "value": value} for key, value in told.rows], told.loading)
 
 
 @dataclass(frozen=True)
@@ -291,7 +307,7 @@ async def _scheduler_nodes(
     orchestrator = hyperpod.settings.clusters[name].orchestrator
     look = call.process.snapshots.last(("nodes", name), lambda: hyperpod.nodes(name))
     try:
-        seen = await asyncio.wait_for(look, _SCHEDULER_TIME)
+        seen = await asyncio.wait_for(look, _ALONG)
     except TimeoutError:
         return _Scheduler(loading=True, notes=[f"the scheduler of {name} has not answered yet"])
     except HyperpodError as error:
