@@ -5,6 +5,7 @@ import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 import { IClusterClient } from '../../clusters/client';
 import { ClustersModel } from '../../clusters/model';
+import { FakeHyperpodClient } from '../../hyperpod/__tests__/fakes';
 import { FakeRunClient, run } from '../../runs/__tests__/fakes';
 import { RunsModel } from '../../runs/model';
 import { IHyperPod } from '../../tokens';
@@ -31,11 +32,13 @@ async function shownPanel(
   const runs = new RunsModel({ client });
   const hyperPod = {
     clusterClient,
+    hyperpodClient: new FakeHyperpodClient(),
     runs,
     trans: nullTranslator.load('hyperpod_jlab')
   } as unknown as IHyperPod;
   const actions = {
     openCluster: (name: string) => opened.push(name),
+    openHyperpodCluster: (name: string) => opened.push(name),
     openRun: (runId: string) => opened.push(runId)
   };
   const panel = new HyperPodPanel(hyperPod, actions, nullTranslator);
