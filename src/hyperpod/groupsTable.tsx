@@ -33,7 +33,12 @@ export function GroupsTable(props: {
           {trans.__('This cluster has no instance groups.')}
         </p>
       ) : (
-        <div className="jp-HyperPod-Table-scroll">
+        <div
+          className="jp-HyperPod-Table-scroll"
+          role="group"
+          aria-label={label}
+          tabIndex={0}
+        >
           <table>
             <thead>
               <tr>
