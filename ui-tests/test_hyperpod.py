@@ -109,11 +109,14 @@ def test_nothing_is_asked_while_the_section_is_folded(
     assert len(aws.calls) == before
 
 
-def test_without_an_account_there_is_one_plain_line(
+def test_without_an_account_the_section_is_folded_over_one_plain_line(
     lab: LabServer, page: Page, console: list[str]
 ) -> None:
     open_lab(page, lab)
     execute(page, "hyperpod:show-panel")
+    expect(page.locator(PANEL).get_by_text("Only this machine so far")).to_be_visible()
+    expect(page.locator(SECTION)).to_be_hidden()
+    page.locator(PANEL).get_by_text("HyperPod in AWS", exact=True).click()
     line = page.locator(SECTION).get_by_role("note")
     expect(line).to_contain_text("there are no AWS credentials")
     expect(page.locator(SECTION).get_by_role("alert")).to_have_count(0)

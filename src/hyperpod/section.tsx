@@ -1,6 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import { refreshIcon, Toolbar } from '@jupyterlab/ui-components';
 import { Message } from '@lumino/messaging';
+import { ISignal, Signal } from '@lumino/signaling';
 import * as React from 'react';
 
 import { ApiError } from '../api';
@@ -54,13 +55,20 @@ export class HyperpodSection
         () => list.refresh()
       )
     );
+    list.changed.connect(this._onList, this);
   }
 
   readonly toolbar: Toolbar;
 
+  /** Tells once, by the first answer, that there is no AWS account. */
+  get absent(): ISignal<this, void> {
+    return this._absent;
+  }
+
   override dispose(): void {
     if (!this.isDisposed) {
       this._list.dispose();
+      Signal.clearData(this);
       super.dispose();
     }
   }
@@ -101,6 +109,16 @@ export class HyperpodSection
     );
   }
 
+  private _onList(list: Watched<IHyperpodList>): void {
+    if (list.value !== null) {
+      list.changed.disconnect(this._onList, this);
+      if (list.value.asOf === null) {
+        this._absent.emit();
+      }
+    }
+  }
+
+  private readonly _absent = new Signal<this, void>(this);
   private readonly _list: Watched<IHyperpodList>;
   private readonly _wanted: { limit: number };
   private readonly _actions: IActions;

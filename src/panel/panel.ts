@@ -1,7 +1,7 @@
 import { ITranslator } from '@jupyterlab/translation';
 import { SidePanel } from '@jupyterlab/ui-components';
 import { Message } from '@lumino/messaging';
-import { AccordionPanel } from '@lumino/widgets';
+import { AccordionPanel, Widget } from '@lumino/widgets';
 
 import { ClustersModel } from '../clusters/model';
 import { HyperpodSection } from '../hyperpod/section';
@@ -42,7 +42,9 @@ export class HyperPodPanel extends SidePanel {
     this._clusters = new ClustersModel(clusterClient);
     this._hyperPod = hyperPod;
     this.addWidget(new ClustersSection(this._clusters, actions, trans));
-    this.addWidget(new HyperpodSection(hyperpodClient, actions, trans));
+    const aws = new HyperpodSection(hyperpodClient, actions, trans);
+    aws.absent.connect(() => this._fold(aws));
+    this.addWidget(aws);
     this.addWidget(new RunsSection(runs, actions, trans));
   }
 
@@ -78,6 +80,13 @@ export class HyperPodPanel extends SidePanel {
     }
     this._clusters.start();
     this._hyperPod.runs.start();
+  }
+
+  /** Leave the room to the other sections; the user may unfold it. */
+  private _fold(section: Widget): void {
+    if (this.content instanceof AccordionPanel) {
+      this.content.collapse(this.content.widgets.indexOf(section));
+    }
   }
 
   private _sized = false;
