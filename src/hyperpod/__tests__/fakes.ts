@@ -118,7 +118,7 @@ export class FakeHyperpodClient implements IHyperpodClient {
     return this._answer(() => decodeDetail(this.detail));
   }
 
-  nodes(name: string, query: ITableQuery): Promise<ITablePage> {
+  nodes(_: string, query: ITableQuery): Promise<ITablePage> {
     this.queries.push(query);
     return this._answer(() => decodeNodes(this.nodeAnswer));
   }
