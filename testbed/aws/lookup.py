@@ -10,7 +10,7 @@ from testbed.aws.state import Cluster
 def cluster_arn(request: Request) -> str:
     """How IAM and error messages name the cluster that is asked for, whether it is there or not."""
     account, region = request.account, request.region
-    named = request.given["ClusterName"]
+    named = request.given.get("ClusterName") or request.given["ResourceArn"]
     for cluster in account.find(region, named):
         return cluster.arn
     if named.startswith("arn:"):

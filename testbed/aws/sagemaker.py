@@ -47,6 +47,14 @@ def describe_cluster(request: Request) -> dict[str, Any]:
     )
 
 
+def list_tags(request: Request) -> dict[str, Any]:
+    given = request.given
+    for cluster in request.account.find(request.region, given["ResourceArn"]):
+        shown, following = page(sorted(cluster.tags.items()), lambda one: [one[0]], given)
+        return {"Tags": [{"Key": name, "Value": value} for name, value in shown], **following}
+    raise ApiError("ValidationException", f"Resource {given['ResourceArn']} not found.")
+
+
 def list_cluster_nodes(request: Request) -> dict[str, Any]:
     given = request.given
     by_name = given.get("SortBy") == "NAME"
@@ -100,6 +108,9 @@ def _group(cluster: Cluster, group: Group) -> dict[str, Any]:
         Status=group.status,
         SlurmConfig=slurm,
         InstanceStorageConfigs=group.storage or None,
+        CapacityRequirements=group.capacity,
+        LifeCycleConfig=group.life_cycle,
+        OnStartDeepHealthChecks=group.checks,
     )
 
 
@@ -125,7 +136,7 @@ def _resource(request: Request) -> Resource:
     """What is named, as IAM names it: AWS looks at rights before it looks whether it is there."""
     if "SpaceName" in request.given:
         return space_resource(request)
-    named = request.given.get("ClusterName")
+    named = request.given.get("ClusterName", request.given.get("ResourceArn"))
     if named is None:
         account = request.account
         every = f"arn:{account.partition}:sagemaker:{request.region}:{account.account_id}:cluster/*"
@@ -147,6 +158,7 @@ SERVICE = Service(
         "ListClusterEvents": list_cluster_events,
         "DescribeClusterEvent": describe_cluster_event,
         "DescribeSpace": describe_space,
+        "ListTags": list_tags,
     },
     _resource,
 )

@@ -14,7 +14,7 @@ from hyperpod_jlab.cli.hyperpod_tables import (
     cluster_row,
     joined_row,
 )
-from hyperpod_jlab.cli.invocation import with_services
+from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.listing import page_options, print_notes, show_list
 from hyperpod_jlab.cli.output import moment
 from hyperpod_jlab.cli.parameters import CLUSTER
