@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from testbed.aws.state import Account, Space
+from testbed.aws.state import Account, LustreFileSystem, Profile, Space
 
 ACCESS_KEY = "AKIATESTBEDEXAMPLE01"
 """The key that may do everything there."""
@@ -51,4 +51,17 @@ def example_account(region: str) -> Account:
     )
     failed.add_group("workers", "ml.g5.xlarge", 0).target = 2
     account.spaces["d-example", "work"] = Space("alice")
+    account.profiles["d-example", "alice"] = Profile()
+    link = {
+        "AssociationId": "dra-0123456789abcdef0",
+        "FileSystemPath": "/alice/data",
+        "DataRepositoryPath": "s3://example-bucket/data/",
+        "Lifecycle": "AVAILABLE",
+        "S3": {
+            "AutoImportPolicy": {"Events": ["NEW", "CHANGED"]},
+            "AutoExportPolicy": {"Events": ["NEW", "CHANGED", "DELETED"]},
+        },
+    }
+    linked = LustreFileSystem(FILE_SYSTEM, MOUNT_NAME, associations=[link])
+    account.file_systems[region] = [linked]
     return account

@@ -6,6 +6,7 @@ from typing import Any
 
 from testbed.aws.operations import Request, Resource, Service
 from testbed.aws.pages import page
+from testbed.aws.profiles import describe_user_profile, profile_resource
 from testbed.aws.replies import ApiError
 from testbed.aws.spaces import describe_space, space_resource
 from testbed.aws.state import Cluster, Group, Node
@@ -129,6 +130,8 @@ def _resource(request: Request) -> Resource:
     """What is named, as IAM names it: AWS looks at rights before it looks whether it is there."""
     if "SpaceName" in request.given:
         return space_resource(request)
+    if "UserProfileName" in request.given:
+        return profile_resource(request)
     account, region = request.account, request.region
     prefix = f"arn:{account.partition}:sagemaker:{region}:{account.account_id}:cluster"
     named = request.given.get("ClusterName")
@@ -147,6 +150,7 @@ SERVICE = Service(
         "ListClusterNodes": list_cluster_nodes,
         "DescribeClusterNode": describe_cluster_node,
         "DescribeSpace": describe_space,
+        "DescribeUserProfile": describe_user_profile,
     },
     _resource,
 )
