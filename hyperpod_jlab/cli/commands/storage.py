@@ -24,9 +24,19 @@ _EXAMPLES = (
     "hpj storage",
     "hpj storage --json",
     "hpj storage ~/fsx/data/train.csv",
+    "hpj storage state ~/fsx/data/*.tar",
 )
 
 COMMANDS = (
+    Section(
+        "Files on a file system that is linked to S3",
+        (
+            Entry("state", "storage_files", "Show where the bytes of files are."),
+            Entry("hydrate", "storage_files", "Bring released files back from S3."),
+            Entry("release", "storage_files", "Take files off that have a copy in S3."),
+            Entry("export", "storage_files", "Copy files to S3."),
+        ),
+    ),
     Section(
         "Open the partition in the file browser",
         (
