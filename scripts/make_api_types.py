@@ -33,6 +33,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "JobResults",
         "JobActionBody",
     ),
+    "storage": ("StorageOverview", "StorageQuery"),
     "runs": (),
 }
 """Which file holds these types and what they need; the last one holds all the rest."""

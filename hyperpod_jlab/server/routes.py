@@ -66,6 +66,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "adoption:adopt_job",
         statuses=(201,),
     ),
+    Route("get", "storage", "read", "storage:show_storage"),
     Route("get", "runs", "read", "runs:list_runs"),
     Route("post", "runs", "execute", "submit:submit_run", statuses=(200, 201)),
     Route("get", "cells", "read", "cells:list_cells"),

@@ -16,7 +16,7 @@ from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.model.file_system import FileSystem
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.storage_identity import Asked, Whose, find_profile, find_whose
-from hyperpod_jlab.services.storage_places import Place, look_at, mount_points
+from hyperpod_jlab.services.storage_places import Place, look_at, look_at_mount, mount_points
 from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.storage.index import default_path
 from hyperpod_jlab.storage.partition import Partition
@@ -136,10 +136,9 @@ class Storage:
         root = self._partition.root
         partition = await look_at(root, whose)
         points = dict.fromkeys([partition.mount, *mount_points()])
-        seen = await asyncio.gather(*(look_at(Path(point), whose) for point in points))
+        seen = await asyncio.gather(*(look_at_mount(point, whose) for point in points))
         places = [replace(one, runs_go_here=one.path == partition.mount) for one in seen]
         places = [await self._with_aws(one, mounts, studio, whose, asked) for one in places]
-        places = [_as_file_system(one) for one in places]
         its = next(one for one in places if one.runs_go_here)
         partition = replace(
             partition,
@@ -266,15 +265,6 @@ class Storage:
                     f"pods of {name} mount the claim {config.storage.claim}: who may make pods in its namespace can read all of that volume, as any user"
                 )
         return found
-
-
-def _as_file_system(place: Place) -> Place:
-    """A whole file system. On a disk of this machine who may do what is a matter of each folder, not of its topmost one."""
-    if not place.network:
-        return replace(place, isolation=None, open_to_others=None, writable=None)
-    if not place.exists and place.problem is None:
-        return replace(place, room=None, problem="the folder that it is mounted at is not there")
-    return place
 
 
 async def _private_of(

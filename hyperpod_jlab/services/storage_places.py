@@ -107,6 +107,18 @@ async def look_at(path: Path, whose: Whose) -> Place:
         return replace(_unseen(path), problem=words)
 
 
+async def look_at_mount(point: str, whose: Whose) -> Place:
+    """A whole file system, by where it is mounted."""
+    place = await look_at(Path(point), whose)
+    if place.problem is None and not place.exists:
+        problem = "the folder that it is mounted at is not there"
+        return replace(_unseen(Path(point)), problem=problem)
+    if not place.network:
+        # A disk of this machine: who may do what is a matter of each folder, not of its topmost one.
+        return replace(place, isolation=None, open_to_others=None, writable=None)
+    return place
+
+
 def _unseen(path: Path) -> Place:
     """A place by the table of mounts alone, without touching its file system."""
     best = Mount("/")
