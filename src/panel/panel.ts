@@ -5,12 +5,14 @@ import { AccordionPanel } from '@lumino/widgets';
 
 import { ClustersModel } from '../clusters/model';
 import { hyperPodIcon } from '../icons';
+import { StorageClient } from '../storage/client';
+import { StorageSection } from '../storage/section';
 import { IHyperPod } from '../tokens';
 import { ClustersSection } from './clustersSection';
 import { RunsSection } from './runsSection';
 
 /** There are more runs than clusters. */
-const SIZES = [1, 2];
+const SIZES = [1, 2, 1];
 
 /**
  * What the panel's sections do with the application.
@@ -30,7 +32,7 @@ export class HyperPodPanel extends SidePanel {
     translator: ITranslator
   ) {
     super({ translator });
-    const { clusterClient, runs, trans } = hyperPod;
+    const { client, clusterClient, runs, trans } = hyperPod;
     this.id = 'hyperpod-panel';
     this.addClass('jp-HyperPod-Panel');
     this.title.icon = hyperPodIcon;
@@ -41,6 +43,7 @@ export class HyperPodPanel extends SidePanel {
     this._hyperPod = hyperPod;
     this.addWidget(new ClustersSection(this._clusters, actions, trans));
     this.addWidget(new RunsSection(runs, actions, trans));
+    this.addWidget(new StorageSection(new StorageClient(client), trans));
   }
 
   override dispose(): void {
