@@ -29,6 +29,7 @@ def print_overview(overview: Overview) -> None:
             ("shared", "yes" if overview.runs_shared else "no"),
             *_file_system_fields(partition),
             ("index", overview.index or "in memory only"),
+            ("problem", partition.problem),
         ]
     )
     print()

@@ -16,7 +16,13 @@ from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.model.file_system import FileSystem
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.storage_identity import Asked, Whose, find_profile, find_whose
-from hyperpod_jlab.services.storage_places import Place, look_at, look_at_mount, mount_points
+from hyperpod_jlab.services.storage_places import (
+    Place,
+    inspect,
+    look_at,
+    look_at_mount,
+    mount_points,
+)
 from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.storage.index import default_path
 from hyperpod_jlab.storage.partition import Partition
@@ -169,18 +175,19 @@ class Storage:
 
         Raises:
             NotFoundError: It is not there.
+            StorageError: It cannot be looked at.
         """
         studio, mounts, asked = self._begin()
         whose = await find_whose(studio, asked)
-        place = await look_at(path, whose)
-        if not place.exists and place.problem is None:
+        place = await inspect(path, whose)
+        if not place.exists:
             raise NotFoundError(
                 f"there is no {path}",
                 hint="name a file or folder that is there",
                 detail={"path": str(path)},
             )
         place = await self._with_aws(place, mounts, studio, whose, asked)
-        inner = path if place.problem else await within(path, lambda: self._on_partition(path))
+        inner = await within(path, lambda: self._on_partition(path))
         runs = inner.is_relative_to(self._partition.root)
         notes = tuple(dict.fromkeys(asked.notes))
         place = replace(place, runs_go_here=runs)

@@ -9,10 +9,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from hyperpod_jlab.aws.lustre import LustreMount, lustre_mounts
-from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.model.errors import StorageError
 from hyperpod_jlab.model.file_system import FileSystem
 from hyperpod_jlab.model.isolation import Isolation, Seen, isolation_of
 from hyperpod_jlab.services.storage_identity import Whose
+from hyperpod_jlab.storage.atomic import storage_errors
 from hyperpod_jlab.storage.mounts import Mount, Room, all_mounts, mount_of, room_at
 from hyperpod_jlab.storage.patience import within
 from hyperpod_jlab.storage.rights import rights_on
@@ -101,10 +102,23 @@ async def look_at(path: Path, whose: Whose) -> Place:
         whose: Who this is.
     """
     try:
-        return await within(path, lambda: _look(path, whose))
-    except (HyperpodError, OSError) as error:
-        words = error.message if isinstance(error, HyperpodError) else str(error.strerror)
-        return replace(_unseen(path), problem=words)
+        return await inspect(path, whose)
+    except StorageError as error:
+        return replace(_unseen(path), problem=error.message)
+
+
+async def inspect(path: Path, whose: Whose) -> Place:
+    """A place.
+
+    Raises:
+        StorageError: It cannot be looked at: without a right to do so, or for its file system does not answer.
+    """
+
+    def look() -> Place:
+        with storage_errors(path):
+            return _look(path, whose)
+
+    return await within(path, look)
 
 
 async def look_at_mount(point: str, whose: Whose) -> Place:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
+
+from hyperpod_jlab.cli.main import main
+from tests.storage.users import AS_ROOT, as_other, common_folder
 
 
 @pytest.fixture
@@ -118,3 +122,30 @@ def test_a_home_that_is_the_partition_needs_no_link(hpj, home, user_home):
     home.config.write_text(f'[storage]\npath = "{user_home}"\n')
     refused = hpj("storage", "link", "--json")
     assert (refused.code, refused.error["code"]) == (2, "home_is_partition")
+
+
+@AS_ROOT
+def test_what_somebody_else_has_closed_is_denied_in_words(hpj, home, monkeypatch, capfd):
+    with common_folder() as folder:
+        closed = folder / "closed"
+        (closed / "fsx" / "data").mkdir(parents=True)
+        closed.chmod(0o700)
+        config = folder / "config.toml"
+        config.write_text(f'[storage]\npath = "{closed}/fsx"\n')
+        config.chmod(0o644)
+        monkeypatch.setenv("HYPERPOD_CONFIG", str(config))
+        monkeypatch.setenv("HOME", str(folder))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        monkeypatch.chdir(folder)
+        assert as_other(lambda: main(["storage", str(closed / "fsx" / "data"), "--json"])) == 4
+        assert '"storage_denied"' in capfd.readouterr().err
+        assert as_other(lambda: main(["storage"])) == 0
+        told = capfd.readouterr().out
+        assert "problem        you have no right to do this" in told
+        # What is open is shown to both, with what the other one can really do there.
+        closed.chmod(0o755)
+        assert as_other(lambda: main(["storage"])) == 0
+        told = capfd.readouterr().out
+        assert "not yours to write" in told
+        assert "everybody may read" in told
+        assert not Path(closed / "fsx" / ".hyperpod").exists()
