@@ -40,6 +40,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("HyperpodClusters", "HyperpodClusterAnswer", "HyperpodNodes"),
         *("HyperpodTableQuery", "HyperpodQuery"),
     ),
+    "storage": ("StorageOverview", "StorageQuery"),
     "runs": (),
 }
 """Which file holds these types and what they need; the last one holds all the rest."""

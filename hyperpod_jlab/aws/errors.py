@@ -54,8 +54,10 @@ _SIGNATURE = frozenset(
     }
 )
 _SKEWED = re.compile(r"signature (expired|not yet current)|too skewed|has expired", re.IGNORECASE)
-_ABSENT = frozenset({"ResourceNotFound", "ResourceNotFoundException"})
-_INVALID = frozenset({"ValidationError", "ValidationException", "InvalidParameterValue"})
+_ABSENT = frozenset({"FileSystemNotFound", "ResourceNotFound", "ResourceNotFoundException"})
+_INVALID = frozenset(
+    {"BadRequest", "InvalidParameterValue", "ValidationError", "ValidationException"}
+)
 
 
 @dataclass(frozen=True)

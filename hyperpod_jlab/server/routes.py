@@ -88,6 +88,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("get", "hyperpod", "read", "hyperpod:list_hyperpod_clusters"),
     Route("get", "hyperpod/{cluster}", "read", "hyperpod:show_hyperpod_cluster"),
     Route("get", "hyperpod/{cluster}/nodes", "read", "hyperpod:list_hyperpod_nodes"),
+    Route("get", "storage", "read", "storage:show_storage"),
     Route("get", "runs", "read", "runs:list_runs"),
     Route("post", "runs", "execute", "submit:submit_run", statuses=(200, 201)),
     Route("get", "cells", "read", "cells:list_cells"),

@@ -27,6 +27,7 @@ from hyperpod_jlab.services.logs import LogService
 from hyperpod_jlab.services.node_actions import NodeActions
 from hyperpod_jlab.services.run_logs import RunLogsOf
 from hyperpod_jlab.services.runs import Runs
+from hyperpod_jlab.services.storage import Storage
 from hyperpod_jlab.services.submission import Submitter
 
 
@@ -78,6 +79,14 @@ class Hyperpod:
             region: The region of their HyperPod cluster; default: see `aws.session.Aws`.
         """
         return NodeActions(self.engines, self.hyperpod_clusters(region))
+
+    def storage(self, *, ask_aws: bool = True) -> Storage:
+        """The file systems and partitions of this machine.
+
+        Args:
+            ask_aws: Whether AWS is asked what it knows of them, where they come from there.
+        """
+        return Storage(self.settings, self.partition, self.engines, Aws() if ask_aws else None)
 
     async def nodes(self, cluster: str | None = None) -> list[Node]:
         """The nodes of one cluster."""

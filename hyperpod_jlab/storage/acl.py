@@ -12,6 +12,7 @@ import stat
 import struct
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 from hyperpod_jlab.model.errors import StorageError
 from hyperpod_jlab.storage.atomic import storage_errors
@@ -23,6 +24,9 @@ _NOBODY = 0xFFFFFFFF
 _USER_OBJ, _USER, _GROUP_OBJ, _GROUP, _MASK, _OTHER = 0x01, 0x02, 0x04, 0x08, 0x10, 0x20
 _READ, _WRITE, _PASS = 4, 2, 1
 _UNSUPPORTED = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+
+Person = tuple[Literal["everybody", "group", "user"], int | None]
+"""Somebody beside the owner: everybody, or a group or user by number."""
 
 Entries = dict[tuple[int, int], int]
 """Permissions (as in a mode) by tag and user or group number."""
@@ -62,6 +66,32 @@ def is_opened(folder: Path) -> bool:
         return bool(os.getxattr(folder, _ACCESS))
     except OSError:
         return False
+
+
+def permissions(path: Path) -> dict[Person, int]:
+    """What a mode or, where there is one, an access list gives to the owning group, to everybody else, and to users and groups that it names.
+
+    Returns:
+        Permission bits as in a mode; those of the owner are left out, and what a list's mask takes away is taken away.
+
+    Raises:
+        OSError: It cannot be looked at.
+    """
+    found, entries = path.stat(), _read(path, _ACCESS)
+    mask = entries.get((_MASK, _NOBODY), 7)
+    held: dict[Person, int] = {}
+    for (tag, number), bits in entries.items():
+        if tag == _GROUP_OBJ:
+            person: Person = ("group", found.st_gid)
+        elif tag == _OTHER:
+            held["everybody", None] = bits
+            continue
+        elif tag in {_USER, _GROUP}:
+            person = ("user" if tag == _USER else "group", number)
+        else:
+            continue
+        held[person] = held.get(person, 0) | bits & mask
+    return held
 
 
 def _allow(path: Path, kind: str, users: Mapping[int, int]) -> None:

@@ -8,18 +8,30 @@ from pathlib import Path
 
 _TABLE = Path("/proc/self/mountinfo")
 
+_NETWORK = ("lustre", "nfs", "efs", "fuse.sshfs", "fuse.s3", "ceph", "beegfs", "gpfs", "cifs", "9p")
+"""Beginnings of the kinds of file systems that are somewhere else."""
+
 VARIABLE = "HYPERPOD_MOUNT_TABLE"
 """Environment variable that names another table, for demos and tests: nobody has Lustre at hand."""
 
 
 @dataclass(frozen=True)
 class Mount:
-    """A mounted file system: where, its kind, what was mounted, and whether it can only be read. Kind and source are None where the system does not tell."""
+    """A mounted file system: where, its kind, what was mounted, whether it can only be read, and the file system's own options.
+
+    Kind and source are None where the system does not tell.
+    """
 
     point: str
     kind: str | None = None
     source: str | None = None
     read_only: bool = False
+    options: tuple[str, ...] = ()
+
+    @property
+    def network(self) -> bool:
+        """Whether other machines can mount the same file system, going by its kind."""
+        return (self.kind or "").startswith(_NETWORK)
 
 
 @dataclass(frozen=True)
@@ -79,11 +91,13 @@ def room_at(path: Path) -> Room:
 
 
 def _parse(line: str) -> Mount:
-    """One line of mountinfo: proc(5), fields 5 and 6, and behind the hyphen kind and source."""
+    """One line of mountinfo: proc(5), fields 5 and 6, and behind the hyphen kind, source and the file system's options."""
     before, _, behind = line.partition(" - ")
-    fields, (kind, source) = before.split(" "), behind.split(" ")[:2]
-    read_only = "ro" in fields[5].split(",")
-    return Mount(_plain(fields[4]), kind, _plain(source), read_only)
+    fields, (kind, source, *rest) = before.split(" "), behind.split(" ")
+    options = tuple(rest[0].split(",")) if rest else ()
+    # A bind mount can be read-only on a file system that is not, and the other way round.
+    read_only = "ro" in fields[5].split(",") or "ro" in options
+    return Mount(_plain(fields[4]), kind, _plain(source), read_only, options)
 
 
 def _plain(text: str) -> str:

@@ -6,12 +6,14 @@ import { AccordionPanel, Widget } from '@lumino/widgets';
 import { ClustersModel } from '../clusters/model';
 import { HyperpodSection } from '../hyperpod/section';
 import { hyperPodIcon } from '../icons';
+import { StorageClient } from '../storage/client';
+import { StorageSection } from '../storage/section';
 import { IHyperPod } from '../tokens';
 import { ClustersSection } from './clustersSection';
 import { RunsSection } from './runsSection';
 
 /** There are more runs than clusters. */
-const SIZES = [1, 1, 2];
+const SIZES = [1, 1, 2, 1];
 
 /**
  * What the panel's sections do with the application.
@@ -32,7 +34,7 @@ export class HyperPodPanel extends SidePanel {
     translator: ITranslator
   ) {
     super({ translator });
-    const { clusterClient, hyperpodClient, runs, trans } = hyperPod;
+    const { client, clusterClient, hyperpodClient, runs, trans } = hyperPod;
     this.id = 'hyperpod-panel';
     this.addClass('jp-HyperPod-Panel');
     this.title.icon = hyperPodIcon;
@@ -46,6 +48,7 @@ export class HyperPodPanel extends SidePanel {
     aws.absent.connect(() => this._fold(aws));
     this.addWidget(aws);
     this.addWidget(new RunsSection(runs, actions, trans));
+    this.addWidget(new StorageSection(new StorageClient(client), trans));
   }
 
   override dispose(): void {

@@ -15,7 +15,7 @@ from typing import Any
 
 import botocore.session
 
-from testbed.aws import sagemaker, sts
+from testbed.aws import fsx, sagemaker, sts
 from testbed.aws.faults import Faults
 from testbed.aws.iam import Asked, Verdict, decide, denied
 from testbed.aws.operations import Request, Service
@@ -25,7 +25,7 @@ from testbed.aws.signature import check, scope_of
 from testbed.aws.state import Account
 from testbed.aws.wire import JsonWire, QueryWire, Wire
 
-SERVICES = {service.name: service for service in (sagemaker.SERVICE, sts.SERVICE)}
+SERVICES = {service.name: service for service in (fsx.SERVICE, sagemaker.SERVICE, sts.SERVICE)}
 """By the name that requests are signed for."""
 
 _WIRES: dict[str, Any] = {"json": JsonWire, "query": QueryWire}

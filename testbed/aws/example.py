@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from testbed.aws.state import Account, Space
+from testbed.aws.state import Account, LustreFileSystem, Profile, Space
 
 ACCESS_KEY = "AKIATESTBEDEXAMPLE01"
 """The key that may do everything there."""
@@ -55,6 +55,19 @@ def example_account(region: str) -> Account:
     slurm.nodes[-1].message = "EC2 health check failed; the instance is being replaced"
     add_others(account, region)
     account.spaces["d-example", "work"] = Space("alice")
+    account.profiles["d-example", "alice"] = Profile()
+    link = {
+        "AssociationId": "dra-0123456789abcdef0",
+        "FileSystemPath": "/alice/data",
+        "DataRepositoryPath": "s3://example-bucket/data/",
+        "Lifecycle": "AVAILABLE",
+        "S3": {
+            "AutoImportPolicy": {"Events": ["NEW", "CHANGED"]},
+            "AutoExportPolicy": {"Events": ["NEW", "CHANGED", "DELETED"]},
+        },
+    }
+    linked = LustreFileSystem(FILE_SYSTEM, MOUNT_NAME, associations=[link])
+    account.file_systems[region] = [linked]
     return account
 
 

@@ -9,6 +9,7 @@ from testbed.aws.lookup import cluster_arn, cluster_of
 from testbed.aws.node_actions import batch_reboot_cluster_nodes, batch_replace_cluster_nodes
 from testbed.aws.operations import Request, Resource, Service
 from testbed.aws.pages import page
+from testbed.aws.profiles import describe_user_profile, profile_resource
 from testbed.aws.replies import ApiError
 from testbed.aws.spaces import describe_space, space_resource
 from testbed.aws.state import Cluster, Group, Node
@@ -136,6 +137,8 @@ def _resource(request: Request) -> Resource:
     """What is named, as IAM names it: AWS looks at rights before it looks whether it is there."""
     if "SpaceName" in request.given:
         return space_resource(request)
+    if "UserProfileName" in request.given:
+        return profile_resource(request)
     named = request.given.get("ClusterName", request.given.get("ResourceArn"))
     if named is None:
         account = request.account
@@ -158,6 +161,7 @@ SERVICE = Service(
         "ListClusterEvents": list_cluster_events,
         "DescribeClusterEvent": describe_cluster_event,
         "DescribeSpace": describe_space,
+        "DescribeUserProfile": describe_user_profile,
         "ListTags": list_tags,
     },
     _resource,

@@ -112,6 +112,27 @@ class Space:
     sharing: str = "Private"
 
 
+@dataclass
+class Profile:
+    """A user profile of Studio, with a user number of its own on file systems where it was made with one."""
+
+    uid: int | None = None
+    gid: int = 1001
+
+
+@dataclass
+class LustreFileSystem:
+    """A file system of FSx for Lustre. `lustre` goes over its LustreConfiguration, `associations` are links to S3, both as in the API; the capacity is in GiB."""
+
+    file_system_id: str
+    mount_name: str
+    capacity: int = 1200
+    lifecycle: str = "AVAILABLE"
+    created: datetime = START
+    lustre: dict[str, Any] = field(default_factory=dict)
+    associations: list[dict[str, Any]] = field(default_factory=list)
+
+
 @dataclass(frozen=True)
 class Caller:
     """Who owns a key, and what they may do."""
@@ -133,6 +154,8 @@ class Account:
         callers: Who owns which access key.
         spaces: Spaces of Studio by domain id and name.
         timeline: The account's clock, and what is to happen on it.
+        profiles: User profiles of Studio by domain id and name.
+        file_systems: File systems of FSx for Lustre by region.
     """
 
     account_id: str = "111122223333"
@@ -141,6 +164,8 @@ class Account:
     callers: dict[str, Caller] = field(default_factory=dict)
     spaces: dict[tuple[str, str], Space] = field(default_factory=dict)
     timeline: Timeline = field(default_factory=Timeline)
+    profiles: dict[tuple[str, str], Profile] = field(default_factory=dict)
+    file_systems: dict[str, list[LustreFileSystem]] = field(default_factory=dict)
 
     def add_caller(
         self,

@@ -1,88 +1,111 @@
-"""``hpj storage``: the storage partition, here and as the clusters see it."""
+"""``hpj storage``: file systems and partitions here, and as the clusters see them."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+import os
+from pathlib import Path
 
 import click
 
-from hyperpod_jlab.cli.group import HpjCommand
-from hyperpod_jlab.cli.invocation import invocation, with_services
-from hyperpod_jlab.cli.output import Table, print_fields, print_json, print_table
-from hyperpod_jlab.model.errors import HyperpodError
-from hyperpod_jlab.model.quantities import format_size
+from hyperpod_jlab.cli.group import CONTEXT, Entry, HpjCommand, LazyGroup, Section
+from hyperpod_jlab.cli.invocation import invocation, json_option, with_services
+from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.storage.index import default_path
-from hyperpod_jlab.storage.mounts import mount_of, room_at
+from hyperpod_jlab.services.storage import Overview, PathView
 
 _HELP = """\
-Show the storage partition: where it lies on this machine, on which file system, how much room it has, and where each cluster sees it.
+Show the file systems and partitions of this machine: which one runs go to, how much room there is, who else can read them and what keeps
+others out, what AWS knows of them, and where each cluster sees the partition.
 
-A file on the partition has the same path behind these folders on both sides.
+With a PATH the same is shown of that file or folder. A file on the partition has the same path behind these folders on both sides.
 """
 
+_EXAMPLES = (
+    "hpj storage",
+    "hpj storage --json",
+    "hpj storage ~/fsx/data/train.csv",
+    "hpj storage state ~/fsx/data/*.tar",
+)
 
-@dataclass(frozen=True)
-class _View:
-    """The partition as one cluster sees it; paths are None when that is not known here."""
+COMMANDS = (
+    Section(
+        "Files on a file system that is linked to S3",
+        (
+            Entry("state", "storage_files", "Show where the bytes of files are."),
+            Entry("hydrate", "storage_files", "Bring released files back from S3."),
+            Entry("release", "storage_files", "Take files off that have a copy in S3."),
+            Entry("export", "storage_files", "Copy files to S3."),
+        ),
+    ),
+    Section(
+        "Open the partition in the file browser",
+        (
+            Entry("link", "storage_link", "Make a link in the home folder to the partition."),
+            Entry("unlink", "storage_link", "Remove that link."),
+        ),
+    ),
+)
 
-    cluster: str
-    orchestrator: str
-    here: str | None
-    there: str | None
-    reason: str | None = None
+_no_aws = click.option("--no-aws", is_flag=True, help="Do not ask AWS what it knows.")
 
 
-@click.command(cls=HpjCommand, help=_HELP, examples=("hpj storage", "hpj storage --json"))
-def storage() -> None:
-    """Show the storage partition."""
-    partition, views = with_services(_look)
-    if invocation().as_json:
-        print_json({"partition": partition, "clusters": [asdict(view) for view in views]})
+class StorageGroup(LazyGroup):
+    """The group of ``hpj storage``: a word that is none of its commands is a path."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or the one that shows a path."""
+        if args[0] in self.list_commands(ctx):
+            return super().resolve_command(ctx, args)
+        return "path", show_path, args
+
+
+@click.group(
+    cls=StorageGroup,
+    sections=COMMANDS,
+    help=_HELP,
+    examples=_EXAMPLES,
+    invoke_without_command=True,
+    subcommand_metavar="[PATH | COMMAND [ARGS]...]",
+)
+@json_option
+@_no_aws
+@click.pass_context
+def storage(context: click.Context, no_aws: bool) -> None:
+    """Show all storage."""
+    if context.invoked_subcommand is not None:
         return
-    print_fields(
-        [
-            ("path", partition["path"]),
-            ("chosen by", partition["chosen_by"]),
-            ("runs and code", partition["folder"]),
-            ("shared", "yes" if partition["shared"] else "no"),
-            ("file system", f"{partition['kind'] or 'unknown'} at {partition['mount']}"),
-            ("mounted from", partition["source"]),
-            ("free", f"{format_size(partition['free'])} of {format_size(partition['total'])}"),
-            ("index", partition["index"] or "in memory only"),
-        ]
-    )
-    print()
-    rows = [
-        (view.cluster, view.orchestrator, view.here or "-", view.there or "-", view.reason or "")
-        for view in views
-    ]
-    print_table(Table(("CLUSTER", "KIND", "HERE", "THERE", "REASON"), rows))
+
+    async def look(hyperpod: Hyperpod) -> Overview:
+        return await hyperpod.storage(ask_aws=not no_aws).overview()
+
+    overview = with_services(look, asking=True)
+    if invocation().as_json:
+        print_json(overview.to_dict())
+        return
+    from hyperpod_jlab.cli.storage_tables import print_overview
+
+    print_overview(overview)
 
 
-async def _look(hyperpod: Hyperpod) -> tuple[dict[str, Any], list[_View]]:
-    partition = hyperpod.partition
-    mount, room, index = mount_of(partition.root), room_at(partition.root), default_path(partition)
-    configured = hyperpod.settings.storage.path is not None
-    return {
-        "path": str(partition.root),
-        "chosen_by": "the configuration" if configured else "default",
-        "folder": str(partition.folder),
-        "shared": partition.shared,
-        "mount": mount.point,
-        "kind": mount.kind,
-        "source": mount.source,
-        "free": room.free,
-        "total": room.total,
-        "index": None if index is None else str(index),
-    }, [_view(hyperpod, name) for name in hyperpod.settings.clusters]
+@click.command("path", cls=HpjCommand, hidden=True, context_settings=CONTEXT)
+@click.argument("path", type=click.Path(path_type=Path))
+@_no_aws
+@click.pass_context
+def show_path(context: click.Context, path: Path, no_aws: bool) -> None:
+    """Show a path."""
+    given = context.parent.params if context.parent else {}
+    asks = not (no_aws or given.get("no_aws"))
+    absolute = Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - links stay as they are named
 
+    async def look(hyperpod: Hyperpod) -> PathView:
+        return await hyperpod.storage(ask_aws=asks).of_path(absolute)
 
-def _view(hyperpod: Hyperpod, name: str) -> _View:
-    kind = hyperpod.settings.clusters[name].orchestrator
-    try:
-        paths = hyperpod.engines.get(name).paths
-    except HyperpodError as error:
-        return _View(name, kind, None, None, error.message)
-    return _View(name, kind, str(paths.here), str(paths.there))
+    view = with_services(look, asking=True)
+    if invocation().as_json:
+        print_json(view.to_dict())
+        return
+    from hyperpod_jlab.cli.storage_tables import print_path
+
+    print_path(view)

@@ -10,3 +10,4 @@ export * from './hyperpod';
 export * from './logs';
 export * from './runs';
 export * from './spec';
+export * from './storage';

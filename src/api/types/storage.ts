@@ -1,0 +1,122 @@
+/**
+ * Types of the REST API, the log socket and the events (docs/rest-api.md).
+ *
+ * Made by scripts/make_api_types.py from the OpenAPI document: do not edit.
+ */
+
+/** A file system of FSx for Lustre as AWS knows it. The capacity is in bytes; `associations` is null where they could not be had. */
+export interface IAwsFileSystem {
+  readonly name: string;
+  readonly state: string;
+  readonly mount_name: string | null;
+  readonly dns_name: string | null;
+  readonly deployment: string | null;
+  readonly storage_type: string | null;
+  readonly capacity: number | null;
+  readonly throughput: string | null;
+  readonly version: string | null;
+  readonly maintenance: string | null;
+  readonly root_squash: string | null;
+  readonly problem: string | null;
+  readonly associations: readonly IStorageLink[] | null;
+}
+
+/** What keeps others out of a folder: `none`, `mount_path_only`, `posix` or `real_identity`, why, and what others may do there by its rights. */
+export interface IStorageIsolation {
+  readonly level: string;
+  readonly words: string;
+  readonly evidence: readonly string[];
+  readonly readers: readonly string[];
+}
+
+/** A link between a folder of a file system and a place in S3; `state` is AWS' word. */
+export interface IStorageLink {
+  readonly folder: string;
+  readonly repository: string;
+  readonly state: string | null;
+  readonly imports: readonly string[];
+  readonly exports: readonly string[];
+  readonly problem: string | null;
+}
+
+/** All storage of this machine. `notes` say what could not be had, and what is to be known. */
+export interface IStorageOverview {
+  readonly partition: IStoragePartition;
+  readonly file_systems: readonly IStoragePlace[];
+  readonly clusters: readonly IStorageSide[];
+  readonly studio: boolean;
+  readonly shared_space: boolean;
+  readonly notes: readonly string[];
+}
+
+/** The partition that runs go to. `shared` says whether they are for all its users, by the configuration; `folder` is ours on it, `index` the file with the index of runs. */
+export interface IStoragePartition {
+  readonly path: string;
+  readonly exists: boolean;
+  readonly mount: string;
+  readonly kind: string | null;
+  readonly source: string | null;
+  readonly file_system: string | null;
+  readonly mount_name: string | null;
+  readonly mounted_folder: string | null;
+  readonly path_there: string | null;
+  readonly network: boolean;
+  readonly read_only: boolean;
+  readonly writable: boolean | null;
+  readonly open_to_others: boolean | null;
+  readonly runs_go_here: boolean;
+  readonly private_of: string | null;
+  readonly offered: boolean;
+  readonly problem: string | null;
+  readonly total: number | null;
+  readonly free: number | null;
+  readonly files_free: number | null;
+  readonly isolation: IStorageIsolation | null;
+  readonly aws: IAwsFileSystem | null;
+  readonly chosen_by: string;
+  readonly folder: string;
+  readonly shared: boolean;
+  readonly index: string | null;
+}
+
+/** A file system that is mounted here, or a folder of one. Sizes are in bytes; what is not known is null. `mounted_folder` is the folder of a Lustre file system that is mounted (`/`: the whole), `path_there` the place's own path on it. A private partition (`private_of`) is not `offered` in a space that several people act as. */
+export interface IStoragePlace {
+  readonly path: string;
+  readonly exists: boolean;
+  readonly mount: string;
+  readonly kind: string | null;
+  readonly source: string | null;
+  readonly file_system: string | null;
+  readonly mount_name: string | null;
+  readonly mounted_folder: string | null;
+  readonly path_there: string | null;
+  readonly network: boolean;
+  readonly read_only: boolean;
+  readonly writable: boolean | null;
+  readonly open_to_others: boolean | null;
+  readonly runs_go_here: boolean;
+  readonly private_of: string | null;
+  readonly offered: boolean;
+  readonly problem: string | null;
+  readonly total: number | null;
+  readonly free: number | null;
+  readonly files_free: number | null;
+  readonly isolation: IStorageIsolation | null;
+  readonly aws: IAwsFileSystem | null;
+}
+
+/** What of storage is looked at. */
+export interface IStorageQuery {
+  /** Whether AWS is asked what it knows of file systems that come from there. */
+  readonly aws?: boolean;
+}
+
+/** The partition as this machine and one cluster see it: `there` is null when that has none, `reason` says why. `side` is `here`, `Slurm node` or `pod`. */
+export interface IStorageSide {
+  readonly cluster: string;
+  readonly orchestrator: string;
+  readonly side: string;
+  readonly here: string | null;
+  readonly there: string | null;
+  readonly reason: string | null;
+}

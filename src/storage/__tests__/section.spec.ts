@@ -1,0 +1,129 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { Clipboard } from '@jupyterlab/apputils';
+import { Widget } from '@lumino/widgets';
+
+import { until } from '../../__tests__/until';
+import { ApiError } from '../../api';
+import { StorageSection } from '../section';
+import { decodeStorage, IStorage } from '../types';
+
+const PLACE = {
+  path: '/mnt/fsx',
+  kind: 'lustre',
+  file_system: 'fs-0123456789abcdef0',
+  mounted_folder: '/alice',
+  network: true,
+  read_only: false,
+  runs_go_here: true,
+  total: 4 * 2 ** 30,
+  free: 1.5 * 2 ** 30,
+  isolation: {
+    level: 'mount_path_only',
+    words: 'mount path only',
+    evidence: ['only /alice is mounted here'],
+    readers: ['everybody may read']
+  },
+  aws: { state: 'UPDATING' },
+  problem: null
+};
+
+const ANSWER = {
+  partition: PLACE,
+  file_systems: [
+    PLACE,
+    { ...PLACE, path: '/other', runs_go_here: false, read_only: true },
+    { path: '/', kind: 'ext4', network: false }
+  ],
+  clusters: [
+    { cluster: 'train', here: '/mnt/fsx', there: '/fsx/alice', reason: null },
+    { cluster: 'eks', here: '/mnt/fsx', there: null, reason: 'no storage' }
+  ],
+  notes: ['AWS does not let you']
+};
+
+class Client {
+  answer: IStorage | ApiError = decodeStorage(ANSWER);
+  asked = 0;
+
+  overview(): Promise<IStorage> {
+    this.asked += 1;
+    return this.answer instanceof ApiError
+      ? Promise.reject(this.answer)
+      : Promise.resolve(this.answer);
+  }
+}
+
+async function shown(client: Client): Promise<StorageSection> {
+  const section = new StorageSection(client, nullTranslator.load('x'));
+  expect(client.asked).toBe(0);
+  Widget.attach(section, document.body);
+  await until(() => {
+    const text = section.node.textContent ?? '';
+    return text !== '' && !text.includes('Reading…');
+  });
+  return section;
+}
+
+describe('StorageSection', () => {
+  it('shows file systems, isolation, paths on each side, and notes', async () => {
+    const section = await shown(new Client());
+    const text = section.node.textContent ?? '';
+    for (const words of [
+      'fs-0123456789abcdef0 /alice',
+      'mount path only',
+      '1.5 of 4 GiB free · runs go here · UPDATING',
+      '1.5 of 4 GiB free · read only · UPDATING',
+      'everybody may read',
+      'only /alice is mounted here',
+      '/fsx/alice',
+      'no storage',
+      'AWS does not let you'
+    ]) {
+      expect(text).toContain(words);
+    }
+    // The partition once, the other one, and not the machine's disk.
+    const list = section.node.querySelector('ul');
+    expect(list?.querySelectorAll(':scope > li')).toHaveLength(2);
+    section.dispose();
+  });
+
+  it('copies the path on a side, where there is one', async () => {
+    const copied = jest
+      .spyOn(Clipboard, 'copyToSystem')
+      .mockImplementation(() => undefined);
+    const section = await shown(new Client());
+    const buttons = section.node.querySelectorAll('button');
+    expect(Array.from(buttons).map(one => one.title)).toEqual([
+      'Copy the path on train'
+    ]);
+    buttons[0].click();
+    expect(copied).toHaveBeenCalledWith('/fsx/alice');
+    section.dispose();
+  });
+
+  it('asks when it is looked at, and not again within minutes', async () => {
+    const client = new Client();
+    const section = await shown(client);
+    section.hide();
+    section.show();
+    expect(client.asked).toBe(1);
+    section.toolbar.node.querySelector('button')?.click();
+    expect(client.asked).toBe(2);
+    section.dispose();
+  });
+
+  it('says what is wrong, keeps what it had, and tries again', async () => {
+    const client = new Client();
+    const good = client.answer;
+    client.answer = ApiError.local('network', 'gone');
+    const section = await shown(client);
+    client.answer = good;
+    section.node.querySelector('button')?.click();
+    await until(() => (section.node.textContent ?? '').includes('/alice'));
+    client.answer = ApiError.local('network', 'gone');
+    section.toolbar.node.querySelector('button')?.click();
+    await until(() => section.node.querySelector('[role="alert"]') !== null);
+    expect(section.node.textContent).toContain('/alice');
+    section.dispose();
+  });
+});

@@ -1,0 +1,50 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+
+import { pageLanguage } from '../components/words';
+import { IPlace } from './types';
+
+const GIB = 2 ** 30;
+
+/** What keeps others out, in a word or two. */
+export function levelText(level: string, trans: TranslationBundle): string {
+  switch (level) {
+    case 'none':
+      return trans.__('open');
+    case 'mount_path_only':
+      return trans.__('mount path only');
+    case 'posix':
+      return trans.__('POSIX');
+    case 'real_identity':
+      return trans.__('real identity');
+    default:
+      return level;
+  }
+}
+
+/** What is to be known of a place at a glance: its room, its use, its access. */
+export function placeText(place: IPlace, trans: TranslationBundle): string {
+  const { free, total } = place;
+  const parts: string[] = [];
+  if (free !== null && total !== null) {
+    const write = new Intl.NumberFormat(pageLanguage(), {
+      maximumFractionDigits: 1
+    });
+    parts.push(
+      trans.__(
+        '%1 of %2 GiB free',
+        write.format(free / GIB),
+        write.format(total / GIB)
+      )
+    );
+  }
+  if (place.runsGoHere) {
+    parts.push(trans.__('runs go here'));
+  }
+  if (place.isReadOnly) {
+    parts.push(trans.__('read only'));
+  }
+  if (place.awsState !== null && place.awsState !== 'AVAILABLE') {
+    parts.push(place.awsState);
+  }
+  return parts.join(' · ');
+}

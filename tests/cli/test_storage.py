@@ -1,0 +1,151 @@
+"""``hpj storage``: a partition that is a plain folder, paths, and the link in the home folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hyperpod_jlab.cli.main import main
+from tests.storage.users import AS_ROOT, as_other, common_folder
+
+
+@pytest.fixture
+def user_home(home, monkeypatch):
+    """The home folder."""
+    folder = home.root / "home"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    return folder
+
+
+def test_a_partition_that_is_a_folder_of_this_machine(hpj, home):
+    partition = hpj("storage", "--json").ok().json["partition"]
+    assert (partition["exists"], partition["isolation"], partition["writable"]) == (False,) + (
+        None,
+    ) * 2
+    assert "not there yet" in hpj("storage").ok().out
+    assert not home.partition.exists()
+    hpj("submit", "-c", "true", "--wait").ok()
+    told = hpj("storage", "--json").ok().json
+    partition = told["partition"]
+    assert partition["isolation"]["level"] == "real_identity"
+    assert (partition["writable"], partition["read_only"], partition["open_to_others"]) == (
+        True,
+        False,
+        False,
+    )
+    (disk,) = [one for one in told["file_systems"] if one["runs_go_here"]]
+    assert (disk["path"], disk["network"], disk["isolation"]) == (partition["mount"], False, None)
+    assert told["clusters"][0]["side"] == "here"
+    assert (told["notes"], told["studio"], told["shared_space"]) == ([], False, False)
+    home.partition.chmod(0o755)
+    for folder in home.partition.parents:
+        if folder.stat().st_uid == os.getuid():
+            folder.chmod(folder.stat().st_mode | 0o011)
+    words = hpj("storage").ok().out
+    assert "isolation      none" in words
+    assert "everybody may read" in words
+
+
+def test_a_path_on_each_side(hpj, home):
+    home.config.write_text(
+        f'[storage]\npath = "{home.work}/fsx"\n'
+        '[clusters.s]\norchestrator = "slurm"\nstorage = "/fsx/alice"\nuser = "somebody"\n'
+        '[clusters.k]\norchestrator = "kubernetes"\nstorage = { claim = "fsx-claim", mount = "/data" }\n'
+        '[clusters.bare]\norchestrator = "kubernetes"\n'
+    )
+    (home.work / "fsx" / "sets").mkdir(parents=True)
+    (home.work / "fsx" / "sets" / "a.csv").write_text("x")
+    (home.work / "link").symlink_to(home.work / "fsx")
+    for named in ("fsx/sets/a.csv", "./link/sets/a.csv", f"{home.work}/fsx/sets/a.csv"):
+        told = hpj("storage", named, "--json").ok().json
+        there = {one["cluster"]: (one["side"], one["there"]) for one in told["clusters"]}
+        assert there == {
+            "local": ("here", f"{home.work}/fsx/sets/a.csv"),
+            "s": ("Slurm node", "/fsx/alice/sets/a.csv"),
+            "k": ("pod", "/data/sets/a.csv"),
+            "bare": ("pod", None),
+        }
+        assert told["runs_go_here"] is True
+    words = hpj("storage", "fsx/sets/a.csv").ok().out
+    assert "/fsx/alice/sets/a.csv" in words
+    assert "code travels in the job" in words
+    outside = hpj("storage", "--json", str(home.config)).ok().json
+    assert outside["runs_go_here"] is False
+    assert {one["there"] for one in outside["clusters"]} == {None}
+    assert "does not lie on the storage partition" in outside["clusters"][0]["reason"]
+    notes = hpj("storage", "--json").ok().json["notes"]
+    assert [note.split(":")[0] for note in notes] == [
+        "runs on s run as somebody",
+        "pods of k mount the claim fsx-claim",
+    ]
+
+
+def test_a_path_that_is_not_there(hpj):
+    missing = hpj("storage", "nothing", "--json")
+    assert (missing.code, missing.error["code"]) == (3, "not_found")
+    assert hpj("storage", "a", "b").code == 2
+
+
+def test_the_link_is_made_once_and_removed(hpj, home, user_home):
+    made = hpj("storage", "link", "--json").ok().json
+    path = user_home / "hyperpod-partition"
+    assert made == {"link": str(path), "partition": str(home.partition), "done": "made"}
+    (path / "notes.txt").write_text("kept")
+    assert "there already" in hpj("storage", "link").ok().out
+    assert path.readlink() == home.partition
+    assert hpj("storage", "unlink", "--json").ok().json["done"] == "removed"
+    assert not path.is_symlink()
+    assert (home.partition / "notes.txt").read_text() == "kept"
+    assert hpj("storage", "unlink").code == 3
+
+
+def test_nothing_that_is_not_our_link_is_touched(hpj, home, user_home):
+    (user_home / "file").write_text("mine")
+    (user_home / "folder").mkdir()
+    (user_home / "other").symlink_to("/etc")
+    (user_home / "broken").symlink_to("/nowhere")
+    before = {path.name: os.lstat(path).st_ino for path in user_home.iterdir()}
+    for name in before:
+        for command in ("link", "unlink"):
+            refused = hpj("storage", command, name, "--json")
+            assert (refused.code, refused.error["code"]) == (2, "not_our_link"), (command, name)
+    assert {path.name: os.lstat(path).st_ino for path in user_home.iterdir()} == before
+    for name in ("..", "a/b", ".hidden", ""):
+        refused = hpj("storage", "link", name, "--json")
+        assert (refused.code, refused.error["code"]) == (2, "invalid_name"), name
+
+
+def test_a_home_that_is_the_partition_needs_no_link(hpj, home, user_home):
+    home.config.write_text(f'[storage]\npath = "{user_home}"\n')
+    refused = hpj("storage", "link", "--json")
+    assert (refused.code, refused.error["code"]) == (2, "home_is_partition")
+
+
+@AS_ROOT
+def test_what_somebody_else_has_closed_is_denied_in_words(hpj, home, monkeypatch, capfd):
+    with common_folder() as folder:
+        closed = folder / "closed"
+        (closed / "fsx" / "data").mkdir(parents=True)
+        closed.chmod(0o700)
+        config = folder / "config.toml"
+        config.write_text(f'[storage]\npath = "{closed}/fsx"\n')
+        config.chmod(0o644)
+        monkeypatch.setenv("HYPERPOD_CONFIG", str(config))
+        monkeypatch.setenv("HOME", str(folder))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        monkeypatch.chdir(folder)
+        assert as_other(lambda: main(["storage", str(closed / "fsx" / "data"), "--json"])) == 4
+        assert '"storage_denied"' in capfd.readouterr().err
+        assert as_other(lambda: main(["storage"])) == 0
+        told = capfd.readouterr().out
+        assert "problem        you have no right to do this" in told
+        # What is open is shown to both, with what the other one can really do there.
+        closed.chmod(0o755)
+        assert as_other(lambda: main(["storage"])) == 0
+        told = capfd.readouterr().out
+        assert "not yours to write" in told
+        assert "everybody may read" in told
+        assert not Path(closed / "fsx" / ".hyperpod").exists()

@@ -1,0 +1,49 @@
+"""``GET storage``."""
+
+import pydantic
+import pytest
+
+from hyperpod_jlab.server.storage import StorageOverview
+
+
+async def test_the_storage_of_a_machine_with_a_local_cluster_only(api, cluster):
+    await api.submit("true")
+    told = await api.get("storage")
+    assert told["partition"]["path"].startswith(str(cluster))
+    assert told["partition"]["isolation"]["level"] == "real_identity"
+    assert [one["runs_go_here"] for one in told["file_systems"] if not one["network"]] == [True]
+    (side,) = told["clusters"]
+    assert (side["side"], side["there"]) == ("here", told["partition"]["path"])
+    assert (told["studio"], told["shared_space"]) == (False, False)
+
+
+async def test_it_is_what_is_described_to_the_last_field(api):
+    told = await api.get("storage", aws="false")
+    described = pydantic.TypeAdapter(StorageOverview)
+    described.validate_python(told, strict=True)
+    types = described.json_schema()["$defs"]
+    assert set(told["partition"]) == set(types["StoragePartition"]["properties"])
+    assert set(told["file_systems"][0]) == set(types["StoragePlace"]["properties"])
+
+
+@pytest.mark.parametrize(
+    ("query", "field"), [({"aws": "perhaps"}, "aws"), ({"path": "/etc"}, "path")]
+)
+async def test_a_wrong_query_names_the_field(api, query, field):
+    status, error = await api.request("GET", "storage", query=query)
+    assert (status, error["detail"]["field"]) == (400, field)
+
+
+async def test_a_mount_point_that_is_not_there_is_said(api, monkeypatch, tmp_path):
+    table = tmp_path / "mountinfo"
+    table.write_text(
+        "22 1 259:1 / / rw - ext4 /dev/root rw\n"
+        f"30 22 0:40 / {tmp_path}/gone rw - lustre 10.0.1.2@tcp:/x/alice rw\n"
+    )
+    monkeypatch.setenv("HYPERPOD_MOUNT_TABLE", str(table))
+    told = await api.get("storage", aws="false")
+    (gone,) = [one for one in told["file_systems"] if one["network"]]
+    assert (gone["exists"], gone["problem"]) == (
+        False,
+        "the folder that it is mounted at is not there",
+    )

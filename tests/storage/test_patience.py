@@ -1,0 +1,36 @@
+"""A file system that does not answer holds nobody up."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from hyperpod_jlab.model.errors import StorageError
+from hyperpod_jlab.storage.patience import within
+
+
+def test_an_answer_and_an_error_come_through():
+    assert asyncio.run(within(Path("/"), lambda: 7)) == 7
+    with pytest.raises(FileNotFoundError):
+        asyncio.run(within(Path("/"), Path("/nothing-there").stat))
+
+
+def test_a_call_that_hangs_is_left_alone(tmp_path):
+    # A pipe that nobody writes to: its reader hangs in the kernel, as on a file system whose servers are gone.
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    begin = time.monotonic()
+    with pytest.raises(StorageError) as caught:
+        asyncio.run(within(tmp_path, pipe.read_text, seconds=0.2))
+    assert caught.value.code == "storage_no_answer"
+    assert time.monotonic() - begin < 2
+    (hanging,) = [one for one in threading.enumerate() if one.name == f"look at {tmp_path}"]
+    assert hanging.daemon
+    pipe.write_text("x")  # its answer comes after the loop has gone, and disturbs nobody
+    hanging.join(5)
+    assert not hanging.is_alive()
