@@ -65,6 +65,9 @@ COMMANDS = (
             Entry("nodes", "clusters", "List the nodes of a cluster."),
             Entry("queues", "clusters", "List the queues of a cluster."),
             Entry("jobs", "clusters", "List the jobs of all users of a cluster."),
+            Entry(
+                "node-logs", "node_logs", "Print or follow the logs of a HyperPod cluster's node."
+            ),
         ),
     ),
     Section(

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from testbed.aws.telemetry import Telemetry
+
 START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 """When the first cluster was made; later things are a minute apart, so that orders are sure."""
 
@@ -105,6 +107,7 @@ class Account:
         clusters: HyperPod clusters by region.
         callers: Who owns which access key.
         spaces: Spaces of Studio by domain id and name.
+        telemetry: What CloudWatch has.
     """
 
     account_id: str = "111122223333"
@@ -112,6 +115,7 @@ class Account:
     clusters: dict[str, list[Cluster]] = field(default_factory=dict)
     callers: dict[str, Caller] = field(default_factory=dict)
     spaces: dict[tuple[str, str], Space] = field(default_factory=dict)
+    telemetry: Telemetry = field(default_factory=Telemetry)
 
     def add_caller(
         self, access_key: str, role: str = "StudioRole", *, expired: bool = False
