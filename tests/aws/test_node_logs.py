@@ -130,17 +130,20 @@ async def test_following_gives_each_new_line_once(example, node, monkeypatch):
     def asked():
         return sum(call.action == "logs:GetLogEvents" for call in example.calls)
 
+    def have(count: int) -> Callable[[], bool]:
+        return lambda: len(found) >= count
+
     task = asyncio.create_task(follow())
     try:
         await until(lambda: asked() >= 4)  # it is at the end of both logs
         for number in range(5):
             node.write(node.lifecycle, (10, f"same millisecond {number}"))
-            await until(lambda many=number: len(found) > many)
+            await until(have(number + 1))
         node.write(node.health, (5, "a log that was not there before"))
-        await until(lambda: len(found) >= 6)
+        await until(have(6))
         example.faults.broken["logs:GetLogEvents"] = 4  # as often as a call is tried
         node.write(node.lifecycle, (20, "after a failure"))
-        await until(lambda: len(found) >= 7)
+        await until(have(7))
         await asyncio.sleep(0.3)
     finally:
         task.cancel()
