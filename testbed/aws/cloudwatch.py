@@ -15,7 +15,7 @@ from testbed.aws.replies import ApiError
 from testbed.aws.telemetry import Metric
 
 _METRICS_PAGE = 500
-_MOST_QUERIES, _MOST_POINTS = 500, 100_800
+_MOST_QUERIES = 500
 _ID = re.compile(r"[a-z][a-zA-Z0-9_]*")
 _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
     "Average": fmean,
@@ -52,10 +52,27 @@ def get_metric_data(request: Request) -> dict[str, Any]:
     queries = given["MetricDataQueries"]
     _check(queries, given)
     results = [_result(query, request) for query in queries]
-    most = given.get("MaxDatapoints", _MOST_POINTS)
-    if sum(len(result["Values"]) for result in results) > most:
-        raise ApiError("TestbedHasNone", "testbed/aws has no second page of GetMetricData", 501)
-    return {"MetricDataResults": results, "Messages": []}
+    most = given.get("MaxDatapoints", request.account.telemetry.points)
+    return _cut(results, given.get("NextToken"), most)
+
+
+def _cut(results: list[dict[str, Any]], token: str | None, most: int) -> dict[str, Any]:
+    """A page of so many points: of each metric a part, which may be none."""
+    begin, at, shown = int(token or 0), 0, []
+    for result in results:
+        low, high = max(begin - at, 0), max(begin + most - at, 0)
+        whole = high >= len(result["Values"])
+        shown.append(
+            {
+                **result,
+                "Timestamps": result["Timestamps"][low:high],
+                "Values": result["Values"][low:high],
+                "StatusCode": "Complete" if whole else "PartialData",
+            }
+        )
+        at += len(result["Values"])
+    following = {"NextToken": str(begin + most)} if begin + most < at else {}
+    return {"MetricDataResults": shown, "Messages": [], **following}
 
 
 def _asked(metric: Metric, request: Request) -> bool:

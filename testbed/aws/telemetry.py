@@ -27,11 +27,13 @@ class Telemetry:
         logs: Lines by region and log group, then by stream: time in milliseconds and text, in the order of time.
         measured: Measurements by metric: when and how much.
         looked_at: The most lines that one `GetLogEvents` looks at: with few, pages come half full and empty, as AWS allows itself.
+        points: The most points that one `GetMetricData` gives.
     """
 
     logs: dict[tuple[str, str], dict[str, list[tuple[int, str]]]] = field(default_factory=dict)
     measured: dict[Metric, list[tuple[datetime, float]]] = field(default_factory=dict)
     looked_at: int = 10_000
+    points: int = 100_800
 
     def write(self, region: str, group: str, stream: str, lines: Iterable[tuple[int, str]]) -> None:
         """Add lines to a log, which is made if need be; times are in milliseconds."""
