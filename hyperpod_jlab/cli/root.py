@@ -71,6 +71,7 @@ COMMANDS = (
             Entry(
                 "node-logs", "node_logs", "Print or follow the logs of a HyperPod cluster's node."
             ),
+            Entry("terminal", "terminal", "Open a terminal on a HyperPod cluster's node."),
         ),
     ),
     Section(

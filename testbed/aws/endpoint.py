@@ -15,7 +15,7 @@ from typing import Any
 
 import botocore.session
 
-from testbed.aws import cbor_wire, cloudwatch, logs, sagemaker, sts
+from testbed.aws import cbor_wire, cloudwatch, logs, sagemaker, ssm, sts
 from testbed.aws.cbor_wire import CborWire
 from testbed.aws.faults import Faults
 from testbed.aws.operations import Request, Service
@@ -30,6 +30,7 @@ SERVICES = {
     "sagemaker": sagemaker.SERVICE,
     "sts": sts.SERVICE,
     "logs": logs.SERVICE,
+    "ssm": ssm.SERVICE,
     "monitoring": cloudwatch.SERVICE,
 }
 """By the name that requests are signed for."""

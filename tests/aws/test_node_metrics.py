@@ -7,11 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from hyperpod_jlab.aws.metrics import ON_EKS, ON_SLURM
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.cli.sparkline import sparkline
 from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError, UnsupportedError
-from hyperpod_jlab.services import node_metrics
-from hyperpod_jlab.services.node_metrics import NodeMetrics, last
+from hyperpod_jlab.model.node_metrics import METRICS
+from hyperpod_jlab.services.node_metrics import BY_NODE, NodeMetrics, last
 from testbed.aws.example import example_account
 from tests.aws.conftest import REGION
 
@@ -93,8 +94,8 @@ async def test_a_node_has_its_own_metrics_only(example):
             "gpu-utilization": (10.0,),
             "deep-health-check": (100.0,),
         }
-    assert found.node == name
-    assert "cpu" in found.missing
+        assert found.node == name
+        assert "cpu" in found.missing
     assert (await service.of_node("research-eks", other, HOUR)).courses.keys() == {
         "gpu-utilization"
     }
@@ -247,5 +248,4 @@ def test_sparklines(values, highest, width, line):
 
 
 def test_every_metric_has_its_words():
-    sources = {*node_metrics.ON_EKS, *node_metrics.ON_SLURM, *node_metrics.BY_NODE}
-    assert sources == set(node_metrics.METRICS)
+    assert {*ON_EKS, *ON_SLURM, *BY_NODE} == set(METRICS)
