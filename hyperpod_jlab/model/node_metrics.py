@@ -116,8 +116,8 @@ class Measured:
         return {
             "cluster": self.cluster,
             "node": self.node,
-            "from": iso_time(self.window.begin),
-            "to": iso_time(self.window.end),
+            "begin": iso_time(self.window.begin),
+            "end": iso_time(self.window.end),
             "period_s": self.window.period,
             "metrics": [course.to_dict() for course in self.courses.values()],
             "missing": list(self.missing),

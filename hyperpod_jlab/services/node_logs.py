@@ -72,15 +72,24 @@ class NodeLogs:
     def __init__(self, aws: Aws) -> None:
         self.aws = aws
 
-    async def logs(self, cluster: str) -> list[NodeLog]:
-        """All logs of a cluster, those that were written last first.
+    async def logs(self, cluster: str, limit: int | None = None) -> list[NodeLog]:
+        """The logs of a cluster, those that were written last first.
+
+        Args:
+            cluster: Name or ARN.
+            limit: How many at the most; None: all. AWS gives fifty at a time.
 
         Raises:
             NotFoundError: There is no such cluster, or it has no log group.
             HyperpodError: See `aws.errors`.
         """
         group = log_group(await find_cluster(self.aws, cluster))
-        return [log async for page in list_logs(self.aws, group) for log in page]
+        found: list[NodeLog] = []
+        async for page in list_logs(self.aws, group):
+            found += page
+            if limit is not None and len(found) >= limit:
+                break
+        return found[:limit]
 
     async def streams_of(self, cluster: str, node: str, kind: str | None = None) -> tuple[str, ...]:
         """The names of a node's logs, whether they have been written or not.

@@ -50,6 +50,7 @@ class _Reading:
     tail: int | None
     since: float | None
     cursor: str | None
+    limit: int | None
     region: str | None
 
     def interruption(self) -> InterruptionError:
@@ -99,6 +100,9 @@ class _Reading:
     "--cursor", help="Go on where an earlier call ended: the 'cursor' of a line in --json."
 )
 @click.option(
+    "--limit", type=click.IntRange(min=1), help="At most so many logs in the list. Default: all."
+)
+@click.option(
     "--region",
     metavar="REGION",
     help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
@@ -115,6 +119,8 @@ def node_logs(**options: Any) -> None:
 
 
 def _check(reading: _Reading) -> None:
+    if reading.limit is not None and (reading.node is not None or reading.streams):
+        raise _misfit("--limit is for the list of logs; --tail says how many lines")
     if reading.node is not None and reading.streams:
         raise _misfit("give a node or --stream, not both")
     begins = [name for name in ("tail", "since", "cursor") if getattr(reading, name) is not None]
@@ -134,7 +140,8 @@ def _misfit(message: str) -> InvalidInputError:
 
 def _list(reading: _Reading) -> None:
     logs = with_services(
-        lambda hyperpod: _service(hyperpod, reading).logs(reading.cluster), asking=True
+        lambda hyperpod: _service(hyperpod, reading).logs(reading.cluster, reading.limit),
+        asking=True,
     )
     if invocation().as_json:
         print_list("logs", [log.to_dict() for log in logs], None)

@@ -9,3 +9,4 @@ export * from './clusters';
 export * from './logs';
 export * from './runs';
 export * from './spec';
+export * from './telemetry';
