@@ -48,6 +48,8 @@ export namespace CommandIDs {
   } as const;
   export const listRuns = 'hyperpod:list-runs';
   export const openCluster = 'hyperpod:open-cluster';
+  /** Small charts of a HyperPod cluster; `{cluster, node}`. */
+  export const openMetrics = 'hyperpod:open-metrics';
   export const showPanel = 'hyperpod:show-panel';
   /** Asks what to run and how; `{cloneOf}` begins with another run's spec. */
   export const submit = 'hyperpod:submit';
