@@ -21,6 +21,22 @@ interface IWhose {
   readonly node: string | null;
 }
 
+const ARGUMENTS: JSONObject = {
+  type: 'object',
+  properties: {
+    cluster: {
+      type: 'string',
+      description:
+        'The HyperPod cluster’s name in AWS; it is asked for when it is missing'
+    },
+    node: {
+      type: 'string',
+      description: 'Only this node: its instance id'
+    }
+  },
+  additionalProperties: false
+};
+
 /**
  * Pages with the metrics of HyperPod clusters and of their nodes.
  */
@@ -47,21 +63,7 @@ export const metricsPlugin: JupyterFrontEndPlugin<void> = {
       ),
       icon: hyperPodIcon,
       describedBy: {
-        args: {
-          type: 'object',
-          properties: {
-            cluster: {
-              type: 'string',
-              description:
-                'The HyperPod cluster’s name in AWS; it is asked for when it is missing'
-            },
-            node: {
-              type: 'string',
-              description: 'Only this node: its instance id'
-            }
-          },
-          additionalProperties: false
-        }
+        args: ARGUMENTS
       },
       execute: async args => {
         const cluster =

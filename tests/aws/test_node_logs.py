@@ -230,6 +230,8 @@ def test_the_list_of_logs(node, hpj):
     assert lines[2].split()[::4] == ["deep-health-check", "DeepHealthCheckResults/59"]
     found = hpj("node-logs", "--hyperpod", "ml-cluster", "--json").ok().json["logs"]
     assert (found[1]["kind"], found[1]["instance"]) == ("deep-health-check", None)
+    few = hpj("node-logs", "--hyperpod", "ml-cluster", "--json", "--limit", "2").ok().json["logs"]
+    assert few == found[:2]
 
 
 def test_lines_on_the_command_line(node, hpj):
@@ -272,6 +274,7 @@ def test_a_missing_right_is_named(example, node, hpj, denied, words):
         (("n", "--hyperpod", "c", "--stream", "s"), "not both"),
         (("n", "--hyperpod", "c", "--tail", "1", "--since", "1h"), "--tail and --since"),
         (("--hyperpod", "c", "--tail", "1"), "--tail needs a node"),
+        (("n", "--hyperpod", "c", "--limit", "1"), "--limit is for the list"),
         (("--hyperpod", "c", "--log", "health"), "--log needs a node"),
         (("--hyperpod", "c", "--follow"), "--follow needs a node"),
     ],
