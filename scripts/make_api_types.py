@@ -41,6 +41,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("HyperpodTableQuery", "HyperpodQuery"),
     ),
     "storage": ("StorageOverview", "StorageQuery"),
+    "telemetry": (
+        *("HyperpodLogs", "HyperpodLogLines", "HyperpodMetrics", "HyperpodNodeMetrics"),
+        *("NodeLogsQuery", "NodeLinesQuery", "MetricsQuery", "NodeMetricsQuery"),
+    ),
     "runs": (),
 }
 """Which file holds these types and what they need; the last one holds all the rest."""

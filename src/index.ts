@@ -2,6 +2,7 @@ import { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
 import { clustersPlugin } from './clusters/plugin';
 import { hyperpodPlugin } from './hyperpod/plugin';
+import { metricsPlugin } from './metrics/plugin';
 import { noticesPlugin } from './notices/plugin';
 import { notebookPlugin } from './notebook/plugin';
 import { outputPlugin } from './output/plugin';
@@ -22,6 +23,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   outputPlugin,
   clustersPlugin,
   hyperpodPlugin,
+  metricsPlugin,
   panelPlugin,
   statusPlugin,
   runningPlugin,

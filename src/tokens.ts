@@ -52,6 +52,8 @@ export namespace CommandIDs {
   export const listRuns = 'hyperpod:list-runs';
   export const openCluster = 'hyperpod:open-cluster';
   export const openHyperpodCluster = 'hyperpod:open-hyperpod-cluster';
+  /** Small charts of a HyperPod cluster; `{cluster, node}`. */
+  export const openMetrics = 'hyperpod:open-metrics';
   export const showPanel = 'hyperpod:show-panel';
   /** Asks what to run and how; `{cloneOf}` begins with another run's spec. */
   export const submit = 'hyperpod:submit';

@@ -24,7 +24,9 @@ def check_kind(http_response: Any, model: Any, **_: Any) -> None:
         ResponseParserError: It is good by its status, but of another kind than the service's protocol has.
     """
     kind = _kind(http_response)
-    spoken = model.service_model.metadata.get("protocol")
+    service = model.service_model
+    # Of a service with several protocols a newer botocore chooses one; an older one knows only the first.
+    spoken = getattr(service, "resolved_protocol", service.metadata.get("protocol"))
     if spoken == "json" and http_response.status_code == 200 and not kind.startswith(_JSON):
         from botocore.parsers import ResponseParserError
 

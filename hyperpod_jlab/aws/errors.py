@@ -29,7 +29,7 @@ SINCE = {
 }
 """Versions of boto3 that are known to have an operation (botocore's models of those versions); older ones may have it too."""
 
-_ENDPOINTS = {"sagemaker": "sagemaker.api"}
+_ENDPOINTS = {"sagemaker": "sagemaker.api", "cloudwatch": "monitoring"}
 """Names of VPC endpoints where they are others than the service's."""
 
 _DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
@@ -56,7 +56,13 @@ _SIGNATURE = frozenset(
 _SKEWED = re.compile(r"signature (expired|not yet current)|too skewed|has expired", re.IGNORECASE)
 _ABSENT = frozenset({"FileSystemNotFound", "ResourceNotFound", "ResourceNotFoundException"})
 _INVALID = frozenset(
-    {"BadRequest", "InvalidParameterValue", "ValidationError", "ValidationException"}
+    {
+        "BadRequest",
+        "InvalidParameterException",
+        "InvalidParameterValue",
+        "ValidationError",
+        "ValidationException",
+    }
 )
 
 

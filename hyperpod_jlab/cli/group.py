@@ -93,7 +93,7 @@ class LazyGroup(click.Group):
         if entry is None:
             return None
         module = importlib.import_module(f"hyperpod_jlab.cli.commands.{entry.module}")
-        command: click.Command = getattr(module, cmd_name)
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         command.short_help = entry.help
         return command
 

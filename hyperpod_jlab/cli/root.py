@@ -67,6 +67,13 @@ COMMANDS = (
             Entry("events", "events", "List the events of a HyperPod cluster."),
             Entry("queues", "clusters", "List the queues of a cluster."),
             Entry("jobs", "clusters", "List the jobs of all users of a cluster."),
+            Entry(
+                "metrics", "metrics", "Show the use of GPUs, EFA and health of a HyperPod cluster."
+            ),
+            Entry(
+                "node-logs", "node_logs", "Print or follow the logs of a HyperPod cluster's node."
+            ),
+            Entry("terminal", "terminal", "Open a terminal on a HyperPod cluster's node."),
         ),
     ),
     Section(

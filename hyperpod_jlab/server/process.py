@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hyperpod_jlab.server.port_pools import PortPools
     from hyperpod_jlab.server.tables import Snapshots
     from hyperpod_jlab.services.hyperpod import Hyperpod
+    from hyperpod_jlab.services.metric_looks import MetricLooks
     from hyperpod_jlab.services.runs import Runs
 
 
@@ -34,6 +35,7 @@ class ServerProcess:
     def __init__(self, bus: EventLogger) -> None:
         self._lock = asyncio.Lock()
         self._hyperpod: Hyperpod | None = None
+        self._metrics: MetricLooks | None = None
         self.sockets: set[Closable] = set()
         self.events = RunEvents(bus, self._runs)
 
@@ -55,6 +57,16 @@ class ServerProcess:
         from hyperpod_jlab.server.tables import Snapshots
 
         return Snapshots()
+
+    async def metrics(self) -> MetricLooks:
+        """What CloudWatch said in the last minute of HyperPod clusters."""
+        hyperpod = await self.hyperpod()
+        if self._metrics is None:
+            from hyperpod_jlab.services.metric_looks import MetricLooks
+            from hyperpod_jlab.services.node_metrics import NodeMetrics
+
+            self._metrics = MetricLooks(NodeMetrics(hyperpod.hyperpod_clusters().aws))
+        return self._metrics
 
     @cached_property
     def ports(self) -> PortPools:

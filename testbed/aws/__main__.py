@@ -6,6 +6,7 @@ import threading
 
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.example import client_environment, example_account
+from testbed.aws.example_telemetry import add_telemetry
 from testbed.aws.server import AwsServer
 
 
@@ -14,7 +15,9 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0, help="default: a free one")
     parser.add_argument("--region", default="us-west-2")
     given = parser.parse_args()
-    with AwsServer(Endpoint(example_account(given.region)), given.port) as server:
+    account = example_account(given.region)
+    add_telemetry(account, given.region)
+    with AwsServer(Endpoint(account), given.port) as server:
         for name, value in client_environment(server.url, given.region).items():
             print(f"export {name}={value}", flush=True)
         with contextlib.suppress(KeyboardInterrupt):

@@ -15,26 +15,43 @@ from typing import Any
 
 import botocore.session
 
-from testbed.aws import fsx, sagemaker, sts
+from testbed.aws import cbor_wire, cloudwatch, fsx, logs, sagemaker, ssm, sts
+from testbed.aws.cbor_wire import CborWire
 from testbed.aws.faults import Faults
 from testbed.aws.iam import Asked, Verdict, decide, denied
 from testbed.aws.operations import Request, Service
+from testbed.aws.query_wire import QueryWire
 from testbed.aws.replies import ApiError, DriftError, Reply
 from testbed.aws.shapes import problems
 from testbed.aws.signature import check, scope_of
 from testbed.aws.state import Account
-from testbed.aws.wire import JsonWire, QueryWire, Wire
+from testbed.aws.wire import JsonWire, Wire
 
-SERVICES = {service.name: service for service in (fsx.SERVICE, sagemaker.SERVICE, sts.SERVICE)}
+SERVICES = {
+    "sagemaker": sagemaker.SERVICE,
+    "sts": sts.SERVICE,
+    "fsx": fsx.SERVICE,
+    "logs": logs.SERVICE,
+    "ssm": ssm.SERVICE,
+    "monitoring": cloudwatch.SERVICE,
+}
 """By the name that requests are signed for."""
-
-_WIRES: dict[str, Any] = {"json": JsonWire, "query": QueryWire}
 
 
 @cache
 def service_model(name: str) -> Any:
     """A service as botocore knows it. To load one takes a tenth of a second, so it is done once in a process."""
     return botocore.session.Session().get_service_model(name)
+
+
+def wire_of(model: Any, headers: Message, path: str) -> Wire:
+    """The protocol of a request. A service may speak several; which one is asked for depends on how new the client's botocore is."""
+    spoken = model.metadata.get("protocols", [model.metadata["protocol"]])
+    if cbor_wire.PROTOCOL in spoken and headers.get("smithy-protocol") == "rpc-v2-cbor":
+        return CborWire(model, path)
+    if "query" in spoken and "X-Amz-Target" not in headers:
+        return QueryWire(model)
+    return JsonWire(model)
 
 
 @dataclass(frozen=True)
@@ -67,7 +84,7 @@ class Endpoint:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
-    def answer(self, headers: Message, body: bytes) -> Reply:
+    def answer(self, headers: Message, body: bytes, path: str = "/") -> Reply:
         """Answer one request, whatever is wrong with it."""
         request_id = f"00000000-0000-4000-8000-{next(self._numbers):012d}"
         try:
@@ -78,7 +95,7 @@ class Endpoint:
         if service is None:
             return Reply(501, f"testbed/aws has no service {scope.service}".encode())
         model = service_model(service.name)
-        wire: Wire = _WIRES[model.metadata["protocol"]](model)
+        wire = wire_of(model, headers, path)
         now = datetime.now(UTC) + self.faults.clock
         try:
             caller = check(headers, scope, self.account, now)

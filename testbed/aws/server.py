@@ -61,7 +61,7 @@ def _handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            reply = endpoint.answer(self.headers, body)
+            reply = endpoint.answer(self.headers, body, self.path)
             self.send_response(reply.status)
             for name, value in reply.headers.items():
                 self.send_header(name, value)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from testbed.aws.iam import EVERYTHING, Policy
+from testbed.aws.telemetry import Telemetry
 from testbed.aws.timeline import Timeline
 
 START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
@@ -156,6 +157,7 @@ class Account:
         timeline: The account's clock, and what is to happen on it.
         profiles: User profiles of Studio by domain id and name.
         file_systems: File systems of FSx for Lustre by region.
+        telemetry: What CloudWatch has.
     """
 
     account_id: str = "111122223333"
@@ -166,6 +168,7 @@ class Account:
     timeline: Timeline = field(default_factory=Timeline)
     profiles: dict[tuple[str, str], Profile] = field(default_factory=dict)
     file_systems: dict[str, list[LustreFileSystem]] = field(default_factory=dict)
+    telemetry: Telemetry = field(default_factory=Telemetry)
 
     def add_caller(
         self,

@@ -177,9 +177,9 @@ async def test_a_program_for_credentials_that_fails(endpoint, no_aws, tmp_path):
 
 async def test_something_else_answers(endpoint, waits, monkeypatch):
     page = Reply(200, b"<html>log in to the network</html>", {"Content-Type": "text/html"})
-    monkeypatch.setattr(endpoint, "answer", lambda headers, body: page)
+    monkeypatch.setattr(endpoint, "answer", lambda *_: page)
     # botocore alone takes it for the answer of an account without clusters.
-    for words in (LIST, ("sts", "GetCallerIdentity")):
+    for words in (LIST, ("sts", "GetCallerIdentity"), ("cloudwatch", "ListMetrics")):
         error = await refused(UnreachableError, *words)
         assert error.code == "aws_unreachable"
     with pytest.raises(UnreachableError, match="something else than AWS answers, with text/html"):

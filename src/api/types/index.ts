@@ -11,3 +11,4 @@ export * from './logs';
 export * from './runs';
 export * from './spec';
 export * from './storage';
+export * from './telemetry';

@@ -1,0 +1,125 @@
+"""What is measured on HyperPod clusters and their nodes: the metrics' names and units, and their course over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hyperpod_jlab.model.run import iso_time
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric in our words.
+
+    Attributes:
+        name: Its name, such as ``gpu-utilization``.
+        unit: ``percent``, ``bytes/s``, ``packets/s`` or ``count``.
+        meaning: What is measured.
+    """
+
+    name: str
+    unit: str
+    meaning: str
+
+
+METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric("gpu-utilization", "percent", "time in which the GPUs computed"),
+        Metric("gpu-memory", "percent", "GPU memory in use"),
+        Metric("gpu-temperature", "celsius", "temperature of the GPUs"),
+        Metric("efa-received", "bytes/s", "received by a node's EFA devices"),
+        Metric("efa-sent", "bytes/s", "sent by a node's EFA devices"),
+        Metric("efa-dropped", "packets/s", "packets that a node's EFA devices dropped"),
+        Metric("cpu", "percent", "CPU in use"),
+        Metric("memory", "percent", "memory in use"),
+        Metric("healthy", "percent", "nodes that passed their health checks and take jobs"),
+        Metric("deep-health-check", "percent", "nodes on which deep health checks run"),
+        Metric("to-reboot", "percent", "nodes that are to be rebooted"),
+        Metric("to-replace", "percent", "nodes that are to be replaced"),
+        Metric("nodes", "count", "nodes"),
+        Metric("nodes-idle", "count", "nodes without a job"),
+        Metric("nodes-failed", "count", "nodes that failed"),
+        Metric("gpus-idle", "count", "GPUs without a job"),
+        Metric("jobs-running", "count", "jobs that run"),
+        Metric("jobs-waiting", "count", "jobs that wait"),
+    )
+}
+"""All metrics by name, in the order in which they are shown. Of a cluster those of nodes are the mean over its nodes."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A time: from when to when (Unix seconds), and of how many seconds each point is the mean or the sum."""
+
+    begin: float
+    end: float
+    period: int
+
+
+@dataclass(frozen=True)
+class Course:
+    """The course of a metric over time.
+
+    Attributes:
+        metric: What is measured.
+        points: Begin of each period (Unix seconds) and the value in it, in the order of time; periods without a value are left out.
+    """
+
+    metric: Metric
+    points: tuple[tuple[float, float], ...]
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The values alone."""
+        return tuple(value for _, value in self.points)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; times are ISO 8601."""
+        values = self.values
+        return {
+            "name": self.metric.name,
+            "unit": self.metric.unit,
+            "meaning": self.metric.meaning,
+            "last": values[-1],
+            "mean": sum(values) / len(values),
+            "lowest": min(values),
+            "highest": max(values),
+            "points": [{"time": iso_time(time), "value": value} for time, value in self.points],
+        }
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured on a cluster, or on one of its nodes.
+
+    Attributes:
+        cluster: Name of the cluster.
+        node: Instance id of the node; None: the whole cluster.
+        window: When.
+        courses: The metrics that have values, by name.
+        missing: Names of the metrics that could be there and have no value.
+        notes: What there is to say.
+    """
+
+    cluster: str
+    node: str | None
+    window: Window
+    courses: Mapping[str, Course] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; times are ISO 8601."""
+        return {
+            "cluster": self.cluster,
+            "node": self.node,
+            "begin": iso_time(self.window.begin),
+            "end": iso_time(self.window.end),
+            "period_s": self.window.period,
+            "metrics": [course.to_dict() for course in self.courses.values()],
+            "missing": list(self.missing),
+            "notes": list(self.notes),
+        }

@@ -1,0 +1,119 @@
+"""Requests about logs of the nodes of HyperPod clusters."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import Annotated, Literal, cast
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.model.node_log import NodeLogLine
+from hyperpod_jlab.server.call import Call
+from hyperpod_jlab.server.log_messages import Moment
+from hyperpod_jlab.server.requests import RequestModel, Several
+from hyperpod_jlab.services.node_logs import NodeLogRequest, NodeLogs
+
+MOST_LINES = 2000
+
+_Name = Annotated[str, Field(min_length=1, max_length=512)]
+
+
+class HyperpodLog(TypedDict):
+    """A log. Instance and instance group are null where it is of no single node; `last_at` is told by AWS with a delay of up to an hour."""
+
+    stream: str
+    kind: str
+    instance_group: str | None
+    instance: str | None
+    last_at: str | None
+
+
+class HyperpodLogs(TypedDict):
+    """Logs of a cluster, those that were written last first. There may be `more`."""
+
+    logs: list[HyperpodLog]
+    more: bool
+
+
+class HyperpodLogLine(TypedDict):
+    """A line of a log, and the cursor behind it."""
+
+    time: str
+    stream: str
+    kind: str
+    line: str
+    cursor: str
+
+
+class HyperpodLogLines(TypedDict):
+    """Lines in the order of time, and the cursor to ask on from: null where there was no line yet. There may be `more` behind it now."""
+
+    lines: list[HyperpodLogLine]
+    cursor: str | None
+    more: bool
+
+
+class NodeLogsQuery(RequestModel):
+    """How many logs."""
+
+    limit: Annotated[int, Field(ge=1, le=1000)] = 200
+    """At most so many."""
+
+
+class NodeLinesQuery(RequestModel):
+    """Which lines: of a node, or of logs by their names."""
+
+    node: Annotated[str | None, Field(min_length=1, max_length=256)] = None
+    """The node: its instance id, or its name in Slurm or Kubernetes."""
+    log: Literal["lifecycle", "health"] | None = None
+    """Only this log of the node."""
+    streams: Annotated[list[_Name], Several, Field(max_length=20)] | None = None
+    """Instead of a node's logs these; in a query several times, or once with commas."""
+    limit: Annotated[int, Field(ge=1, le=MOST_LINES)] = 200
+    """At most so many lines: the last ones, or with `since` or `cursor` the next ones."""
+    since: Moment | None = None
+    """Begin at this time: Unix seconds, or ISO 8601."""
+    cursor: Annotated[str | None, Field(max_length=16384)] = None
+    """Go on from here."""
+
+
+async def list_node_logs(call: Call, cluster: str, query: NodeLogsQuery) -> HyperpodLogs:
+    """The logs of a HyperPod cluster, by its name or ARN."""
+    found = await (await _service(call)).logs(cluster, query.limit + 1)
+    shown = [cast("HyperpodLog", log.to_dict()) for log in found[: query.limit]]
+    return {"logs": shown, "more": len(found) > query.limit}
+
+
+async def show_node_lines(call: Call, cluster: str, query: NodeLinesQuery) -> HyperpodLogLines:
+    """Lines of a node's logs. To follow it, ask again with the cursor."""
+    if (query.node is None) == (query.streams is None):
+        raise InvalidInputError("give either a node or streams", detail={"field": "node"})
+    service = await _service(call)
+    streams = tuple(query.streams or ())
+    if query.node is not None:
+        streams = await service.streams_of(cluster, query.node, query.log)
+    since = query.since
+    request = NodeLogRequest(
+        streams,
+        tail=query.limit,
+        since=since if since is None or isinstance(since, float) else since.timestamp(),
+        cursor=query.cursor,
+    )
+    lines: list[NodeLogLine] = []
+    async with aclosing(service.lines(cluster, request)) as batches:
+        async for batch in batches:
+            lines += batch
+            if len(lines) > query.limit:
+                break
+    shown = lines[: query.limit]
+    return {
+        "lines": [cast("HyperpodLogLine", line.to_dict()) for line in shown],
+        "cursor": shown[-1].cursor if shown else query.cursor,
+        "more": len(lines) > query.limit,
+    }
+
+
+async def _service(call: Call) -> NodeLogs:
+    return NodeLogs((await call.hyperpod()).hyperpod_clusters().aws)

@@ -1,0 +1,109 @@
+/**
+ * Types of the REST API, the log socket and the events (docs/rest-api.md).
+ *
+ * Made by scripts/make_api_types.py from the OpenAPI document: do not edit.
+ */
+
+/** A log. Instance and instance group are null where it is of no single node; `last_at` is told by AWS with a delay of up to an hour. */
+export interface IHyperpodLog {
+  readonly stream: string;
+  readonly kind: string;
+  readonly instance_group: string | null;
+  readonly instance: string | null;
+  readonly last_at: string | null;
+}
+
+/** A line of a log, and the cursor behind it. */
+export interface IHyperpodLogLine {
+  readonly time: string;
+  readonly stream: string;
+  readonly kind: string;
+  readonly line: string;
+  readonly cursor: string;
+}
+
+/** Lines in the order of time, and the cursor to ask on from: null where there was no line yet. There may be `more` behind it now. */
+export interface IHyperpodLogLines {
+  readonly lines: readonly IHyperpodLogLine[];
+  readonly cursor: string | null;
+  readonly more: boolean;
+}
+
+/** Logs of a cluster, those that were written last first. There may be `more`. */
+export interface IHyperpodLogs {
+  readonly logs: readonly IHyperpodLog[];
+  readonly more: boolean;
+}
+
+/** The course of a metric. Periods without a value have no point. */
+export interface IHyperpodMetric {
+  readonly name: string;
+  readonly unit: 'percent' | 'celsius' | 'bytes/s' | 'packets/s' | 'count';
+  readonly meaning: string;
+  readonly last: number;
+  readonly mean: number;
+  readonly lowest: number;
+  readonly highest: number;
+  readonly points: readonly IMetricPoint[];
+}
+
+/** What was measured on a HyperPod cluster (`node` is null) or on one of its nodes. `missing` names what could be there and is not, `notes` say why. */
+export interface IHyperpodMetrics {
+  readonly cluster: string;
+  readonly node: string | null;
+  readonly begin: string;
+  readonly end: string;
+  readonly period_s: number;
+  readonly metrics: readonly IHyperpodMetric[];
+  readonly missing: readonly string[];
+  readonly notes: readonly string[];
+}
+
+/** The most important metrics of each node. */
+export interface IHyperpodNodeMetrics {
+  readonly nodes: readonly IHyperpodMetrics[];
+}
+
+/** The value of a period, and when that began. */
+export interface IMetricPoint {
+  readonly time: string;
+  readonly value: number;
+}
+
+/** Which time, and which node. */
+export interface IMetricsQuery {
+  /** How long to look back. */
+  readonly seconds?: number;
+  /** Only this node: its instance id or its name in Kubernetes. */
+  readonly node?: string | null;
+}
+
+/** Which lines: of a node, or of logs by their names. */
+export interface INodeLinesQuery {
+  /** The node: its instance id, or its name in Slurm or Kubernetes. */
+  readonly node?: string | null;
+  /** Only this log of the node. */
+  readonly log?: 'lifecycle' | 'health' | null;
+  /** Instead of a node's logs these; in a query several times, or once with commas. */
+  readonly streams?: readonly string[] | null;
+  /** At most so many lines: the last ones, or with `since` or `cursor` the next ones. */
+  readonly limit?: number;
+  /** Begin at this time: Unix seconds, or ISO 8601. */
+  readonly since?: number | string | null;
+  /** Go on from here. */
+  readonly cursor?: string | null;
+}
+
+/** How many logs. */
+export interface INodeLogsQuery {
+  /** At most so many. */
+  readonly limit?: number;
+}
+
+/** Which time, and how many nodes. */
+export interface INodeMetricsQuery {
+  /** How long to look back. */
+  readonly seconds?: number;
+  /** At most so many nodes. */
+  readonly limit?: number;
+}

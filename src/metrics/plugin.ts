@@ -1,0 +1,146 @@
+import {
+  ILayoutRestorer,
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import {
+  ICommandPalette,
+  InputDialog,
+  WidgetTracker
+} from '@jupyterlab/apputils';
+import { JSONObject } from '@lumino/coreutils';
+
+import { hyperPodIcon } from '../icons';
+import { addPageToShell } from '../shellArea';
+import { CommandIDs, IHyperPod } from '../tokens';
+import type { MetricsPage } from './page';
+
+/** Whose metrics a page shows. */
+interface IWhose {
+  readonly cluster: string;
+  readonly node: string | null;
+}
+
+const ARGUMENTS: JSONObject = {
+  type: 'object',
+  properties: {
+    cluster: {
+      type: 'string',
+      description:
+        'The HyperPod cluster’s name in AWS; it is asked for when it is missing'
+    },
+    node: {
+      type: 'string',
+      description: 'Only this node: its instance id'
+    }
+  },
+  additionalProperties: false
+};
+
+/**
+ * Pages with the metrics of HyperPod clusters and of their nodes.
+ */
+export const metricsPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'hyperpod_jlab:metrics',
+  description: 'Shows metrics of HyperPod clusters and of their nodes.',
+  autoStart: true,
+  requires: [IHyperPod],
+  optional: [ILayoutRestorer, ICommandPalette],
+  activate: (
+    app: JupyterFrontEnd,
+    hyperPod: IHyperPod,
+    restorer: ILayoutRestorer | null,
+    palette: ICommandPalette | null
+  ): void => {
+    const { trans } = hyperPod;
+    const tracker = new WidgetTracker<MetricsPage>({
+      namespace: 'hyperpod-metrics'
+    });
+    app.commands.addCommand(CommandIDs.openMetrics, {
+      label: trans.__('Show Metrics of a HyperPod Cluster…'),
+      caption: trans.__(
+        'Show the use of GPUs, EFA and the health of a HyperPod cluster or of one of its nodes'
+      ),
+      icon: hyperPodIcon,
+      describedBy: {
+        args: ARGUMENTS
+      },
+      execute: async args => {
+        const cluster =
+          typeof args.cluster === 'string'
+            ? args.cluster
+            : await askForCluster(hyperPod);
+        if (!cluster) {
+          return null;
+        }
+        const node = typeof args.node === 'string' ? args.node : null;
+        return openMetrics(app, hyperPod, tracker, { cluster, node });
+      }
+    });
+    palette?.addItem({
+      command: CommandIDs.openMetrics,
+      category: trans.__('HyperPod')
+    });
+    if (restorer) {
+      void restorer.restore(tracker, {
+        command: CommandIDs.openMetrics,
+        args: page => ({
+          cluster: page.cluster,
+          ...(page.instance === null ? {} : { node: page.instance })
+        }),
+        name: page => idOf({ cluster: page.cluster, node: page.instance })
+      });
+    }
+  }
+};
+
+async function askForCluster(hyperPod: IHyperPod): Promise<string | null> {
+  const { trans } = hyperPod;
+  const { value } = await InputDialog.getText({
+    title: trans.__('Metrics of which HyperPod cluster?'),
+    label: trans.__('Its name in AWS'),
+    okLabel: trans.__('Show')
+  });
+  return value ? value.trim() : null;
+}
+
+async function openMetrics(
+  app: JupyterFrontEnd,
+  hyperPod: IHyperPod,
+  tracker: WidgetTracker<MetricsPage>,
+  whose: IWhose
+): Promise<JSONObject> {
+  const there = tracker.find(page => page.id === idOf(whose));
+  const id = there?.id ?? (await addPage(app, hyperPod, tracker, whose));
+  app.shell.activateById(id);
+  return { ...whose };
+}
+
+async function addPage(
+  app: JupyterFrontEnd,
+  hyperPod: IHyperPod,
+  tracker: WidgetTracker<MetricsPage>,
+  whose: IWhose
+): Promise<string> {
+  const [{ MetricsClient }, { MetricsPage }] = await Promise.all([
+    import('./client'),
+    import('./page')
+  ]);
+  const { client, trans } = hyperPod;
+  const page = new MetricsPage({
+    ...whose,
+    client: new MetricsClient(client),
+    trans
+  });
+  page.id = idOf(whose);
+  page.title.label = trans.__('Metrics of %1', whose.node ?? whose.cluster);
+  page.title.icon = hyperPodIcon;
+  page.title.closable = true;
+  addPageToShell(app, page);
+  await tracker.add(page);
+  return page.id;
+}
+
+function idOf(whose: IWhose): string {
+  return `hyperpod-metrics-${whose.cluster}-${whose.node ?? ''}`;
+}
