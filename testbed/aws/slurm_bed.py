@@ -29,7 +29,8 @@ MESSAGE = "The instance does not respond."
 
 _PAUSE = 0.2
 """Seconds between two looks at the daemons."""
-_PATIENCE = 90
+_PATIENCE = 150
+"""Seconds that the testbed may take for an order: its own limit for each of several waits is 60."""
 
 
 class SlurmBedError(Exception):
@@ -58,16 +59,19 @@ def order(folder: Path, command: str, *words: str) -> None:
     """Run a command of the testbed's script.
 
     Raises:
-        SlurmBedError: It fails.
+        SlurmBedError: It fails, or takes too long.
     """
-    done = subprocess.run(
-        [SCRIPT, command, folder, *words],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_PATIENCE,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [SCRIPT, command, folder, *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise SlurmBedError(f"slurm-testbed.sh {command}: not done after {_PATIENCE} s") from error
     if done.returncode != 0:
         raise SlurmBedError(f"slurm-testbed.sh {command} {' '.join(words)}: {done.stderr.strip()}")
 
@@ -174,7 +178,7 @@ class AttachedSlurm:
                 continue
             try:
                 order(self.folder, command, _host(node))
-            except (SlurmBedError, subprocess.TimeoutExpired) as error:
+            except SlurmBedError as error:
                 self.problems.append(str(error))
                 if command == "node-start":
                     with self.endpoint.changing():
