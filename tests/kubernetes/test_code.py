@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -246,8 +247,21 @@ SAID = f"{zlib.crc32(random.Random(1).randbytes(1_500_000))}\n[]\n"
 
 
 @pytest.mark.full
-async def test_a_large_project_comes_whole(bare: KubernetesSession) -> None:
+async def test_a_large_project_comes_whole(
+    bare: KubernetesSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hyperpod_jlab.orchestrators.kubernetes.sending import delivery
+
+    threads: list[threading.Thread] = []
+
+    def encoded(*given: Any) -> list[dict[str, Any]]:
+        threads.append(threading.current_thread())
+        return config_maps(*given)
+
+    monkeypatch.setattr(delivery, "config_maps", encoded)
     run_id = await bare.submit(**READ)
+    assert threads
+    assert threading.current_thread() not in threads  # the event loop goes on meanwhile
     run = await bare.ended(run_id)
     assert (run.state, bare.log(run_id)) == ("succeeded", SAID)
     found = bare.cluster.get("configmaps", namespace=bare.namespace)["items"]

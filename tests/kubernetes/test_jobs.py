@@ -7,14 +7,18 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.cluster import Job
+from hyperpod_jlab.model.cluster import Job, notes_of
 from hyperpod_jlab.orchestrators.kubernetes.job_id import JobId, parse_job_id
-from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import BY_NAME
+from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import BY_NAME, KINDS
 from hyperpod_jlab.orchestrators.kubernetes.tables.jobs import Context, job_facts, job_rows, shape
 from hyperpod_jlab.orchestrators.kubernetes.tables.kueue import workload
 from hyperpod_jlab.orchestrators.kubernetes.tables.pods import PodRow, pod_row
+from tests.kubernetes.client_fixtures import proxy
+from tests.kubernetes.proxy import FaultyProxy, refuse
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
 from tests.kubernetes.table_fixtures import create, kubectl, pod, pytorch_job, until
+
+__all__ = ["proxy"]
 
 # ---------------------------------------------------------------------------------- names
 
@@ -320,6 +324,31 @@ async def test_who_sees_one_namespace_only_is_told_what_is_hidden(
     told = json.loads(nodes.out)
     assert told["nodes"] == []
     assert "the right to list nodes is missing" in " ".join(told["notes"])
+
+
+async def test_what_is_not_installed_is_not_told_as_hidden(
+    session: KubernetesSession, sessions: Sessions, proxy: FaultyProxy
+) -> None:
+    """Who lacks the right to list a kind is refused before the API server looks whether it has the kind."""
+    served = session.cluster.kubectl("api-resources", "-o", "name").split()
+    names = {kind.name: f"{kind.plural}.{kind.group}" for kind in KINDS}
+    there = {name for name, resource in names.items() if resource in served}
+    assert "PyTorchJob" in there  # of which one namespace may be seen
+    theirs = session.cluster.user("narrow", session.namespace)
+    narrow = sessions(kubeconfig=theirs)
+
+    async def hidden(of: KubernetesSession) -> set[str]:
+        notes = notes_of(await of.hyperpod.jobs())
+        return {name for name in names if any(note.startswith(f"{name}s are") for note in notes)}
+
+    assert await hidden(narrow) == there - {"PyTorchJob"}
+    # Who may not even ask what there is may be missing a kind that there is.
+    away = next(iter(names.keys() - there))
+    group = BY_NAME[away].group
+    forbidden = f'forbidden: User "narrow" cannot list resource "x" in API group "{group}" at the cluster scope'
+    proxy.add(refuse(403, forbidden, "Forbidden"), path=f"/apis/{group}/[^/]+$")
+    behind = sessions(kubeconfig=theirs, server=proxy.address)
+    assert await hidden(behind) == (there - {"PyTorchJob"}) | {away}
 
 
 @pytest.mark.full

@@ -15,9 +15,10 @@ from hyperpod_jlab.orchestrators.kubernetes.api import watch as watch_module
 from hyperpod_jlab.orchestrators.kubernetes.api.access import load_access
 from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
 from hyperpod_jlab.orchestrators.kubernetes.api.watch import Watch, Watches
+from hyperpod_jlab.orchestrators.kubernetes.api.watch_loop import Table
 from tests.kubernetes.client_fixtures import client, proxy
 from tests.kubernetes.cluster import KubernetesTestbed
-from tests.kubernetes.proxy import FaultyProxy, cut, delay, drop, end, expire, page, refuse
+from tests.kubernetes.proxy import FaultyProxy, cut, drop, end, expire, page, refuse
 
 __all__ = ["client", "proxy"]
 
@@ -74,23 +75,37 @@ async def test_it_is_listed_once_and_then_new_at_once(
     assert await watch.changed(version, timeout=0.5) == version
 
 
-async def test_what_was_just_written_is_seen_at_once(
-    client: KubeClient, watches: Watches, maps: str, proxy: FaultyProxy
+async def test_news_of_one_row_come_when_that_row_changes(
+    client: KubeClient, watches: Watches, maps: str
 ) -> None:
-    proxy.add(delay(1.5), path="watch=true")
     watch = watches.of(maps, value, labels=OURS)
     assert await watch.rows() == {}
-    made = await write(client, maps, "new", "1")
-    watch.learn(made)
-    changed = await client.patch(f"{maps}/new", {"data": {"v": "2"}})
-    watch.learn(changed)
-    watch.learn(made)  # older
-    assert await watch.rows() == {"new": "2"}
     news = watch.one("new")
     version = news.version
+    await write(client, maps, "other", "1")
+    assert await news.changed(version, 1) == version
+    await write(client, maps, "new", "1")
+    assert (made := await news.changed(version, 5)) > version
+    await client.patch(f"{maps}/new", {"data": {"v": "2"}})
+    assert (changed := await news.changed(made, 5)) > made
     await client.delete(f"{maps}/new")
-    watch.forget("new")
-    assert await news.changed(version, 5) > version
+    assert await news.changed(changed, 5) > changed
+    assert await watch.rows() == {"other": "1"}
+
+
+def test_an_object_that_is_older_than_what_is_known_is_passed_over() -> None:
+    """Later pages of a list may be newer than the first one's state, from which a watch tells all that happened since."""
+    table: Table[str] = Table("/api/v1/namespaces/n/configmaps", {}, value)
+
+    def at(version: int, v: str) -> dict[str, Any]:
+        return {"metadata": {"name": "a", "resourceVersion": str(version)}, "data": {"v": v}}
+
+    table.put(at(7, "new"))
+    table.put(at(6, "old"))
+    assert table.rows == {"a": "new"}
+    table.drop("a")
+    table.put(at(6, "made anew by a restored cluster"))
+    assert table.rows == {"a": "made anew by a restored cluster"}
 
 
 @pytest.mark.parametrize(

@@ -92,17 +92,6 @@ class Watch(Generic[Row]):
         """News of one row."""
         return RowNews(cast("Watch[Any]", self), key)
 
-    def learn(self, found: Mapping[str, Any]) -> None:
-        """Take in an object that the API server has just answered with (POST, PATCH), so that who wrote it sees it at once."""
-        if self._table.seen:
-            self._table.put(found)
-            self._table.tell()
-
-    def forget(self, key: str) -> None:
-        """Take out what was just deleted; `key` is one of `rows`."""
-        self._table.drop(key)
-        self._table.tell()
-
     async def close(self) -> None:
         """End it; the next who asks starts it anew."""
         task, self._task = self._task, None

@@ -104,7 +104,7 @@ async def _carry(client: KubeClient, job: Mapping[str, Any], archive: Archive) -
             hint="submit it anew, with a run id of its own",
             detail={"job": job["metadata"]["name"]},
         )
-    for made in config_maps(archive, job, RUN_LABEL):
+    for made in await asyncio.to_thread(config_maps, archive, job, RUN_LABEL):
         try:
             await client.post(path, made)
         except ConflictError:

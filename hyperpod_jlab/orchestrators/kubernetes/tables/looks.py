@@ -103,6 +103,7 @@ class Looks:
         self._lists: dict[tuple[object, ...], tuple[float, dict[str, Any]]] = {}
         self._denied: dict[tuple[Kind, str | None], float] = {}
         self._served: dict[str, tuple[float, str | None]] = {}
+        self._kinds: dict[str, tuple[float, frozenset[str] | None]] = {}
 
     @property
     def namespace(self) -> str:
@@ -150,7 +151,34 @@ class Looks:
                 continue
             hidden = missing_right(kind) if namespace is not None else None
             return Seen(list(rows.values()), hidden)
+        if not await self._has(kind):  # who lacks the right is told so before it is looked whether there is such a kind
+            raise NotFoundError(
+                f"the cluster has no {kind.resource} of {kind.group}", code="no_such_kind"
+            )
         return Seen(None, missing_right(kind, places[-1]))
+
+    async def _has(self, kind: Kind) -> bool:
+        """Whether the cluster has a kind; it has where this user may not even ask."""
+        if not kind.plain_group:
+            return True
+        at, names = self._kinds.get(kind.group, (float("-inf"), None))
+        if time.monotonic() - at > _SERVED_FOR:
+            names = await self._names(kind.group)
+            self._kinds[kind.group] = (time.monotonic(), names)
+        return names is None or kind.resource in names
+
+    async def _names(self, group: str) -> frozenset[str] | None:
+        """The kinds of a group and version, by their plurals; none where it is not served, None where this user may not ask."""
+        client = await self._connection.client()
+        try:
+            found = await client.get(f"/apis/{group}")
+        except NotFoundError:
+            return frozenset()
+        except DeniedError as error:
+            if error.code != MISSING_RIGHT:
+                raise
+            return None
+        return frozenset(str(one.get("name")) for one in found.get("resources") or [])
 
     async def rows(
         self,
