@@ -246,8 +246,11 @@ class Runs:
         return last if last is not None else await self.get(run_id)
 
     async def explain_wait(self, run_id: str) -> WaitReason:
-        """Why a run waits; the reason is None when it does not."""
+        """Why a run waits, or that it does not, or that its cluster does not answer."""
         run = await self.get(run_id)
+        if run.state == "unknown":
+            said = f"whether it waits is not known now: {run.status.reason}"
+            return WaitReason(run_id, said, run.status.reason_code)
         if run.state != "waiting":
             return WaitReason(run_id, f"it does not wait, it is {run.state}", run.state)
         bundle = await asyncio.to_thread(self.bundle, run_id)

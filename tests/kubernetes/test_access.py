@@ -58,7 +58,17 @@ def test_no_kubeconfig_says_what_to_do() -> None:
     with pytest.raises(InvalidInputError) as caught:
         load_access(CONFIG)
     assert caught.value.code == "invalid_kubeconfig"
+    assert str(Path("~/.kube/config").expanduser()) in caught.value.message
     assert "eks" in str(caught.value.hint)
+
+
+def test_a_kubeconfig_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", f"/missing/one{os.pathsep}/missing/two")
+    with pytest.raises(InvalidInputError, match="KUBECONFIG names /missing/one, /missing/two"):
+        load_access(CONFIG)
+    monkeypatch.setenv("KUBECONFIG", os.pathsep)
+    with pytest.raises(InvalidInputError, match="KUBECONFIG names nothing"):
+        load_access(CONFIG)
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ def status(code: int, message: str, reason: str = "", **details: Any) -> str:
 
 HOOK = 'admission webhook "validator.pytorchjob.training-operator.kubeflow.org" denied the request: no container named pytorch'
 DOWN = 'Internal error occurred: failed calling webhook "mpytorchjob.kb.io": failed to call webhook: context deadline exceeded'
+TOO_LONG = "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2800601 vs. 2097152)"
 QUOTA = 'pods "x" is forbidden: exceeded quota: q, requested: cpu=5, used: cpu=1, limited: cpu=2'
 
 
@@ -77,6 +78,9 @@ QUOTA = 'pods "x" is forbidden: exceeded quota: q, requested: cpu=5, used: cpu=1
         (409, status(409, "modified", "Conflict"), ConflictError, "changed_meanwhile", "modified"),
         (410, status(410, "too old", "Expired"), ConflictError, "expired", "from which to go on"),
         (500, status(500, DOWN, "InternalError"), UnreachableError, "webhook_down", "mpytorchjob"),
+        (500, status(500, "etcdserver: request is too large"), RefusedError, "object_too_large", "1.5 MiB"),
+        (500, status(500, TOO_LONG), RefusedError, "object_too_large", "1.5 MiB"),
+        (413, status(413, "Request entity too large: limit is 3145728"), RefusedError, "object_too_large", "1.5 MiB"),
         (500, "<html>top-secret</html>", UnreachableError, ANSWER_LOST, "500"),
         (502, "<html>top-secret</html>", UnreachableError, ANSWER_LOST, "502"),
         (504, status(504, "timed out", "Timeout"), UnreachableError, ANSWER_LOST, "timed out"),

@@ -10,7 +10,8 @@ import pytest
 from hyperpod_jlab.model.cluster import Job, notes_of
 from hyperpod_jlab.orchestrators.kubernetes.job_id import JobId, parse_job_id
 from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import BY_NAME, KINDS
-from hyperpod_jlab.orchestrators.kubernetes.tables.jobs import Context, job_facts, job_rows, shape
+from hyperpod_jlab.orchestrators.kubernetes.tables.job_shape import parts_of, together
+from hyperpod_jlab.orchestrators.kubernetes.tables.jobs import Context, job_facts, job_rows
 from hyperpod_jlab.orchestrators.kubernetes.tables.kueue import workload
 from hyperpod_jlab.orchestrators.kubernetes.tables.pods import PodRow, pod_row
 from tests.kubernetes.client_fixtures import proxy
@@ -82,8 +83,25 @@ def template(gpus: int) -> dict[str, Any]:
     ],
 )
 def test_how_many_pods_and_what_they_ask_for(spec: dict[str, Any], pods: int, gpus: int) -> None:
-    count, requests = shape(spec)
-    assert (count, dict(requests).get("nvidia.com/gpu", 0) // 1000) == (pods, gpus)
+    parts = parts_of(spec)
+    assert sum(part.pods for part in parts) == pods
+    assert dict(together(parts)).get("nvidia.com/gpu", 0) // 1000 == gpus
+
+
+def test_pods_that_are_alike_are_one_part() -> None:
+    def pods(count: int, gpus: int, **selector: str) -> dict[str, Any]:
+        made = template(gpus)
+        made["spec"]["nodeSelector"] = selector
+        return {"replicas": count, "template": made}
+
+    replicas = {"Master": pods(1, 8, t="x"), "Worker": pods(3, 8, t="x"), "Other": pods(1, 0)}
+    alike, other = parts_of({"pytorchReplicaSpecs": replicas})
+    assert (alike.pods, dict(alike.each), alike.selector) == (
+        4,
+        {"nvidia.com/gpu": 8000},
+        (("t", "x"),),
+    )
+    assert (other.pods, other.each, other.selector) == (1, (), ())
 
 
 # ---------------------------------------------------------------------------------- rows

@@ -126,6 +126,9 @@ def test_a_small_text_cannot_become_a_large_one() -> None:
         documents(b"#" * (MOST_BYTES + 1), "job.yaml")
     with pytest.raises(InvalidInputError, match="line 2: is no UTF-8"):
         documents(b"a: 1\nb: \xff", "job.yaml")
+    text = f"a: &a {'x' * 100_000}\n" + "".join(f"b{n}: *a\n" for n in range(15))
+    with pytest.raises(InvalidInputError, match="more than 1,500,000 bytes once its references"):
+        documents(text.encode(), "job.yaml")
 
 
 @pytest.mark.parametrize(
@@ -244,8 +247,30 @@ async def test_the_api_servers_verdict_is_in_the_preview(
     assert any("backofLimit" in message for message in strict.values()), strict
     wrong = await said(good.replace("restartPolicy: Never", "restartPolicy: Always"))
     assert any("restartPolicy" in message for message in wrong.values()), wrong
-    elsewhere = await said(good.replace("name: mine", "name: mine\n  namespace: nowhere-at-all"))
-    assert "no_namespace" in elsewhere, elsewhere
+    lost = await said(
+        good.replace("name: mine", "name: mine\n  labels: {kueue.x-k8s.io/queue-name: none}")
+    )
+    assert {"no_kueue", "unknown_queue"} & lost.keys(), lost
+    with pytest.raises(RefusedError) as refused:
+        await _submit(user, good.replace("name: mine", "name: mine\n  namespace: nowhere-at-all"))
+    assert refused.value.code == "no_namespace"
+    assert "metadata.namespace in the manifest" in str(refused.value.hint)
+
+
+async def test_what_is_too_large_for_the_store_is_said_before(
+    kubernetes_cluster: KubernetesTestbed, user: Acting
+) -> None:
+    """The dry run takes it: only the store behind the API server counts."""
+    text = job(kubernetes_cluster, "true")
+    variables = "".join(f"\n        - {{name: V{n}, value: *a}}" for n in range(5))
+    at = text.index("      - command:")
+    long = f"        env:\n        - {{name: V, value: &a {'€' * 100_000}}}{variables}\n"
+    line = text.index("\n", at) + 1
+    with pytest.raises(RefusedError) as error:
+        await _submit(user, text[:line] + long + text[line:])
+    assert error.value.code == "object_too_large"
+    assert "1,800," in error.value.message
+    assert error.value.detail["findings"][0]["field"] == "source"
 
 
 NASTY = [

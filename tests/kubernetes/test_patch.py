@@ -124,6 +124,14 @@ def test_what_the_run_needs_stays(patch: dict[str, Any]):
             {"template": {"spec": {"initContainers": "x"}}},
             "initContainers in the patch must be a list",
         ),
+        (
+            {"template": {"spec": {_CONTAINER: [5]}}},
+            r"^template.spec.containers\[0\] in the patch must be a container, not 5",
+        ),
+        (
+            {"template": {"spec": {"initContainers": [{"name": "a"}, "b"]}}},
+            r"^template.spec.initContainers\[1\] in the patch must be a container",
+        ),
     ],
 )
 def test_what_has_the_wrong_shape_is_named(patch: dict[str, Any], said: str):

@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+import yaml
 
 from hyperpod_jlab.model.cluster import Queue
+from hyperpod_jlab.model.errors import RefusedError
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.model.validation import parse
@@ -222,6 +224,21 @@ async def test_what_can_never_start_is_said_before(
 ) -> None:
     found = await findings(session, **spec)
     assert found[code].level == level
+
+
+async def test_of_a_manifest_it_is_said_too(session: KubernetesSession) -> None:
+    async def sends(gpus: int, queue: str) -> str:
+        template = pod("x", session.cluster.image, {"nvidia.com/gpu": str(gpus)})
+        text = yaml.safe_dump(pytorch_job(f"own-{gpus}", template, **{QUEUE: queue}))
+        (session.folder / "job.yaml").write_text(text)
+        source = {"kind": "native", "path": "job.yaml"}
+        return await session.hyperpod.submitter.submit(session.request(source=source))
+
+    for gpus, queue, code in ((1, "taem", "unknown_queue"), (5, "team", "over_quota")):
+        with pytest.raises(RefusedError) as refused:
+            await sends(gpus, queue)
+        assert refused.value.code == code
+    assert await session.running(await sends(2, "team"))
 
 
 async def test_what_fits_is_not_complained_about(session: KubernetesSession) -> None:

@@ -18,6 +18,7 @@ from hyperpod_jlab.orchestrators.kubernetes.tables.kueue import (
 from hyperpod_jlab.orchestrators.kubernetes.tables.nodes import NodeFacts, node_facts
 from hyperpod_jlab.orchestrators.kubernetes.tables.pods import PodRow, pod_row
 from hyperpod_jlab.orchestrators.kubernetes.waiting.room import (
+    Never,
     QueueRoom,
     Wanted,
     free_nodes,
@@ -120,15 +121,38 @@ def test_nothing_is_said_where_nothing_is_known() -> None:
 def test_what_no_node_can_ever_take() -> None:
     nodes = [node("a", labels={"t": "x"}), node("b", 4)]
     assert never_on_nodes(wanted(1, 8), nodes) is None
-    assert never_on_nodes(wanted(1, 9), nodes) == (
-        "it asks for 9 GPUs on each node, and no node has more than 8 GPUs"
+    assert never_on_nodes(wanted(1, 9), nodes) == Never(
+        "it asks for 9 GPUs on each node, and no node has more than 8 GPUs",
+        may_come=False,
+        resource=GPU,
     )
-    assert never_on_nodes(wanted(1, 1, t="y"), nodes) == "no node has the labels t=y"
     assert never_on_nodes(wanted(1, 99), []) is None
     small = replace(wanted(1, 1), each={"memory": 2**40 * 1000})
-    assert never_on_nodes(small, nodes) == (
-        "it asks for 1024 GiB of memory on each node, and no node has more than 512 GiB of memory"
+    assert never_on_nodes(small, nodes) == Never(
+        "it asks for 1024 GiB of memory on each node, and no node has more than 512 GiB of memory",
+        may_come=False,
+        resource="memory",
     )
+    growing = [node("a", labels={"karpenter.sh/nodepool": "p"})]
+    never = never_on_nodes(wanted(1, 9), growing)
+    assert never is not None
+    assert never.may_come
+
+
+def test_the_label_that_no_node_has_is_named() -> None:
+    nodes = [node("a", labels={"t": "x", "u": "1"}), node("b", labels={"t": "y", "u": "2"})]
+    assert never_on_nodes(wanted(1, 1, t="x", u="3"), nodes) == Never(
+        "no node has the label u=3", may_come=True, label="u"
+    )
+    assert never_on_nodes(wanted(1, 1, t="x", u="2"), nodes) == Never(
+        "no node has the labels t=x, u=2", may_come=True, label="t"
+    )
+
+
+def test_nodes_that_are_ill_may_be_well_tomorrow() -> None:
+    health = "sagemaker.amazonaws.com/node-health-status"
+    asked = Wanted(1, {GPU: 1000}, {health: "Schedulable"})
+    assert never_on_nodes(asked, [node("a", labels={health: "Unschedulable"})]) is None
 
 
 def test_who_holds_what() -> None:

@@ -374,6 +374,11 @@ async def test_a_cluster_that_does_not_answer_makes_its_open_runs_unknown(place)
     assert told == {"open": ("unknown", "unreachable"), "ended": ("succeeded", None)}
     one = await place.hyperpod.runs.get("open")
     assert one.status.reason == "local does not answer: no route to host"
+    why = await place.hyperpod.runs.explain_wait("open")
+    assert (
+        why.reason == "whether it waits is not known now: local does not answer: no route to host"
+    )
+    assert why.reason_code == "unreachable"
     engine.deaf = False
     assert (await place.hyperpod.runs.get("open")).state == "waiting"
     assert (await place.hyperpod.runs.list(Wanted(states=("waiting",)))).runs[0].run_id == "open"

@@ -22,13 +22,14 @@ from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
 from hyperpod_jlab.orchestrators.kubernetes.orders import act_on, cancelled, carry_out
 from hyperpod_jlab.orchestrators.kubernetes.ports.forward import Forwarder
 from hyperpod_jlab.orchestrators.kubernetes.sending.code import FOLDER
+from hyperpod_jlab.orchestrators.kubernetes.sending.native_verdict import read
 from hyperpod_jlab.orchestrators.kubernetes.sending.preflight import NO_NAMESPACE
 from hyperpod_jlab.orchestrators.kubernetes.sending.sender import Sender
 from hyperpod_jlab.orchestrators.kubernetes.sending.sent import read_sent
 from hyperpod_jlab.orchestrators.kubernetes.tables.view import ClusterView
 from hyperpod_jlab.orchestrators.kubernetes.targets import target_of
 from hyperpod_jlab.orchestrators.kubernetes.waiting.queued import with_queue_words
-from hyperpod_jlab.orchestrators.kubernetes.waiting.quota import room_findings
+from hyperpod_jlab.orchestrators.kubernetes.waiting.quota import manifest_findings, room_findings
 from hyperpod_jlab.orchestrators.kubernetes.waiting.wait import explain
 from hyperpod_jlab.orchestrators.kubernetes.watching.foreign import look_up, mark
 from hyperpod_jlab.orchestrators.kubernetes.watching.runs import RunWatch
@@ -88,8 +89,12 @@ class KubernetesOrchestrator:
         return [*found, *await room_findings(self._view, spec, hyperpod=hyperpod)]
 
     async def verdict(self, rendered: Rendered) -> list[Finding]:
-        """The API server's verdict on a user's own manifest (dry run)."""
-        return await self._sender.verdict(rendered)
+        """The API server's verdict on a user's own manifest (dry run), and what queues and nodes say of one that it takes."""
+        document = await read(rendered.text)
+        found = await self._sender.verdict(document)
+        if any(finding.level == "error" for finding in found):
+            return found
+        return [*found, *await manifest_findings(self._view, document)]
 
     async def python_version(self, spec: JobSpec) -> tuple[int, int] | None:
         """None: the image's interpreter cannot be asked beforehand."""

@@ -32,6 +32,11 @@ _RIGHT = re.compile(
 )
 _NO_NAMESPACE = re.compile(r'namespaces "([^"]*)" not found')
 _WEBHOOK = re.compile(r'admission webhook "([^"]*)" denied the request:?\s*(.*)', re.DOTALL)
+_TOO_LARGE = re.compile(
+    r"request is too large|trying to send message larger than max|request entity too large",
+    re.IGNORECASE,
+)
+"""etcd's word, that of the API server's way to it, and the API server's own (seen on 1.34); the first two come with status 500."""
 _WEBHOOK_DOWN = re.compile(r'failed calling webhook "([^"]*)"')
 
 
@@ -63,6 +68,8 @@ def refusal(status: int, text: str, *, verb: str = "GET", path: str = "") -> Hyp
     answer = _read(status, text, verb, path)
     if status == 401:
         return _unauthorized(answer)
+    if _TOO_LARGE.search(answer.message):
+        return _too_large(answer)
     if status == 403:
         return _forbidden(answer)
     if status == 404:
@@ -249,6 +256,15 @@ def _invalid(answer: Answer) -> HyperpodError:
         )
     kind = InvalidInputError if answer.verb == "GET" else RefusedError
     return kind(f"Kubernetes: {_said(answer)}", code="bad_request", detail=_detail(answer))
+
+
+def _too_large(answer: Answer) -> HyperpodError:
+    return RefusedError(
+        "the object is too large for the cluster, which takes up to 1.5 MiB",
+        code="object_too_large",
+        hint="put large values into files or a ConfigMap of their own, and name those in it",
+        detail=_detail(answer, said=_said(answer)),
+    )
 
 
 # ---------------------------------------------------------------------------------------------- what cannot be now

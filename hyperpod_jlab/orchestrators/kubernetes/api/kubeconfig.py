@@ -46,11 +46,27 @@ class Context:
 
 def kubeconfig_files() -> list[Path]:
     """The files that there are."""
+    return [path for path in _looked_for() if path.is_file()]
+
+
+def _looked_for() -> list[Path]:
     named = os.environ.get("KUBECONFIG", "")
-    paths = [Path(one).expanduser() for one in named.split(os.pathsep) if one]
     if not named:
-        paths = [Path("~/.kube/config").expanduser()]
-    return [path for path in paths if path.is_file()]
+        return [Path("~/.kube/config").expanduser()]
+    return [Path(one).expanduser() for one in named.split(os.pathsep) if one]
+
+
+def _none_there() -> InvalidInputError:
+    looked = ", ".join(str(path) for path in _looked_for())
+    if os.environ.get("KUBECONFIG"):
+        message = (
+            f"there is no kubeconfig: KUBECONFIG names {looked or 'nothing'}, which is no file"
+        )
+        hint = "set KUBECONFIG to a file that there is, or unset it for ~/.kube/config"
+    else:
+        message = f"there is no kubeconfig: {looked} is no file"
+        hint = "make one as the cluster's admin says (on EKS: aws eks update-kubeconfig --name NAME, or eks = NAME in the configuration), or set KUBECONFIG"
+    return _wrong(message, hint=hint)
 
 
 def read_context(name: str | None) -> Context:
@@ -61,10 +77,7 @@ def read_context(name: str | None) -> Context:
     """
     files = kubeconfig_files()
     if not files:
-        raise _wrong(
-            "there is no kubeconfig",
-            hint="make one as the cluster's admin says (on EKS: aws eks update-kubeconfig --name NAME, or eks = NAME in the configuration), or set KUBECONFIG",
-        )
+        raise _none_there()
     read = [(_read(path), path.parent.absolute()) for path in files]
     current = next(
         (str(one["current-context"]) for one, _ in read if one.get("current-context")), ""

@@ -65,10 +65,17 @@ def _check_shape(patch: Mapping[str, Any]) -> None:
             of_all = name == "containers"  # those before it may be taken away with null
             value = spec.get(name)
             if name in spec and not isinstance(value, list) and (of_all or value is not None):
-                raise _refused(
-                    f"template.spec.{name} in the patch must be a list of containers, not {_shown(value)}",
-                    f'write: "{name}": [{{"name": ..., ...}}]',
-                )
+                raise _no_containers(f"template.spec.{name}", "a list of containers", name, value)
+            for at, one in enumerate(value or []):
+                if not isinstance(one, Mapping):
+                    raise _no_containers(f"template.spec.{name}[{at}]", "a container", name, one)
+
+
+def _no_containers(path: str, wanted: str, name: str, value: Any) -> RefusedError:
+    return _refused(
+        f"{path} in the patch must be {wanted}, not {_shown(value)}",
+        f'write: "{name}": [{{"name": ..., ...}}]',
+    )
 
 
 def _check_table(patch: Mapping[str, Any], name: str, path: str) -> None:

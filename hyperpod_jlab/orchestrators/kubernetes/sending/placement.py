@@ -8,6 +8,12 @@ INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 INSTANCE_GROUP = "sagemaker.amazonaws.com/instance-group-name"
 HEALTH = "sagemaker.amazonaws.com/node-health-status"
 
+LABEL_FIELDS = {
+    INSTANCE_TYPE: "resources.instance_type",
+    INSTANCE_GROUP: "resources.instance_group",
+}
+"""The spec's field for a label."""
+
 _TOPOLOGY = {
     "preferred": "kueue.x-k8s.io/podset-preferred-topology",
     "required": "kueue.x-k8s.io/podset-required-topology",

@@ -18,6 +18,7 @@ from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
 from hyperpod_jlab.orchestrators.kubernetes.kinds.choice import Choice
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind, jobs_path
+from hyperpod_jlab.orchestrators.kubernetes.sending.object_size import size_findings
 from hyperpod_jlab.orchestrators.kubernetes.sending.patch import difference
 from hyperpod_jlab.orchestrators.kubernetes.sending.pod_check import check_pod
 from hyperpod_jlab.orchestrators.kubernetes.sending.render import (
@@ -92,6 +93,8 @@ async def asked(client: KubeClient, given: RenderInput, place: Place) -> list[Fi
         UnreachableError: It does not answer.
     """
     document = patched_manifest(given, place)
+    if large := [*size_findings(document)]:
+        return large
     of_claim, of_runtime, verdict, of_pods = await asyncio.gather(
         _claim(client, place),
         check_runtime(client, place.kind, place.namespace),
@@ -99,7 +102,9 @@ async def asked(client: KubeClient, given: RenderInput, place: Place) -> list[Fi
         check_pod(client, document, place.namespace),
     )
     if any(finding.code == NO_NAMESPACE for finding in verdict):
-        return verdict  # nothing else can be there then
+        if given.spec.kubernetes.namespace is None:
+            return verdict  # nothing else can be there then
+        return namespace_named_in(verdict, "kubernetes.namespace", "kubernetes.namespace")
     if any(finding.level == "error" for finding in verdict):
         return [*of_claim, *of_runtime, *verdict]
     refused = any(finding.level == "error" for finding in of_pods)
@@ -165,6 +170,19 @@ async def dry_run(
             message=f"the API server takes the {kind.name} as it is (dry run)",
         )
     ]
+
+
+def namespace_named_in(found: Sequence[Finding], place: str, field: str) -> list[Finding]:
+    """Findings, of which those of a namespace that is not there say where it was named: not in the cluster's configuration.
+
+    Args:
+        found: The findings.
+        place: Where it stands, in words.
+        field: The spec's field with it.
+    """
+    hint = f"name one that there is as {place}, or leave it out; see: kubectl get namespaces"
+    changes = {"hint": hint, "field": field}
+    return [one.model_copy(update=changes) if one.code == NO_NAMESPACE else one for one in found]
 
 
 def _is_webhook(error: UnreachableError) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -100,13 +101,13 @@ class Sender:
             found.append(preflight.said(error))
         return found
 
-    async def verdict(self, rendered: Rendered) -> list[Finding]:
+    async def verdict(self, document: Mapping[str, Any]) -> list[Finding]:
         """What the cluster says of a user's own manifest, without making anything.
 
         Raises:
             UnreachableError: It does not answer.
         """
-        return await verdict(await self._connection.client(), rendered.text)
+        return await verdict(await self._connection.client(), document, self._connection.namespace)
 
     async def submit(self, bundle: BundleReader) -> Taken:
         """Make the job. Its name is the run's, so a second one is the same; of a user's own manifest its label is."""

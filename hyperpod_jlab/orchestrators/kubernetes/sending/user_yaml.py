@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.orchestrators.kubernetes.sending.object_size import MOST_BYTES as MOST_OBJECT
 
 MOST_BYTES = 1 << 20
-"""The API server takes objects of up to about 1.5 MiB."""
+"""Of a file; what comes of it may be larger, by references (`object_size`)."""
 _MOST_NODES = 100_000
 _DEEPEST = 100
 
@@ -62,6 +63,7 @@ class _Counter:
     def __init__(self, name: str) -> None:
         self._name = name
         self._nodes = 0
+        self._letters = 0
 
     def plain(self, value: Any, depth: int) -> Any:
         """The value with its references written out."""
@@ -76,6 +78,13 @@ class _Counter:
             return [self.plain(one, depth + 1) for one in value]
         if isinstance(value, float) and not math.isfinite(value):
             raise _wrong(self._name, "holds a number that JSON does not have (.inf or .nan)")
+        if isinstance(value, str):
+            self._letters += len(value)
+            if self._letters > MOST_OBJECT:
+                raise _wrong(
+                    self._name,
+                    f"has more than {MOST_OBJECT:,} bytes once its references are followed; the cluster takes no larger objects",
+                )
         if isinstance(value, str | int | float | bool | None):
             return value
         raise _wrong(self._name, f"holds a value that JSON does not have ({type(value).__name__})")

@@ -23,14 +23,9 @@ from hyperpod_jlab.orchestrators.kubernetes.kinds.names import (
 )
 from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import KINDS
 from hyperpod_jlab.orchestrators.kubernetes.tables.devices import accelerators, wanted
+from hyperpod_jlab.orchestrators.kubernetes.tables.job_shape import parts_of, together
 from hyperpod_jlab.orchestrators.kubernetes.tables.kueue import WorkloadRow
-from hyperpod_jlab.orchestrators.kubernetes.tables.pods import (
-    Amounts,
-    PodRow,
-    amounts_of,
-    requests_of,
-    user_of,
-)
+from hyperpod_jlab.orchestrators.kubernetes.tables.pods import Amounts, PodRow, user_of
 from hyperpod_jlab.orchestrators.kubernetes.tables.quantity import whole
 from hyperpod_jlab.orchestrators.kubernetes.waiting.events import problem_of
 from hyperpod_jlab.orchestrators.kubernetes.waiting.kueue_words import workload_words
@@ -99,7 +94,7 @@ def job_facts(kind: Kind, job: Mapping[str, Any]) -> JobFacts:
     """The facts of a job's object."""
     meta, spec, status = job["metadata"], job.get("spec") or {}, job.get("status") or {}
     labels, seen = meta.get("labels") or {}, kind.observe(job, time.time())
-    pods, requests = shape(spec)
+    parts = parts_of(spec)
     policy = spec.get("runPolicy") or {}
     return JobFacts(
         kind=kind.name,
@@ -120,14 +115,14 @@ def job_facts(kind: Kind, job: Mapping[str, Any]) -> JobFacts:
         reason=seen.reason,
         reason_code=seen.reason_code,
         suspended=is_suspended(kind, job),
-        pods=pods,
-        requests=requests,
+        pods=sum(part.pods for part in parts),
+        requests=together(parts),
         time_limit=policy.get("activeDeadlineSeconds") or spec.get("activeDeadlineSeconds"),
         created=when(meta.get("creationTimestamp")),
         started=when(status.get("startTime")),
         ended=seen.time if seen.state == "ended" else None,
         done_but_for_pods=_done_but_for_pods(job, seen),
-        selector=_selector(spec),
+        selector=next((part.selector for part in parts if part.selector), ()),
     )
 
 
@@ -137,48 +132,10 @@ def _done_but_for_pods(job: Mapping[str, Any], seen: Observation) -> float | Non
     return when(status_of(job).get("completionTime")) or seen.time
 
 
-def _selector(spec: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Of the first pods that name any."""
-    found = [(one.get("template") or {}).get("spec") or {} for one in _replicas(spec)]
-    found += [one for one in spec.get("podSpecOverrides") or [] if isinstance(one, Mapping)]
-    labels: Mapping[str, Any] = next(
-        (one["nodeSelector"] for one in found if one.get("nodeSelector")), {}
-    )
-    return tuple(sorted((str(name), str(value)) for name, value in labels.items()))
-
-
 REDUCERS: Mapping[str, Callable[[Mapping[str, Any]], JobFacts]] = {
     kind.name: partial(job_facts, kind) for kind in KINDS
 }
 """By a kind's name: the same function each time, so that all who look share a look."""
-
-
-def shape(spec: Mapping[str, Any]) -> tuple[int, Amounts]:
-    """How many pods a job has, and what they ask for together, whichever of our kinds it is of."""
-    trainer = spec.get("trainer")
-    if isinstance(trainer, Mapping) or "runtimeRef" in spec:
-        nodes = int((trainer or {}).get("numNodes") or 1)
-        each = amounts_of((trainer or {}).get("resourcesPerNode") or {})
-        return nodes, tuple((name, amount * nodes) for name, amount in each)
-    total: dict[str, int] = {}
-    pods = 0
-    for one in _replicas(spec):
-        count = int(one.get("replicas", 1))
-        pods += count
-        for name, amount in requests_of((one.get("template") or {}).get("spec") or {}):
-            total[name] = total.get(name, 0) + amount * count
-    return pods, tuple(sorted(total.items()))
-
-
-def _replicas(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The parts of a job that are alike: how many pods, and their template."""
-    replicas = spec.get("pytorchReplicaSpecs") or spec.get("replicaSpecs") or {}
-    listed = list(replicas.values()) if isinstance(replicas, Mapping) else list(replicas)
-    if listed or "template" not in spec:
-        return listed
-    parallel = int(spec.get("parallelism") or 1)
-    count = min(parallel, int(spec.get("completions") or parallel))
-    return [{"replicas": count, "template": spec["template"]}]
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,9 @@ class Looks:
                 continue
             hidden = missing_right(kind) if namespace is not None else None
             return Seen(list(rows.values()), hidden)
-        if not await self._has(kind):  # who lacks the right is told so before it is looked whether there is such a kind
+        if not await self._has(
+            kind
+        ):  # who lacks the right is told so before it is looked whether there is such a kind
             raise NotFoundError(
                 f"the cluster has no {kind.resource} of {kind.group}", code="no_such_kind"
             )

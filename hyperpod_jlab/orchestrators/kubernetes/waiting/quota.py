@@ -1,33 +1,30 @@
-"""Whether a spec can ever start: its queue, that queue's quota, its priority class, and whether any node is large enough."""
+"""Whether a run can ever start: its queue, that queue's quota, its priority class, and whether any node is large enough."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hyperpod_jlab.model.errors import HyperpodError, UnreachableError, nearest_hint
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.orchestrators.kubernetes.sending.placement import HEALTH, node_selector
-from hyperpod_jlab.orchestrators.kubernetes.sending.resources import resources
+from hyperpod_jlab.orchestrators.kubernetes.sending.placement import LABEL_FIELDS
 from hyperpod_jlab.orchestrators.kubernetes.tables.kueue import ClusterQueueRow, LocalQueueRow
 from hyperpod_jlab.orchestrators.kubernetes.tables.kueue_look import KueueSeen
 from hyperpod_jlab.orchestrators.kubernetes.tables.looks import NODES
 from hyperpod_jlab.orchestrators.kubernetes.tables.nodes import NodeFacts, node_facts
-from hyperpod_jlab.orchestrators.kubernetes.tables.quantity import milli
 from hyperpod_jlab.orchestrators.kubernetes.tables.queues import why_closed
 from hyperpod_jlab.orchestrators.kubernetes.tables.view import ClusterView
+from hyperpod_jlab.orchestrators.kubernetes.waiting.asked import Asked, asked_by, asked_in
 from hyperpod_jlab.orchestrators.kubernetes.waiting.room import (
+    QueueRoom,
     Wanted,
-    lacks_on_nodes,
     never_on_nodes,
     queue_room,
     shown_amount,
 )
-
-_GROWS = ("karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup", "cloud.google.com/gke-nodepool")
-"""Labels of nodes that something adds and takes away: larger ones may come."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ async def room_findings(view: ClusterView, spec: JobSpec, *, hyperpod: bool) -> 
 
     Args:
         view: The cluster.
-        spec: The spec.
+        spec: The spec; of one that is sent as it was written its manifest is asked about (`manifest_findings`).
         hyperpod: Whether it is a HyperPod cluster, whose runs want healthy nodes.
 
     Raises:
@@ -60,6 +57,20 @@ async def room_findings(view: ClusterView, spec: JobSpec, *, hyperpod: bool) -> 
     """
     if spec.source.kind == "native":
         return []
+    namespace = spec.kubernetes.namespace or view.looks.namespace
+    return await _findings(view, namespace, asked_by(spec, hyperpod=hyperpod))
+
+
+async def manifest_findings(view: ClusterView, document: Mapping[str, Any]) -> list[Finding]:
+    """The same about a user's own manifest, which the API server would take as it is.
+
+    Raises:
+        UnreachableError: It does not answer.
+    """
+    return await _findings(view, str(document["metadata"]["namespace"]), asked_in(document))
+
+
+async def _findings(view: ClusterView, namespace: str, asked: Asked) -> list[Finding]:
     try:
         kueue, priorities, nodes = await asyncio.gather(
             view.kueue.look(),
@@ -70,41 +81,31 @@ async def room_findings(view: ClusterView, spec: JobSpec, *, hyperpod: bool) -> 
         raise
     except HyperpodError:
         return []
-    namespace = spec.kubernetes.namespace or view.looks.namespace
-    return findings(spec, Known(namespace, kueue, priorities, nodes.rows), hyperpod=hyperpod)
+    return findings(asked, Known(namespace, kueue, priorities, nodes.rows))
 
 
-def findings(spec: JobSpec, known: Known, *, hyperpod: bool = False) -> list[Finding]:
+def findings(asked: Asked, known: Known) -> list[Finding]:
     """The same from what is known. Pure."""
-    wanted = wanted_of(spec, hyperpod=hyperpod)
-    found = list(_queue(spec, wanted, known))
-    found += _priority(spec, known)
-    found += _nodes(wanted, known.nodes)
+    found = list(_queue(asked, known))
+    found += _priority(asked, known)
+    found += _nodes(asked, known.nodes)
     return found
 
 
-def wanted_of(spec: JobSpec, *, hyperpod: bool) -> Wanted:
-    """What a spec asks for."""
-    labels = node_selector(spec, hyperpod=hyperpod)
-    labels.pop(HEALTH, None)  # a node that is ill today may be well tomorrow
-    each = {name: milli(text) for name, text in resources(spec).items()}
-    return Wanted(spec.resources.nodes, each, labels)
-
-
-def _queue(spec: JobSpec, wanted: Wanted, known: Known) -> Iterator[Finding]:
-    if spec.queue is None or known.kueue is None:
-        if spec.queue is not None:
+def _queue(asked: Asked, known: Known) -> Iterator[Finding]:
+    if asked.queue is None or known.kueue is None:
+        if asked.queue is not None:
             yield Finding(
                 level="warning",
                 code="no_kueue",
-                message=f"the cluster has no queues (Kueue is not installed), so that the queue {spec.queue} counts for nothing",
-                hint="leave out --queue",
-                field="queue",
+                message=f"the cluster has no queues (Kueue is not installed), so that the queue {asked.queue} counts for nothing",
+                hint=asked.without_queue,
+                field=asked.field("queue"),
             )
         return
-    local = known.kueue.local(known.namespace, spec.queue)
+    local = known.kueue.local(known.namespace, asked.queue)
     if local is None:
-        yield from _unknown(spec.queue, known, known.kueue)
+        yield from _unknown(asked, asked.queue, known, known.kueue)
         return
     queue = known.kueue.cluster_queue_of(local)
     closed = why_closed(local, queue)
@@ -114,13 +115,13 @@ def _queue(spec: JobSpec, wanted: Wanted, known: Known) -> Iterator[Finding]:
             code="queue_closed",
             message=f"nothing starts from the queue {local.name} now: {closed}",
             hint="name another one with --queue; see: hpj queues",
-            field="queue",
+            field=asked.field("queue"),
         )
     if queue is not None:
-        yield from _quota(wanted, local, queue, known.kueue)
+        yield from _quota(asked, local, queue, known.kueue)
 
 
-def _unknown(name: str, known: Known, kueue: KueueSeen) -> Iterator[Finding]:
+def _unknown(asked: Asked, name: str, known: Known, kueue: KueueSeen) -> Iterator[Finding]:
     here = [one.name for one in kueue.locals_ if one.namespace == known.namespace]
     right = kueue.hidden_in(known.namespace)
     if right is not None:
@@ -129,45 +130,76 @@ def _unknown(name: str, known: Known, kueue: KueueSeen) -> Iterator[Finding]:
             code="unchecked_queue",
             message=f"whether the namespace {known.namespace} has a queue '{name[:60]}' could not be checked: the right to {right} is missing",
             hint="without such a queue the run would wait for ever: ask the cluster's admin for its name, or for that right",
-            field="queue",
+            field=asked.field("queue"),
         )
         return
     yield Finding(
         level="error",
         code="unknown_queue",
         message=f"the namespace {known.namespace} has no queue '{name[:60]}': the run would wait for ever",
-        hint=nearest_hint(name[:60], here) or "leave out --queue: the namespace has no queues",
-        field="queue",
+        hint=nearest_hint(name[:60], here) or f"{asked.without_queue}: the namespace has no queues",
+        field=asked.field("queue"),
     )
 
 
 def _quota(
-    wanted: Wanted, local: LocalQueueRow, queue: ClusterQueueRow, kueue: KueueSeen
+    asked: Asked, local: LocalQueueRow, queue: ClusterQueueRow, kueue: KueueSeen
 ) -> Iterator[Finding]:
     """A request over what the queue can ever give: its own quota and what it may borrow."""
     if not queue.quotas:
         return
     room = queue_room(queue, (kueue.queues or {}).values(), ever=True)
-    if room.nodes(wanted.each) >= wanted.nodes:
-        return
-    # Of the flavor that gives most, what of it is too little.
-    best = max(room.by_flavor.values(), key=lambda most: _share(wanted, most))
-    for name, amount in wanted.each.items():
-        most = best.get(name)
-        if most is None:
-            message = f"the queue {local.name} has no quota for {name}, so that a run that asks for it never starts from there"
-        elif amount * wanted.nodes > most:
-            message = f"it asks for {shown_amount(name, amount * wanted.nodes)} in all, and the queue {local.name} can give {shown_amount(name, most)} at most, borrowed ones counted: the run would wait for ever"
-        else:
-            continue
+    over = next((found for part in asked.parts if (found := _over(part, room, local))), None)
+    if over is None and len(asked.parts) > 1:  # pods that are not alike may have different flavors
+        over = _over(_as_one(asked.parts), _all_flavors(room), local)
+    if over is not None:
+        name, message = over
         yield Finding(
             level="error",
             code="over_quota",
             message=message,
             hint="ask for less, or name another queue; see: hpj queues",
-            field=_field(name),
+            field=asked.field(_field(name)),
         )
-        return
+
+
+def _over(wanted: Wanted, room: QueueRoom, local: LocalQueueRow) -> tuple[str, str] | None:
+    """Of which resource pods ask for more than a queue can ever give, and the sentence for it; None when they do not."""
+    if room.nodes(wanted.each) >= wanted.nodes:
+        return None
+    # Of the flavor that gives most, what of it is too little.
+    best = max(room.by_flavor.values(), key=lambda most: _share(wanted, most))
+    for name, amount in wanted.each.items():
+        most = best.get(name)
+        if most is None and amount:
+            return (
+                name,
+                f"the queue {local.name} has no quota for {name}, so that a run that asks for it never starts from there",
+            )
+        if most is not None and amount * wanted.nodes > most:
+            return (
+                name,
+                f"it asks for {shown_amount(name, amount * wanted.nodes)} in all, and the queue {local.name} can give {shown_amount(name, most)} at most, borrowed ones counted: the run would wait for ever",
+            )
+    return None
+
+
+def _as_one(parts: Sequence[Wanted]) -> Wanted:
+    """All pods as if they were one."""
+    total: dict[str, int] = {}
+    for part in parts:
+        for name, amount in part.each.items():
+            total[name] = total.get(name, 0) + amount * part.nodes
+    return Wanted(1, total, {})
+
+
+def _all_flavors(room: QueueRoom) -> QueueRoom:
+    """What all flavors can give together, as if they were one."""
+    total: dict[str, int] = {}
+    for flavor in room.by_flavor.values():
+        for name, amount in flavor.items():
+            total[name] = total.get(name, 0) + amount
+    return QueueRoom({"": total})
 
 
 def _share(wanted: Wanted, most: Mapping[str, int]) -> float:
@@ -185,33 +217,32 @@ def _field(resource: str) -> str:
     )
 
 
-def _priority(spec: JobSpec, known: Known) -> Iterator[Finding]:
+def _priority(asked: Asked, known: Known) -> Iterator[Finding]:
     """A workload's priority class; without a queue the priority is that of the pods, which the dry run looks at."""
-    if spec.priority is None or spec.queue is None or known.priorities is None:
+    if asked.priority is None or asked.queue is None or known.priorities is None:
         return
-    if spec.priority not in known.priorities:
+    if asked.priority not in known.priorities:
         yield Finding(
             level="error",
             code="unknown_priority",
-            message=f"the cluster has no priority class '{spec.priority[:60]}' for jobs in queues",
-            hint=nearest_hint(spec.priority[:60], known.priorities),
-            field="priority",
+            message=f"the cluster has no priority class '{asked.priority[:60]}' for jobs in queues",
+            hint=nearest_hint(asked.priority[:60], known.priorities),
+            field=asked.field("priority"),
         )
 
 
-def _nodes(wanted: Wanted, nodes: Sequence[NodeFacts] | None) -> Iterator[Finding]:
-    never = never_on_nodes(wanted, nodes or ())
+def _nodes(asked: Asked, nodes: Sequence[NodeFacts] | None) -> Iterator[Finding]:
+    found = (never_on_nodes(part, nodes or ()) for part in asked.parts)
+    never = next((one for one in found if one is not None), None)
     if never is None:
         return
-    grows = any(name in dict(node.labels) for node in nodes or () for name in _GROWS)
-    unlabelled = bool(wanted.labels) and never.startswith("no node has the labels")
-    lacking = lacks_on_nodes(wanted, nodes or ())
+    of = _field(never.resource or "") if never.label is None else LABEL_FIELDS.get(never.label)
     yield Finding(
-        level="warning" if grows or unlabelled else "error",
-        code="no_such_node" if unlabelled else "too_large",
-        message=f"{never}: the run waits until one is added"
-        if grows or unlabelled
-        else f"{never}: the run would wait for ever",
+        level="warning" if never.may_come else "error",
+        code="too_large" if never.label is None else "no_such_node",
+        message=f"{never.words}: the run waits until one is added"
+        if never.may_come
+        else f"{never.words}: the run would wait for ever",
         hint="see: hpj nodes",
-        field="resources.instance_type" if unlabelled else _field(lacking[0] if lacking else ""),
+        field=asked.field(of),
     )

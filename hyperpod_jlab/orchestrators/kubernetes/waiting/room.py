@@ -6,12 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hyperpod_jlab.model.cluster import UNUSABLE, Holder
+from hyperpod_jlab.orchestrators.kubernetes.sending.placement import HEALTH
 from hyperpod_jlab.orchestrators.kubernetes.tables.devices import computes, named
 from hyperpod_jlab.orchestrators.kubernetes.tables.kueue import ClusterQueueRow, available
 from hyperpod_jlab.orchestrators.kubernetes.tables.nodes import NodeFacts
 from hyperpod_jlab.orchestrators.kubernetes.tables.pods import PodRow, by_node, summed
 
 _PLENTY = 1_000_000
+
+_GROWS = ("karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup", "cloud.google.com/gke-nodepool")
+"""Labels of nodes that something adds and takes away: others may come."""
 
 
 @dataclass(frozen=True)
@@ -64,22 +68,58 @@ def _matches(node: NodeFacts, labels: Mapping[str, str]) -> bool:
     return all(has.get(name) == value for name, value in labels.items())
 
 
-def never_on_nodes(wanted: Wanted, nodes: Sequence[NodeFacts]) -> str | None:
-    """Why no node can ever take a pod of the run, even an empty one; None when one can, or when nodes are unknown."""
+@dataclass(frozen=True)
+class Never:
+    """Why no node that there is can take a pod of a run, even an empty one.
+
+    Attributes:
+        words: Why, as the beginning of a sentence.
+        may_come: Whether one that can may be added: nodes are put in groups, or something adds them as they are asked for.
+        label: The label that no node has; None where it is not for that.
+        resource: The resource of which no node has enough; None where it is not for that.
+    """
+
+    words: str
+    may_come: bool
+    label: str | None = None
+    resource: str | None = None
+
+
+def never_on_nodes(wanted: Wanted, nodes: Sequence[NodeFacts]) -> Never | None:
+    """Why no node takes a pod of the run, however long it waits; None when one does, or when nodes are unknown.
+
+    A node that is ill today may be well tomorrow, so that its health counts not.
+    """
     if not nodes:
         return None
-    able = [node for node in nodes if _matches(node, wanted.labels)]
+    labels = {name: value for name, value in wanted.labels.items() if name != HEALTH}
+    able = [node for node in nodes if _matches(node, labels)]
     if not able:
-        shown = ", ".join(f"{name}={value}" for name, value in wanted.labels.items())
-        return f"no node has the labels {shown}"
+        return _no_such_node(labels, nodes)
     if any(fits(wanted.each, dict(node.allocatable)) for node in able):
         return None
+    grows = any(name in dict(node.labels) for node in nodes for name in _GROWS)
     lacking = lacks_on_nodes(wanted, able)
     if lacking is None:
-        return "no node has all that it asks for on each node"
+        return Never("no node has all that it asks for on each node", grows)
     name, most = lacking
     has = f"no node has more than {shown_amount(name, most)}" if most else "no node has any"
-    return f"it asks for {shown_amount(name, wanted.each[name])} on each node, and {has}"
+    asked = shown_amount(name, wanted.each[name])
+    return Never(f"it asks for {asked} on each node, and {has}", grows, resource=name)
+
+
+def _no_such_node(labels: Mapping[str, str], nodes: Sequence[NodeFacts]) -> Never:
+    """For a label that no node has; where each is on some node, for all of them."""
+    missing = {
+        name: value
+        for name, value in labels.items()
+        if not any(dict(node.labels).get(name) == value for node in nodes)
+    }
+    shown = ", ".join(f"{name}={value}" for name, value in (missing or labels).items())
+    many = "labels" if len(missing or labels) > 1 else "label"
+    return Never(
+        f"no node has the {many} {shown}", may_come=True, label=next(iter(missing or labels))
+    )
 
 
 def lacks_on_nodes(wanted: Wanted, nodes: Sequence[NodeFacts]) -> tuple[str, int] | None:

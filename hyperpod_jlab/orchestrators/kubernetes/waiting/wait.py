@@ -25,6 +25,7 @@ from hyperpod_jlab.orchestrators.kubernetes.waiting.kueue_words import workload_
 from hyperpod_jlab.orchestrators.kubernetes.waiting.line import whole_line
 from hyperpod_jlab.orchestrators.kubernetes.waiting.newest import warnings_of
 from hyperpod_jlab.orchestrators.kubernetes.waiting.room import (
+    Never,
     Wanted,
     Ways,
     free_nodes,
@@ -271,7 +272,7 @@ async def _on_nodes(view: ClusterView, plain: WaitReason, seen: _Seen) -> WaitRe
     words = problem_of(seen.own) or await _from_events(view, seen)
     never = never_on_nodes(seen.wanted, seen.nodes or ())
     if words is not None and words.code == "unschedulable" and never is not None:
-        words = Told("never_fits", f"{never}, so it waits for ever: cancel it and ask for less")
+        words = _never(never)
     if words is None:
         return replace(plain, reason=plain.reason or _starting(seen))
     found = replace(plain, reason=_gang(seen, words.words), reason_code=words.code)
@@ -281,6 +282,15 @@ async def _on_nodes(view: ClusterView, plain: WaitReason, seen: _Seen) -> WaitRe
     ways = smaller(seen.wanted, free, None)
     held = holders_of(seen.pods or (), seen.wanted.accelerator)
     return replace(found, holders=held, would_start_now=ways.sentences, tried=ways.tried)
+
+
+def _never(never: Never) -> Told:
+    """As `quota` says it before a run is sent."""
+    if never.label is not None:
+        return Told("no_such_node", f"{never.words}: it waits until one is added")
+    if never.may_come:
+        return Told("unschedulable", f"{never.words}: it waits until one is added")
+    return Told("never_fits", f"{never.words}, so it waits for ever: cancel it and ask for less")
 
 
 def _starting(seen: _Seen) -> str:
