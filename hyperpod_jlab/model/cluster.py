@@ -241,10 +241,11 @@ class Job(_Row):
     Attributes:
         state: One of `JOB_STATES`.
         mine: Whether it is this user's.
-        run_id: Set when it is a run of this user's, sent by this package.
+        run_id: Set when it is a run of this user's that lies on this storage partition.
         array: The tasks of an array that the entry stands for, such as ``3-5%2``.
         accelerators: How many it has, or wants, on all nodes together.
         resources: The same by type, with other devices.
+        reason_detail: What the cluster itself said, where the reason puts it into words.
         ends_at: When it ended; of a running one, when it will have reached its time limit.
         expected_start: When the scheduler plans to start it, if it has a plan.
     """
@@ -257,6 +258,7 @@ class Job(_Row):
     queue: str | None = None
     reason: str | None = None
     reason_code: str | None = None
+    reason_detail: str | None = None
     nodes: tuple[str, ...] = ()
     node_count: int | None = None
     cpus: int | None = None

@@ -117,7 +117,7 @@ class RankError(_Record):
 
 
 class Observation(_Record):
-    """``status/observations/<observer>.json``: what the scheduler said last."""
+    """``status/observations/<observer>.json``: what the scheduler said last; `detail` has its own words where the reason is ours."""
 
     time: UnixTime
     observer: str
@@ -126,6 +126,7 @@ class Observation(_Record):
     state: ObservedState
     reason: str | None = None
     reason_code: str | None = None
+    detail: str | None = None
     verdict: str | None = None
     exit_code: int | None = None
 

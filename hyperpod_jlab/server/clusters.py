@@ -135,6 +135,7 @@ class Job(TypedDict):
     queue: str | None
     reason: str | None
     reason_code: str | None
+    reason_detail: str | None
     nodes: list[str]
     node_count: int | None
     cpus: int | None

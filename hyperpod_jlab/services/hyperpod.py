@@ -20,6 +20,7 @@ from hyperpod_jlab.services.configuration import find_partition, load_settings
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters
 from hyperpod_jlab.services.job_actions import act_on_jobs
+from hyperpod_jlab.services.job_links import JobLinks
 from hyperpod_jlab.services.logs import LogService
 from hyperpod_jlab.services.run_logs import RunLogsOf
 from hyperpod_jlab.services.runs import Runs
@@ -43,6 +44,7 @@ class Hyperpod:
         )
         self.submitter = Submitter(self.engines, self.runs)
         self._seen: dict[str, tuple[float, Cluster]] = {}
+        self._links: dict[str, JobLinks] = {}
 
     async def clusters(self) -> list[Cluster]:
         """The configured clusters; one that does not answer says why in its reason, and has the numbers of when it last did."""
@@ -65,8 +67,10 @@ class Hyperpod:
         return await self.engines.get(cluster).queues()
 
     async def jobs(self, cluster: str | None = None) -> list[Job]:
-        """The queue of all users of one cluster."""
-        return await self.engines.get(cluster).jobs()
+        """The queue of all users of one cluster; jobs are linked to the runs that are here."""
+        engine = self.engines.get(cluster)
+        links = self._links.setdefault(engine.name, JobLinks(self.partition))
+        return await links.linked(await engine.jobs())
 
     async def act_on_jobs(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import time
 from typing import Any
 
@@ -62,6 +63,8 @@ async def test_a_running_job_is_adopted_followed_and_cancelled(
     assert (run.name, run.nodes, run.scheduler_id) == ("theirs", 2, "theirs")
     found = kubernetes_cluster.get("pytorchjob", "theirs", user.namespace)
     assert found["metadata"]["labels"][RUN_LABEL] == run_id
+    rows = {row.run_id: row for row in await user.hyperpod.jobs()}
+    assert (rows[run_id].user, rows[run_id].mine) == (getpass.getuser(), True)
     await _logs(user, run_id, {"one of 0", "one of 1", "two of 0", "two of 1"})
     access = await user.hyperpod.access(run_id)
     assert [shell.node_rank for shell in access.shells] == [0, 1], access

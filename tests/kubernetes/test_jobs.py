@@ -190,6 +190,38 @@ def test_a_state_and_why(given: dict[str, Any], state: str, words: str | None) -
         assert row.reason == words
 
 
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            "PyTorchJob x is failed because 1 Master replica(s) failed.",
+            "a pod of its failed (Master)",
+        ),
+        (
+            "PyTorchJob x is failed because 3 Worker replica(s) failed.",
+            "3 of its pods failed (Worker)",
+        ),
+        (
+            "Job has reached the specified backoff limit",
+            "its pods failed as often as they may (backoffLimit)",
+        ),
+        (
+            "Container c for pod team/x-0 failed with exit code 42 matching FailJob rule at index 0",
+            "its pod x-0 ended with exit code 42, at which it gives up (podFailurePolicy)",
+        ),
+        (
+            "jobset failed due to one or more job failures",
+            "one or more of its jobs failed",
+        ),
+        ("what nobody\n has heard of", "its operator says: what nobody has heard of"),
+    ],
+)
+def test_why_a_job_failed_is_told_in_words(said: str, words: str) -> None:
+    failed = {"type": "Failed", "status": "True", "message": said}
+    (row,) = rows(job(status={"conditions": [failed]}))
+    assert (row.state, row.reason, row.reason_detail) == ("failed", words, " ".join(said.split()))
+
+
 def test_what_kueue_says_counts_for_what_waits() -> None:
     waits = workload(
         {

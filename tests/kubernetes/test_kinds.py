@@ -206,7 +206,12 @@ def test_a_deadline_is_a_time_limit():
     found = job("Job", "Failed")
     found["status"]["conditions"][0] |= {"reason": "DeadlineExceeded", "message": "too long"}
     said = BY_NAME["Job"].observe(found, NOW)
-    assert (said.verdict, said.reason, said.time) == ("TIMEOUT", "too long", 1_795_298_400.0)
+    assert (said.verdict, said.reason, said.time) == (
+        "TIMEOUT",
+        "it reached its time limit",
+        1_795_298_400.0,
+    )
+    assert said.detail == "too long"
 
 
 @pytest.mark.parametrize("text", [None, "", "yesterday", 7, "9999-12-31T23:59:59Z"])

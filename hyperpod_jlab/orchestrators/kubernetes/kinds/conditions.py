@@ -7,9 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from hyperpod_jlab.model.records import Observation
+from hyperpod_jlab.orchestrators.kubernetes.kinds.failures import failure_words
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import HELD_ANNOTATION
 
 OBSERVER = "kubernetes"
+
+_LONGEST = 600
 
 
 def status_of(job: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -62,10 +65,12 @@ def succeeded(job: Mapping[str, Any], condition: Mapping[str, Any], now: float) 
 
 
 def failed(job: Mapping[str, Any], condition: Mapping[str, Any], now: float) -> Observation:
-    """It has ended badly, with the operator's own words."""
+    """It has ended badly: why, in words, with what the operator said."""
     deadline = condition.get("reason") == "DeadlineExceeded"
-    message = str(condition.get("message") or "")[:600] or None
-    return _ended(job, condition, now, "TIMEOUT" if deadline else "FAILED", message)
+    message = " ".join(str(condition.get("message") or "").split())[:_LONGEST]
+    words = "it reached its time limit" if deadline else failure_words(message)
+    seen = _ended(job, condition, now, "TIMEOUT" if deadline else "FAILED", words)
+    return seen.model_copy(update={"detail": message or None})
 
 
 def _ended(

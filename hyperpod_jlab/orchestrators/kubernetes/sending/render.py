@@ -85,11 +85,11 @@ def patched_manifest(given: RenderInput, place: Place) -> dict[str, Any]:
 
 
 def to_yaml(document: Mapping[str, Any]) -> str:
-    """A manifest's text."""
+    """A manifest's text; a value of several lines stands in several lines."""
     import yaml
 
     def write(dumper: Any, text: str) -> Any:
-        style = '"' if _BREAKS.intersection(text) else None
+        style = '"' if _BREAKS.intersection(text) else "|" if "\n" in text else None
         return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
     dumper: Any = type("Dumper", (yaml.SafeDumper,), {"ignore_aliases": lambda *_: True})

@@ -74,6 +74,7 @@ class JobFacts:
     verdict: str | None
     reason: str | None
     reason_code: str | None
+    reason_detail: str | None
     suspended: bool
     pods: int
     requests: Amounts
@@ -114,6 +115,7 @@ def job_facts(kind: Kind, job: Mapping[str, Any]) -> JobFacts:
         verdict=seen.verdict,
         reason=seen.reason,
         reason_code=seen.reason_code,
+        reason_detail=seen.detail,
         suspended=is_suspended(kind, job),
         pods=sum(part.pods for part in parts),
         requests=together(parts),
@@ -194,6 +196,7 @@ def _row(
         queue=job.queue or (workload.queue if workload is not None else None) or None,
         reason=reason,
         reason_code=code,
+        reason_detail=job.reason_detail if reason == job.reason else None,
         nodes=tuple(dict.fromkeys(pod.node for pod in pods if pod.node)),
         node_count=job.pods or None,
         cpus=whole(dict(job.requests).get("cpu", 0)) or None,

@@ -69,13 +69,15 @@ async def look_up(client: KubeClient, job: str, namespace: str) -> ForeignJob:
 
 
 async def mark(client: KubeClient, target: Target, run_id: str) -> None:
-    """Label an adopted job as a run's. A run of another storage partition keeps the label by which it is known there.
+    """Label an adopted job as a run of this user's. A run of another storage partition keeps the label by which it is known there.
 
     Raises:
         DeniedError: This user may only look.
     """
     if RUN_LABEL not in labels_of(target.job):
-        await client.patch(target.place, {"metadata": {"labels": {RUN_LABEL: run_id}}})
+        labels = {RUN_LABEL: run_id}
+        notes = {USER_ANNOTATION: this_user()}
+        await client.patch(target.place, {"metadata": {"labels": labels, "annotations": notes}})
 
 
 def _as_sent(target: Target) -> dict[str, Any]:
