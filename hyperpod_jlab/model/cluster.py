@@ -43,6 +43,7 @@ def notes_of(rows: object) -> tuple[str, ...]:
 class Cluster(_Row):
     """A cluster of the configuration, whether it answers, and what can be done there to runs and jobs (``cancel``, ``hold`` ...).
 
+    `changes` is what of a run or job can be changed. `reason` says why it is not ``up``, `notes` what of it is hidden from this user, a sentence each.
     `as_of` says when the numbers were seen (Unix seconds) where it does not answer now.
     """
 
@@ -55,6 +56,8 @@ class Cluster(_Row):
     running: int | None = None
     waiting: int | None = None
     actions: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     as_of: float | None = None
     detail: dict[str, Any] = field(default_factory=dict)
 

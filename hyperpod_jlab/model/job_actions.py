@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from hyperpod_jlab.model.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.model.quantities import format_duration
@@ -11,6 +11,10 @@ from hyperpod_jlab.model.records import ActionKind
 
 MOST_JOBS = 500
 """The most jobs that one request may name."""
+
+
+ChangeField = Literal["time_limit", "queue"]
+"""What of a run or job can be changed."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ class Head(_Record):
     """``bundle.json``: who made the bundle, when, for which cluster.
 
     `host` is the submitter's machine, `created_at` Unix seconds, `spec_digest` the digest that tells whether two submits of one id mean the same.
+    `kind` is the kind of object that the scheduler has of it, such as ``PyTorchJob``, where it has several.
     """
 
     format: Annotated[int, Field(ge=1)] = 1
@@ -42,6 +43,7 @@ class Head(_Record):
     parent: str | None = None
     notebook: str | None = None
     queue: str | None = None
+    kind: str | None = None
     nodes: Annotated[int, Field(ge=1)] = 1
     processes_per_node: Annotated[int, Field(ge=1)] = 1
     array: ArrayText | None = None

@@ -135,6 +135,7 @@ class Status:
 class Run:
     """One run, or one child of an array (`parent` is then the array's id).
 
+    `kind` is the kind of object that the scheduler has of it, such as ``PyTorchJob``; None where it has one only.
     `bundle` is its folder on this machine; `children` counts an array's children by state; `created_at` is in Unix seconds.
     """
 
@@ -151,6 +152,7 @@ class Run:
     parent: str | None
     bundle: str
     notebook: str | None = None
+    kind: str | None = None
     nodes: int = 1
     processes_per_node: int = 1
     children: dict[str, int] = field(default_factory=dict)
@@ -179,6 +181,7 @@ class Run:
             "started_at": iso_time(status.started_at),
             "ended_at": iso_time(status.ended_at),
             "scheduler_id": self.scheduler_id,
+            "kind": self.kind,
             "parent": self.parent,
             "bundle": self.bundle,
             "notebook": self.notebook,
@@ -204,6 +207,7 @@ class Run:
         rest = ("parent", "bundle", "notebook", "nodes", "processes_per_node")
         return cls(
             **{name: data[name] for name in (*plain, *rest)},
+            kind=data.get("kind"),
             status=status,
             created_at=unix_time(data["created_at"]) or 0.0,
             submitted_at=unix_time(data["submitted_at"]),

@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from hyperpod_jlab.model.cluster import Cluster, Job, Node, Queue, WaitReason
 from hyperpod_jlab.model.finding import Finding
-from hyperpod_jlab.model.job_actions import Change, JobResult
+from hyperpod_jlab.model.job_actions import Change, ChangeField, JobResult
 from hyperpod_jlab.model.records import ActionKind, Observation
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.model.usage import Usage
@@ -26,8 +26,8 @@ class Capabilities:
 
     hold: bool = False
     requeue: bool = False
-    change: bool = False
-    """Time limit and queue of what waits or runs."""
+    changes: tuple[ChangeField, ...] = ()
+    """What of a run or job that waits or runs can be changed."""
     acts_by_id: bool = False
     """Whether what is done to a job by its scheduler's id is done to its run: many in one request."""
     arrays: bool = False
@@ -96,12 +96,16 @@ class RenderInput:
 
 @dataclass(frozen=True)
 class Rendered:
-    """What the scheduler will be given: the file's name in the bundle, its text, and its language for the preview; of a native file what it says."""
+    """What the scheduler will be given: the file's name in the bundle, its text, and its language for the preview; of a native file what it says.
+
+    `kind` is the kind of object that the run becomes, such as ``PyTorchJob``, where the scheduler has several.
+    """
 
     filename: str
     text: str
     language: str
     facts: NativeFacts | None = None
+    kind: str | None = None
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,7 @@ class ForeignJob:
         path: What stands for the source's path.
         script: Its script, as place in the bundle and bytes, or None.
         files: Further files of the bundle.
+        kind: The kind of object that it is, where the scheduler has several.
     """
 
     scheduler_id: str
@@ -132,6 +137,7 @@ class ForeignJob:
     path: str
     script: tuple[str, bytes] | None
     files: Mapping[str, bytes]
+    kind: str | None = None
 
 
 @runtime_checkable

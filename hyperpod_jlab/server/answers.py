@@ -74,6 +74,7 @@ class Run(TypedDict):
     started_at: str | None
     ended_at: str | None
     scheduler_id: str | None
+    kind: str | None
     parent: str | None
     bundle: str
     notebook: str | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from typing_extensions import TypedDict
 
@@ -17,6 +17,8 @@ from hyperpod_jlab.services.hyperpod import Hyperpod
 class Cluster(TypedDict):
     """A cluster of the configuration, and whether it answers. `actions` are what can be done to runs and jobs there: `adopt` to jobs only; with `ports` those of running runs can be reached.
 
+    `changes` are what the action `change` can change. `notes` say what of the cluster is hidden from the user, and why.
+
     `as_of` says of when the numbers are, where it does not answer now.
     """
 
@@ -29,6 +31,8 @@ class Cluster(TypedDict):
     running: int | None
     waiting: int | None
     actions: list[str]
+    changes: list[Literal["time_limit", "queue"]]
+    notes: list[str]
     as_of: str | None
     detail: dict[str, Any]
 

@@ -32,7 +32,7 @@ def actions_of(able: Capabilities) -> tuple[ActionKind, ...]:
         "hold": able.hold,
         "release": able.hold,
         "requeue": able.requeue,
-        "change": able.change,
+        "change": bool(able.changes),
     }
     return tuple(action for action, is_offered in offered.items() if is_offered)
 

@@ -117,6 +117,7 @@ def _make_bundle(
         orchestrator=engine.kind,
         spec_digest=hashlib.sha256(spec.model_dump_json().encode()).hexdigest(),
         queue=spec.queue,
+        kind=job.kind,
         nodes=spec.resources.nodes,
         processes_per_node=1,
         array=spec.array,

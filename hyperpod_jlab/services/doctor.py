@@ -207,7 +207,7 @@ async def _clusters(hyperpod: Hyperpod) -> Iterable[Check]:
     checks = []
     for cluster in await hyperpod.clusters():
         name = f"cluster {cluster.name}"
-        if cluster.state == "unreachable":
+        if cluster.state in {"unreachable", "misconfigured"}:
             hint = "look at it under [clusters] in the configuration"
             checks.append(Check(name, "fail", cluster.reason or "does not answer", hint))
         else:

@@ -108,7 +108,9 @@ class Hyperpod:
             able = engine.capabilities
             beyond = [word for word in ("adopt", "ports") if getattr(able, word)]
             actions = (*actions_of(able), *beyond)
-            line = replace(await engine.cluster(), default=default, actions=actions)
+            line = replace(
+                await engine.cluster(), default=default, actions=actions, changes=able.changes
+            )
         except HyperpodError as error:
             kind = self.settings.clusters[name].orchestrator
             at, last = self._seen.get(name, (None, Cluster(name, kind, default, "unreachable")))

@@ -345,6 +345,7 @@ def _head(notebook: str | None, preview: Preview, engine: Orchestrator, digest: 
         spec_digest=digest,
         notebook=notebook,
         queue=told.queue,
+        kind=preview.rendered.kind,
         nodes=told.nodes,
         processes_per_node=int(preview.plan["processes_per_node"]),
         array=told.array,

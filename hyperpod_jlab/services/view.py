@@ -70,6 +70,7 @@ def view_of(
         parent=head.parent if bundle.index is None else head.run_id,
         bundle=str(bundle.folder),
         notebook=head.notebook,
+        kind=head.kind,
         nodes=head.nodes,
         processes_per_node=head.processes_per_node,
         children=dict(children),

@@ -23,6 +23,16 @@ export interface IChange {
   readonly queue: string | null;
 }
 
+/** What of a run or a job can be changed, in the order of the fields. */
+export const CHANGES = ['time_limit', 'queue'] as const;
+
+export type ChangeField = (typeof CHANGES)[number];
+
+/** Those of what a cluster lets one change that this page knows. */
+export function knownChanges(names: readonly string[]): readonly ChangeField[] {
+  return CHANGES.filter(field => names.includes(field));
+}
+
 /** Those of a cluster's actions that this page knows. */
 export function knownActions(names: readonly string[]): readonly ActionKind[] {
   return ACTIONS.filter(action => names.includes(action));
@@ -69,7 +79,7 @@ export function actionCaption(
     hold: trans.__('Keep what waits from starting until it is released'),
     release: trans.__('Let what is held start'),
     requeue: trans.__('End what runs and let it wait for its next attempt'),
-    change: trans.__('Change the time limit or the queue')
+    change: trans.__('Change it while it waits or runs, such as its queue')
   };
   return captions[action];
 }

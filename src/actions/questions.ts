@@ -2,7 +2,7 @@ import { Dialog, showDialog } from '@jupyterlab/apputils';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
-import { IChange } from './kinds';
+import { ChangeField, IChange } from './kinds';
 
 /** What one types is the same in all languages. */
 const EXAMPLE = '2h';
@@ -26,16 +26,17 @@ export async function mayRequeue(
   return answer.button.accept;
 }
 
-/** Ask for a new time limit or queue; null when nothing is to be changed. */
+/** Ask for a new time limit or queue, as far as they can be changed there; null when nothing is to be changed. */
 export async function askForChange(
   names: string,
+  fields: readonly ChangeField[],
   queues: Promise<readonly string[]>,
   trans: TranslationBundle
 ): Promise<IChange | null> {
-  const body = new ChangeFields(names, trans);
+  const body = new ChangeFields(names, fields, trans);
   void queues.then(found => body.propose(found)).catch(() => undefined);
   const answer = await showDialog({
-    title: trans.__('Change the time limit or the queue'),
+    title: titleOf(fields, trans),
     body,
     focusNodeSelector: 'input',
     buttons: [
@@ -56,22 +57,27 @@ export class ChangeFields
   extends Widget
   implements Dialog.IBodyWidget<IChange>
 {
-  constructor(names: string, trans: TranslationBundle) {
+  constructor(
+    names: string,
+    fields: readonly ChangeField[],
+    trans: TranslationBundle
+  ) {
     super();
     this.addClass('jp-HyperPod-ChangeFields');
     const about = document.createElement('p');
     about.textContent = names;
     const hint = document.createElement('p');
-    hint.textContent = trans.__(
-      'What is left empty stays. The limit counts from the start; of what runs it can only be lowered. Only what waits can go to another queue.'
-    );
+    hint.textContent = hintOf(fields, trans);
     this._queues.id = `jp-HyperPod-queues-${ChangeFields._count++}`;
     this._queue.setAttribute('list', this._queues.id);
     this._limit.placeholder = EXAMPLE;
+    const inputs: Readonly<Record<ChangeField, () => HTMLElement>> = {
+      time_limit: () => field(trans.__('Time limit'), this._limit),
+      queue: () => field(trans.__('Queue'), this._queue)
+    };
     this.node.append(
       about,
-      field(trans.__('Time limit'), this._limit),
-      field(trans.__('Queue'), this._queue),
+      ...fields.map(name => inputs[name]()),
       this._queues,
       hint
     );
@@ -93,6 +99,34 @@ export class ChangeFields
   private readonly _limit = document.createElement('input');
   private readonly _queue = document.createElement('input');
   private readonly _queues = document.createElement('datalist');
+}
+
+function titleOf(
+  fields: readonly ChangeField[],
+  trans: TranslationBundle
+): string {
+  if (fields.length > 1) {
+    return trans.__('Change the time limit or the queue');
+  }
+  return fields[0] === 'queue'
+    ? trans.__('Change the queue')
+    : trans.__('Change the time limit');
+}
+
+function hintOf(
+  fields: readonly ChangeField[],
+  trans: TranslationBundle
+): string {
+  const words: Readonly<Record<ChangeField, string>> = {
+    time_limit: trans.__(
+      'The limit counts from the start; of what runs it can only be lowered.'
+    ),
+    queue: trans.__('Only what waits can go to another queue.')
+  };
+  return [
+    trans.__('What is left empty stays.'),
+    ...fields.map(name => words[name])
+  ].join(' ');
 }
 
 function field(text: string, input: HTMLInputElement): HTMLElement {

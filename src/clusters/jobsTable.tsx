@@ -6,6 +6,7 @@ import {
   ActionKind,
   actionCaption,
   actionLabel,
+  ChangeField,
   doneText,
   failedText,
   IChange
@@ -17,7 +18,7 @@ import { useLoaded } from '../components/useLoaded';
 import { IClusterClient } from './client';
 import { jobColumns } from './jobColumns';
 import { ISelection, ServerTable } from './serverTable';
-import { IJobResult, ITableQuery, TableRow, valueText } from './types';
+import { ICluster, IJobResult, ITableQuery, TableRow, valueText } from './types';
 
 /** So many names are said in a question. */
 const NAMED = 5;
@@ -45,8 +46,14 @@ interface IOutcome {
 export function JobsTable(props: IProps): JSX.Element {
   const { client, cluster, openRun, trans } = props;
   const { chosen, forget, selection } = useSelection();
-  const { act, busy, close, outcome } = useActing(props, chosen, forget);
-  const able = useActions(client, cluster);
+  const there = useCluster(client, cluster);
+  const able = actionsOf(there);
+  const { act, busy, close, outcome } = useActing(
+    props,
+    there?.changes ?? [],
+    chosen,
+    forget
+  );
   // Another function after each action, so that what it changed is read.
   const [read, setRead] = React.useState({ load: loader(props), outcome });
   if (read.outcome !== outcome) {
@@ -82,6 +89,7 @@ function loader({ client, cluster }: IProps) {
 /** Does something to the chosen jobs, and keeps what came of it; those that it was done to are chosen no more. */
 function useActing(
   props: IProps,
+  changes: readonly ChangeField[],
   chosen: ReadonlyMap<string, TableRow>,
   forget: (keys: readonly string[]) => void
 ): {
@@ -95,7 +103,9 @@ function useActing(
   const [busy, setBusy] = React.useState(false);
   const act = async (action: JobAct): Promise<void> => {
     const change =
-      action === 'adopt' ? undefined : await question(action, chosen, props);
+      action === 'adopt'
+        ? undefined
+        : await question(action, changes, chosen, props);
     if (change === null) {
       return;
     }
@@ -146,18 +156,20 @@ async function adoptAll(
   return results;
 }
 
-/** What can be done on the cluster; nothing as long as that is not known. */
-function useActions(
-  client: IClusterClient,
-  cluster: string
-): readonly JobAct[] {
-  const read = React.useCallback(async (): Promise<readonly JobAct[]> => {
-    const found = (await client.list()).find(one => one.name === cluster);
-    return found
-      ? [...found.actions, ...(found.canAdopt ? ['adopt' as const] : [])]
-      : [];
+/** The cluster in one line; null as long as it is not known. */
+function useCluster(client: IClusterClient, cluster: string): ICluster | null {
+  const read = React.useCallback(async (): Promise<ICluster | null> => {
+    const found = await client.list();
+    return found.find(one => one.name === cluster) ?? null;
   }, [client, cluster]);
-  return useLoaded(read).value ?? [];
+  return useLoaded(read).value ?? null;
+}
+
+/** What can be done there; nothing as long as that is not known. */
+function actionsOf(cluster: ICluster | null): readonly JobAct[] {
+  return cluster
+    ? [...cluster.actions, ...(cluster.canAdopt ? ['adopt' as const] : [])]
+    : [];
 }
 
 /** The rows that are chosen, by their jobs' ids; they stay so on other pages of the table. */
@@ -283,6 +295,7 @@ function resultText(
 /** Ask what has to be asked before an action. Null: not to be done; undefined: done without a change. */
 async function question(
   action: ActionKind,
+  changes: readonly ChangeField[],
   chosen: ReadonlyMap<string, TableRow>,
   { client, cluster, trans }: IProps
 ): Promise<IChange | null | undefined> {
@@ -293,7 +306,7 @@ async function question(
     case 'requeue':
       return (await mayRequeue(names, trans)) ? undefined : null;
     case 'change':
-      return askForChange(names, client.queues(cluster), trans);
+      return askForChange(names, changes, client.queues(cluster), trans);
     default:
       return undefined;
   }

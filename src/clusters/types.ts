@@ -11,7 +11,13 @@ import {
   textOrNull,
   truthOf
 } from '../api';
-import { ActionKind, IChange, knownActions } from '../actions/kinds';
+import {
+  ActionKind,
+  ChangeField,
+  IChange,
+  knownActions,
+  knownChanges
+} from '../actions/kinds';
 import type * as wire from '../api/types';
 
 /**
@@ -23,6 +29,8 @@ export interface ICluster {
   readonly isDefault: boolean;
   readonly state: string;
   readonly reason: string | null;
+  /** What of it is hidden from the user, and why: a sentence each. */
+  readonly notes: readonly string[];
   readonly nodes: number | null;
   readonly running: number | null;
   readonly waiting: number | null;
@@ -32,6 +40,8 @@ export interface ICluster {
   readonly asOf?: string | null;
   /** What can be done to runs and jobs there. */
   readonly actions: readonly ActionKind[];
+  /** What of them can be changed. */
+  readonly changes: readonly ChangeField[];
   /** Whether jobs that were sent elsewhere can become runs. */
   readonly canAdopt: boolean;
   /** Whether ports of runs that run can be reached. */
@@ -146,12 +156,16 @@ export function decodeCluster(value: unknown): ICluster {
     isDefault: truthOf(from, 'default'),
     state: textOrNull(from, 'state') ?? 'unknown',
     reason: textOrNull(from, 'reason'),
+    notes: Array.isArray(from.notes) ? from.notes.map(asText) : [],
     nodes: numberOrNull(from, 'nodes'),
     running: numberOrNull(from, 'running'),
     waiting: numberOrNull(from, 'waiting'),
     schedulerCalls: partOrNull(from, 'detail', callsOf),
     asOf: textOrNull(from, 'as_of'),
     actions: knownActions(listOf(from, 'actions', asText)),
+    changes: Array.isArray(from.changes)
+      ? knownChanges(from.changes.map(asText))
+      : [],
     canAdopt: listOf(from, 'actions', asText).includes('adopt'),
     hasPorts: listOf(from, 'actions', asText).includes('ports')
   };

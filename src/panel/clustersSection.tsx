@@ -4,6 +4,7 @@ import * as React from 'react';
 
 import { callsText } from '../clusters/callsNote';
 import { ClustersModel } from '../clusters/model';
+import { clusterStateText } from '../clusters/states';
 import { ICluster } from '../clusters/types';
 import { ErrorMessage } from '../components/errorMessage';
 import { IconButton } from '../components/iconButton';
@@ -110,6 +111,7 @@ function ClusterItem(props: {
         <span className="jp-HyperPod-item-name">{cluster.name}</span>
         <StateChip
           state={cluster.state}
+          text={clusterStateText(cluster.state, trans)}
           reason={cluster.reason}
           trans={trans}
         />
@@ -118,7 +120,7 @@ function ClusterItem(props: {
             ? detailText(cluster, trans)
             : (cluster.reason ?? detailText(cluster, trans))}
         </span>
-        {isUp && <UpNote reason={cluster.reason} />}
+        {isUp && <UpNote words={wordsOf(cluster)} />}
         {typeof cluster.schedulerCalls === 'number' && (
           <span className="jp-HyperPod-item-detail">
             {callsText(cluster.schedulerCalls, trans)}
@@ -133,12 +135,16 @@ function ClusterItem(props: {
 }
 
 /** What is to be said of a cluster that answers: two lines of it, and the rest under the pointer. */
-function UpNote({ reason }: { reason: string | null }): JSX.Element | null {
-  return reason === null ? null : (
-    <span className="jp-HyperPod-item-detail jp-mod-clamped" title={reason}>
-      {reason}
+function UpNote({ words }: { words: string }): JSX.Element | null {
+  return words === '' ? null : (
+    <span className="jp-HyperPod-item-detail jp-mod-clamped" title={words}>
+      {words}
     </span>
   );
+}
+
+function wordsOf({ notes, reason }: ICluster): string {
+  return [...(reason === null ? [] : [reason]), ...notes].join('; ');
 }
 
 /** What a cluster that does not answer said last, and how long ago. */

@@ -7,7 +7,7 @@ import {
 } from '@jupyterlab/apputils';
 import { TranslationBundle } from '@jupyterlab/translation';
 
-import { ActionKind, failedText, IChange } from '../actions/kinds';
+import { ActionKind, CHANGES, failedText, IChange } from '../actions/kinds';
 import { askForChange, mayRequeue } from '../actions/questions';
 import { ApiError } from '../api';
 import type { ICluster } from '../clusters/types';
@@ -111,7 +111,9 @@ export async function actAfterQuestion(
   }
   if (action === 'change') {
     const queues = clusterClient.queues(run.cluster);
-    change = await askForChange(run.name, queues, trans);
+    const there = await clustersOf(hyperPod)(run.cluster);
+    const fields = there?.changes ?? CHANGES;
+    change = await askForChange(run.name, fields, queues, trans);
     if (change === null) {
       return;
     }

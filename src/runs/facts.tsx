@@ -68,6 +68,7 @@ function factsOf(
       value: run.exitCode === null ? '' : String(run.exitCode)
     },
     { name: trans.__('Scheduler id'), value: run.schedulerId ?? '' },
+    { name: trans.__('Kind'), value: run.kind ?? '' },
     { name: trans.__('Folder'), value: run.bundle ?? '' }
   ];
 }

@@ -57,6 +57,8 @@ export interface IRun {
   readonly startedAt: string | null;
   readonly endedAt: string | null;
   readonly schedulerId: string | null;
+  /** The kind of object that the scheduler has of it, where it has several. */
+  readonly kind: string | null;
   readonly parent: string | null;
   readonly bundle: string | null;
   /** The notebook that it came from: an absolute path on the server. */
@@ -97,6 +99,7 @@ export function decodeRun(value: unknown): IRun {
     startedAt: textOrNull(from, 'started_at'),
     endedAt: textOrNull(from, 'ended_at'),
     schedulerId: textOrNull(from, 'scheduler_id'),
+    kind: textOrNull(from, 'kind'),
     parent: textOrNull(from, 'parent'),
     bundle: textOrNull(from, 'bundle'),
     notebook: textOrNull(from, 'notebook'),

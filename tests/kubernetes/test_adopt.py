@@ -61,6 +61,7 @@ async def test_a_running_job_is_adopted_followed_and_cancelled(
     run_id = await user.hyperpod.adopt("pytorchjob.kubeflow.org/theirs")
     run = await user.until(run_id, lambda run: run.state == "running")
     assert (run.name, run.nodes, run.scheduler_id) == ("theirs", 2, "theirs")
+    assert run.kind == "PyTorchJob"
     found = kubernetes_cluster.get("pytorchjob", "theirs", user.namespace)
     assert found["metadata"]["labels"][RUN_LABEL] == run_id
     rows = {row.run_id: row for row in await user.hyperpod.jobs()}

@@ -362,18 +362,47 @@ async def test_who_sees_one_namespace_only_is_told_what_is_hidden(
     assert jobs.code == 0, jobs.err
     assert "pytorchjob/theirs" in jobs.out
     assert "list pytorchjobs.kubeflow.org in all namespaces is missing" in jobs.err
-    clusters = await narrow.hpj("clusters", "--json")
+    hidden = "the cluster's nodes are hidden from you: the right to list nodes is missing"
+    clusters = await narrow.hpj("clusters")
     assert clusters.code == 0, clusters.err
-    assert '"state": "up"' in clusters.out
-    assert (
-        "the cluster's nodes are hidden from you: the right to list nodes is missing"
-        in clusters.out
-    )
+    assert "hidden" not in clusters.out
+    assert f"note: k8s: {hidden}" in clusters.err
+    lines = json.loads((await narrow.hpj("clusters", "--json")).out)["clusters"]
+    (line,) = [one for one in lines if one["name"] == "k8s"]
+    assert (line["state"], line["reason"], line["changes"]) == ("up", None, ["queue"])
+    assert hidden in line["notes"]
     nodes = await narrow.hpj("nodes", "--json")
     assert nodes.code == 0, nodes.err
     told = json.loads(nodes.out)
     assert told["nodes"] == []
     assert "the right to list nodes is missing" in " ".join(told["notes"])
+
+
+async def test_a_job_is_linked_to_a_run_that_is_here_only(
+    session: KubernetesSession, sessions: Sessions
+) -> None:
+    """The same user's run, seen from another storage partition, could not be opened there."""
+    elsewhere = sessions(claim=False)
+    run_id = await session.submit("sleep 300")
+
+    async def rows(of: KubernetesSession) -> dict[str, Job]:
+        return {row.scheduler_id: row for row in await of.hyperpod.jobs()}
+
+    name = f"run-{run_id}"
+    here = (await until(lambda: rows(session), lambda found: name in found))[name]
+    there = (await until(lambda: rows(elsewhere), lambda found: name in found))[name]
+    assert (here.run_id, here.mine) == (run_id, True)
+    assert (there.run_id, there.mine) == (None, True)
+    (result,) = await elsewhere.hyperpod.act_on_jobs(None, "cancel", [name])
+    assert result.error is None
+
+
+async def test_a_namespace_that_is_not_there_is_told_of_its_cluster(sessions: Sessions) -> None:
+    nowhere = sessions(claim=False, namespace="no-such-namespace")
+    told = await nowhere.hpj("clusters")
+    line = next(line for line in told.out.splitlines() if line.startswith("k8s"))
+    assert "misconfigured" in line
+    assert "there is no namespace no-such-namespace" in line
 
 
 async def test_what_is_not_installed_is_not_told_as_hidden(

@@ -61,6 +61,17 @@ def test_the_label_and_the_name_come_in_and_all_else_stays() -> None:
     assert sent["spec"]["template"]["metadata"]["labels"] == {RUN_LABEL: RUN_ID}
 
 
+def test_a_command_of_several_lines_is_shown_in_lines() -> None:
+    text = JOB.replace("\"$(HOME) ${x} 'quoted' \\\\\"", '"cd /data\\npython train.py\\n"')
+    file = NativeFile("code/job.yaml", text.encode(), "work")
+    shown = render_native(given(), file, "team").text
+    assert "|\n          cd /data\n          python train.py\n" in shown
+    assert rendered(text)["spec"]["template"]["spec"]["containers"][0]["command"] == [
+        "echo",
+        "cd /data\npython train.py\n",
+    ]
+
+
 def test_names_are_made_where_the_user_gives_none() -> None:
     for old, new in (("name: mine", "generateName: mine-"), ("name: mine, ", "")):
         sent = rendered(JOB.replace(old, new))
@@ -178,7 +189,7 @@ async def test_the_example_runs_and_its_pods_are_followed(
 ) -> None:
     run_id = await _submit(user, example(kubernetes_cluster))
     run = await user.ended(run_id)
-    assert (run.state, run.nodes) == ("succeeded", 2), run.status
+    assert (run.state, run.nodes, run.kind) == ("succeeded", 2, "PyTorchJob"), run.status
     await user.hyperpod.engines.get(CLUSTER).catch_up(user.hyperpod.runs.bundle(run_id), 10)
     logs = [path.read_text() for path in user.logs(run_id)]
     assert any("rank 0 was told: hello from rank 1" in text for text in logs), logs

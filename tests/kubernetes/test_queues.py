@@ -238,7 +238,7 @@ async def test_of_a_manifest_it_is_said_too(session: KubernetesSession) -> None:
         with pytest.raises(RefusedError) as refused:
             await sends(gpus, queue)
         assert refused.value.code == code
-    assert await session.running(await sends(2, "team"))
+    assert (await session.running(await sends(2, "team"))).state == "running"
 
 
 async def test_what_fits_is_not_complained_about(session: KubernetesSession) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 import click
@@ -87,6 +87,8 @@ def clusters(hyperpod: bool, region: str | None, limit: int | None, cursor: str 
     found = with_services(lambda hyperpod: hyperpod.clusters(), asking=True)
     titles = ("CLUSTER", "KIND", "DEFAULT", "STATE", "NODES", "RUNNING", "WAITING", "REASON")
     _show("clusters", titles, found, _cluster_row, (limit, cursor))
+    if not invocation().as_json:
+        _print_notes(f"{one.name}: {note}" for one in found for note in one.notes)
 
 
 @click.command(
@@ -186,8 +188,12 @@ def _show(
         print_list(name, [item.to_dict() for item in shown], following, notes_of(items))
     else:
         print_table(_without_empty(titles, [row(item) for item in shown], f"no {name}"))
-        for note in notes_of(items):
-            print(f"note: {printable(note)}", file=sys.stderr)
+        _print_notes(notes_of(items))
+
+
+def _print_notes(notes: Iterable[str]) -> None:
+    for note in notes:
+        print(f"note: {printable(note)}", file=sys.stderr)
 
 
 def _without_empty(titles: tuple[str, ...], rows: list[Sequence[str]], empty: str) -> Table:

@@ -119,6 +119,7 @@ def _print(shown: _Shown) -> None:
             ("queue", run.queue),
             ("user", run.user),
             ("job", run.scheduler_id),
+            ("kind", run.kind),
             ("array", run.parent),
             ("source", _source(spec)),
             ("arguments", " ".join(json.dumps(word) for word in spec.args)),

@@ -53,7 +53,7 @@ class KubernetesOrchestrator:
     """Runs as objects of a training operator."""
 
     kind = "kubernetes"
-    capabilities = Capabilities(hold=True, requeue=True, change=True, ports=True, adopt=True)
+    capabilities = Capabilities(hold=True, requeue=True, changes=("queue",), ports=True, adopt=True)
 
     def __init__(self, name: str, config: KubernetesCluster, partition: Partition) -> None:
         self.name = name

@@ -69,7 +69,7 @@ class SlurmOrchestrator:
     capabilities = Capabilities(
         hold=True,
         requeue=True,
-        change=True,
+        changes=("time_limit", "queue"),
         acts_by_id=True,
         arrays=True,
         dependencies=True,

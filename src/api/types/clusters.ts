@@ -11,7 +11,7 @@ export interface IChoices {
   readonly choices: Readonly<Record<string, readonly string[]>>;
 }
 
-/** A cluster of the configuration, and whether it answers. `actions` are what can be done to runs and jobs there: `adopt` to jobs only; with `ports` those of running runs can be reached. `as_of` says of when the numbers are, where it does not answer now. */
+/** A cluster of the configuration, and whether it answers. `actions` are what can be done to runs and jobs there: `adopt` to jobs only; with `ports` those of running runs can be reached. `changes` are what the action `change` can change. `notes` say what of the cluster is hidden from the user, and why. `as_of` says of when the numbers are, where it does not answer now. */
 export interface ICluster {
   readonly name: string;
   readonly orchestrator: string;
@@ -22,6 +22,8 @@ export interface ICluster {
   readonly running: number | null;
   readonly waiting: number | null;
   readonly actions: readonly string[];
+  readonly changes: readonly ('time_limit' | 'queue')[];
+  readonly notes: readonly string[];
   readonly as_of: string | null;
   readonly detail: Readonly<Record<string, unknown>>;
 }
@@ -80,6 +82,7 @@ export interface IJob {
   readonly queue: string | null;
   readonly reason: string | null;
   readonly reason_code: string | null;
+  readonly reason_detail: string | null;
   readonly nodes: readonly string[];
   readonly node_count: number | null;
   readonly cpus: number | null;

@@ -140,6 +140,7 @@ export interface IRun {
   readonly started_at: string | null;
   readonly ended_at: string | null;
   readonly scheduler_id: string | null;
+  readonly kind: string | null;
   readonly parent: string | null;
   readonly bundle: string;
   readonly notebook: string | null;

@@ -24,12 +24,13 @@ class FakeClusterClient implements IClusterClient {
   readonly queries: [TableKind, ITableQuery][] = [];
 
   actions: readonly string[] = [];
+  changes: readonly string[] = ['time_limit', 'queue'];
   readonly orders: IJobOrder[] = [];
   results: readonly IJobResult[] = [];
 
   list(): Promise<readonly ICluster[]> {
-    const { actions } = this;
-    const local = { name: 'local', default: true, actions };
+    const { actions, changes } = this;
+    const local = { name: 'local', default: true, actions, changes };
     return Promise.resolve([decodeCluster(local)]);
   }
 
@@ -348,6 +349,26 @@ describe('ClusterPage', () => {
         jobs: ['7'],
         change: { timeLimit: '2h', queue: null }
       });
+    });
+
+    it('asks for no more than can be changed there', async () => {
+      client.changes = ['queue', 'colour'];
+      await show(page, 'Nodes');
+      await show(page, 'Jobs');
+      await until(() => boxes().length === 3);
+      boxes()[1].click();
+      await until(() => !isOff('Change…'));
+      button(page, 'Change…').click();
+      const find = () => document.querySelectorAll('.jp-Dialog label');
+      await until(() => find().length > 0);
+      expect(Array.from(find()).map(label => label.textContent)).toEqual([
+        'Queue'
+      ]);
+      const header = document.querySelector('.jp-Dialog-header');
+      expect(header?.textContent).toBe('Change the queue');
+      const dialog = await answer('Leave it');
+      expect(dialog.textContent).not.toContain('limit');
+      expect(client.orders).toEqual([]);
     });
 
     it('makes runs of jobs, and shows a single one', async () => {

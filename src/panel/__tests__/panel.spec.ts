@@ -15,7 +15,8 @@ const cluster = {
   orchestrator: 'local',
   isDefault: true,
   state: 'up',
-  reason: null,
+  reason: null as string | null,
+  notes: [] as readonly string[],
   nodes: 1,
   running: 2,
   waiting: 3
@@ -23,10 +24,11 @@ const cluster = {
 
 async function shownPanel(
   client: FakeRunClient,
-  opened: string[] = []
+  opened: string[] = [],
+  shown = cluster
 ): Promise<HyperPodPanel> {
   const clusterClient = {
-    list: () => Promise.resolve([cluster])
+    list: () => Promise.resolve([shown])
   } as unknown as IClusterClient;
   const runs = new RunsModel({ client });
   const hyperPod = {
@@ -42,12 +44,26 @@ async function shownPanel(
   panel.disposed.connect(() => runs.dispose());
   expect(client.calls).toEqual([]);
   Widget.attach(panel, document.body);
-  await until(() => panel.node.querySelector('[data-state="up"]') !== null);
+  const chip = `[data-state="${shown.state}"]`;
+  await until(() => panel.node.querySelector(chip) !== null);
   await until(() => !(panel.node.textContent ?? '').includes('Reading…'));
   return panel;
 }
 
 describe('HyperPodPanel', () => {
+  it('tells what of a cluster is hidden, and why one is misconfigured', async () => {
+    const notes = ['nodes are hidden from you', 'Jobs are hidden from you'];
+    const hidden = { ...cluster, notes };
+    let panel = await shownPanel(new FakeRunClient(), [], hidden);
+    expect(panel.node.textContent).toContain(notes.join('; '));
+    panel.dispose();
+    const lost = { ...cluster, state: 'misconfigured', reason: 'no namespace' };
+    panel = await shownPanel(new FakeRunClient(), [], lost);
+    expect(panel.node.textContent).toContain('no namespace');
+    expect(panel.node.textContent).toContain('misconfigured');
+    panel.dispose();
+  });
+
   it('lists clusters and runs, and opens them', async () => {
     const client = new FakeRunClient();
     client.runs = [run(2, { state: 'failed', reason: 'it fell' }), run(1)];

@@ -4,6 +4,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
+import { decodeCluster } from '../../clusters/types';
 import { IHyperPod } from '../../tokens';
 import { actAfterQuestion, runAgain } from '../actions';
 import { RunsModel } from '../model';
@@ -14,6 +15,8 @@ describe('Actions that fail', () => {
   let client: FakeRunClient;
   let runs: RunsModel;
   let hyperPod: IHyperPod;
+  let changes: string[];
+  const line = { name: 'local', default: true, actions: [] };
 
   function told(): Notification.INotification[] {
     return Notification.manager.notifications;
@@ -21,8 +24,12 @@ describe('Actions that fail', () => {
 
   beforeEach(() => {
     client = new FakeRunClient();
+    changes = ['time_limit', 'queue'];
     runs = new RunsModel({ client });
-    const clusterClient = { queues: () => Promise.resolve(['dev']) };
+    const clusterClient = {
+      queues: () => Promise.resolve(['dev']),
+      list: () => Promise.resolve([decodeCluster({ ...line, changes })])
+    };
     hyperPod = { clusterClient, runs, trans } as unknown as IHyperPod;
   });
 
@@ -71,6 +78,21 @@ describe('Actions that fail', () => {
       await until(() => document.querySelector('.jp-Dialog') === null);
     }
     expect(client.calls[0]).toBe(`change ${run(1).runId} 90m null`);
+  });
+
+  it('asks for no more than its cluster can change', async () => {
+    client.runs = [run(1)];
+    changes = ['queue'];
+    const done = actAfterQuestion(hyperPod, run(1), 'change');
+    await until(() => document.querySelector('.jp-Dialog input') !== null);
+    const inputs =
+      document.querySelectorAll<HTMLInputElement>('.jp-Dialog input');
+    expect(inputs).toHaveLength(1);
+    inputs[0].value = 'dev';
+    document.querySelector<HTMLElement>('.jp-mod-accept')?.click();
+    await done;
+    expect(client.calls[0]).toBe(`change ${run(1).runId} null dev`);
+    Dialog.flush();
   });
 
   it('says why a run can’t be run again', async () => {

@@ -94,6 +94,20 @@ describe('RunPage', () => {
     able = ['cancel'];
   });
 
+  it('shows which kind of object the run became, where there is one', async () => {
+    const facts = () =>
+      Array.from(page.node.querySelectorAll('.jp-HyperPod-facts div')).map(
+        fact => fact.textContent
+      );
+    client.runs = [run(1, { kind: 'PyTorchJob' })];
+    await show(run(1).runId);
+    expect(facts()).toContain('KindPyTorchJob');
+    client.runs = [run(1, { kind: null, state: 'succeeded' })];
+    await runs.get(run(1).runId);
+    await until(() => buttons().length === 2);
+    expect(facts().some(fact => fact?.startsWith('Kind'))).toBe(false);
+  });
+
   it('offers nothing that is not there', async () => {
     client.runs = [run(1)];
     await show(run(1).runId, false);

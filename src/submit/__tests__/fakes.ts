@@ -117,7 +117,9 @@ export const clusters: IClusterClient = {
         nodes: null,
         running: null,
         waiting: null,
+        notes: [],
         actions: [],
+        changes: [],
         canAdopt: false,
         hasPorts: false
       }))

@@ -23,7 +23,10 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
         ),
         "its pod {pod} ended with exit code {code}, at which it gives up (podFailurePolicy)",
     ),
-    (re.compile(r"jobset failed due to one or more job failures"), "one or more of its jobs failed"),
+    (
+        re.compile(r"jobset failed due to one or more job failures"),
+        "one or more of its jobs failed",
+    ),
 )
 
 

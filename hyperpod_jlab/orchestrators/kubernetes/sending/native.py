@@ -60,7 +60,7 @@ def render_native(given: RenderInput, file: NativeFile, namespace: str) -> Rende
     kind = _kind(document, name)
     sent = {**document, "metadata": _metadata(given, document, namespace, name)}
     _label_pods(sent, given.run_id)
-    return Rendered(FILENAME, to_yaml(sent), "yaml", _facts(kind, sent))
+    return Rendered(FILENAME, to_yaml(sent), "yaml", _facts(kind, sent), kind.name)
 
 
 def native_findings(spec: JobSpec) -> Iterator[Finding]:

@@ -68,7 +68,8 @@ def render(given: RenderInput, place: Place) -> Rendered:
         InvalidInputError: A secret's reference is none.
     """
     text = to_yaml(patched_manifest(given, place))
-    return Rendered(FILENAME, text if place.storage is not None else NOTE + text, "yaml")
+    noted = text if place.storage is not None else NOTE + text
+    return Rendered(FILENAME, noted, "yaml", kind=place.kind.name)
 
 
 def patched_manifest(given: RenderInput, place: Place) -> dict[str, Any]:

@@ -7,9 +7,10 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from hyperpod_jlab.model.errors import DeniedError, NotFoundError
 from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
 from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import KINDS
-from hyperpod_jlab.orchestrators.kubernetes.tables.looks import Kind, Looks
+from hyperpod_jlab.orchestrators.kubernetes.tables.looks import MISSING_RIGHT, Kind, Looks
 
 NAMESPACES = Kind("v1", "namespaces", namespaced=False)
 
@@ -17,6 +18,8 @@ _MOST = 100
 """So many are asked about at most: a question each."""
 _AT_ONCE = 8
 _GOOD_FOR = 300.0
+_THERE_FOR = 60.0
+"""Seconds for which a namespace that was there is not looked for again."""
 _SYSTEM = ("kube-", "openshift-")
 
 
@@ -32,6 +35,29 @@ class Namespaces:
         self._connection = connection
         self._looks = looks
         self._known: dict[str, tuple[float, bool]] = {}
+        self._there = float("-inf")
+
+    async def problem(self) -> str | None:
+        """Why the namespace of this cluster's runs cannot be used; None when it can, or when this user may not look.
+
+        Raises:
+            UnreachableError: The API server does not answer.
+        """
+        if time.monotonic() - self._there < _THERE_FOR:
+            return None
+        name = self._connection.namespace
+        try:
+            found = await self._looks.object(f"/api/v1/namespaces/{name}")
+        except NotFoundError:
+            return f"there is no namespace {name}: name one that there is as namespace in the cluster's configuration"
+        except DeniedError as error:
+            if error.code != MISSING_RIGHT:
+                raise
+            found = {}
+        if (found.get("metadata") or {}).get("deletionTimestamp"):
+            return f"the namespace {name} is being removed, and takes no runs any more"
+        self._there = time.monotonic()
+        return None
 
     async def names(self) -> tuple[str, ...] | None:
         """Those that may be used, by name; None when namespaces may not be listed.

@@ -49,8 +49,10 @@ class ClusterView:
         self._namespaces = Namespaces(connection, self.looks)
 
     async def cluster(self, name: str, kind: str) -> Cluster:
-        """The cluster in one line: what may not be seen is told in its reason."""
-        nodes, jobs = await asyncio.gather(_or_denied(self._nodes()), _or_denied(self.jobs()))
+        """The cluster in one line; where the namespace of its runs is not there it is misconfigured."""
+        nodes, jobs, problem = await asyncio.gather(
+            _or_denied(self._nodes()), _or_denied(self.jobs()), self._namespaces.problem()
+        )
         notes = [
             note
             for seen in (nodes, jobs)
@@ -67,8 +69,9 @@ class ClusterView:
             name=name,
             orchestrator=kind,
             default=False,
-            state="up",
-            reason="; ".join(notes) or None,
+            state="up" if problem is None else "misconfigured",
+            reason=problem,
+            notes=tuple(notes),
             nodes=None if isinstance(nodes, DeniedError) else len(nodes),
             running=states.count("running"),
             waiting=states.count("waiting") + states.count("held"),

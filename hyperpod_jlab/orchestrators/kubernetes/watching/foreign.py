@@ -65,6 +65,7 @@ async def look_up(client: KubeClient, job: str, namespace: str) -> ForeignJob:
         path=f"{target}.yaml",
         script=(_SCRIPT, _written(metadata, manifest).encode()),
         files={FILENAME: manifest.encode(), ADOPTED: adopted_text(target.uid)},
+        kind=target.kind.name,
     )
 
 
