@@ -43,7 +43,7 @@ async def runs_over_two_pods(session: KubernetesSession, kind: str) -> str:
         kubernetes={"kind": kind},
     )
     run = await session.ended(run_id)
-    assert run.state == "succeeded", run.status
+    assert (run.state, run.kind) == ("succeeded", kind), run.status
     words = [session.log(run_id, node, rank) for node in (0, 1) for rank in (0, 1)]
     assert words == ["0 0 4\n", "0 1 4\n", "1 2 4\n", "1 3 4\n"]
     return run_id
