@@ -18,7 +18,13 @@ import { useLoaded } from '../components/useLoaded';
 import { IClusterClient } from './client';
 import { jobColumns } from './jobColumns';
 import { ISelection, ServerTable } from './serverTable';
-import { ICluster, IJobResult, ITableQuery, TableRow, valueText } from './types';
+import {
+  ICluster,
+  IJobResult,
+  ITableQuery,
+  TableRow,
+  valueText
+} from './types';
 
 /** So many names are said in a question. */
 const NAMED = 5;
