@@ -54,7 +54,7 @@ async def test_a_change_is_in_the_journal_once_it_was_made(
     await place.until(run_id, lambda run: run.state == "running")
     with pytest.raises(UnsupportedError):
         await place.hyperpod.runs.act(run_id, "change", Change(queue="long"))
-    able = {**vars(LocalOrchestrator.capabilities), "change": True}
+    able = {**vars(LocalOrchestrator.capabilities), "changes": ("time_limit", "queue")}
     monkeypatch.setattr(
         LocalOrchestrator, "capabilities", type(LocalOrchestrator.capabilities)(**able)
     )
