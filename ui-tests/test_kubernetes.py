@@ -130,6 +130,7 @@ def test_a_port_in_the_browser_and_the_end_of_a_run(page: Page, admin_lab: LabSe
     shown = open_run(page, run_id)
     wait_for_line(page, SERVING, RUN_PAGE, timeout=SLOW)
     expect_state(shown, "running", timeout=SLOW)
+    expect(shown.locator(".jp-HyperPod-facts")).to_contain_text("PyTorchJob")
     shown.get_by_text("Ports and shells").focus()
     page.keyboard.press("Enter")
     expect(shown.get_by_role("list", name="Shells, for a terminal")).to_be_visible()
@@ -161,6 +162,12 @@ def test_the_cluster_page(page: Page, admin_lab: LabServer, cluster: KubernetesT
         expect(row(shown, "holder")).to_contain_text("(you)")
         expect(row(shown, "holder")).to_contain_text(re.compile(r"3 . gpu"))
         assert violations(page, CLUSTER_PAGE) == []
+        row(shown, "holder").get_by_role("checkbox").check()
+        shown.get_by_role("button", name="Change…").click()
+        dialog = page.locator(".jp-Dialog")
+        expect(dialog.get_by_label("Queue")).to_be_visible()
+        expect(dialog.get_by_label("Time limit")).to_have_count(0)  # no limit can be changed here
+        dialog.get_by_role("button", name="Leave it").click()
         shown = open_cluster(page, "Nodes")
         for node in cluster.nodes:
             expect(row(shown, node)).to_contain_text("up")
