@@ -17,7 +17,8 @@ from hyperpod_jlab.model.records import (
     RunRecords,
 )
 from hyperpod_jlab.model.repair import under_repair
-from hyperpod_jlab.model.run import ENDED, Attempt, FirstError, State, Status
+from hyperpod_jlab.model.run import ENDED, Attempt, FirstError, Status
+from hyperpod_jlab.model.verdict import VERDICTS, after_requeue
 
 Submitter = Literal["alive", "dead", "unknown"]
 
@@ -31,19 +32,6 @@ SUBMIT_PATIENCE = 120.0
 """Seconds after which a submit on another machine that left no trace counts as interrupted."""
 
 _LAST_SIGNAL = 64
-
-_VERDICTS: dict[str, tuple[State, str, str]] = {
-    "TIMEOUT": ("failed", "timeout", "it reached its time limit"),
-    "OOM": ("failed", "out_of_memory", "it ran out of memory"),
-    "NODE_FAIL": ("failed", "node_fail", "a node failed"),
-    "PREEMPTED": ("failed", "preempted", "it was preempted"),
-    "LOST": ("failed", "lost", "its processes are gone and left no word"),
-    "CANCELLED": ("cancelled", "cancelled", "it was cancelled"),
-    "REQUEUED": ("failed", "requeued", "it was requeued"),
-    "DEPENDENCY": ("failed", "dependency", "a run that it waits for did not succeed"),
-    "REFUSED": ("failed", "refused", "the scheduler refused it"),
-    "FAILED": ("failed", "failed", "the scheduler says that it failed"),
-}
 
 
 @dataclass(frozen=True)
@@ -122,9 +110,9 @@ def _before_attempts(
     if observation is not None and observation.state == "ended":
         if observation.verdict == "COMPLETED" and observation.exit_code == 0:
             return Status("succeeded", exit_code=0, ended_at=observation.time)
-        state, code, words = _VERDICTS.get(observation.verdict or "", _VERDICTS["LOST"])
+        state, code, words = VERDICTS.get(observation.verdict or "", VERDICTS["LOST"])
         if _in_time(cancel, observation.time, observation):
-            state, code, words = _VERDICTS["CANCELLED"]
+            state, code, words = VERDICTS["CANCELLED"]
         # A word of the scheduler's own, such as why it refused the run, is better than ours.
         cancelled = state == "cancelled"
         return Status(
@@ -189,17 +177,9 @@ def _after_attempts(
             attempts=attempts,
         )
     if observation is not None and _waits_again(observation, last):
-        return Status(
-            "waiting",
-            reason="being cancelled"
-            if cancel
-            else observation.reason or "waits for its next attempt",
-            reason_code="cancelling" if cancel else observation.reason_code or "recovering",
-            started_at=started,
-            attempts=attempts,
-        )
+        return _next_attempt(observation, cancel, attempts)
     if observation is not None and observation.state == "ended":
-        last = _after_requeue(last, observation)
+        last = after_requeue(last, observation)
     # Cancelled while it waited for its next attempt: the attempt failed, the run was cancelled.
     cancelled = (
         cancel is not None
@@ -219,17 +199,16 @@ def _after_attempts(
     )
 
 
-def _after_requeue(last: Attempt, observation: Observation) -> Attempt:
-    """An attempt that was to be followed by another, of a run that ended instead: why it did says more."""
-    state, code, words = _VERDICTS.get(observation.verdict or "", ("", "", ""))
-    if last.reason_code != "requeued" or state != "failed" or code == "requeued":
-        return last
-    reason, exit_code = observation.reason or words, last.exit_code or observation.exit_code
-    return replace(
-        last,
-        reason=reason,
-        reason_code=observation.reason_code or code,
-        exit_code=exit_code or None,
+def _next_attempt(
+    observation: Observation, cancel: Action | None, attempts: tuple[Attempt, ...]
+) -> Status:
+    reason, code = observation.reason or "waits for its next attempt", observation.reason_code
+    return Status(
+        "waiting",
+        reason="being cancelled" if cancel else reason,
+        reason_code="cancelling" if cancel else code or "recovering",
+        started_at=attempts[0].started_at,
+        attempts=attempts,
     )
 
 
@@ -322,8 +301,8 @@ def _ended(
         return replace(base, state="succeeded")
     if _in_time(cancel, ended_at, word) and _stopped(attempt, complete):
         return replace(base, state="cancelled")
-    if word is not None and word.verdict in _VERDICTS:
-        state, code, words = _VERDICTS[word.verdict]
+    if word is not None and word.verdict in VERDICTS:
+        state, code, words = VERDICTS[word.verdict]
         # LOST and FAILED only say that there is no better word; the exit code of a rank that ended by itself is one.
         ended_by_itself = complete and not (word.verdict == "LOST" and _stopped(attempt, complete))
         if word.verdict not in {"LOST", "FAILED"} or not ended_by_itself:

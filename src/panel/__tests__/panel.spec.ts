@@ -58,11 +58,21 @@ describe('HyperPodPanel', () => {
   it('tells what of a cluster is hidden, and why one is misconfigured', async () => {
     const notes = ['nodes are hidden from you', 'Jobs are hidden from you'];
     const hidden = { ...cluster, notes };
-    let panel = await shownPanel(new FakeRunClient(), [], new FakeHyperpodClient(), hidden);
+    let panel = await shownPanel(
+      new FakeRunClient(),
+      [],
+      new FakeHyperpodClient(),
+      hidden
+    );
     expect(panel.node.textContent).toContain(notes.join('; '));
     panel.dispose();
     const lost = { ...cluster, state: 'misconfigured', reason: 'no namespace' };
-    panel = await shownPanel(new FakeRunClient(), [], new FakeHyperpodClient(), lost);
+    panel = await shownPanel(
+      new FakeRunClient(),
+      [],
+      new FakeHyperpodClient(),
+      lost
+    );
     expect(panel.node.textContent).toContain('no namespace');
     expect(panel.node.textContent).toContain('misconfigured');
     panel.dispose();
