@@ -28,10 +28,17 @@ def example_account(region: str) -> Account:
     """Four clusters of one region: well, growing, failed, and one of which the API names no orchestrator; a space of Studio."""
     account = Account()
     account.add_caller(ACCESS_KEY)
-    slurm = account.add_cluster("ml-cluster", region, orchestrator={"Slurm": {}})
+    slurm = account.add_cluster(
+        "ml-cluster", region, orchestrator={"Slurm": {}}, tags={"team": "vision", "stage": "test"}
+    )
     slurm.add_group("controller-machine", "ml.c5.xlarge", 1, slurm_node_type="Controller")
     slurm.add_group(
-        "worker-group-1", "ml.p5.48xlarge", 4, slurm_node_type="Compute", storage=[lustre(region)]
+        *("worker-group-1", "ml.p5.48xlarge", 4),
+        slurm_node_type="Compute",
+        storage=[lustre(region)],
+        capacity={"OnDemand": {}},
+        life_cycle={"SourceS3Uri": "s3://sagemaker-scripts/hyperpod", "OnCreate": "on_create.sh"},
+        checks=["InstanceStress", "InstanceConnectivity"],
     )
     slurm.nodes[-1].status = "Failure"
     slurm.nodes[-1].message = "EC2 health check failed; the instance is being replaced"

@@ -44,6 +44,14 @@ def describe_cluster(request: Request) -> dict[str, Any]:
     )
 
 
+def list_tags(request: Request) -> dict[str, Any]:
+    given = request.given
+    for cluster in request.account.find(request.region, given["ResourceArn"]):
+        shown, following = page(sorted(cluster.tags.items()), lambda one: [one[0]], given)
+        return {"Tags": [{"Key": name, "Value": value} for name, value in shown], **following}
+    raise ApiError("ValidationException", f"Resource {given['ResourceArn']} not found.")
+
+
 def list_cluster_nodes(request: Request) -> dict[str, Any]:
     given = request.given
     by_name = given.get("SortBy") == "NAME"
@@ -104,6 +112,9 @@ def _group(cluster: Cluster, group: Group) -> dict[str, Any]:
         Status=group.status,
         SlurmConfig=slurm,
         InstanceStorageConfigs=group.storage or None,
+        CapacityRequirements=group.capacity,
+        LifeCycleConfig=group.life_cycle,
+        OnStartDeepHealthChecks=group.checks,
     )
 
 
@@ -131,7 +142,7 @@ def _resource(request: Request) -> Resource:
         return space_resource(request)
     account, region = request.account, request.region
     prefix = f"arn:{account.partition}:sagemaker:{region}:{account.account_id}:cluster"
-    named = request.given.get("ClusterName")
+    named = request.given.get("ClusterName", request.given.get("ResourceArn"))
     if named is None:
         return Resource(None, f"{prefix}/*")
     for cluster in account.find(region, named):
@@ -147,6 +158,7 @@ SERVICE = Service(
         "ListClusterNodes": list_cluster_nodes,
         "DescribeClusterNode": describe_cluster_node,
         "DescribeSpace": describe_space,
+        "ListTags": list_tags,
     },
     _resource,
 )

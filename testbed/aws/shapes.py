@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from testbed.aws.patterns import python_pattern
+
 _SCALARS: dict[str, tuple[Any, ...]] = {
     "string": (str,),
     "character": (str,),
@@ -88,7 +90,7 @@ def _scalar(value: Any, shape: Any, at: str) -> Iterator[str]:
         allowed, pattern = shape.metadata.get("enum"), shape.metadata.get("pattern")
         if allowed and value not in allowed:
             yield f"{at}: {value!r} is none of {', '.join(allowed)}"
-        if pattern and not re.fullmatch(pattern, value):
+        if pattern and not re.fullmatch(python_pattern(pattern), value):
             yield f"{at}: {value!r} does not match {pattern}"
     elif kind not in {"boolean", "blob"}:
         yield from _bounds(value, shape, at)

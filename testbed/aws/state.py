@@ -37,6 +37,9 @@ class Group:
     status: str = "InService"
     slurm_node_type: str | None = None
     storage: list[dict[str, Any]] = field(default_factory=list)
+    capacity: dict[str, Any] | None = None
+    life_cycle: dict[str, str] | None = None
+    checks: list[str] | None = None
 
 
 @dataclass
@@ -51,6 +54,7 @@ class Cluster:
     orchestrator: dict[str, Any] | None = None
     node_recovery: str | None = "Automatic"
     provisioning: str | None = None
+    tags: dict[str, str] = field(default_factory=dict)
     image_status: str | None = "UpToDate"
     groups: list[Group] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
