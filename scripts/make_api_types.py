@@ -33,6 +33,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "JobResults",
         "JobActionBody",
     ),
+    "hyperpod": (
+        *("HyperpodClusters", "HyperpodClusterAnswer", "HyperpodNodes"),
+        *("HyperpodTableQuery", "HyperpodQuery"),
+    ),
     "runs": (),
 }
 """Which file holds these types and what they need; the last one holds all the rest."""

@@ -52,6 +52,7 @@ async def describe_cluster(aws: Aws, cluster: HyperpodCluster) -> HyperpodCluste
         name=str(told.get("ClusterName") or cluster.name),
         arn=str(told["ClusterArn"]),
         status=str(told["ClusterStatus"]),
+        created_at=_seconds(told.get("CreationTime")) or cluster.created_at,
         orchestrator=orchestrator,
         eks_arn=eks_arn,
         groups=tuple(_group(group) for group in groups),
@@ -79,6 +80,19 @@ async def list_instances(aws: Aws, cluster: str) -> AsyncIterator[list[Instance]
         seen.update(found)
 
 
+async def list_tags(aws: Aws, arn: str) -> dict[str, str]:
+    """The tags of a cluster, by its ARN.
+
+    Raises:
+        HyperpodError: See `aws.errors`.
+    """
+    return {
+        str(tag["Key"]): str(tag["Value"])
+        async for page in aws.pages("sagemaker", "ListTags", ResourceArn=arn)
+        for tag in page.get("Tags", [])
+    }
+
+
 def _orchestrator(told: Mapping[str, Any]) -> tuple[str | None, str | None]:
     if "Eks" in told:
         return "kubernetes", told["Eks"].get("ClusterArn")
@@ -92,6 +106,7 @@ def _unknown(told: Mapping[str, Any]) -> str:
 
 
 def _group(told: Mapping[str, Any]) -> InstanceGroup:
+    life = told.get("LifeCycleConfig") or {}
     return InstanceGroup(
         name=str(told.get("InstanceGroupName", "")),
         status=told.get("Status"),
@@ -104,7 +119,23 @@ def _group(told: Mapping[str, Any]) -> InstanceGroup:
             for config in told.get("InstanceStorageConfigs") or []
             if (one := config.get("FsxLustreConfig"))
         ),
+        capacity=_capacity(told.get("CapacityRequirements") or {}),
+        script=_script(life.get("SourceS3Uri"), life.get("OnCreate")),
+        role_arn=told.get("ExecutionRole"),
+        checks=tuple(told.get("OnStartDeepHealthChecks") or ()),
     )
+
+
+def _capacity(told: Mapping[str, Any]) -> str | None:
+    """``Spot`` or ``OnDemand``, by which of them is described; a word that is newer is kept."""
+    return next(iter(told), None)
+
+
+def _script(folder: str | None, name: str | None) -> str | None:
+    """Where a life cycle script lies."""
+    if folder is None or name is None:
+        return folder
+    return f"{folder.rstrip('/')}/{name}"
 
 
 def _instance(told: Mapping[str, Any]) -> Instance:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from hyperpod_jlab.aws.answers import check_kind, keep_newer
@@ -25,6 +26,9 @@ _ATTEMPTS = 4
 """Times that a call is tried where AWS has too many of them or fails; botocore waits between them, ever longer and at random."""
 
 _CONNECTIONS = 16
+
+_threads = ThreadPoolExecutor(_CONNECTIONS, "aws")
+"""Threads for calls: an AWS that does not answer holds them for minutes, and nobody else is to wait for them. They start with the first call."""
 
 _CREDENTIALS = frozenset(
     {"expired_aws_credentials", "invalid_aws_credentials", "no_aws_credentials"}
@@ -172,7 +176,8 @@ class Aws:
 
     async def _done(self, call: Call, work: Callable[[], T]) -> T:
         try:
-            return await asyncio.to_thread(_translated, call, work)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(_threads, _translated, call, work)
         except HyperpodError as error:
             if error.code in _CREDENTIALS:
                 forget_session()  # the user logs in again, and this process goes on

@@ -63,6 +63,10 @@ class InstanceGroup:
         target: How many it is to have.
         slurm_role: What its instances are to Slurm, such as ``Controller``, where AWS says it.
         storage: The file systems that its instances mount.
+        capacity: ``Spot`` or ``OnDemand``; None where AWS does not say it.
+        script: The life cycle script that an instance runs when it is made, as an address in S3.
+        role_arn: The role that its instances act with.
+        checks: The deep health checks that an instance has to pass when it starts.
     """
 
     name: str
@@ -72,6 +76,10 @@ class InstanceGroup:
     target: int
     slurm_role: str | None = None
     storage: tuple[LustreStorage, ...] = ()
+    capacity: str | None = None
+    script: str | None = None
+    role_arn: str | None = None
+    checks: tuple[str, ...] = ()
 
     @property
     def state(self) -> str | None:

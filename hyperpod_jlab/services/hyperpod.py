@@ -19,6 +19,7 @@ from hyperpod_jlab.services.actions import actions_of
 from hyperpod_jlab.services.configuration import find_partition, load_settings
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters
+from hyperpod_jlab.services.hyperpod_watch import HyperpodWatch
 from hyperpod_jlab.services.job_actions import act_on_jobs
 from hyperpod_jlab.services.logs import LogService
 from hyperpod_jlab.services.run_logs import RunLogsOf
@@ -42,6 +43,8 @@ class Hyperpod:
             catch_up=known.catch_up,
         )
         self.submitter = Submitter(self.engines, self.runs)
+        self.watch = HyperpodWatch(self.hyperpod_clusters())
+        """What AWS tells, kept for all who look."""
         self._seen: dict[str, tuple[float, Cluster]] = {}
 
     async def clusters(self) -> list[Cluster]:
@@ -95,6 +98,7 @@ class Hyperpod:
     async def close(self) -> None:
         """Give back what is held open."""
         await self.logs.close()
+        await self.watch.close()
         await self.engines.close()
 
     async def _cluster(self, name: str) -> Cluster:

@@ -27,7 +27,7 @@ class HyperpodClusters:
     Args:
         settings: The configuration.
         aws: AWS in that region.
-        mounts: The Lustre file systems that are mounted here; default: those of this machine.
+        mounts: The Lustre file systems that are mounted here; default: those of this machine at the time.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class HyperpodClusters:
     ) -> None:
         self.settings = settings
         self.aws = aws or Aws()
-        self._mounts = lustre_mounts() if mounts is None else mounts
+        self._mounts = mounts
 
     async def clusters(self) -> Rows[HyperpodCluster]:
         """All clusters. One that cannot be described stays in the list, and says in its reason why.
@@ -50,14 +50,8 @@ class HyperpodClusters:
         found = [one async for page in list_clusters(self.aws) for one in page]
         described = await asyncio.gather(*(self._described(one, room) for one in found))
         rows = [row for row, _ in described if row is not None]
-        problems = Counter(problem.message for _, problem in described if problem is not None)
-        hints = {problem.message: problem.hint for _, problem in described if problem is not None}
-        notes = [
-            f"{count} of {len(found)} clusters could not be described: {words}"
-            + (f" ({hints[words]})" if hints[words] else "")
-            for words, count in problems.items()
-        ]
-        return Rows(rows, notes)
+        problems = [problem for _, problem in described if problem is not None]
+        return Rows(rows, undescribed(problems, len(found)))
 
     async def instances(self, cluster: str) -> list[Instance]:
         """The instances of a cluster, as AWS knows them.
@@ -98,6 +92,15 @@ class HyperpodClusters:
         orchestrator = self.settings.clusters[name].orchestrator
         return Rows(join_nodes(orchestrator, instances, nodes, roles), notes)
 
+    def placed(self, cluster: HyperpodCluster) -> HyperpodCluster:
+        """The same cluster, with what this machine knows of it: under which names it is configured, and where its files are."""
+        mounts = lustre_mounts() if self._mounts is None else self._mounts
+        return replace(
+            cluster,
+            configured_as=configured_as(self.settings, cluster),
+            mounted_here=mounted_here(cluster, mounts),
+        )
+
     async def _known(self, cluster: str) -> tuple[HyperpodCluster, list[str]]:
         """What is known of a cluster beyond its name, and a note where that could not be had."""
         bare = HyperpodCluster(cluster, cluster, await self.aws.region(), "")
@@ -121,9 +124,7 @@ class HyperpodClusters:
             except HyperpodError as error:
                 problem = error
                 cluster = replace(cluster, reason=error.message)
-        known = configured_as(self.settings, cluster)
-        here = mounted_here(cluster, self._mounts)
-        return replace(cluster, configured_as=known, mounted_here=here), problem
+        return self.placed(cluster), problem
 
 
 async def _scheduler_nodes(engines: Engines, name: str) -> list[Node] | HyperpodError:
@@ -131,6 +132,21 @@ async def _scheduler_nodes(engines: Engines, name: str) -> list[Node] | Hyperpod
         return await engines.get(name).nodes()
     except HyperpodError as error:
         return error
+
+
+def undescribed(problems: Sequence[HyperpodError], total: int) -> list[str]:
+    """What is to be said of clusters that are listed without their description: a sentence for each reason.
+
+    Args:
+        problems: Why; one for each of these clusters.
+        total: How many clusters there are.
+    """
+    hints = {problem.message: problem.hint for problem in problems}
+    return [
+        f"{count} of {total} clusters could not be described: {words}"
+        + (f" ({hints[words]})" if hints[words] else "")
+        for words, count in Counter(problem.message for problem in problems).items()
+    ]
 
 
 def configured_as(settings: Settings, cluster: HyperpodCluster) -> tuple[str, ...]:

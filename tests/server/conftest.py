@@ -16,6 +16,7 @@ from traitlets.config import Config
 
 from hyperpod_jlab.orchestrators.local.sweep import end_processes
 from hyperpod_jlab.services.hyperpod import Hyperpod
+from tests.aws.conftest import no_aws  # noqa: F401 - a fixture
 
 DEADLINE = 60.0
 
@@ -46,6 +47,11 @@ def authorizer():
     RecordingAuthorizer.asked = []
     RecordingAuthorizer.answer = True
     return RecordingAuthorizer
+
+
+@pytest.fixture(autouse=True)
+def without_aws(no_aws):  # noqa: F811
+    """No test here asks a real AWS."""
 
 
 @pytest.fixture

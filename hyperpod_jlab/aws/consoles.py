@@ -1,0 +1,65 @@
+"""Where things of AWS are in its web console, in the console of the partition that their ARN names."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from hyperpod_jlab.aws.studio import parse_arn
+
+_CONSOLES = {
+    "aws": "console.aws.amazon.com",
+    "aws-cn": "console.amazonaws.cn",
+    "aws-us-gov": "console.amazonaws-us-gov.com",
+}
+"""Consoles by partition. Those of other partitions are not public, so nothing there has an address here."""
+
+
+def cluster_console(arn: str, name: str) -> str | None:
+    """A HyperPod cluster in SageMaker's console; None where the partition's console is not known.
+
+    Args:
+        arn: The cluster's ARN.
+        name: Its name.
+    """
+    return _page(arn, "sagemaker/home", f"/cluster-management/{quote(name, safe='')}")
+
+
+def logs_console(arn: str, name: str) -> str | None:
+    """The log group of a HyperPod cluster in CloudWatch's console: life cycle scripts and health checks write there.
+
+    Args:
+        arn: The cluster's ARN.
+        name: Its name.
+    """
+    group = log_group(arn, name)
+    # This console has names in its addresses quoted twice, with $ for %.
+    twice = quote(quote(group, safe=""), safe="").replace("%", "$")
+    return _page(arn, "cloudwatch/home", f"logsV2:log-groups/log-group/{twice}")
+
+
+def eks_console(arn: str) -> str | None:
+    """An EKS cluster in its console.
+
+    Args:
+        arn: Its ARN.
+    """
+    return _page(arn, "eks/home", f"/clusters/{quote(arn.rpartition('/')[2], safe='')}")
+
+
+def log_group(arn: str, name: str) -> str:
+    """The log group that HyperPod makes for a cluster.
+
+    Args:
+        arn: The cluster's ARN.
+        name: Its name.
+    """
+    return f"/aws/sagemaker/Clusters/{name}/{arn.rpartition('/')[2]}"
+
+
+def _page(arn: str, path: str, place: str) -> str | None:
+    where = parse_arn(arn)
+    console = _CONSOLES.get(where.partition) if where else None
+    if where is None or console is None or not where.region:
+        return None
+    region = quote(where.region, safe="")
+    return f"https://{region}.{console}/{path}?region={region}#{place}"

@@ -1,0 +1,143 @@
+/**
+ * Types of the REST API, the log socket and the events (docs/rest-api.md).
+ *
+ * Made by scripts/make_api_types.py from the OpenAPI document: do not edit.
+ */
+
+import { IError } from './base';
+
+/** A HyperPod cluster. `tags` is null where they could not be had; `log_group` is that of its life cycle scripts and health checks. */
+export interface IHyperpodClusterAnswer {
+  readonly as_of: string | null;
+  readonly problem: IError | null;
+  readonly loading: boolean;
+  readonly notes: readonly string[];
+  readonly name: string;
+  readonly arn: string;
+  readonly region: string;
+  readonly state: string;
+  readonly status: string;
+  readonly orchestrator: string | null;
+  readonly eks_arn: string | null;
+  readonly nodes: number | null;
+  readonly target: number | null;
+  readonly created_at: string | null;
+  readonly image_status: string | null;
+  readonly node_recovery: string | null;
+  readonly provisioning: string | null;
+  readonly configured_as: readonly string[];
+  readonly mounted_here: readonly string[] | null;
+  readonly reason: string | null;
+  readonly groups: readonly IHyperpodGroup[];
+  readonly tags: readonly IHyperpodTag[] | null;
+  readonly log_group: string;
+  readonly links: IHyperpodLinks;
+}
+
+/** A HyperPod cluster in a table. `status` is AWS' word, `state` ours. `described_at` says when AWS was asked for what the list does not have (orchestrator, nodes); null while that is not known. `mounted_here` is where its file systems are mounted on the server's machine; null: AWS does not say which it has. */
+export interface IHyperpodClusterRow {
+  readonly name: string;
+  readonly arn: string;
+  readonly region: string;
+  readonly state: string;
+  readonly status: string;
+  readonly orchestrator: string | null;
+  readonly nodes: number | null;
+  readonly target: number | null;
+  readonly created_at: string | null;
+  readonly image_status: string | null;
+  readonly configured_as: readonly string[];
+  readonly mounted_here: readonly string[] | null;
+  readonly described_at: string | null;
+  readonly reason: string | null;
+}
+
+/** A page of HyperPod clusters. */
+export interface IHyperpodClusters {
+  readonly as_of: string | null;
+  readonly problem: IError | null;
+  readonly loading: boolean;
+  readonly notes: readonly string[];
+  readonly clusters: readonly IHyperpodClusterRow[];
+  readonly next: string | null;
+  readonly total: number;
+}
+
+/** An instance group. `capacity` is `Spot` or `OnDemand`, `script` where its life cycle script lies, `checks` are the deep health checks at the start of an instance; null or empty where AWS does not say. */
+export interface IHyperpodGroup {
+  readonly name: string;
+  readonly state: string | null;
+  readonly status: string | null;
+  readonly instance_type: string | null;
+  readonly current: number;
+  readonly target: number;
+  readonly slurm_role: string | null;
+  readonly capacity: string | null;
+  readonly script: string | null;
+  readonly role_arn: string | null;
+  readonly checks: readonly string[];
+}
+
+/** Places in the web console of the cluster's AWS partition; null where they are not known. */
+export interface IHyperpodLinks {
+  readonly cluster: string | null;
+  readonly logs: string | null;
+  readonly eks: string | null;
+}
+
+/** A node of a HyperPod cluster as AWS and, where it is configured, the scheduler know it. `name` is the instance id, or the scheduler's name where AWS lists no instance (`state` is `not-listed` then). What is from the scheduler is null where it does not know the node, or was not asked. */
+export interface IHyperpodNode {
+  readonly name: string;
+  readonly state: string;
+  readonly status: string | null;
+  readonly reason: string | null;
+  readonly instance_group: string | null;
+  readonly instance_type: string | null;
+  readonly launched_at: string | null;
+  readonly host: string | null;
+  readonly image_version: string | null;
+  readonly image_status: string | null;
+  readonly node: string | null;
+  readonly scheduler_state: string | null;
+  readonly scheduler_reason: string | null;
+  readonly accelerators: number | null;
+  readonly accelerators_free: number | null;
+  readonly jobs: readonly string[];
+}
+
+/** A page of nodes of a HyperPod cluster. */
+export interface IHyperpodNodes {
+  readonly as_of: string | null;
+  readonly problem: IError | null;
+  readonly loading: boolean;
+  readonly notes: readonly string[];
+  readonly nodes: readonly IHyperpodNode[];
+  readonly next: string | null;
+  readonly total: number;
+}
+
+/** How to look at a HyperPod cluster. */
+export interface IHyperpodQuery {
+  /** Ask AWS now. */
+  readonly refresh?: boolean;
+}
+
+/** Which rows of a table of what AWS knows. */
+export interface IHyperpodTableQuery {
+  /** At most this many. */
+  readonly limit?: number;
+  /** Go on after an earlier page: its `next`. Sort and filter must be the same. */
+  readonly cursor?: string | null;
+  /** A column, or `-column` for the other way round; rows without a value come last. */
+  readonly sort?: string | null;
+  /** Words that must all occur in a row, in upper or lower case. */
+  readonly filter?: string | null;
+  /** Ask AWS now. */
+  readonly refresh?: boolean;
+}
+
+/** A tag. */
+export interface IHyperpodTag {
+  readonly key: string;
+  readonly value: string;
+}

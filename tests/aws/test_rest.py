@@ -1,0 +1,390 @@
+"""HyperPod clusters over REST: a real server, real boto3, the testbed's AWS."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+
+import pytest
+
+from hyperpod_jlab.aws import presence
+from hyperpod_jlab.model.cluster import Node
+from hyperpod_jlab.model.errors import UnreachableError
+from hyperpod_jlab.orchestrators.slurm.engine import SlurmOrchestrator
+from hyperpod_jlab.services import looks
+from testbed.aws.example import example_account
+from testbed.aws.state import Account
+from tests.aws.conftest import KEY, REGION
+from tests.conftest import home  # noqa: F401 - the server's tests have another one than the command line's
+from tests.server.conftest import *  # noqa: F403
+
+LIST, DESCRIBE = "sagemaker:ListClusters", "sagemaker:DescribeCluster"
+NODES, TAGS = "sagemaker:ListClusterNodes", "sagemaker:ListTags"
+
+
+@pytest.fixture
+def example(endpoint):
+    endpoint.account = example_account(REGION)
+    return endpoint
+
+
+def made(endpoint, action):
+    """How often an action was asked for."""
+    return [call.action for call in endpoint.calls].count(action)
+
+
+async def until_loaded(api, path, **query):
+    """What is there once all of it is there."""
+    deadline = time.monotonic() + 60
+    answer = await api.get(path, **query)
+    while answer["loading"]:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.05)
+        answer = await api.get(path, **{**query, "refresh": "false"})
+    return answer
+
+
+async def refused(api, path, **query):
+    """The status and the error of a request that is refused."""
+    return await api.request("GET", path, query=query)
+
+
+async def test_the_clusters_with_what_their_descriptions_tell(example, api):
+    answer = await until_loaded(api, "hyperpod")
+    rows = {row["name"]: row for row in answer["clusters"]}
+    assert list(rows) == ["first-try", "ml-cluster", "older-cluster", "research-eks"]
+    assert (answer["total"], answer["problem"], answer["notes"]) == (4, None, [])
+    slurm, eks = rows["ml-cluster"], rows["research-eks"]
+    assert (slurm["orchestrator"], slurm["state"], slurm["nodes"]) == ("slurm", "in-service", 5)
+    assert slurm["mounted_here"] == []
+    assert (eks["orchestrator"], eks["nodes"], eks["target"]) == ("kubernetes", 6, 8)
+    assert rows["first-try"]["reason"] == "Lifecycle scripts did not run successfully."
+    assert all(row["described_at"] is not None for row in rows.values())
+    only = await api.get("hyperpod", filter="KUBERNETES", sort="-nodes")
+    assert [row["name"] for row in only["clusters"]] == ["research-eks"]
+
+
+async def test_the_list_is_there_before_the_descriptions(example, api):
+    example.faults.slow[DESCRIBE] = 1.0
+    begin = time.monotonic()
+    answer = await api.get("hyperpod")
+    assert time.monotonic() - begin < 10
+    assert answer["loading"]
+    assert len(answer["clusters"]) == 4
+    assert all(row["described_at"] is None for row in answer["clusters"])
+    answer = await until_loaded(api, "hyperpod")
+    assert all(row["described_at"] is not None for row in answer["clusters"])
+
+
+async def test_however_many_ask_aws_is_asked_once(example, api):
+    example.faults.slow[LIST] = 0.3
+    await asyncio.gather(*(api.get("hyperpod") for _ in range(8)))
+    first = await until_loaded(api, "hyperpod")
+    assert (made(example, LIST), made(example, DESCRIBE)) == (1, 4)
+    example.account.clusters[REGION].pop()
+    assert await api.get("hyperpod") == first
+    answer = await until_loaded(api, "hyperpod", refresh="true")
+    assert [row["name"] for row in answer["clusters"]] == [
+        *("ml-cluster", "older-cluster", "research-eks"),
+    ]
+    assert answer["as_of"] > first["as_of"]
+    assert (made(example, LIST), made(example, DESCRIBE)) == (2, 7)
+
+
+async def test_the_eight_at_once_and_many_clusters_in_pages(endpoint, api):
+    for number in range(230):
+        endpoint.account.add_cluster(f"c-{number:03d}", REGION, orchestrator={"Slurm": {}})
+    answer = await until_loaded(api, "hyperpod", limit="20")
+    assert ([answer["total"], len(answer["clusters"])], answer["next"] is None) == (
+        [230, 20],
+        False,
+    )
+    assert (made(endpoint, LIST), made(endpoint, DESCRIBE)) == (3, 230)
+    assert endpoint.most_at_once <= 8
+    more = await api.get("hyperpod", limit="20", cursor=answer["next"])
+    assert more["clusters"][0]["name"] == "c-020"
+
+
+async def test_old_looks_are_renewed_bit_by_bit(endpoint, api, monkeypatch):
+    for number in range(30):
+        endpoint.account.add_cluster(f"c-{number:03d}", REGION, orchestrator={"Slurm": {}})
+    await until_loaded(api, "hyperpod")
+    monkeypatch.setattr(looks, "FRESH", 0.0)
+    monkeypatch.setattr("hyperpod_jlab.services.hyperpod_watch.FRESH", 0.0)
+    endpoint.account.clusters[REGION][7].status = "Updating"
+    before = made(endpoint, DESCRIBE)
+    await api.get("hyperpod")
+    monkeypatch.setattr(looks, "FRESH", 60.0)
+    answer = await until_loaded(api, "hyperpod")
+    states = {row["name"]: row["state"] for row in answer["clusters"]}
+    assert states["c-007"] == "updating"
+    asked = [call.given["ClusterName"] for call in endpoint.calls if call.action == DESCRIBE]
+    assert len(asked) - before == 20
+    assert "c-007" in asked[before : before + 8]
+
+
+async def test_the_old_rows_stay_with_their_age_when_aws_refuses(example, api):
+    first = await until_loaded(api, "hyperpod")
+    example.faults.deny(LIST)
+    answer = await until_loaded(api, "hyperpod", refresh="true")
+    assert answer["clusters"] == first["clusters"]
+    assert answer["as_of"] == first["as_of"]
+    assert answer["problem"]["code"] == "missing_right"
+    assert answer["problem"]["detail"]["right"] == {"action": LIST}
+    example.faults.denied.clear()
+    answer = await until_loaded(api, "hyperpod", refresh="true")
+    assert answer["problem"] is None
+    assert answer["as_of"] > first["as_of"]
+
+
+async def test_without_the_right_to_list_it_is_said_once_and_not_asked_again_and_again(
+    example, api
+):
+    example.faults.deny(LIST)
+    for _ in range(3):
+        status, error = await refused(api, "hyperpod")
+        assert (status, error["code"]) == (403, "missing_right")
+        assert LIST in error["message"]
+    assert made(example, LIST) == 1
+
+
+async def test_clusters_that_may_not_be_described_are_listed_all_the_same(example, api):
+    example.faults.deny(DESCRIBE, "research-eks")
+    answer = await until_loaded(api, "hyperpod")
+    eks = answer["clusters"][3]
+    assert (eks["name"], eks["orchestrator"], eks["nodes"]) == ("research-eks", None, None)
+    assert (eks["described_at"], eks["reason"]) == (None, f"AWS does not let you {DESCRIBE}")
+    assert answer["notes"][0].startswith("1 of 4 clusters could not be described")
+
+
+async def test_when_aws_has_too_many_calls_no_more_are_made(endpoint, api):
+    for number in range(60):
+        endpoint.account.add_cluster(f"c-{number:03d}", REGION, orchestrator={"Slurm": {}})
+    endpoint.faults.throttled[DESCRIBE] = 10_000
+    answer = await until_loaded(api, "hyperpod")
+    assert answer["problem"]["code"] == "aws_throttled"
+    assert len(answer["clusters"]) == 60
+    # Four tries for each of the eight that were under way.
+    assert made(endpoint, DESCRIBE) <= 32
+
+
+async def test_one_cluster_with_groups_tags_and_links(example, api):
+    answer = await until_loaded(api, "hyperpod/ml-cluster")
+    arn = example.account.clusters[REGION][0].arn
+    assert (answer["name"], answer["arn"], answer["state"]) == ("ml-cluster", arn, "in-service")
+    controller, workers = answer["groups"]
+    assert controller["slurm_role"] == "Controller"
+    assert (workers["current"], workers["target"], workers["capacity"]) == (4, 4, "OnDemand")
+    assert workers["script"] == "s3://sagemaker-scripts/hyperpod/on_create.sh"
+    assert workers["checks"] == ["InstanceStress", "InstanceConnectivity"]
+    assert answer["tags"] == [
+        {"key": "stage", "value": "test"},
+        {"key": "team", "value": "vision"},
+    ]
+    assert answer["log_group"] == f"/aws/sagemaker/Clusters/ml-cluster/{arn.rpartition('/')[2]}"
+    assert answer["links"]["cluster"] == (
+        f"https://{REGION}.console.aws.amazon.com/sagemaker/home?region={REGION}#/cluster-management/ml-cluster"
+    )
+    assert answer["links"]["eks"] is None
+    eks = await until_loaded(api, "hyperpod/research-eks")
+    assert eks["links"]["eks"].endswith("#/clusters/research")
+
+
+@pytest.mark.parametrize(
+    ("partition", "region", "console"),
+    [
+        ("aws-cn", "cn-north-1", "console.amazonaws.cn"),
+        ("aws-us-gov", "us-gov-west-1", "console.amazonaws-us-gov.com"),
+        ("aws-iso", "us-iso-east-1", None),
+    ],
+)
+async def test_links_are_those_of_the_partition(endpoint, api, no_aws, partition, region, console):
+    no_aws.setenv("AWS_REGION", region)
+    endpoint.account = Account(partition=partition)
+    endpoint.account.add_caller(KEY)
+    eks = endpoint.account.eks("train", region)
+    endpoint.account.add_cluster("one", region, orchestrator=eks)
+    links = (await api.get("hyperpod/one"))["links"]
+    for link in links.values():
+        assert link is None if console is None else link.startswith(f"https://{region}.{console}/")
+
+
+async def test_without_the_right_to_tags_there_is_the_rest(example, api):
+    example.faults.deny(TAGS)
+    answer = await until_loaded(api, "hyperpod/ml-cluster")
+    assert answer["tags"] is None
+    assert len(answer["groups"]) == 2
+    assert TAGS in answer["notes"][0]
+
+
+async def test_slow_tags_keep_nobody_waiting(example, api):
+    example.faults.slow[TAGS] = 3.0
+    answer = await api.get("hyperpod/ml-cluster")
+    assert (answer["tags"], answer["loading"], len(answer["groups"])) == (None, True, 2)
+    answer = await until_loaded(api, "hyperpod/ml-cluster")
+    assert len(answer["tags"]) == 2
+    assert made(example, TAGS) == 1
+
+
+async def test_a_cluster_that_is_deleted_while_it_is_shown_is_gone(example, api):
+    await until_loaded(api, "hyperpod/ml-cluster")
+    await until_loaded(api, "hyperpod/ml-cluster/nodes")
+    example.account.clusters[REGION].pop(0)
+    for path in ("hyperpod/ml-cluster", "hyperpod/ml-cluster/nodes"):
+        status, error = await refused(api, path, refresh="true")
+        assert (status, error["code"]) == (404, "not_found")
+
+
+async def test_the_instances_without_a_scheduler(example, api):
+    answer = await until_loaded(api, "hyperpod/ml-cluster/nodes", sort="-state", filter="worker")
+    assert answer["total"] == 4
+    states = [row["state"] for row in answer["nodes"]]
+    assert states == ["running", "running", "running", "failed"]
+    failed = answer["nodes"][-1]
+    assert failed["reason"] == "EC2 health check failed; the instance is being replaced"
+    assert (failed["instance_type"], failed["node"], failed["jobs"]) == ("ml.p5.48xlarge", None, [])
+    assert answer["notes"] == [
+        "no cluster of the configuration has hyperpod = 'ml-cluster', so no scheduler was asked"
+    ]
+
+
+@pytest.fixture
+def configured(example, cluster):
+    """The example, whose Slurm cluster is in the configuration as `train`."""
+    text = '[clusters.train]\norchestrator = "slurm"\nhyperpod = "ml-cluster"\n'
+    (cluster / "config.toml").write_text(text)
+    return example
+
+
+def slurm_nodes(example, monkeypatch, *, after=0.0, error=None):
+    """Let the scheduler tell its nodes: those of the workers but the last, and one that AWS does not list."""
+    hosts = [
+        f"ip-{node.address.replace('.', '-')}" for node in example.account.clusters[REGION][0].nodes
+    ]
+    found = [
+        Node(host, "up", accelerators=8, accelerators_free=2, jobs=("7",)) for host in hosts[1:4]
+    ]
+
+    async def nodes(self):
+        await asyncio.sleep(after)
+        if error is not None:
+            raise error
+        return [*found, Node("ip-9-9-9-9", "down", reason="gone")]
+
+    monkeypatch.setattr(SlurmOrchestrator, "nodes", nodes)
+
+
+async def test_the_instances_joined_with_the_schedulers_nodes(configured, api, monkeypatch):
+    slurm_nodes(configured, monkeypatch)
+    answer = await until_loaded(api, "hyperpod/ml-cluster/nodes", sort="-jobs")
+    assert answer["notes"] == []
+    rows = answer["nodes"]
+    assert len(rows) == 6
+    assert [row["scheduler_state"] for row in rows[:3]] == ["up"] * 3
+    assert (rows[0]["accelerators"], rows[0]["accelerators_free"]) == (8, 2)
+    lost = next(row for row in rows if row["name"] == "ip-9-9-9-9")
+    assert (lost["state"], lost["status"], lost["scheduler_reason"]) == ("not-listed", None, "gone")
+    assert (await api.get("hyperpod"))["clusters"][1]["configured_as"] == ["train"]
+
+
+async def test_a_slow_scheduler_does_not_hold_up_the_instances(configured, api, monkeypatch):
+    slurm_nodes(configured, monkeypatch, after=4.0)
+    answer = await api.get("hyperpod/ml-cluster/nodes")
+    assert (answer["total"], answer["loading"]) == (5, True)
+    assert answer["notes"] == ["the scheduler of train has not answered yet"]
+    answer = await until_loaded(api, "hyperpod/ml-cluster/nodes")
+    assert (answer["total"], answer["notes"]) == (6, [])
+
+
+async def test_a_scheduler_that_does_not_answer_is_told_beside_the_instances(
+    configured, api, monkeypatch
+):
+    slurm_nodes(configured, monkeypatch, error=UnreachableError("no controller"))
+    answer = await until_loaded(api, "hyperpod/ml-cluster/nodes")
+    assert answer["total"] == 5
+    assert answer["notes"] == ["the scheduler of train does not answer: no controller"]
+
+
+async def test_the_first_page_of_a_large_group_does_not_wait_for_the_last(endpoint, api):
+    cluster = endpoint.account.add_cluster("large", REGION, orchestrator={"Slurm": {}})
+    cluster.add_group("workers", "ml.p5.48xlarge", 6758)
+    endpoint.faults.slow[NODES] = 0.2  # so that all take at least 13 s
+    begin = time.monotonic()
+    answer = await api.get("hyperpod/large/nodes", limit="50")
+    first = time.monotonic() - begin
+    assert len(answer["nodes"]) == 50
+    assert answer["loading"]
+    assert answer["total"] < 6758 / 2
+    answer = await until_loaded(api, "hyperpod/large/nodes", limit="50")
+    assert (answer["total"], made(endpoint, NODES)) == (6758, 68)
+    assert first < (time.monotonic() - begin) / 2
+    assert len({row["name"] for row in answer["nodes"]}) == 50
+
+
+async def test_nobody_who_looks_nothing_that_is_asked(endpoint, api, monkeypatch):
+    cluster = endpoint.account.add_cluster("large", REGION, orchestrator={"Slurm": {}})
+    cluster.add_group("workers", "ml.p5.48xlarge", 3000)
+    endpoint.faults.slow[NODES] = 0.1
+    monkeypatch.setattr(looks, "ATTENTION", 0.5)
+    await api.get("hyperpod/large/nodes")
+    await asyncio.sleep(1.5)
+    paused = made(endpoint, NODES)
+    assert paused < 30
+    await asyncio.sleep(1.0)
+    assert made(endpoint, NODES) == paused
+    answer = await until_loaded(api, "hyperpod/large/nodes")
+    assert (answer["total"], made(endpoint, NODES)) == (3000, 30)
+
+
+async def test_a_listing_that_breaks_off_shows_what_came(endpoint, api):
+    cluster = endpoint.account.add_cluster("large", REGION, orchestrator={"Slurm": {}})
+    cluster.add_group("workers", "ml.p5.48xlarge", 300)
+
+    def fail_then(_):
+        endpoint.faults.denied[NODES] = {"large"}
+
+    endpoint.faults.later[NODES] = fail_then
+    answer = await until_loaded(api, "hyperpod/large/nodes")
+    assert answer["total"] == 100
+    assert answer["problem"]["code"] == "missing_right"
+
+
+async def test_without_aws_there_is_a_sentence_and_boto3_is_not_loaded(api, no_aws):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "boto3"]:
+        no_aws.delitem(sys.modules, name)
+    answer = await api.get("hyperpod")
+    assert (answer["clusters"], answer["as_of"], answer["loading"]) == ([], None, False)
+    assert answer["problem"]["code"] == "no_aws_credentials"
+    assert "aws configure" in answer["problem"]["hint"]
+    assert "boto3" not in sys.modules
+
+
+async def test_a_user_who_wants_it_has_aws_asked_all_the_same(api, no_aws):
+    no_aws.setenv("AWS_REGION", REGION)
+    answer = await api.get("hyperpod", refresh="true")
+    assert answer["problem"]["code"] == "no_aws_credentials"
+    assert "boto3" in sys.modules
+
+
+async def test_without_boto3_it_is_said_what_to_install(api, endpoint, no_aws):
+    no_aws.setitem(sys.modules, "boto3", None)
+    answer = await api.get("hyperpod")
+    assert answer["problem"]["code"] == "boto3_missing"
+    assert "hyperpod-jlab[aws]" in answer["problem"]["hint"]
+    status, error = await refused(api, "hyperpod/ml-cluster")
+    assert (status, error["code"]) == (422, "boto3_missing")
+
+
+async def test_what_points_to_aws(no_aws, tmp_path):
+    none = tmp_path / "none"
+    assert not presence.points_to_aws(none)
+    (tmp_path / "no-aws-config").touch()
+    assert presence.points_to_aws(none)
+    (tmp_path / "no-aws-config").unlink()
+    (tmp_path / "vendor").write_text("Amazon EC2\n")
+    assert not presence.points_to_aws(tmp_path / "vendor")
+    no_aws.delenv("AWS_EC2_METADATA_DISABLED")
+    assert presence.points_to_aws(tmp_path / "vendor")
+    no_aws.setenv("AWS_PROFILE", "work")
+    assert presence.points_to_aws(none)
