@@ -1,6 +1,7 @@
 import { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
 import { clustersPlugin } from './clusters/plugin';
+import { hyperpodPlugin } from './hyperpod/plugin';
 import { noticesPlugin } from './notices/plugin';
 import { notebookPlugin } from './notebook/plugin';
 import { outputPlugin } from './output/plugin';
@@ -20,6 +21,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   notebookPlugin,
   outputPlugin,
   clustersPlugin,
+  hyperpodPlugin,
   panelPlugin,
   statusPlugin,
   runningPlugin,

@@ -8,6 +8,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { HyperPodClient } from './api';
 import { ClusterClient } from './clusters/client';
+import { HyperpodClient } from './hyperpod/client';
 import { LogClient } from './logs/client';
 import { LogSocket } from './logs/socket';
 import { WakeDetector } from './logs/wake';
@@ -81,6 +82,7 @@ function makeShared(app: JupyterFrontEnd, translator: ITranslator): IHyperPod {
   return {
     client,
     clusterClient: new ClusterClient(client),
+    hyperpodClient: new HyperpodClient(client),
     runClient,
     runs,
     logs,

@@ -3,6 +3,7 @@ import { Token } from '@lumino/coreutils';
 
 import type { HyperPodClient } from './api';
 import type { IClusterClient } from './clusters/client';
+import type { IHyperpodClient } from './hyperpod/client';
 import type { ILogClient } from './logs/client';
 import type { IRunClient } from './runs/client';
 import type { RunsModel } from './runs/model';
@@ -15,6 +16,8 @@ export interface IHyperPod {
   readonly client: HyperPodClient;
   /** Requests on clusters. */
   readonly clusterClient: IClusterClient;
+  /** Requests on HyperPod clusters as AWS knows them. */
+  readonly hyperpodClient: IHyperpodClient;
   /** Requests on runs. */
   readonly runClient: IRunClient;
   /** The runs that this page knows; `start` it before use. */
@@ -48,6 +51,7 @@ export namespace CommandIDs {
   } as const;
   export const listRuns = 'hyperpod:list-runs';
   export const openCluster = 'hyperpod:open-cluster';
+  export const openHyperpodCluster = 'hyperpod:open-hyperpod-cluster';
   export const showPanel = 'hyperpod:show-panel';
   /** Asks what to run and how; `{cloneOf}` begins with another run's spec. */
   export const submit = 'hyperpod:submit';

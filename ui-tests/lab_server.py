@@ -63,6 +63,7 @@ class LabServer:
             "LANG": "C.UTF-8",
             "HYPERPOD_CONFIG": str(home / "config.toml"),
             "JUPYTER_PREFER_ENV_PATH": "1",
+            "AWS_EC2_METADATA_DISABLED": "true",  # no test asks a real AWS
             **{f"XDG_{name}_HOME": str(home / name.lower()) for name in ("STATE", "CACHE", "DATA")},
         }
 

@@ -3,6 +3,7 @@ import * as React from 'react';
 
 import { ApiError } from '../api';
 import { ErrorMessage } from '../components/errorMessage';
+import { AwsAge } from './awsAge';
 import { StaleNote } from './staleNote';
 import { ITablePage, ITableQuery, TableRow, valueText } from './types';
 import { ITableState, useTable } from './useTable';
@@ -43,6 +44,8 @@ interface IProps {
   fixed?: boolean;
   /** Whether rows can be chosen. */
   selection?: ISelection;
+  /** For what AWS tells: whether somebody looks. Then it is read again by itself, and its age is shown. */
+  isShown?: () => boolean;
   /** Stands between the head and the rows. */
   children?: React.ReactNode;
   trans: TranslationBundle;
@@ -53,7 +56,11 @@ interface IProps {
  */
 export function ServerTable(props: IProps): JSX.Element {
   const { empty, fixed = false, label, load, trans } = props;
-  const table = useTable(load, props.sort ?? props.columns[0].name);
+  const table = useTable(
+    load,
+    props.sort ?? props.columns[0].name,
+    props.isShown
+  );
   // While the next page comes the one before stays, so that nothing jumps.
   const shown = React.useRef<ITablePage | null>(null);
   shown.current = table.value ?? shown.current;
@@ -73,9 +80,7 @@ export function ServerTable(props: IProps): JSX.Element {
         <Refusal error={table.error} trans={trans} retry={table.retry} />
       )}
       {props.children}
-      {page?.asOf && page.problem && (
-        <StaleNote asOf={page.asOf} problem={page.problem} trans={trans} />
-      )}
+      <Age page={page} isAws={props.isShown !== undefined} trans={trans} />
       <Notes notes={page?.notes ?? []} />
       {page && !isHidden && (
         <Rows
@@ -113,6 +118,27 @@ function Refusal(props: {
   ) : (
     <ErrorMessage {...props} />
   );
+}
+
+/** How old the rows are, where that is to be said. */
+function Age(props: {
+  page: ITablePage | null;
+  isAws: boolean;
+  trans: TranslationBundle;
+}): JSX.Element | null {
+  const { isAws, page, trans } = props;
+  if (!page?.asOf) {
+    return null;
+  }
+  if (page.problem) {
+    const { asOf, problem } = page;
+    return (
+      <StaleNote asOf={asOf} problem={problem} isAws={isAws} trans={trans} />
+    );
+  }
+  return isAws ? (
+    <AwsAge asOf={page.asOf} isLoading={page.loading} trans={trans} />
+  ) : null;
 }
 
 /** What of the table the user may not see, and why. */

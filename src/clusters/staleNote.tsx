@@ -13,17 +13,19 @@ export function StaleNote(props: {
   /** The moment at which the cluster said them. */
   asOf: string;
   problem: ApiError;
+  /** Whether they are from AWS and not from the cluster. */
+  isAws?: boolean;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { asOf, problem, trans } = props;
+  const { asOf, isAws = false, problem, trans } = props;
   useTick(true);
+  const age = durationText(asOf, null, trans);
   return (
     <div className="jp-HyperPod-Message jp-mod-stale">
       <p>
-        {trans.__(
-          'As of %1 ago: the cluster does not answer.',
-          durationText(asOf, null, trans)
-        )}
+        {isAws
+          ? trans.__('As of %1 ago: AWS does not tell anything newer.', age)
+          : trans.__('As of %1 ago: the cluster does not answer.', age)}
       </p>
       <p role="status">{errorText(problem, trans)}</p>
       {problem.hint && <p>{problem.hint}</p>}

@@ -112,6 +112,8 @@ export interface ITableQuery {
   readonly sort?: string;
   /** Words that must all occur in the row. */
   readonly filter?: string;
+  /** Whether the user wants it as it is now, where the server keeps what it was told. */
+  readonly refresh?: boolean;
 }
 
 /**
@@ -121,8 +123,10 @@ export interface ITablePage {
   readonly rows: readonly TableRow[];
   readonly next: string | null;
   readonly total: number | null;
-  /** The moment that the rows are of, where the cluster does not answer now. */
+  /** The moment that the rows are of, where the cluster does not answer now; always, where they are from AWS. */
   readonly asOf?: string | null;
+  /** Whether more of it is on its way. */
+  readonly loading?: boolean;
   /** Why there are no newer ones. */
   readonly problem?: ApiError | null;
   /** What is hidden from the user, and why: a sentence each. */
@@ -170,7 +174,8 @@ export function decodeResults(value: unknown): readonly IJobResult[] {
   });
 }
 
-function decodeError(value: unknown): ApiError {
+/** An error that is part of an answer. */
+export function decodeError(value: unknown): ApiError {
   const from = recordOf<wire.IError>(value, 'error');
   const hint = textOrNull(from, 'hint');
   const { code, message } = {
@@ -242,7 +247,8 @@ export type RunColumn = keyof wire.IRun &
     | 'ended_at'
   );
 
-function decodeRow(value: unknown): TableRow {
+/** A row of a table, whatever its columns. */
+export function decodeRow(value: unknown): TableRow {
   const row: Record<string, CellValue> = {};
   for (const [name, cell] of Object.entries(recordOf(value, 'row'))) {
     if (Array.isArray(cell)) {

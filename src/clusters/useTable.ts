@@ -6,6 +6,12 @@ import { ITablePage, ITableQuery } from './types';
 /** Rows of a page. */
 const LIMIT = 50;
 
+/** How often a table is read again of which more is on its way. */
+const SOON_MS = 1000;
+
+/** How often a table is read again that shows what AWS knows. */
+const POLL_MS = 60_000;
+
 /** Typing is over when no key was pressed for so long. */
 const TYPING_MS = 250;
 
@@ -28,10 +34,12 @@ export interface ITableState extends ILoaded<ITablePage> {
  *
  * @param load - asks the server
  * @param first - the column that it is sorted by at first
+ * @param isShown - whether somebody looks at it: then it is read again by itself; left out where only the user has it read
  */
 export function useTable(
   load: (query: ITableQuery) => Promise<ITablePage>,
-  first: string
+  first: string,
+  isShown?: () => boolean
 ): ITableState {
   const [sort, setSort] = React.useState(first);
   const [filter, setFilter] = React.useState('');
@@ -50,13 +58,20 @@ export function useTable(
     return () => clearTimeout(timer);
   }, [filter, typed]);
 
-  const read = React.useCallback(
-    () => load({ limit: LIMIT, cursor, sort, filter: typed }),
-    [load, cursor, sort, typed]
-  );
+  const forced = React.useRef(false);
+  const read = React.useCallback(() => {
+    const refresh = forced.current;
+    forced.current = false;
+    return load({ limit: LIMIT, cursor, sort, filter: typed, refresh });
+  }, [load, cursor, sort, typed]);
   const loaded = useLoaded(read);
+  useRenewal(loaded, isShown);
   return {
     ...loaded,
+    retry: () => {
+      forced.current = true;
+      loaded.retry();
+    },
     sort,
     filter,
     page: cursors.length,
@@ -72,4 +87,28 @@ export function useTable(
     },
     backward: () => setCursors(cursors.slice(0, -1))
   };
+}
+
+/** Reads a page again by itself while somebody looks: soon where more of it is on its way. */
+function useRenewal(
+  loaded: ILoaded<ITablePage>,
+  isShown?: () => boolean
+): void {
+  const { renew, value } = loaded;
+  const last = React.useRef(renew);
+  last.current = renew;
+  React.useEffect(() => {
+    if (!isShown || value === null) {
+      return;
+    }
+    const timer = setInterval(
+      () => {
+        if (isShown()) {
+          last.current();
+        }
+      },
+      value.loading ? SOON_MS : POLL_MS
+    );
+    return () => clearInterval(timer);
+  }, [isShown, value]);
 }

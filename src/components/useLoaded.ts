@@ -8,7 +8,10 @@ import { ApiError } from '../api';
 export interface ILoaded<T> {
   readonly value: T | null;
   readonly error: ApiError | null;
+  /** Read it again, forgetting what was read. */
   readonly retry: () => void;
+  /** Read it again; what was read stays until then. */
+  readonly renew: () => void;
 }
 
 /**
@@ -18,14 +21,19 @@ export function useLoaded<T>(load: () => Promise<T>): ILoaded<T> {
   const [value, setValue] = React.useState<T | null>(null);
   const [error, setError] = React.useState<ApiError | null>(null);
   const [turn, setTurn] = React.useState(0);
+  const quiet = React.useRef(false);
   React.useEffect(() => {
     let wanted = true;
-    setValue(null);
-    setError(null);
+    if (!quiet.current) {
+      setValue(null);
+      setError(null);
+    }
+    quiet.current = false;
     load().then(
       found => {
         if (wanted) {
           setValue(found);
+          setError(null);
         }
       },
       (reason: unknown) => {
@@ -38,5 +46,13 @@ export function useLoaded<T>(load: () => Promise<T>): ILoaded<T> {
       wanted = false;
     };
   }, [load, turn]);
-  return { value, error, retry: () => setTurn(turn + 1) };
+  return {
+    value,
+    error,
+    retry: () => setTurn(turn + 1),
+    renew: () => {
+      quiet.current = true;
+      setTurn(turn + 1);
+    }
+  };
 }

@@ -1,22 +1,24 @@
 import { ITranslator } from '@jupyterlab/translation';
 import { SidePanel } from '@jupyterlab/ui-components';
 import { Message } from '@lumino/messaging';
-import { AccordionPanel } from '@lumino/widgets';
+import { AccordionPanel, Widget } from '@lumino/widgets';
 
 import { ClustersModel } from '../clusters/model';
+import { HyperpodSection } from '../hyperpod/section';
 import { hyperPodIcon } from '../icons';
 import { IHyperPod } from '../tokens';
 import { ClustersSection } from './clustersSection';
 import { RunsSection } from './runsSection';
 
 /** There are more runs than clusters. */
-const SIZES = [1, 2];
+const SIZES = [1, 1, 2];
 
 /**
  * What the panel's sections do with the application.
  */
 export interface IPanelActions {
   openCluster(name: string): void;
+  openHyperpodCluster(name: string): void;
   openRun(runId: string): void;
 }
 
@@ -30,7 +32,7 @@ export class HyperPodPanel extends SidePanel {
     translator: ITranslator
   ) {
     super({ translator });
-    const { clusterClient, runs, trans } = hyperPod;
+    const { clusterClient, hyperpodClient, runs, trans } = hyperPod;
     this.id = 'hyperpod-panel';
     this.addClass('jp-HyperPod-Panel');
     this.title.icon = hyperPodIcon;
@@ -40,6 +42,9 @@ export class HyperPodPanel extends SidePanel {
     this._clusters = new ClustersModel(clusterClient);
     this._hyperPod = hyperPod;
     this.addWidget(new ClustersSection(this._clusters, actions, trans));
+    const aws = new HyperpodSection(hyperpodClient, actions, trans);
+    aws.absent.connect(() => this._fold(aws));
+    this.addWidget(aws);
     this.addWidget(new RunsSection(runs, actions, trans));
   }
 
@@ -75,6 +80,13 @@ export class HyperPodPanel extends SidePanel {
     }
     this._clusters.start();
     this._hyperPod.runs.start();
+  }
+
+  /** Leave the room to the other sections; the user may unfold it. */
+  private _fold(section: Widget): void {
+    if (this.content instanceof AccordionPanel) {
+      this.content.collapse(this.content.widgets.indexOf(section));
+    }
   }
 
   private _sized = false;

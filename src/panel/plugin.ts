@@ -73,6 +73,8 @@ function makePanel(
   const actions = {
     openCluster: (cluster: string) =>
       void app.commands.execute(CommandIDs.openCluster, { cluster }),
+    openHyperpodCluster: (cluster: string) =>
+      void app.commands.execute(CommandIDs.openHyperpodCluster, { cluster }),
     openRun: (runId: string) => void hyperPod.openRun(runId)
   };
   return new HyperPodPanel(hyperPod, actions, translator);

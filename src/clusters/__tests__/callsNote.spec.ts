@@ -24,7 +24,11 @@ const client = {
 
 it('the panel says how often a scheduler was asked, where there is one', async () => {
   const model = new ClustersModel(client);
-  const actions = { openCluster: jest.fn(), openRun: jest.fn() };
+  const actions = {
+    openCluster: jest.fn(),
+    openHyperpodCluster: jest.fn(),
+    openRun: jest.fn()
+  };
   const section = new ClustersSection(model, actions, trans);
   Widget.attach(section, document.body);
   model.start();

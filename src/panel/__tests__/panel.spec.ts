@@ -1,10 +1,11 @@
 import { nullTranslator } from '@jupyterlab/translation';
-import { Widget } from '@lumino/widgets';
+import { AccordionPanel, Widget } from '@lumino/widgets';
 
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 import { IClusterClient } from '../../clusters/client';
 import { ClustersModel } from '../../clusters/model';
+import { AGED, FakeHyperpodClient } from '../../hyperpod/__tests__/fakes';
 import { FakeRunClient, run } from '../../runs/__tests__/fakes';
 import { RunsModel } from '../../runs/model';
 import { IHyperPod } from '../../tokens';
@@ -23,7 +24,8 @@ const cluster = {
 
 async function shownPanel(
   client: FakeRunClient,
-  opened: string[] = []
+  opened: string[] = [],
+  hyperpodClient = new FakeHyperpodClient()
 ): Promise<HyperPodPanel> {
   const clusterClient = {
     list: () => Promise.resolve([cluster])
@@ -31,11 +33,13 @@ async function shownPanel(
   const runs = new RunsModel({ client });
   const hyperPod = {
     clusterClient,
+    hyperpodClient,
     runs,
     trans: nullTranslator.load('hyperpod_jlab')
   } as unknown as IHyperPod;
   const actions = {
     openCluster: (name: string) => opened.push(name),
+    openHyperpodCluster: (name: string) => opened.push(name),
     openRun: (runId: string) => opened.push(runId)
   };
   const panel = new HyperPodPanel(hyperPod, actions, nullTranslator);
@@ -81,6 +85,28 @@ describe('HyperPodPanel', () => {
     expect([stop.mock.calls.length, start.mock.calls.length]).toEqual([1, 0]);
     panel.show();
     expect(start).toHaveBeenCalledTimes(1);
+    panel.dispose();
+  });
+
+  it('folds what AWS knows where there is no account, once', async () => {
+    const hyperpodClient = new FakeHyperpodClient();
+    const problem = { code: 'no_aws_credentials', message: 'none', hint: null };
+    hyperpodClient.answer = {
+      ...AGED,
+      as_of: null,
+      problem,
+      clusters: [],
+      next: null,
+      total: 0
+    };
+    const panel = await shownPanel(new FakeRunClient(), [], hyperpodClient);
+    const section = (panel.content as AccordionPanel).widgets[1];
+    await until(() => section.isHidden);
+    const asked = hyperpodClient.asked.length;
+    section.show();
+    await until(() => hyperpodClient.asked.length > asked);
+    await until(() => (section.node.textContent ?? '').includes('none'));
+    expect(section.isHidden).toBe(false);
     panel.dispose();
   });
 

@@ -1,0 +1,146 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
+
+import { until } from '../../__tests__/until';
+import { ApiError } from '../../api';
+import { HyperpodSection } from '../section';
+import { AGED, FakeHyperpodClient, row } from './fakes';
+
+const trans = nullTranslator.load('hyperpod_jlab');
+
+describe('HyperpodSection', () => {
+  let client: FakeHyperpodClient;
+  let opened: string[];
+  let section: HyperpodSection;
+
+  beforeEach(() => {
+    client = new FakeHyperpodClient();
+    opened = [];
+    const openHyperpodCluster = (name: string) => opened.push(name);
+    section = new HyperpodSection(client, { openHyperpodCluster }, trans);
+  });
+
+  afterEach(() => section.dispose());
+
+  function list(...clusters: unknown[]): unknown {
+    return { ...AGED, clusters, next: null, total: clusters.length };
+  }
+
+  function text(): string {
+    return section.node.textContent ?? '';
+  }
+
+  async function show(): Promise<void> {
+    Widget.attach(section, document.body);
+    await until(() => text() !== '' && !text().includes('Reading'));
+  }
+
+  function refresh(): void {
+    // The accordion shows the toolbar; here nobody does.
+    for (const item of section.toolbar.children()) {
+      item.node.click();
+    }
+  }
+
+  it('lists clusters with their states in words, and opens them', async () => {
+    client.answer = list(
+      row('one', { configured_as: ['train'] }),
+      row('two', { state: 'failed', nodes: 1, target: 4, reason: 'it fell' })
+    );
+    await show();
+    const chips = section.node.querySelectorAll('.jp-HyperPod-StateChip');
+    expect(Array.from(chips).map(chip => chip.textContent)).toEqual([
+      'in service',
+      'failed'
+    ]);
+    expect(text()).toContain('Slurm · 5 nodes · configured as train');
+    expect(text()).toContain('1 of 4 nodes');
+    expect(text()).toContain('it fell');
+    expect(text()).toContain('AWS was asked');
+    section.node
+      .querySelectorAll<HTMLElement>('.jp-HyperPod-item')
+      .forEach(item => item.click());
+    expect(opened).toEqual(['one', 'two']);
+  });
+
+  it('asks nothing before it is shown, and when the user wants it AWS now', async () => {
+    expect(client.asked).toEqual([]);
+    await show();
+    expect(client.asked).toEqual([['100', false]]);
+    refresh();
+    await until(() => client.asked.length === 2);
+    expect(client.asked[1]).toEqual(['100', true]);
+  });
+
+  it('shows the list at once, and the rest when it comes', async () => {
+    const bare = { described_at: null, orchestrator: null, nodes: null };
+    client.answer = { ...(list(row('one', bare)) as object), loading: true };
+    Widget.attach(section, document.body);
+    await until(() => text().includes('one'));
+    expect(text()).toContain('Reading…');
+    client.answer = list(row('one'));
+    await until(() => text().includes('5 nodes'));
+    expect(client.asked.every(([, forced]) => !forced)).toBe(true);
+  });
+
+  it('says in one plain line that there is no AWS', async () => {
+    const problem = {
+      code: 'no_aws_credentials',
+      message: 'there are no AWS credentials',
+      hint: 'aws configure',
+      detail: {}
+    };
+    client.answer = { ...(list() as object), as_of: null, problem };
+    await show();
+    expect(text()).toBe('there are no AWS credentials: aws configure');
+    expect(section.node.querySelector('[role="alert"]')).toBeNull();
+  });
+
+  it('says in one plain line which right is missing', async () => {
+    client.failure = new ApiError(
+      {
+        code: 'missing_right',
+        message: 'AWS does not let you sagemaker:ListClusters',
+        hint: 'the AWS admin can grant it',
+        detail: {}
+      },
+      403
+    );
+    await show();
+    expect(text()).toBe(
+      'AWS does not let you sagemaker:ListClusters: the AWS admin can grant it'
+    );
+    expect(section.node.querySelector('[role="alert"]')).toBeNull();
+  });
+
+  it('keeps the rows with their age when AWS can’t be asked', async () => {
+    client.answer = list(row('one'));
+    await show();
+    const problem = { code: 'x', message: 'too many calls', hint: null };
+    client.answer = { ...(list(row('one')) as object), problem };
+    refresh();
+    await until(() => text().includes('too many calls'));
+    expect(text()).toContain('AWS does not tell anything newer');
+    expect(text()).toContain('one');
+    client.failure = ApiError.local('network', 'gone');
+    refresh();
+    await until(() => text().includes('does not answer'));
+    expect(text()).toContain('one');
+  });
+
+  it('says that an account has none', async () => {
+    await show();
+    expect(text()).toContain('The account has no HyperPod cluster');
+  });
+
+  it('shows more of many', async () => {
+    client.answer = { ...(list(row('one')) as object), total: 151 };
+    await show();
+    const more = Array.from(section.node.querySelectorAll('button')).find(
+      button => button.textContent === '150 more clusters'
+    );
+    more?.click();
+    await until(() => client.asked.length === 2);
+    expect(client.asked[1]).toEqual(['200', false]);
+  });
+});

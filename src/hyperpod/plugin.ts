@@ -1,0 +1,101 @@
+import {
+  ILayoutRestorer,
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { WidgetTracker } from '@jupyterlab/apputils';
+import { JSONObject } from '@lumino/coreutils';
+
+import { hyperPodIcon } from '../icons';
+import { addPageToShell } from '../shellArea';
+import { CommandIDs, IHyperPod } from '../tokens';
+import type { HyperpodPage } from './page';
+
+/**
+ * Pages of HyperPod clusters as AWS knows them.
+ */
+export const hyperpodPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'hyperpod_jlab:aws',
+  description: 'Shows what AWS knows of HyperPod clusters.',
+  autoStart: true,
+  requires: [IHyperPod],
+  optional: [ILayoutRestorer],
+  activate: (
+    app: JupyterFrontEnd,
+    hyperPod: IHyperPod,
+    restorer: ILayoutRestorer | null
+  ): void => {
+    const { trans } = hyperPod;
+    const tracker = new WidgetTracker<HyperpodPage>({
+      namespace: 'hyperpod-aws-cluster'
+    });
+    app.commands.addCommand(CommandIDs.openHyperpodCluster, {
+      label: trans.__('Open HyperPod Cluster'),
+      caption: trans.__(
+        'Show the instance groups and instances of a HyperPod cluster of the AWS account'
+      ),
+      icon: hyperPodIcon,
+      describedBy: {
+        args: {
+          type: 'object',
+          properties: {
+            cluster: {
+              type: 'string',
+              description: 'The HyperPod cluster’s name in AWS'
+            }
+          },
+          required: ['cluster'],
+          additionalProperties: false
+        }
+      },
+      execute: async args => {
+        const { cluster } = args;
+        if (typeof cluster !== 'string') {
+          throw new Error('cluster is missing');
+        }
+        return openCluster(app, hyperPod, tracker, cluster);
+      }
+    });
+    if (restorer) {
+      void restorer.restore(tracker, {
+        command: CommandIDs.openHyperpodCluster,
+        args: page => ({ cluster: page.cluster }),
+        name: page => page.cluster
+      });
+    }
+  }
+};
+
+async function openCluster(
+  app: JupyterFrontEnd,
+  hyperPod: IHyperPod,
+  tracker: WidgetTracker<HyperpodPage>,
+  cluster: string
+): Promise<JSONObject> {
+  const there = tracker.find(item => item.cluster === cluster);
+  const id = there?.id ?? (await addPage(app, hyperPod, tracker, cluster));
+  app.shell.activateById(id);
+  return { cluster };
+}
+
+async function addPage(
+  app: JupyterFrontEnd,
+  hyperPod: IHyperPod,
+  tracker: WidgetTracker<HyperpodPage>,
+  cluster: string
+): Promise<string> {
+  const { HyperpodPage } = await import('./page');
+  const page = new HyperpodPage({
+    cluster,
+    client: hyperPod.hyperpodClient,
+    trans: hyperPod.trans
+  });
+  page.id = `hyperpod-aws-cluster-${cluster}`;
+  page.title.label = cluster;
+  page.title.caption = hyperPod.trans.__('HyperPod cluster %1', cluster);
+  page.title.icon = hyperPodIcon;
+  page.title.closable = true;
+  addPageToShell(app, page);
+  await tracker.add(page);
+  return page.id;
+}

@@ -1,0 +1,280 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import { refreshIcon, Toolbar } from '@jupyterlab/ui-components';
+import { Message } from '@lumino/messaging';
+import { ISignal, Signal } from '@lumino/signaling';
+import * as React from 'react';
+
+import { ApiError } from '../api';
+import { AwsAge } from '../clusters/awsAge';
+import { StaleNote } from '../clusters/staleNote';
+import { ErrorMessage } from '../components/errorMessage';
+import { IconButton } from '../components/iconButton';
+import { SignalWidget } from '../components/signalWidget';
+import { StateChip } from '../components/stateChip';
+import type { IHyperpodClient } from './client';
+import { IHyperpodCluster, IHyperpodList } from './types';
+import { Watched } from './watched';
+import { hyperpodStateText, orchestratorText } from './words';
+
+/** Clusters that are shown at first, and that come with each click on more. */
+const STEP = 100;
+
+/** What the section does with the application. */
+interface IActions {
+  openHyperpodCluster(name: string): void;
+}
+
+/**
+ * The HyperPod clusters of the AWS account. Nothing is asked for while it is hidden or folded.
+ */
+export class HyperpodSection
+  extends SignalWidget
+  implements Toolbar.IWidgetToolbar
+{
+  constructor(
+    client: IHyperpodClient,
+    actions: IActions,
+    trans: TranslationBundle
+  ) {
+    const wanted = { limit: STEP };
+    const list = new Watched(refresh => client.list(wanted.limit, refresh));
+    super(list.changed);
+    this.addClass('jp-HyperPod-Section');
+    this.addClass('jp-HyperPod-Aws');
+    this.title.label = trans.__('HyperPod in AWS');
+    this._list = list;
+    this._wanted = wanted;
+    this._actions = actions;
+    this._trans = trans;
+    this.toolbar = new Toolbar();
+    this.toolbar.addItem(
+      'refresh',
+      new IconButton(
+        refreshIcon,
+        trans.__('Ask AWS for the HyperPod clusters now'),
+        () => list.refresh()
+      )
+    );
+    list.changed.connect(this._onList, this);
+  }
+
+  readonly toolbar: Toolbar;
+
+  /** Tells once, by the first answer, that there is no AWS account. */
+  get absent(): ISignal<this, void> {
+    return this._absent;
+  }
+
+  override dispose(): void {
+    if (!this.isDisposed) {
+      this._list.dispose();
+      Signal.clearData(this);
+      super.dispose();
+    }
+  }
+
+  protected override onAfterAttach(msg: Message): void {
+    super.onAfterAttach(msg);
+    if (this.isVisible) {
+      this._list.start();
+    }
+  }
+
+  protected override onAfterShow(msg: Message): void {
+    super.onAfterShow(msg);
+    this._list.start();
+  }
+
+  protected override onAfterHide(msg: Message): void {
+    super.onAfterHide(msg);
+    this._list.stop();
+  }
+
+  protected override onBeforeDetach(msg: Message): void {
+    this._list.stop();
+    super.onBeforeDetach(msg);
+  }
+
+  protected override render(): JSX.Element {
+    return (
+      <HyperpodList
+        list={this._list}
+        open={name => this._actions.openHyperpodCluster(name)}
+        more={() => {
+          this._wanted.limit += STEP;
+          this._list.reread();
+        }}
+        trans={this._trans}
+      />
+    );
+  }
+
+  private _onList(list: Watched<IHyperpodList>): void {
+    if (list.value !== null) {
+      list.changed.disconnect(this._onList, this);
+      if (list.value.asOf === null) {
+        this._absent.emit();
+      }
+    }
+  }
+
+  private readonly _absent = new Signal<this, void>(this);
+  private readonly _list: Watched<IHyperpodList>;
+  private readonly _wanted: { limit: number };
+  private readonly _actions: IActions;
+  private readonly _trans: TranslationBundle;
+}
+
+function HyperpodList(props: {
+  list: Watched<IHyperpodList>;
+  open: (name: string) => void;
+  more: () => void;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { list, more, open, trans } = props;
+  const { error, value } = list;
+  if (value === null) {
+    return error ? (
+      <Trouble error={error} trans={trans} retry={() => list.refresh()} />
+    ) : (
+      <p className="jp-HyperPod-Message" role="status">
+        {trans.__('Reading…')}
+      </p>
+    );
+  }
+  const left = value.total - value.clusters.length;
+  return (
+    <>
+      {error && <Trouble error={error} trans={trans} />}
+      <Age list={value} trans={trans} />
+      <ul
+        className="jp-HyperPod-list"
+        aria-label={trans.__('HyperPod clusters')}
+      >
+        {value.clusters.map(cluster => (
+          <HyperpodItem
+            key={cluster.arn}
+            cluster={cluster}
+            isLoading={value.loading}
+            open={() => open(cluster.name)}
+            trans={trans}
+          />
+        ))}
+      </ul>
+      {left > 0 && (
+        <button type="button" className="jp-HyperPod-button" onClick={more}>
+          {trans._n('%1 more cluster', '%1 more clusters', left)}
+        </button>
+      )}
+      {value.notes.map(note => (
+        <p key={note} className="jp-HyperPod-Message" role="note">
+          {note}
+        </p>
+      ))}
+    </>
+  );
+}
+
+/** Why there is no list: credentials and rights are nobody's fault, so that is a plain line. */
+function Trouble(props: {
+  error: ApiError;
+  trans: TranslationBundle;
+  retry?: () => void;
+}): JSX.Element {
+  const { error } = props;
+  return error.status === 403 ? (
+    <PlainLine problem={error} />
+  ) : (
+    <ErrorMessage {...props} />
+  );
+}
+
+function PlainLine({ problem }: { problem: ApiError }): JSX.Element {
+  const { hint, message } = problem;
+  return (
+    <p className="jp-HyperPod-Message" role="note">
+      {hint ? `${message}: ${hint}` : message}
+    </p>
+  );
+}
+
+/** Of when the list is; and in its place, why there is none. */
+function Age(props: {
+  list: IHyperpodList;
+  trans: TranslationBundle;
+}): JSX.Element | null {
+  const { list, trans } = props;
+  const { asOf, clusters, loading, problem } = list;
+  if (problem) {
+    return asOf === null ? (
+      <PlainLine problem={problem} />
+    ) : (
+      <StaleNote asOf={asOf} problem={problem} isAws trans={trans} />
+    );
+  }
+  return (
+    <>
+      {clusters.length === 0 && !loading && (
+        <p className="jp-HyperPod-Message" role="status">
+          {trans.__('The account has no HyperPod cluster in this region.')}
+        </p>
+      )}
+      {asOf !== null && (
+        <AwsAge asOf={asOf} isLoading={loading} trans={trans} />
+      )}
+    </>
+  );
+}
+
+function HyperpodItem(props: {
+  cluster: IHyperpodCluster;
+  isLoading: boolean;
+  open: () => void;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { cluster, isLoading, open, trans } = props;
+  const isWaited = isLoading && cluster.describedAt === null && !cluster.reason;
+  return (
+    <li>
+      <button type="button" className="jp-HyperPod-item" onClick={open}>
+        <span className="jp-HyperPod-item-name">{cluster.name}</span>
+        <StateChip
+          state={cluster.state}
+          text={hyperpodStateText(cluster.state, trans)}
+          reason={cluster.reason}
+          trans={trans}
+        />
+        <span className="jp-HyperPod-item-detail">
+          {isWaited ? trans.__('Reading…') : detailText(cluster, trans)}
+        </span>
+        {cluster.reason && (
+          <span
+            className="jp-HyperPod-item-detail jp-mod-clamped"
+            title={cluster.reason}
+          >
+            {cluster.reason}
+          </span>
+        )}
+      </button>
+    </li>
+  );
+}
+
+function detailText(
+  cluster: IHyperpodCluster,
+  trans: TranslationBundle
+): string {
+  const { configuredAs, nodes, orchestrator, target } = cluster;
+  const parts = [orchestratorText(orchestrator, trans)];
+  if (nodes !== null && target !== null) {
+    parts.push(
+      nodes === target
+        ? trans._n('%1 node', '%1 nodes', nodes)
+        : trans.__('%1 of %2 nodes', nodes, target)
+    );
+  }
+  if (configuredAs.length > 0) {
+    parts.push(trans.__('configured as %1', configuredAs.join(', ')));
+  }
+  return parts.join(' · ');
+}

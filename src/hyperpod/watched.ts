@@ -1,0 +1,122 @@
+import { IDisposable } from '@lumino/disposable';
+import { Poll } from '@lumino/polling';
+import { ISignal, Signal } from '@lumino/signaling';
+
+import { ApiError } from '../api';
+
+const POLL_MS = 60_000;
+
+/** More is on its way, and the server waits when nobody asks. */
+const SOON_MS = 1000;
+
+/**
+ * Something that AWS knows, read now and then while somebody looks at it; what was read stays when it can't be read again.
+ */
+export class Watched<
+  T extends { readonly loading: boolean }
+> implements IDisposable {
+  /**
+   * @param read - reads it; whether AWS is to be asked now
+   */
+  constructor(
+    read: (refresh: boolean) => Promise<T>,
+    times: { readonly poll: number; readonly soon: number } = {
+      poll: POLL_MS,
+      soon: SOON_MS
+    }
+  ) {
+    this._read = read;
+    this._soon = times.soon;
+    this._poll = new Poll({
+      auto: false,
+      name: 'hyperpod_jlab:aws',
+      factory: () => this._load(),
+      frequency: { interval: times.poll, backoff: true, max: 10 * times.poll },
+      standby: 'when-hidden'
+    });
+  }
+
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** What was read last; null before that. */
+  get value(): T | null {
+    return this._value;
+  }
+
+  /** Why it can't be read now, if so. */
+  get error(): ApiError | null {
+    return this._error;
+  }
+
+  get isDisposed(): boolean {
+    return this._poll.isDisposed;
+  }
+
+  dispose(): void {
+    if (!this.isDisposed) {
+      clearTimeout(this._timer);
+      this._poll.dispose();
+      Signal.clearData(this);
+    }
+  }
+
+  /** Somebody looks at it. */
+  start(): void {
+    if (!this._started && !this.isDisposed) {
+      this._started = true;
+      void this._poll.start();
+    }
+  }
+
+  /** Nobody looks at it for now. */
+  stop(): void {
+    if (this._started && !this.isDisposed) {
+      this._started = false;
+      clearTimeout(this._timer);
+      void this._poll.stop();
+    }
+  }
+
+  /** Ask AWS now. */
+  refresh(): void {
+    this._forced = true;
+    void this._poll.refresh();
+  }
+
+  /** Read again what the server knows. */
+  reread(): void {
+    void this._poll.refresh();
+  }
+
+  private async _load(): Promise<void> {
+    const refresh = this._forced;
+    this._forced = false;
+    clearTimeout(this._timer);
+    try {
+      this._value = await this._read(refresh);
+      this._error = null;
+      if (this._value.loading && this._started) {
+        this._timer = window.setTimeout(() => this.reread(), this._soon);
+      }
+    } catch (reason) {
+      this._error = ApiError.of(reason);
+      throw this._error;
+    } finally {
+      if (!this.isDisposed) {
+        this._changed.emit();
+      }
+    }
+  }
+
+  private readonly _read: (refresh: boolean) => Promise<T>;
+  private readonly _soon: number;
+  private readonly _poll: Poll;
+  private readonly _changed = new Signal<this, void>(this);
+  private _value: T | null = null;
+  private _error: ApiError | null = null;
+  private _started = false;
+  private _forced = false;
+  private _timer: number | undefined;
+}

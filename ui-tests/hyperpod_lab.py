@@ -1,0 +1,34 @@
+"""JupyterLab of a user with an AWS account, which the testbed plays on this machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lab_server import LabServer, lab_server
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from testbed.aws.endpoint import Endpoint
+from testbed.aws.example import ACCESS_KEY, example_account
+from testbed.aws.server import AwsServer
+
+REGION = "us-west-2"
+
+
+@contextmanager
+def hyperpod_lab(home: Path) -> Iterator[tuple[LabServer, Endpoint]]:
+    """A server with credentials of the testbed's example account, and that account; no answer of it may leave botocore's model."""
+    endpoint = Endpoint(example_account(REGION))
+    with AwsServer(endpoint) as aws:
+        environment = {
+            "AWS_ENDPOINT_URL": aws.url,
+            "AWS_REGION": REGION,
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": "of-the-testbed",
+        }
+        with lab_server(home, environment=environment) as server:
+            yield server, endpoint
+    assert endpoint.drift == []

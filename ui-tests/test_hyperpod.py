@@ -1,0 +1,123 @@
+"""What AWS knows of HyperPod clusters, in the panel and in pages of their own, on the testbed's AWS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hyperpod_lab import hyperpod_lab
+from lab_page import PANEL, execute, open_lab, row, use_theme, violations
+from lab_server import LabServer
+from playwright.sync_api import Locator, Page, expect
+
+from testbed.aws.endpoint import Endpoint
+
+SECTION = f"{PANEL} .jp-HyperPod-Aws"
+PAGE = ".jp-HyperPod-ClusterPage.jp-HyperPod-Aws"
+LIST, DESCRIBE = "sagemaker:ListClusters", "sagemaker:DescribeCluster"
+#: A second look at AWS.
+REFRESH = "Ask AWS for the HyperPod clusters now"
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LabServer, Endpoint]]:
+    """One account, and a Lab with its credentials, for all tests here."""
+    with hyperpod_lab(tmp_path_factory.mktemp("aws") / "home") as both:
+        yield both
+
+
+@pytest.fixture
+def aws(account: tuple[LabServer, Endpoint]) -> Iterator[Endpoint]:
+    """The account; what went wrong is right again after the test."""
+    yield account[1]
+    account[1].faults.denied.clear()
+
+
+@pytest.fixture
+def section(account: tuple[LabServer, Endpoint], page: Page) -> Locator:
+    """The panel's section, with all that AWS tells of four clusters."""
+    open_lab(page, account[0])
+    execute(page, "hyperpod:show-panel")
+    found = page.locator(SECTION)
+    expect(found.get_by_role("listitem")).to_have_count(4)
+    expect(found.get_by_text("Kubernetes (EKS) · 6 of 8 nodes")).to_be_visible()
+    return found
+
+
+def item(section: Locator, name: str) -> Locator:
+    """A cluster in the section."""
+    return section.get_by_role("button", name=name)
+
+
+def sound(page: Page, console: list[str]) -> None:
+    """Nobody is kept out, in light and dark, and nothing of ours is wrong in the console."""
+    for theme in ("JupyterLab Light", "JupyterLab Dark"):
+        use_theme(page, theme)
+        page.wait_for_timeout(300)
+        for part in (PAGE, SECTION):
+            assert violations(page, part) == []
+    assert [line for line in console if "hyperpod/api" in line or "exception" in line] == []
+
+
+def test_from_the_panel_to_the_instances_of_a_cluster(
+    section: Locator, page: Page, console: list[str]
+) -> None:
+    expect(item(section, "ml-cluster")).to_contain_text("in service")
+    expect(item(section, "first-try")).to_contain_text("Lifecycle scripts did not run successfully")
+    item(section, "ml-cluster").click()
+    shown = page.locator(PAGE)
+    workers = row(shown, "worker-group-1")
+    for words in ("4 of 4", "ml.p5.48xlarge", "on demand", "on_create.sh"):
+        expect(workers).to_contain_text(words)
+    expect(shown.get_by_text("vision")).to_be_visible()
+    console_link = shown.get_by_role("link", name="Cluster in the SageMaker console")
+    expect(console_link).to_have_attribute(
+        "href",
+        "https://us-west-2.console.aws.amazon.com/sagemaker/home?region=us-west-2#/cluster-management/ml-cluster",
+    )
+    sound(page, console)
+    shown.get_by_role("tab", name="Overview").focus()
+    page.keyboard.press("ArrowRight")
+    expect(shown.get_by_text("5 rows")).to_be_visible()
+    failed = row(shown, "failed")
+    expect(failed).to_contain_text("EC2 health check failed; the instance is being replaced")
+    shown.get_by_role("searchbox").fill("controller")
+    expect(shown.get_by_text("1 row")).to_be_visible()
+    sound(page, console)
+
+
+def test_the_rows_stay_when_a_right_is_taken_away(
+    section: Locator, page: Page, aws: Endpoint
+) -> None:
+    aws.faults.deny(LIST)
+    section.page.get_by_role("button", name=REFRESH).click()
+    expect(section.get_by_text(f"AWS does not let you {LIST}")).to_be_visible()
+    expect(section.get_by_text("AWS does not tell anything newer")).to_be_visible()
+    expect(section.get_by_role("listitem")).to_have_count(4)
+    aws.faults.denied.clear()
+    page.get_by_role("button", name=REFRESH).click()
+    expect(section.get_by_text(f"AWS does not let you {LIST}")).to_have_count(0)
+
+
+def test_nothing_is_asked_while_the_section_is_folded(
+    section: Locator, page: Page, aws: Endpoint
+) -> None:
+    page.locator(PANEL).get_by_text("HyperPod in AWS", exact=True).click()
+    expect(section).to_be_hidden()
+    before = len(aws.calls)
+    page.wait_for_timeout(3000)
+    assert len(aws.calls) == before
+
+
+def test_without_an_account_the_section_is_folded_over_one_plain_line(
+    lab: LabServer, page: Page, console: list[str]
+) -> None:
+    open_lab(page, lab)
+    execute(page, "hyperpod:show-panel")
+    expect(page.locator(PANEL).get_by_text("Only this machine so far")).to_be_visible()
+    expect(page.locator(SECTION)).to_be_hidden()
+    page.locator(PANEL).get_by_text("HyperPod in AWS", exact=True).click()
+    line = page.locator(SECTION).get_by_role("note")
+    expect(line).to_contain_text("there are no AWS credentials")
+    expect(page.locator(SECTION).get_by_role("alert")).to_have_count(0)
+    assert [text for text in console if "hyperpod/api" in text] == []
