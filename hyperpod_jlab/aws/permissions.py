@@ -18,6 +18,12 @@ CLUSTER = "arn:{partition}:sagemaker:{region}:{account}:cluster/*"
 SPACE = "arn:{partition}:sagemaker:{region}:{account}:space/*"
 """A space of Studio."""
 
+PROFILE = "arn:{partition}:sagemaker:{region}:{account}:user-profile/*"
+"""A user profile of Studio."""
+
+LOGS = "arn:{partition}:logs:{region}:{account}:log-group:/aws/sagemaker/Clusters/*"
+"""The logs of HyperPod clusters."""
+
 EVERY = "*"
 """For actions of which IAM knows nothing narrower."""
 
@@ -94,6 +100,74 @@ FEATURES: tuple[Feature, ...] = (
                 "it is not known whose a space is, and whether it is shared",
             ),
         ),
+    ),
+    Feature(
+        "events",
+        "Events of a HyperPod cluster",
+        ("hpj events --hyperpod NAME",),
+        (
+            Permission("sagemaker:ListClusterEvents", CLUSTER, "no events"),
+            Permission("sagemaker:DescribeClusterEvent", CLUSTER, "no details of an event"),
+            Permission(
+                "sagemaker:DescribeCluster",
+                CLUSTER,
+                "nothing; of a cluster that keeps no events it is said in AWS' words",
+                optional=True,
+            ),
+        ),
+    ),
+    Feature(
+        "logs",
+        "Logs of nodes",
+        ("hpj node-logs --hyperpod NAME",),
+        (
+            Permission("sagemaker:DescribeCluster", CLUSTER, "no logs: they are named by its id"),
+            Permission("sagemaker:ListClusterNodes", CLUSTER, "no logs of a node by its name"),
+            Permission("logs:DescribeLogStreams", LOGS, "no list of logs"),
+            Permission("logs:GetLogEvents", LOGS, "no lines"),
+        ),
+    ),
+    Feature(
+        "metrics",
+        "Metrics of clusters and nodes",
+        ("hpj metrics --hyperpod NAME",),
+        (
+            Permission("sagemaker:DescribeCluster", CLUSTER, "no metrics: they have its id"),
+            Permission("sagemaker:ListClusterNodes", CLUSTER, "none of single nodes"),
+            Permission("cloudwatch:GetMetricData", EVERY, "no metrics"),
+            Permission("cloudwatch:ListMetrics", EVERY, "none of single nodes"),
+        ),
+    ),
+    Feature(
+        "storage",
+        "File systems and partitions",
+        ("hpj storage",),
+        (
+            Permission("fsx:DescribeFileSystems", EVERY, "nothing of what FSx knows of them"),
+            Permission(
+                "fsx:DescribeDataRepositoryAssociations", EVERY, "links to S3 are not known"
+            ),
+            Permission("sagemaker:DescribeSpace", SPACE, "it is not known who shares the space"),
+            Permission(
+                "sagemaker:DescribeUserProfile", PROFILE, "the profile's own user is not known"
+            ),
+        ),
+    ),
+    Feature(
+        "node-actions",
+        "Reboot and replace nodes",
+        ("hpj node reboot", "hpj node replace"),
+        (
+            Permission("sagemaker:BatchRebootClusterNodes", CLUSTER, "no reboot"),
+            Permission("sagemaker:BatchReplaceClusterNodes", CLUSTER, "no replacement"),
+            Permission("sagemaker:ListClusterNodes", CLUSTER, "nodes cannot be found"),
+            Permission(
+                "sagemaker:DescribeCluster",
+                CLUSTER,
+                "it is not known beforehand which nodes are controllers",
+            ),
+        ),
+        changes=True,
     ),
 )
 """All features that call AWS."""

@@ -10,6 +10,7 @@ from hyperpod_jlab.aws.permissions import FEATURES, Feature, Permission, choose,
 from hyperpod_jlab.aws.session import forget_session
 from hyperpod_jlab.model.errors import InvalidInputError
 from testbed.aws.example import example_account
+from testbed.aws.example_telemetry import add_telemetry
 from testbed.aws.iam import Policy
 from testbed.aws.studio import SimulatedStudio
 from tests.aws.conftest import KEY, REGION
@@ -30,6 +31,7 @@ BY_NAME = [pytest.param(feature, id=feature.name) for feature in FEATURES]
 def account(endpoint, no_aws, tmp_path):
     """An account with clusters, seen from a space of Studio with no right at all."""
     endpoint.account = example_account(REGION)
+    add_telemetry(endpoint.account, REGION, hours=1)
     studio = SimulatedStudio(tmp_path, REGION)
     studio.write(endpoint.account)
     for name, value in studio.environment.items():
