@@ -19,7 +19,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from testbed.aws.endpoint import Endpoint  # noqa: E402 - the testbed is no package that is installed
-from testbed.aws.example import ACCESS_KEY, add_others, client_environment, lustre  # noqa: E402
+from testbed.aws.example import (  # noqa: E402
+    ACCESS_KEY,
+    add_file_system,
+    add_others,
+    client_environment,
+    lustre,
+)
+from testbed.aws.example_telemetry import add_telemetry  # noqa: E402
 from testbed.aws.lifecycle import Timings  # noqa: E402
 from testbed.aws.server import AwsServer  # noqa: E402
 from testbed.aws.slurm_bed import SCRIPT, AttachedSlurm, SlurmBedError, slurm_bed  # noqa: E402
@@ -86,6 +93,8 @@ def hyperpod_testbed() -> Iterator[Place]:
             endpoint, bed, REGION, CLUSTER, timings=TIMINGS, storage=[lustre(REGION)]
         )
         add_others(account, REGION)
+        add_file_system(account, REGION)
+        add_telemetry(account, REGION)
         server = stack.enter_context(AwsServer(endpoint))
         stack.enter_context(attached)
         variables = {

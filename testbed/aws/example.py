@@ -55,6 +55,12 @@ def example_account(region: str) -> Account:
     slurm.nodes[-1].message = "EC2 health check failed; the instance is being replaced"
     add_others(account, region)
     account.spaces["d-example", "work"] = Space("alice")
+    add_file_system(account, region)
+    return account
+
+
+def add_file_system(account: Account, region: str) -> None:
+    """Add the file system that a cluster mounts, with a folder that is linked to S3, and the profile of the space's owner."""
     account.profiles["d-example", "alice"] = Profile()
     link = {
         "AssociationId": "dra-0123456789abcdef0",
@@ -68,7 +74,6 @@ def example_account(region: str) -> Account:
     }
     linked = LustreFileSystem(FILE_SYSTEM, MOUNT_NAME, associations=[link])
     account.file_systems[region] = [linked]
-    return account
 
 
 def add_others(account: Account, region: str) -> None:

@@ -70,6 +70,8 @@ def check_place(hpj):
     assert "/fsx/alice/" in json.dumps(hpj("show", run["run_id"]))
     rows = hpj("nodes", "--hyperpod", "ml-slurm")["nodes"]
     joined = {row["node"]["name"]: row["instance"]["name"] for row in rows if row["node"]}
+    told = hpj("node-logs", joined["ip-10-0-0-1"], "--hyperpod", "ml-slurm", "--tail", "1")
+    assert "provisioning scripts completed" in told["line"]
     assert sorted(joined) == [f"ip-10-0-0-{number}" for number in range(1, 5)]
 
 
