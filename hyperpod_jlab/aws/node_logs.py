@@ -12,18 +12,12 @@ from typing import Any
 
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
-from hyperpod_jlab.model.hyperpod import HyperpodCluster
 from hyperpod_jlab.model.node_log import BEGIN, NodeLog, Place, PlacedLine
 
 PAGE = 10_000
 """Lines on a page: the most that AWS gives; a page has a megabyte at the most."""
 
 _STREAMS_PAGE = 50
-
-
-def log_group(cluster: HyperpodCluster) -> str:
-    """The log group of a cluster's nodes."""
-    return f"/aws/sagemaker/Clusters/{cluster.name}/{cluster.arn.rpartition('/')[2]}"
 
 
 async def list_logs(aws: Aws, group: str) -> AsyncIterator[list[NodeLog]]:

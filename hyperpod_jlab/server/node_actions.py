@@ -122,6 +122,7 @@ async def _act(call: Call, request: NodeRequest) -> NodeResults:
 async def _forget(call: Call, plan: NodeActionPlan) -> None:
     """What tables showed of the nodes a moment ago is not how they are now."""
     hyperpod = await call.hyperpod()
+    hyperpod.watch.forget(plan.cluster)
     for name, config in hyperpod.settings.clusters.items():
         if plan.cluster in {name, getattr(config, "hyperpod", None)}:
             call.process.snapshots.forget(("nodes", name))

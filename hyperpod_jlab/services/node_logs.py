@@ -7,12 +7,12 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 
+from hyperpod_jlab.aws.consoles import log_group
 from hyperpod_jlab.aws.node_logs import (
     end_of_log,
     last_lines,
     lines_after,
     list_logs,
-    log_group,
 )
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError, UnreachableError
@@ -83,7 +83,7 @@ class NodeLogs:
             NotFoundError: There is no such cluster, or it has no log group.
             HyperpodError: See `aws.errors`.
         """
-        group = log_group(await find_cluster(self.aws, cluster))
+        group = await self._group(cluster)
         found: list[NodeLog] = []
         async for page in list_logs(self.aws, group):
             found += page
@@ -134,7 +134,7 @@ class NodeLogs:
             InvalidInputError: The cursor is none of these logs.
             HyperpodError: See `aws.errors`.
         """
-        reader = _Reader(self.aws, log_group(await find_cluster(self.aws, cluster)), request)
+        reader = _Reader(self.aws, await self._group(cluster), request)
         async for batch in reader.begin(follow=follow):
             yield batch
         if not follow and len(reader.absent) == len(request.streams):
@@ -152,6 +152,10 @@ class NodeLogs:
                 failures += 1
                 if failures > _PATIENCE:
                     raise
+
+    async def _group(self, cluster: str) -> str:
+        found = await find_cluster(self.aws, cluster)
+        return log_group(found.arn, found.name)
 
 
 class _Reader:

@@ -16,9 +16,10 @@ import { hyperpodStateText, imageStatusText, orchestratorText } from './words';
  */
 export function Overview(props: {
   cluster: Watched<IHyperpodDetail>;
+  showMetrics: () => void;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { cluster, trans } = props;
+  const { cluster, showMetrics, trans } = props;
   const { error, value } = cluster;
   return (
     <>
@@ -43,18 +44,27 @@ export function Overview(props: {
               reason={value.reason}
               trans={trans}
             />
-            <button
-              type="button"
-              className="jp-HyperPod-button"
-              onClick={() => cluster.refresh()}
-            >
+            <Button press={() => cluster.refresh()}>
               {trans.__('Refresh')}
-            </button>
+            </Button>
+            <Button press={showMetrics}>{trans.__('Metrics')}</Button>
           </div>
           <Detail detail={value} trans={trans} />
         </>
       )}
     </>
+  );
+}
+
+function Button(props: {
+  press: () => void;
+  children: React.ReactNode;
+}): JSX.Element {
+  const { children, press } = props;
+  return (
+    <button type="button" className="jp-HyperPod-button" onClick={press}>
+      {children}
+    </button>
   );
 }
 

@@ -83,6 +83,8 @@ export namespace HyperpodPage {
   export interface IOptions {
     cluster: string;
     client: IHyperpodClient;
+    /** Open its metrics. */
+    showMetrics: () => void;
     trans: TranslationBundle;
   }
 }
@@ -119,7 +121,11 @@ function Tabs(props: IProps): JSX.Element {
         {tab === 'nodes' ? (
           <Nodes {...props} />
         ) : (
-          <Overview cluster={watched} trans={trans} />
+          <Overview
+            cluster={watched}
+            showMetrics={props.showMetrics}
+            trans={trans}
+          />
         )}
       </div>
     </>

@@ -88,6 +88,8 @@ async function addPage(
   const page = new HyperpodPage({
     cluster,
     client: hyperPod.hyperpodClient,
+    showMetrics: () =>
+      void app.commands.execute(CommandIDs.openMetrics, { cluster }),
     trans: hyperPod.trans
   });
   page.id = `hyperpod-aws-cluster-${cluster}`;

@@ -281,7 +281,7 @@ async def test_boto3_is_not_installed(endpoint, monkeypatch):
 
 @pytest.mark.parametrize(
     ("operation", "needs"),
-    [("BatchRebootClusterNodes", "boto3 >= 1.41.1"), ("DescribeClusterEvent", "a newer boto3")],
+    [("BatchRebootClusterNodes", "boto3 >= 1.41.1"), ("DescribeTrainingPlan", "a newer boto3")],
 )
 async def test_an_operation_that_this_boto3_does_not_have(
     endpoint, no_aws, tmp_path, operation, needs

@@ -11,10 +11,17 @@ const trans = nullTranslator.load('hyperpod_jlab');
 describe('HyperpodPage', () => {
   let client: FakeHyperpodClient;
   let page: HyperpodPage;
+  let showMetrics: jest.Mock;
 
   beforeEach(() => {
     client = new FakeHyperpodClient();
-    page = new HyperpodPage({ cluster: 'ml-cluster', client, trans });
+    showMetrics = jest.fn();
+    page = new HyperpodPage({
+      cluster: 'ml-cluster',
+      client,
+      showMetrics,
+      trans
+    });
   });
 
   afterEach(() => page.dispose());
@@ -40,6 +47,12 @@ describe('HyperpodPage', () => {
     press('Nodes');
     await until(() => text().includes(NODE.name));
   }
+
+  it('opens its metrics', async () => {
+    await show();
+    press('Metrics');
+    expect(showMetrics).toHaveBeenCalledTimes(1);
+  });
 
   it('shows what the cluster is', async () => {
     await show();
