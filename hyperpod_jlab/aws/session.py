@@ -213,9 +213,21 @@ def _version() -> str:
 
 
 def _find_region() -> str:
+    return find_region(_session.region)
+
+
+def find_region(configured: Callable[[], str | None]) -> str:
+    """The region where nobody names one.
+
+    Args:
+        configured: The region of the user's AWS configuration; it is asked only where the environment has none.
+
+    Raises:
+        InvalidInputError: Nobody says which.
+    """
     # boto3 knows the second variable only.
     named = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    found = named or _session.region()
+    found = named or configured()
     if found is None:
         studio = find_studio()
         found = studio.region if studio else None

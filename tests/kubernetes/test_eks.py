@@ -20,6 +20,7 @@ from hyperpod_jlab.model.errors import (
     NotFoundError,
     UnsupportedError,
 )
+from hyperpod_jlab.orchestrators.kubernetes.api import eks
 from hyperpod_jlab.orchestrators.kubernetes.api.access import load_access
 from hyperpod_jlab.orchestrators.kubernetes.api.eks import eks_access
 from tests.kubernetes.access_fixtures import AUTHORITY, clean, later, token_of
@@ -86,6 +87,24 @@ def test_a_token_of_an_eks_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_aws_refuses(code: str, kind: type[HyperpodError], word: str) -> None:
     with pytest.raises(kind, match=word):
         eks_access("train", Session(code=code))
+
+
+def test_a_refusal_of_eks_is_none_of_the_cluster() -> None:
+    # Of a right in the cluster it is said what is hidden, and the rest goes on.
+    with pytest.raises(DeniedError) as caught:
+        eks_access("train", Session(code="AccessDeniedException"))
+    assert caught.value.code == "no_eks_right"
+    assert caught.value.detail["right"] == {"action": "eks:DescribeCluster"}
+
+
+@pytest.mark.parametrize("variable", ["AWS_REGION", "AWS_DEFAULT_REGION"])
+def test_the_region_of_eks_is_that_of_all_calls(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, "eu-west-3")
+    assert eks._session().region_name == "eu-west-3"
 
 
 def test_an_eks_cluster_that_is_being_made() -> None:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from hyperpod_jlab.aws.errors import Call, boto3_missing, no_credentials, translate
-from hyperpod_jlab.model.errors import HyperpodError, NotFoundError, UnreachableError
+from hyperpod_jlab.aws.session import find_region
+from hyperpod_jlab.model.errors import DeniedError, HyperpodError, NotFoundError, UnreachableError
 from hyperpod_jlab.orchestrators.kubernetes.api.access import Access, tls_context
 from hyperpod_jlab.orchestrators.kubernetes.api.credentials import Credentials, Token
 from hyperpod_jlab.orchestrators.kubernetes.api.proxies import proxy_for
@@ -27,7 +28,7 @@ def eks_access(name: str, session: Any = None) -> Access:
 
     Args:
         name: The cluster's name.
-        session: A boto3 session; default: one of the environment's credentials and region.
+        session: A boto3 session; default: one of the environment's credentials, in the region that AWS is asked in elsewhere.
 
     Raises:
         UnsupportedError: boto3 is not installed.
@@ -108,7 +109,7 @@ def _session() -> Any:
         raise boto3_missing(
             "or give a context of your kubeconfig instead (aws eks update-kubeconfig)"
         ) from None
-    return boto3.Session()
+    return boto3.Session(region_name=find_region(lambda: boto3.Session().region_name))
 
 
 def _described(session: Any, name: str) -> dict[str, Any]:
@@ -136,5 +137,10 @@ def _guarded(session: Any, work: Callable[[], Any], name: str) -> Any:
                 code="no_eks_cluster",
                 hint="see: aws eks list-clusters",
                 detail={**told.detail, "field": "eks"},
+            )
+        if told.code == "missing_right":
+            # Not the cluster refuses one kind of object, of which others may be seen: there is no way to the cluster at all.
+            told = DeniedError(
+                told.message, code="no_eks_right", hint=told.hint, detail=told.detail
             )
         raise told from error
