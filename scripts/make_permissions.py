@@ -38,8 +38,14 @@ READING = """\
 
 def feature_part(feature: Feature) -> Iterator[str]:
     """A heading, the commands, and a table of the actions."""
-    commands = ", ".join(f"`{command}`" for command in feature.commands)
-    changes = " It changes something, so it is not in the policy below." if feature.changes else ""
+    commands = ", ".join(
+        f"`{command}`" if command.startswith("hpj ") else command for command in feature.commands
+    )
+    changes = (
+        " It lets people change something, so it is not in the policy below."
+        if feature.changes
+        else ""
+    )
     yield f"### {feature.title}\n"
     yield f"`hpj admin policy {feature.name}`, for {commands}.{changes}\n"
     yield "| action | resource | without it |\n| --- | --- | --- |"

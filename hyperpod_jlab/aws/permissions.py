@@ -22,7 +22,13 @@ PROFILE = "arn:{partition}:sagemaker:{region}:{account}:user-profile/*"
 """A user profile of Studio."""
 
 LOGS = "arn:{partition}:logs:{region}:{account}:log-group:/aws/sagemaker/Clusters/*"
-"""The logs of HyperPod clusters."""
+"""The log groups of HyperPod clusters."""
+
+LOG = f"{LOGS}:log-stream:*"
+"""One log in such a group."""
+
+EKS = "arn:{partition}:eks:{region}:{account}:cluster/*"
+"""An EKS cluster."""
 
 EVERY = "*"
 """For actions of which IAM knows nothing narrower."""
@@ -52,9 +58,9 @@ class Feature:
     Attributes:
         name: A word for the command line.
         title: What it is, as a heading.
-        commands: The commands that do it.
+        commands: The commands that do it, or what does it in JupyterLab.
         permissions: What they call.
-        changes: Whether it changes something, so that it is granted only on purpose.
+        changes: Whether it changes something, or lets people in where they can, so that it is granted only on purpose.
     """
 
     name: str
@@ -122,9 +128,17 @@ FEATURES: tuple[Feature, ...] = (
         ("hpj node-logs --hyperpod NAME",),
         (
             Permission("sagemaker:DescribeCluster", CLUSTER, "no logs: they are named by its id"),
-            Permission("sagemaker:ListClusterNodes", CLUSTER, "no logs of a node by its name"),
-            Permission("logs:DescribeLogStreams", LOGS, "no list of logs"),
-            Permission("logs:GetLogEvents", LOGS, "no lines"),
+            Permission(
+                "sagemaker:ListClusterNodes",
+                CLUSTER,
+                "no logs of a node, but those that --stream names",
+            ),
+            Permission(
+                "logs:DescribeLogStreams",
+                LOGS,
+                "no list of logs, and none of nodes that were replaced",
+            ),
+            Permission("logs:GetLogEvents", LOG, "no lines"),
         ),
     ),
     Feature(
@@ -132,8 +146,12 @@ FEATURES: tuple[Feature, ...] = (
         "Metrics of clusters and nodes",
         ("hpj metrics --hyperpod NAME",),
         (
-            Permission("sagemaker:DescribeCluster", CLUSTER, "no metrics: they have its id"),
-            Permission("sagemaker:ListClusterNodes", CLUSTER, "none of single nodes"),
+            Permission(
+                "sagemaker:DescribeCluster",
+                CLUSTER,
+                "no metrics: they have its id or its EKS cluster",
+            ),
+            Permission("sagemaker:ListClusterNodes", CLUSTER, "none of one node"),
             Permission("cloudwatch:GetMetricData", EVERY, "no metrics"),
             Permission("cloudwatch:ListMetrics", EVERY, "none of single nodes"),
         ),
@@ -147,9 +165,13 @@ FEATURES: tuple[Feature, ...] = (
             Permission(
                 "fsx:DescribeDataRepositoryAssociations", EVERY, "links to S3 are not known"
             ),
-            Permission("sagemaker:DescribeSpace", SPACE, "it is not known who shares the space"),
             Permission(
-                "sagemaker:DescribeUserProfile", PROFILE, "the profile's own user is not known"
+                "sagemaker:DescribeSpace",
+                SPACE,
+                "whether it is shared is known by Studio's environment only",
+            ),
+            Permission(
+                "sagemaker:DescribeUserProfile", PROFILE, "the user number is taken for everybody's"
             ),
         ),
     ),
@@ -168,6 +190,40 @@ FEATURES: tuple[Feature, ...] = (
             ),
         ),
         changes=True,
+    ),
+    Feature(
+        "terminal",
+        "A terminal on a node",
+        ("hpj terminal --hyperpod NAME",),
+        (
+            Permission("sagemaker:DescribeCluster", CLUSTER, "no command: it has the cluster's id"),
+            Permission("sagemaker:ListClusterNodes", CLUSTER, "no command: the node is not found"),
+            # The service authorization reference names no cluster of SageMaker here; Systems Manager is asked for one.
+            Permission("ssm:StartSession", CLUSTER, "the command opens no terminal"),
+        ),
+        changes=True,
+    ),
+    Feature(
+        "page",
+        "The page of a HyperPod cluster",
+        ("the page in JupyterLab",),
+        (
+            Permission("sagemaker:DescribeCluster", CLUSTER, "no page"),
+            Permission("sagemaker:ListClusterNodes", CLUSTER, "no nodes"),
+            Permission("sagemaker:ListTags", CLUSTER, "no tags"),
+        ),
+    ),
+    Feature(
+        "eks",
+        "Kubernetes clusters by their names in EKS",
+        ("hpj nodes --cluster NAME",),
+        (
+            Permission(
+                "eks:DescribeCluster",
+                EKS,
+                'no way to a cluster that the configuration names with eks = "NAME"',
+            ),
+        ),
     ),
 )
 """All features that call AWS."""

@@ -15,13 +15,14 @@ from typing import Any
 
 import botocore.session
 
-from testbed.aws import cbor_wire, cloudwatch, fsx, logs, sagemaker, ssm, sts
+from testbed.aws import cbor_wire, cloudwatch, eks, fsx, logs, rest_wire, sagemaker, ssm, sts
 from testbed.aws.cbor_wire import CborWire
 from testbed.aws.faults import Faults
 from testbed.aws.iam import Asked, Verdict, decide, denied
 from testbed.aws.operations import Request, Service
 from testbed.aws.query_wire import QueryWire
 from testbed.aws.replies import ApiError, DriftError, Reply
+from testbed.aws.rest_wire import RestWire
 from testbed.aws.shapes import problems
 from testbed.aws.signature import check, scope_of
 from testbed.aws.state import Account
@@ -30,6 +31,7 @@ from testbed.aws.wire import JsonWire, Wire
 SERVICES = {
     "sagemaker": sagemaker.SERVICE,
     "sts": sts.SERVICE,
+    "eks": eks.SERVICE,
     "fsx": fsx.SERVICE,
     "logs": logs.SERVICE,
     "ssm": ssm.SERVICE,
@@ -44,11 +46,13 @@ def service_model(name: str) -> Any:
     return botocore.session.Session().get_service_model(name)
 
 
-def wire_of(model: Any, headers: Message, path: str) -> Wire:
+def wire_of(model: Any, headers: Message, path: str, verb: str = "POST") -> Wire:
     """The protocol of a request. A service may speak several; which one is asked for depends on how new the client's botocore is."""
     spoken = model.metadata.get("protocols", [model.metadata["protocol"]])
     if cbor_wire.PROTOCOL in spoken and headers.get("smithy-protocol") == "rpc-v2-cbor":
         return CborWire(model, path)
+    if rest_wire.PROTOCOL in spoken:
+        return RestWire(model, verb, path)
     if "query" in spoken and "X-Amz-Target" not in headers:
         return QueryWire(model)
     return JsonWire(model)
@@ -84,7 +88,7 @@ class Endpoint:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
-    def answer(self, headers: Message, body: bytes, path: str = "/") -> Reply:
+    def answer(self, headers: Message, body: bytes, path: str = "/", verb: str = "POST") -> Reply:
         """Answer one request, whatever is wrong with it."""
         request_id = f"00000000-0000-4000-8000-{next(self._numbers):012d}"
         try:
@@ -95,7 +99,7 @@ class Endpoint:
         if service is None:
             return Reply(501, f"testbed/aws has no service {scope.service}".encode())
         model = service_model(service.name)
-        wire = wire_of(model, headers, path)
+        wire = wire_of(model, headers, path, verb)
         now = datetime.now(UTC) + self.faults.clock
         try:
             caller = check(headers, scope, self.account, now)

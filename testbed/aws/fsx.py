@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from testbed.aws.operations import Request, Resource, Service
@@ -75,13 +74,8 @@ def _arn(request: Request, name: str) -> str:
     return f"arn:{where}:file-system/{name}"
 
 
-def _named(request: Request) -> Iterator[str]:
-    yield from request.given.get("FileSystemIds", [])
-
-
 def _resource(request: Request) -> Resource:
-    for name in _named(request):
-        return Resource(name, _arn(request, name))
+    """IAM knows nothing narrower than all of it for these operations, also where file systems are named."""
     return Resource(None, _arn(request, "*"))
 
 

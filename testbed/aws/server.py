@@ -59,9 +59,12 @@ def _handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
         disable_nagle_algorithm = True
         wbufsize = -1  # head and body in one packet
 
+        def do_GET(self) -> None:
+            self.do_POST()
+
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            reply = endpoint.answer(self.headers, body, self.path)
+            reply = endpoint.answer(self.headers, body, self.path, self.command)
             self.send_response(reply.status)
             for name, value in reply.headers.items():
                 self.send_header(name, value)

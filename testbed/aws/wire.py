@@ -27,7 +27,7 @@ class JsonWire:
     """JSON 1.0 and 1.1: the operation in a header, everything else in one document."""
 
     def __init__(self, model: Any) -> None:
-        self._prefix = f"{model.metadata['targetPrefix']}."
+        self._prefix = f"{model.metadata.get('targetPrefix', '')}."  # REST has none
         self._type = f"application/x-amz-json-{model.metadata['jsonVersion']}"
 
     def read(self, headers: Message, body: bytes) -> tuple[str, dict[str, Any]]:

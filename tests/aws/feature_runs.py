@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from testbed.aws.example import example_account
-from tests.aws.conftest import REGION
-
-_EKS = example_account(REGION).clusters[REGION][1]
-EKS_NODE = _EKS.nodes[0].instance_id
-
 RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "clusters": (("clusters", "--hyperpod"), ("doctor",)),
     "nodes": (("nodes", "--hyperpod", "ml-cluster"),),
     "space": (("doctor",),),
     "events": (
         ("events", "--hyperpod", "research-eks"),
-        ("events", "--hyperpod", "research-eks", "--event", "0f1e2d3c-0123-4567-89ab-0123456789ab"),
+        ("events", "--hyperpod", "research-eks", "--event", "{event}"),
     ),
     "logs": (
         ("node-logs", "--hyperpod", "ml-cluster"),
@@ -25,12 +19,22 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "metrics": (
         ("metrics", "--hyperpod", "research-eks"),
         ("metrics", "--hyperpod", "research-eks", "--by-node"),
-        ("metrics", "--hyperpod", "research-eks", "--node", EKS_NODE),
+        ("metrics", "--hyperpod", "research-eks", "--node", "{eks_node}"),
     ),
     "storage": (("storage",),),
     "node-actions": (
         ("node", "reboot", "ip-10-0-0-2", "--hyperpod", "ml-cluster", "--yes"),
         ("node", "replace", "ip-10-0-0-3", "--hyperpod", "ml-cluster", "--yes"),
     ),
+    "terminal": (("terminal", "ip-10-0-0-2", "--hyperpod", "ml-cluster", "--open"),),
+    "eks": (("nodes", "--cluster", "on-eks"),),
 }
-"""Command lines by feature, for the account of `testbed.aws.example` seen from a space of Studio."""
+"""Command lines by feature, for the account of `testbed.aws.example` seen from a space of Studio; what stands in braces is of the account."""
+
+ON_A_TERMINAL = frozenset({"terminal"})
+"""Features whose commands need a terminal."""
+
+PAGES: Mapping[str, tuple[str, ...]] = {
+    "page": ("hyperpod/ml-cluster", "hyperpod/ml-cluster/nodes"),
+}
+"""Paths below the REST API by feature, for what has no command."""

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import shlex
-import shutil
-import stat
-import subprocess
-from pathlib import Path
 
 import boto3
 import pytest
@@ -16,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from testbed.aws.example import example_account
 from tests.aws.conftest import REGION
-from tests.cli.conftest import HPJ
+from tests.aws.shell import Shell
 
 
 @pytest.fixture
@@ -59,44 +53,6 @@ def test_nothing_is_opened_without_a_terminal(example, hpj):
     done = hpj("terminal", "ip-10-0-0-2", "--hyperpod", "ml-cluster", "--open", "--json")
     assert (done.code, done.error["code"]) == (2, "usage")
     assert example.calls == []
-
-
-class Shell:
-    """A terminal with some programs in it."""
-
-    def __init__(self, home, folder: Path) -> None:
-        self._home, self._folder = home, folder
-        folder.mkdir()
-
-    def install(self, name: str, script: str) -> None:
-        path = self._folder / name
-        path.write_text(f"#!/bin/sh\n{script}\n")
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
-
-    def run(self, *words: str) -> tuple[int, str]:
-        """Exit code and what stood on the screen."""
-        ours, theirs = pty.openpty()
-        environment = self._home.process_environment({"PATH": str(self._folder)})
-        program = shutil.which(HPJ[0]) or HPJ[0]
-        started = subprocess.Popen(
-            [program, *HPJ[1:], *words],
-            cwd=self._home.work,
-            env=environment,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-        )
-        os.close(theirs)
-        screen = b""
-        try:
-            while part := os.read(ours, 4096):
-                screen += part
-        except OSError:  # the other side is closed
-            pass
-        finally:
-            os.close(ours)
-        return started.wait(60), screen.decode().replace("\r\n", "\n")
 
 
 @pytest.fixture

@@ -2,41 +2,106 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
 
+import botocore.session
 import pytest
 
+import hyperpod_jlab
 from hyperpod_jlab.aws.permissions import FEATURES, Feature, Permission, choose, policy
 from hyperpod_jlab.aws.session import forget_session
 from hyperpod_jlab.model.errors import InvalidInputError
+from testbed.aws.events import event_id
 from testbed.aws.example import example_account
 from testbed.aws.example_telemetry import add_telemetry
 from testbed.aws.iam import Policy
+from testbed.aws.state import Event
 from testbed.aws.studio import SimulatedStudio
 from tests.aws.conftest import KEY, REGION
-from tests.aws.feature_runs import RUNS
+from tests.aws.feature_runs import ON_A_TERMINAL, PAGES, RUNS
+from tests.aws.shell import Shell
 
 REFUSALS = ("does not let you", "not authorized", "missing_right")
 
+AWS_CLI = """
+import sys, boto3
+from botocore.exceptions import ClientError
+words = sys.argv[1:]
+assert words[:2] == ["ssm", "start-session"], words
+given = dict(zip(words[2::2], words[3::2], strict=True))
+try:
+    boto3.client("ssm", region_name=given["--region"]).start_session(Target=given["--target"])
+except ClientError as error:
+    sys.exit(str(error))
+"""
+"""What the AWS CLI does up to where its plugin begins: it starts the session, or says what AWS says."""
+
+WITH_COMMANDS = [feature for feature in FEATURES if feature.name in RUNS]
+
 LOST = [
     pytest.param(feature, one.action, id=f"{feature.name}-{one.action}")
-    for feature in FEATURES
+    for feature in WITH_COMMANDS
     for one in feature.permissions
     if not one.optional
 ]
-BY_NAME = [pytest.param(feature, id=feature.name) for feature in FEATURES]
+BY_NAME = [pytest.param(feature, id=feature.name) for feature in WITH_COMMANDS]
 
 
 @pytest.fixture
 def account(endpoint, no_aws, tmp_path):
-    """An account with clusters, seen from a space of Studio with no right at all."""
+    """An account with clusters, logs and metrics, seen from a space of Studio with no right at all."""
     endpoint.account = example_account(REGION)
     add_telemetry(endpoint.account, REGION, hours=1)
     studio = SimulatedStudio(tmp_path, REGION)
     studio.write(endpoint.account)
+    studio.mount_point.mkdir(parents=True)
     for name, value in studio.environment.items():
         no_aws.setenv(name, value)
     return endpoint
+
+
+@pytest.fixture
+def names(account, home):
+    """What the command lines name by what the account has; a cluster of it is in the configuration."""
+    with home.config.open("a") as config:
+        config.write('[clusters.on-eks]\norchestrator = "kubernetes"\neks = "research"\n')
+    eks = account.account.clusters[REGION][1]
+    event = Event(datetime.now(UTC), "Scaling up.")
+    eks.events = [event]
+    return {"event": event_id(eks, event), "eks_node": eks.nodes[0].instance_id}
+
+
+@pytest.fixture
+def shell(home, tmp_path):
+    made = Shell(home, tmp_path / "bin")
+    cli = tmp_path / "aws_cli.py"
+    cli.write_text(AWS_CLI)
+    made.install("aws", f'exec "{sys.executable}" "{cli}" "$@"')
+    made.install("session-manager-plugin", "exit 0")
+    return made
+
+
+@pytest.fixture
+def run(hpj, shell, names):
+    """All that a feature's commands print."""
+
+    def print_all(feature):
+        words = []
+        for written in RUNS[feature.name]:
+            line = [word.format(**names) for word in written]
+            if feature.name in ON_A_TERMINAL:
+                words.append(shell.run(*line)[1])
+                continue
+            forget_session()  # a command is a process of its own
+            done = hpj(*line)
+            words.append(done.out + done.err)
+        return "\n".join(words)
+
+    return print_all
 
 
 def grant(endpoint, *policies):
@@ -44,14 +109,9 @@ def grant(endpoint, *policies):
     endpoint.calls.clear()
 
 
-def run(hpj, feature):
-    """All that the feature's commands print."""
-    words = []
-    for line in RUNS[feature.name]:
-        forget_session()  # a command is a process of its own
-        done = hpj(*line)
-        words.append(done.out + done.err)
-    return "\n".join(words)
+def refused(words, action):
+    """Whether it is said that this was refused: by us, or by AWS through its own CLI."""
+    return any(f"{before} {action}" in words for before in ("let you", "perform:"))
 
 
 def without(document, action):
@@ -64,43 +124,67 @@ def without(document, action):
 
 
 def test_every_feature_is_run():
-    assert set(RUNS) == {feature.name for feature in FEATURES}
+    assert sorted([*RUNS, *PAGES]) == sorted(feature.name for feature in FEATURES)
 
 
 @pytest.mark.parametrize("feature", BY_NAME)
-def test_a_feature_under_exactly_its_policy(account, hpj, feature):
+def test_a_feature_under_exactly_its_policy(account, run, feature):
     # Several features share a command; what the others would ask for is denied to see that it is not missed here.
     others = {one.action for other in FEATURES for one in other.permissions}
     own = {one.action for one in feature.permissions}
     grant(account, policy([feature], region=REGION, account=account.account.account_id))
-    words = run(hpj, feature)
+    words = run(feature)
     asked = {call.action for call in account.calls} - {"sts:GetCallerIdentity"}
     assert own <= asked, "an action that is granted and not needed"
-    refused = {action for action in others if f"let you {action}" in words}
-    assert refused == asked - own
+    assert {action for action in others if refused(words, action)} == asked - own
     assert not any(action in words for action in own)
 
 
-def test_all_features_under_the_policy_of_all(account, hpj):
+def test_all_features_under_the_policy_of_all(account, run):
     grant(account, policy(FEATURES, region=REGION, account=account.account.account_id))
-    words = "".join(run(hpj, feature) for feature in FEATURES)
+    words = "".join(run(feature) for feature in WITH_COMMANDS)
     assert not any(refusal in words for refusal in REFUSALS)
     assert {call.action for call in account.calls} - {"sts:GetCallerIdentity"} == {
-        one.action for feature in FEATURES for one in feature.permissions
+        one.action for feature in WITH_COMMANDS for one in feature.permissions
     }
 
 
 @pytest.mark.parametrize(("feature", "action"), LOST)
-def test_each_action_that_is_taken_away_is_named(account, hpj, feature, action):
+def test_each_action_that_is_taken_away_is_named(account, run, feature, action):
     grant(account, without(policy(FEATURES), action))
-    assert f"let you {action}" in run(hpj, feature)
+    assert refused(run(feature), action)
     grant(account, policy(FEATURES))
-    assert f"let you {action}" not in run(hpj, feature)
+    assert not refused(run(feature), action)
 
 
-def test_a_policy_for_another_partition_grants_nothing_here(account, hpj):
+def test_a_policy_for_another_partition_grants_nothing_here(account, run):
     grant(account, policy(choose(["nodes"]), partition="aws-cn"))
-    assert "let you sagemaker:ListClusterNodes" in run(hpj, choose(["nodes"])[0])
+    assert "let you sagemaker:ListClusterNodes" in run(choose(["nodes"])[0])
+
+
+def operations_in(path):
+    """The actions that a module names: words of it that are operations of services which it names too."""
+    words = {
+        node.value
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    session = botocore.session.Session()
+    services = words & set(session.get_available_services())
+    return {
+        f"{service}:{word}"
+        for service in services
+        for word in words & set(session.get_service_model(service).operation_names)
+    }
+
+
+def test_every_operation_in_the_code_is_of_a_feature():
+    package = Path(hyperpod_jlab.__file__).parent
+    askers = [path for path in package.rglob("*.py") if "aws" in path.read_text(encoding="utf-8")]
+    named = set().union(*map(operations_in, askers)) - {"sts:GetCallerIdentity"}
+    # The AWS CLI starts sessions, not this code.
+    listed = {one.action for feature in FEATURES for one in feature.permissions}
+    assert named == listed - {"ssm:StartSession"}
 
 
 @pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])

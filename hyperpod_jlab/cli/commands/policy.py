@@ -64,7 +64,10 @@ def policy(
         print(json.dumps(document, indent=2))
     left = [] if features else [feature.name for feature in FEATURES if feature.changes]
     if left:
-        print(f"note: not in it, for they change something: {', '.join(left)}", file=sys.stderr)
+        print(
+            f"note: not in it, for they let people change something: {', '.join(left)}",
+            file=sys.stderr,
+        )
 
 
 def _check(field: str, value: str, form: re.Pattern[str], example: str) -> None:
