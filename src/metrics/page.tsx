@@ -133,7 +133,7 @@ function Charts(props: {
             <tr>
               <th scope="col">{trans.__('Metric')}</th>
               <th scope="col">{trans.__('Course')}</th>
-              <th scope="col">{trans.__('Last')}</th>
+              <th scope="col">{trans.__('Latest')}</th>
               <th scope="col">{trans.__('Mean')}</th>
               <th scope="col">{trans.__('Lowest')}</th>
               <th scope="col">{trans.__('Highest')}</th>
