@@ -8,7 +8,7 @@ from hyperpod_jlab.orchestrators.slurm.job import SlurmJob
 from hyperpod_jlab.orchestrators.slurm.tables.job_rows import JobRows, job_rows
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from tests.slurm.cluster import SlurmTestbed
-from tests.slurm.hyperpod_fixtures import make_hyperpod
+from tests.slurm.hyperpod_fixtures import CLUSTER, make_hyperpod
 from tests.slurm.jobs_fixtures import sbatch
 from tests.slurm.recorded import MARK, VERSIONS, recorded
 
@@ -141,8 +141,12 @@ async def test_a_run_of_mine_is_known_by_its_comment_and_no_one_else_can_say_so(
     comment = f"--comment=hyperpod:{RUN_ID}"
     own = sbatch(slurm, "--hold", comment)
     other = sbatch(slurm, "--hold", comment, user="alice")
+    told = {job.scheduler_id: job for job in await services.engines.get(CLUSTER).jobs()}
+    assert told[own].run_id == RUN_ID
+    assert told[other].run_id is None
     found = await _jobs(services)
-    assert found[own].run_id == RUN_ID
+    # It cannot be opened here: its bundle is on another partition.
+    assert found[own].run_id is None
     assert found[own].mine
     assert found[other].run_id is None
     assert not found[other].mine
