@@ -95,7 +95,8 @@ class TestIdle:
             calls = session.cluster.calls()
             assert all(now > then + 5 for now, then in zip(got, before, strict=True))
         line = server.line
-        assert (line["running"], line["waiting"]) == (1, 1)
+        queue = session.cluster.exec("ctl", "squeue", "--all", "--format=%i %T %u %j %V %k")
+        assert (line["running"], line["waiting"]) == (1, 1), queue
         return calls
 
     @pytest.mark.parametrize(
