@@ -7,7 +7,7 @@ import { WidgetTracker } from '@jupyterlab/apputils';
 import { JSONObject } from '@lumino/coreutils';
 
 import { hyperPodIcon } from '../icons';
-import { addPageToShell } from '../shellArea';
+import { openPage } from '../shellArea';
 import { CommandIDs, IHyperPod } from '../tokens';
 import type { ClusterPage } from './page';
 
@@ -67,30 +67,16 @@ async function openCluster(
   tracker: WidgetTracker<ClusterPage>,
   cluster: string
 ): Promise<JSONObject> {
-  const there = tracker.find(item => item.cluster === cluster);
-  const id = there?.id ?? (await addPage(app, hyperPod, tracker, cluster));
-  app.shell.activateById(id);
-  return { cluster };
-}
-
-async function addPage(
-  app: JupyterFrontEnd,
-  hyperPod: IHyperPod,
-  tracker: WidgetTracker<ClusterPage>,
-  cluster: string
-): Promise<string> {
-  const { ClusterPage } = await import('./page');
-  const page = new ClusterPage({
-    cluster,
-    client: hyperPod.clusterClient,
-    openRun: runId => void hyperPod.openRun(runId),
-    trans: hyperPod.trans
+  await openPage(app, tracker, `hyperpod-cluster-${cluster}`, async () => {
+    const { ClusterPage } = await import('./page');
+    const page = new ClusterPage({
+      cluster,
+      client: hyperPod.clusterClient,
+      openRun: runId => void hyperPod.openRun(runId),
+      trans: hyperPod.trans
+    });
+    page.title.label = cluster;
+    return page;
   });
-  page.id = `hyperpod-cluster-${cluster}`;
-  page.title.label = cluster;
-  page.title.icon = hyperPodIcon;
-  page.title.closable = true;
-  addPageToShell(app, page);
-  await tracker.add(page);
-  return page.id;
+  return { cluster };
 }

@@ -7,7 +7,7 @@ import { WidgetTracker } from '@jupyterlab/apputils';
 import { JSONObject } from '@lumino/coreutils';
 
 import { hyperPodIcon } from '../icons';
-import { addPageToShell } from '../shellArea';
+import { openPage } from '../shellArea';
 import { CommandIDs, IHyperPod } from '../tokens';
 import type { HyperpodPage } from './page';
 
@@ -72,32 +72,18 @@ async function openCluster(
   tracker: WidgetTracker<HyperpodPage>,
   cluster: string
 ): Promise<JSONObject> {
-  const there = tracker.find(item => item.cluster === cluster);
-  const id = there?.id ?? (await addPage(app, hyperPod, tracker, cluster));
-  app.shell.activateById(id);
-  return { cluster };
-}
-
-async function addPage(
-  app: JupyterFrontEnd,
-  hyperPod: IHyperPod,
-  tracker: WidgetTracker<HyperpodPage>,
-  cluster: string
-): Promise<string> {
-  const { HyperpodPage } = await import('./page');
-  const page = new HyperpodPage({
-    cluster,
-    client: hyperPod.hyperpodClient,
-    showMetrics: () =>
-      void app.commands.execute(CommandIDs.openMetrics, { cluster }),
-    trans: hyperPod.trans
+  await openPage(app, tracker, `hyperpod-aws-cluster-${cluster}`, async () => {
+    const { HyperpodPage } = await import('./page');
+    const page = new HyperpodPage({
+      cluster,
+      client: hyperPod.hyperpodClient,
+      showMetrics: () =>
+        void app.commands.execute(CommandIDs.openMetrics, { cluster }),
+      trans: hyperPod.trans
+    });
+    page.title.label = cluster;
+    page.title.caption = hyperPod.trans.__('HyperPod cluster %1', cluster);
+    return page;
   });
-  page.id = `hyperpod-aws-cluster-${cluster}`;
-  page.title.label = cluster;
-  page.title.caption = hyperPod.trans.__('HyperPod cluster %1', cluster);
-  page.title.icon = hyperPodIcon;
-  page.title.closable = true;
-  addPageToShell(app, page);
-  await tracker.add(page);
-  return page.id;
+  return { cluster };
 }

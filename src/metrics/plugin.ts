@@ -11,7 +11,7 @@ import {
 import { JSONObject } from '@lumino/coreutils';
 
 import { hyperPodIcon } from '../icons';
-import { addPageToShell } from '../shellArea';
+import { openPage } from '../shellArea';
 import { CommandIDs, IHyperPod } from '../tokens';
 import type { MetricsPage } from './page';
 
@@ -110,35 +110,21 @@ async function openMetrics(
   tracker: WidgetTracker<MetricsPage>,
   whose: IWhose
 ): Promise<JSONObject> {
-  const there = tracker.find(page => page.id === idOf(whose));
-  const id = there?.id ?? (await addPage(app, hyperPod, tracker, whose));
-  app.shell.activateById(id);
-  return { ...whose };
-}
-
-async function addPage(
-  app: JupyterFrontEnd,
-  hyperPod: IHyperPod,
-  tracker: WidgetTracker<MetricsPage>,
-  whose: IWhose
-): Promise<string> {
-  const [{ MetricsClient }, { MetricsPage }] = await Promise.all([
-    import('./client'),
-    import('./page')
-  ]);
   const { client, trans } = hyperPod;
-  const page = new MetricsPage({
-    ...whose,
-    client: new MetricsClient(client),
-    trans
+  await openPage(app, tracker, idOf(whose), async () => {
+    const [{ MetricsClient }, { MetricsPage }] = await Promise.all([
+      import('./client'),
+      import('./page')
+    ]);
+    const page = new MetricsPage({
+      ...whose,
+      client: new MetricsClient(client),
+      trans
+    });
+    page.title.label = trans.__('Metrics of %1', whose.node ?? whose.cluster);
+    return page;
   });
-  page.id = idOf(whose);
-  page.title.label = trans.__('Metrics of %1', whose.node ?? whose.cluster);
-  page.title.icon = hyperPodIcon;
-  page.title.closable = true;
-  addPageToShell(app, page);
-  await tracker.add(page);
-  return page.id;
+  return { ...whose };
 }
 
 function idOf(whose: IWhose): string {

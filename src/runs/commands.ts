@@ -8,7 +8,7 @@ import {
 
 import { ActionKind, actionCaption, ACTIONS } from '../actions/kinds';
 import { hyperPodIcon } from '../icons';
-import { addPageToShell } from '../shellArea';
+import { openPage } from '../shellArea';
 import { CommandIDs, IHyperPod } from '../tokens';
 import { pageActions } from './actions';
 import type { RunPage } from './page';
@@ -122,37 +122,22 @@ async function openRun(
   tracker: WidgetTracker<RunPage>,
   runId: string
 ): Promise<JSONObject> {
-  const there = tracker.find(item => item.runId === runId);
-  const id = there?.id ?? (await addPage(app, hyperPod, tracker, runId));
-  app.shell.activateById(id);
-  return { run_id: runId };
-}
-
-/** Put a run's page into the main area, which owns it from then on. */
-async function addPage(
-  app: JupyterFrontEnd,
-  hyperPod: IHyperPod,
-  tracker: WidgetTracker<RunPage>,
-  runId: string
-): Promise<string> {
-  const { RunPage } = await import('./page');
-  hyperPod.runs.start();
-  const page = new RunPage({
-    runId,
-    runs: hyperPod.runs,
-    runClient: hyperPod.runClient,
-    logClient: hyperPod.logs,
-    actions: pageActions(app, hyperPod),
-    trans: hyperPod.trans
+  await openPage(app, tracker, `hyperpod-run-${runId}`, async () => {
+    const { RunPage } = await import('./page');
+    hyperPod.runs.start();
+    const page = new RunPage({
+      runId,
+      runs: hyperPod.runs,
+      runClient: hyperPod.runClient,
+      logClient: hyperPod.logs,
+      actions: pageActions(app, hyperPod),
+      trans: hyperPod.trans
+    });
+    page.title.label = runId;
+    page.title.caption = runId;
+    return page;
   });
-  page.id = `hyperpod-run-${runId}`;
-  page.title.label = runId;
-  page.title.caption = runId;
-  page.title.icon = hyperPodIcon;
-  page.title.closable = true;
-  addPageToShell(app, page);
-  await tracker.add(page);
-  return page.id;
+  return { run_id: runId };
 }
 
 async function askForRun(hyperPod: IHyperPod): Promise<string | null> {
