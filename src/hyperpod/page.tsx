@@ -1,11 +1,10 @@
 import { TranslationBundle } from '@jupyterlab/translation';
-import { Message } from '@lumino/messaging';
 import * as React from 'react';
 
 import { ServerTable } from '../clusters/serverTable';
 import { TabList } from '../clusters/tabList';
 import { ITableQuery } from '../clusters/types';
-import { SignalWidget } from '../components/signalWidget';
+import { WatchingPage } from '../components/watchingWidget';
 import type { IHyperpodClient } from './client';
 import { hyperpodNodeColumns } from './nodeColumns';
 import { Overview } from './overview';
@@ -18,64 +17,24 @@ type Tab = (typeof TABS)[number];
 /**
  * A HyperPod cluster in the main area, as AWS knows it. Nothing is asked for while it is hidden.
  */
-export class HyperpodPage extends SignalWidget {
+export class HyperpodPage extends WatchingPage<Watched<IHyperpodDetail>> {
   constructor(options: HyperpodPage.IOptions) {
     const { client, cluster } = options;
-    const watched = new Watched(refresh => client.cluster(cluster, refresh));
-    super(watched.changed);
-    this.addClass('jp-HyperPod-ClusterPage');
+    super(new Watched(refresh => client.cluster(cluster, refresh)), cluster);
     this.addClass('jp-HyperPod-Aws');
-    this.node.tabIndex = -1;
-    this.node.setAttribute('role', 'region');
-    this.node.setAttribute('aria-label', cluster);
     this.cluster = cluster;
-    this._watched = watched;
     this._options = options;
   }
 
   readonly cluster: string;
 
-  override dispose(): void {
-    if (!this.isDisposed) {
-      this._watched.dispose();
-      super.dispose();
-    }
-  }
-
-  protected override onActivateRequest(msg: Message): void {
-    super.onActivateRequest(msg);
-    this.node.focus();
-  }
-
-  protected override onAfterAttach(msg: Message): void {
-    super.onAfterAttach(msg);
-    if (this.isVisible) {
-      this._watched.start();
-    }
-  }
-
-  protected override onAfterShow(msg: Message): void {
-    super.onAfterShow(msg);
-    this._watched.start();
-  }
-
-  protected override onAfterHide(msg: Message): void {
-    super.onAfterHide(msg);
-    this._watched.stop();
-  }
-
   protected override render(): JSX.Element {
     return (
-      <Tabs
-        {...this._options}
-        watched={this._watched}
-        isShown={this._isShown}
-      />
+      <Tabs {...this._options} watched={this.watched} isShown={this._isShown} />
     );
   }
 
   private readonly _isShown = () => this.isVisible && !document.hidden;
-  private readonly _watched: Watched<IHyperpodDetail>;
   private readonly _options: HyperpodPage.IOptions;
 }
 

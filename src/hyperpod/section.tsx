@@ -1,16 +1,15 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import { refreshIcon, Toolbar } from '@jupyterlab/ui-components';
-import { Message } from '@lumino/messaging';
 import { ISignal, Signal } from '@lumino/signaling';
 import * as React from 'react';
 
 import { ApiError } from '../api';
 import { AwsAge } from '../clusters/awsAge';
 import { StaleNote } from '../clusters/staleNote';
+import { CardLine, CardNote, ClusterCard } from '../components/clusterCard';
 import { ErrorMessage } from '../components/errorMessage';
 import { IconButton } from '../components/iconButton';
-import { SignalWidget } from '../components/signalWidget';
-import { StateChip } from '../components/stateChip';
+import { WatchingWidget } from '../components/watchingWidget';
 import type { IHyperpodClient } from './client';
 import { IHyperpodCluster, IHyperpodList } from './types';
 import { Watched } from './watched';
@@ -28,7 +27,7 @@ interface IActions {
  * The HyperPod clusters of the AWS account. Nothing is asked for while it is hidden or folded.
  */
 export class HyperpodSection
-  extends SignalWidget
+  extends WatchingWidget<Watched<IHyperpodList>>
   implements Toolbar.IWidgetToolbar
 {
   constructor(
@@ -38,11 +37,10 @@ export class HyperpodSection
   ) {
     const wanted = { limit: STEP };
     const list = new Watched(refresh => client.list(wanted.limit, refresh));
-    super(list.changed);
+    super(list);
     this.addClass('jp-HyperPod-Section');
     this.addClass('jp-HyperPod-Aws');
     this.title.label = trans.__('HyperPod in AWS');
-    this._list = list;
     this._wanted = wanted;
     this._actions = actions;
     this._trans = trans;
@@ -67,42 +65,19 @@ export class HyperpodSection
 
   override dispose(): void {
     if (!this.isDisposed) {
-      this._list.dispose();
       Signal.clearData(this);
       super.dispose();
     }
   }
 
-  protected override onAfterAttach(msg: Message): void {
-    super.onAfterAttach(msg);
-    if (this.isVisible) {
-      this._list.start();
-    }
-  }
-
-  protected override onAfterShow(msg: Message): void {
-    super.onAfterShow(msg);
-    this._list.start();
-  }
-
-  protected override onAfterHide(msg: Message): void {
-    super.onAfterHide(msg);
-    this._list.stop();
-  }
-
-  protected override onBeforeDetach(msg: Message): void {
-    this._list.stop();
-    super.onBeforeDetach(msg);
-  }
-
   protected override render(): JSX.Element {
     return (
       <HyperpodList
-        list={this._list}
+        list={this.watched}
         open={name => this._actions.openHyperpodCluster(name)}
         more={() => {
           this._wanted.limit += STEP;
-          this._list.reread();
+          this.watched.reread();
         }}
         trans={this._trans}
       />
@@ -119,7 +94,6 @@ export class HyperpodSection
   }
 
   private readonly _absent = new Signal<this, void>(this);
-  private readonly _list: Watched<IHyperpodList>;
   private readonly _wanted: { limit: number };
   private readonly _actions: IActions;
   private readonly _trans: TranslationBundle;
@@ -235,28 +209,19 @@ function HyperpodItem(props: {
   const { cluster, isLoading, open, trans } = props;
   const isWaited = isLoading && cluster.describedAt === null && !cluster.reason;
   return (
-    <li>
-      <button type="button" className="jp-HyperPod-item" onClick={open}>
-        <span className="jp-HyperPod-item-name">{cluster.name}</span>
-        <StateChip
-          state={cluster.state}
-          text={hyperpodStateText(cluster.state, trans)}
-          reason={cluster.reason}
-          trans={trans}
-        />
-        <span className="jp-HyperPod-item-detail">
-          {isWaited ? trans.__('Reading…') : detailText(cluster, trans)}
-        </span>
-        {cluster.reason && (
-          <span
-            className="jp-HyperPod-item-detail jp-mod-clamped"
-            title={cluster.reason}
-          >
-            {cluster.reason}
-          </span>
-        )}
-      </button>
-    </li>
+    <ClusterCard
+      name={cluster.name}
+      state={cluster.state}
+      stateText={hyperpodStateText(cluster.state, trans)}
+      reason={cluster.reason}
+      open={open}
+      trans={trans}
+    >
+      <CardLine>
+        {isWaited ? trans.__('Reading…') : detailText(cluster, trans)}
+      </CardLine>
+      <CardNote words={cluster.reason ?? ''} />
+    </ClusterCard>
   );
 }
 

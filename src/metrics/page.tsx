@@ -1,9 +1,8 @@
 import { TranslationBundle } from '@jupyterlab/translation';
-import { Message } from '@lumino/messaging';
 import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
-import { SignalWidget } from '../components/signalWidget';
+import { WatchingPage } from '../components/watchingWidget';
 import { IMetric, IMetrics, IMetricsClient } from './client';
 import { MetricsModel } from './model';
 import { Sparkline } from './sparkline';
@@ -14,18 +13,15 @@ const HOUR = 3600;
 /**
  * The metrics of a HyperPod cluster, or of one of its nodes, as small charts. Nothing is asked for while it is hidden.
  */
-export class MetricsPage extends SignalWidget {
+export class MetricsPage extends WatchingPage<MetricsModel> {
   constructor(options: MetricsPage.IOptions) {
     const { client, cluster, node, trans } = options;
-    const model = new MetricsModel(client, { cluster, node, seconds: HOUR });
-    super(model.changed);
-    this.addClass('jp-HyperPod-ClusterPage');
-    this.node.tabIndex = -1;
-    this.node.setAttribute('role', 'region');
-    this.node.setAttribute('aria-label', trans.__('Metrics of %1', cluster));
+    super(
+      new MetricsModel(client, { cluster, node, seconds: HOUR }),
+      trans.__('Metrics of %1', cluster)
+    );
     this.cluster = cluster;
     this.instance = node;
-    this._model = model;
     this._trans = trans;
   }
 
@@ -34,40 +30,10 @@ export class MetricsPage extends SignalWidget {
   /** The node, or null: the whole cluster. */
   readonly instance: string | null;
 
-  override dispose(): void {
-    if (!this.isDisposed) {
-      this._model.dispose();
-      super.dispose();
-    }
-  }
-
-  protected override onActivateRequest(msg: Message): void {
-    super.onActivateRequest(msg);
-    this.node.focus();
-  }
-
-  protected override onAfterAttach(msg: Message): void {
-    super.onAfterAttach(msg);
-    if (this.isVisible) {
-      this._model.start();
-    }
-  }
-
-  protected override onAfterShow(msg: Message): void {
-    super.onAfterShow(msg);
-    this._model.start();
-  }
-
-  protected override onAfterHide(msg: Message): void {
-    super.onAfterHide(msg);
-    this._model.stop();
-  }
-
   protected override render(): JSX.Element {
-    return <Metrics model={this._model} trans={this._trans} />;
+    return <Metrics model={this.watched} trans={this._trans} />;
   }
 
-  private readonly _model: MetricsModel;
   private readonly _trans: TranslationBundle;
 }
 

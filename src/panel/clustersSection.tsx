@@ -6,10 +6,10 @@ import { callsText } from '../clusters/callsNote';
 import { ClustersModel } from '../clusters/model';
 import { clusterStateText } from '../clusters/states';
 import { ICluster } from '../clusters/types';
+import { CardLine, CardNote, ClusterCard } from '../components/clusterCard';
 import { ErrorMessage } from '../components/errorMessage';
 import { IconButton } from '../components/iconButton';
 import { SignalWidget } from '../components/signalWidget';
-import { StateChip } from '../components/stateChip';
 import { useTick } from '../components/useTick';
 import { durationText } from '../components/words';
 import type { IPanelActions } from './panel';
@@ -106,40 +106,27 @@ function ClusterItem(props: {
   const { cluster, open, trans } = props;
   const isUp = cluster.state === 'up';
   return (
-    <li>
-      <button type="button" className="jp-HyperPod-item" onClick={open}>
-        <span className="jp-HyperPod-item-name">{cluster.name}</span>
-        <StateChip
-          state={cluster.state}
-          text={clusterStateText(cluster.state, trans)}
-          reason={cluster.reason}
-          trans={trans}
-        />
-        <span className="jp-HyperPod-item-detail">
-          {isUp
-            ? detailText(cluster, trans)
-            : (cluster.reason ?? detailText(cluster, trans))}
-        </span>
-        {isUp && <UpNote words={wordsOf(cluster)} />}
-        {typeof cluster.schedulerCalls === 'number' && (
-          <span className="jp-HyperPod-item-detail">
-            {callsText(cluster.schedulerCalls, trans)}
-          </span>
-        )}
-        {cluster.asOf && (
-          <OldNumbers cluster={cluster} asOf={cluster.asOf} trans={trans} />
-        )}
-      </button>
-    </li>
-  );
-}
-
-/** What is to be said of a cluster that answers: two lines of it, and the rest under the pointer. */
-function UpNote({ words }: { words: string }): JSX.Element | null {
-  return words === '' ? null : (
-    <span className="jp-HyperPod-item-detail jp-mod-clamped" title={words}>
-      {words}
-    </span>
+    <ClusterCard
+      name={cluster.name}
+      state={cluster.state}
+      stateText={clusterStateText(cluster.state, trans)}
+      reason={cluster.reason}
+      open={open}
+      trans={trans}
+    >
+      <CardLine>
+        {isUp
+          ? detailText(cluster, trans)
+          : (cluster.reason ?? detailText(cluster, trans))}
+      </CardLine>
+      {isUp && <CardNote words={wordsOf(cluster)} />}
+      {typeof cluster.schedulerCalls === 'number' && (
+        <CardLine>{callsText(cluster.schedulerCalls, trans)}</CardLine>
+      )}
+      {cluster.asOf && (
+        <OldNumbers cluster={cluster} asOf={cluster.asOf} trans={trans} />
+      )}
+    </ClusterCard>
   );
 }
 
@@ -156,13 +143,13 @@ function OldNumbers(props: {
   const { asOf, cluster, trans } = props;
   useTick(true);
   return (
-    <span className="jp-HyperPod-item-detail">
+    <CardLine>
       {trans.__(
         '%1 ago: %2',
         durationText(asOf, null, trans),
         detailText(cluster, trans)
       )}
-    </span>
+    </CardLine>
   );
 }
 
