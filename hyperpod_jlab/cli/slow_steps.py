@@ -20,6 +20,13 @@ class Steps:
     def __init__(self, text: str) -> None:
         self.text = text
         self.begin = time.monotonic()
+        self.drawn = False
+
+    def clear(self) -> None:
+        """Take what is shown off the terminal, before something else is printed there."""
+        if self.drawn:
+            self.drawn = False
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     def next(self, text: str) -> None:
         """Another step begins."""
@@ -42,14 +49,12 @@ async def slow_steps(first: str) -> AsyncIterator[Steps]:
 
 
 async def _show(steps: Steps) -> None:
-    drawn = False
     try:
         while True:
             await asyncio.sleep(_PERIOD)
             passed = time.monotonic() - steps.begin
             if passed > _PATIENCE:
-                drawn = True
+                steps.drawn = True
                 print(f"\r\x1b[K{steps.text} ({passed:.0f} s)", end="", file=sys.stderr, flush=True)
     finally:
-        if drawn:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        steps.clear()

@@ -54,7 +54,7 @@ class Hyperpod:
 
     async def clusters(self) -> list[Cluster]:
         """The configured clusters; one that does not answer says why in its reason, and has the numbers of when it last did."""
-        return list(await asyncio.gather(*(self._cluster(name) for name in self.settings.clusters)))
+        return list(await asyncio.gather(*(self.cluster(name) for name in self.settings.clusters)))
 
     def hyperpod_clusters(self, region: str | None = None) -> HyperpodClusters:
         """The HyperPod clusters of the AWS account, whether configured or not.
@@ -132,7 +132,8 @@ class Hyperpod:
         await self.watch.close()
         await self.engines.close()
 
-    async def _cluster(self, name: str) -> Cluster:
+    async def cluster(self, name: str) -> Cluster:
+        """One configured cluster, as in `clusters`."""
         default = name == self.settings.default_cluster
         try:
             engine = self.engines.get(name)

@@ -32,14 +32,14 @@ def studio(endpoint, space):
 
 @pytest.fixture
 def checks(hpj):
-    """The doctor's checks by name, as lists of (level, message)."""
+    """The doctor's checks by name, as lists of (level, evidence)."""
 
     def found():
         # A cluster of the configuration that does not answer makes it fail; what it tells of AWS is the same.
         told = hpj("doctor", "--json").json["checks"]
         names = [one["name"] for one in told]
         return {
-            name: [(one["level"], one["message"]) for one in told if one["name"] == name]
+            name: [(one["level"], one["evidence"]) for one in told if one["name"] == name]
             for name in names
         }
 
@@ -73,24 +73,25 @@ def test_a_shared_space_says_that_all_act_as_it(studio, checks):
     assert (level, "shared: everybody in it acts as the space" in words) == ("ok", True)
 
 
-def test_each_missing_right_is_one_warning_and_the_rest_is_told(studio, checks):
+def test_each_missing_right_is_named_and_the_rest_is_told(studio, checks):
     studio.faults.deny("sagemaker:DescribeSpace")
     studio.faults.deny("sagemaker:DescribeCluster", "ml-cluster")
     found = checks()
-    assert found["space"] == [("warn", "AWS does not let you sagemaker:DescribeSpace")]
+    assert found["space"] == [("unknown", "AWS does not let you sagemaker:DescribeSpace")]
     ((level, words),) = found["HyperPod"]
     assert level == "warn"
     assert "1 of 4 clusters could not be described" in words
     studio.faults.deny("sagemaker:ListClusters")
-    assert checks()["HyperPod"] == [("warn", "AWS does not let you sagemaker:ListClusters")]
+    assert checks()["HyperPod"] == [("unknown", "AWS does not let you sagemaker:ListClusters")]
 
 
 def test_without_credentials_the_checks_of_aws_end_there(studio, checks, no_aws):
     no_aws.delenv("AWS_ACCESS_KEY_ID")
     no_aws.delenv("AWS_SECRET_ACCESS_KEY")
     found = checks()
-    assert found["aws"] == [("warn", "there are no AWS credentials")]
-    assert not {"space", "HyperPod"} & found.keys()
+    assert found["aws"] == [("fail", "there are no AWS credentials")]
+    because = ("unknown", "could not be checked, because of aws: there are no AWS credentials")
+    assert found["space"] == found["HyperPod"] == [because]
     assert found["studio"][0][0] == "ok"
 
 
@@ -99,9 +100,9 @@ def test_half_metadata(space, checks, no_aws, content, words):
     space.metadata.write_text(content)
     no_aws.setenv("AWS_REGION", REGION)
     found = checks()
-    ((level, message),) = found["studio"]
+    ((level, evidence),) = found["studio"]
     assert level == "warn"
-    assert words in message
+    assert words in evidence
     assert "space" not in found
     assert found["HyperPod"][0][0] == "ok"
 
@@ -122,8 +123,8 @@ def test_a_configured_name_that_aws_does_not_have(endpoint, checks, home):
         '[clusters.a]\norchestrator = "kubernetes"\nhyperpod = "research-eks"\n'
         '[clusters.b]\norchestrator = "kubernetes"\nhyperpod = "gone"\n'
     )
-    warned = {words for level, words in checks()["HyperPod"] if level == "warn"}
-    assert warned == {f"the configuration names gone, which is not in {REGION}"}
+    warned = f"the configuration names gone, which is not in {REGION}"
+    assert checks()["names at AWS"] == [("warn", warned)]
 
 
 def test_elsewhere_aws_is_not_asked(endpoint, checks):

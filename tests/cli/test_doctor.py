@@ -19,9 +19,9 @@ def test_a_fresh_home_is_well(hpj, home):
     expected = {"versions", "config files", "storage", "privacy", "writing", "room", "local board"}
     assert expected <= checks.keys()
     assert {"local python", "runs", "cluster local"} <= checks.keys()
-    assert str(home.config) in checks["config files"]["message"]
+    assert str(home.config) in checks["config files"]["evidence"]
     assert list(home.partition.glob(".hyperpod/.doctor*")) == []
-    assert "ok    storage" in hpj("doctor").ok().out
+    assert "ok       storage  " in hpj("doctor").ok().out
 
 
 def test_a_folder_that_others_may_read_is_warned_of(hpj, home):
@@ -30,7 +30,7 @@ def test_a_folder_that_others_may_read_is_warned_of(hpj, home):
     told = hpj("doctor", "--json").ok()
     check = _checks(told)["privacy"]
     assert check["level"] == "warn"
-    assert check["hint"].startswith("chmod 700 ")
+    assert check["fix"].startswith("chmod 700 ")
 
 
 def test_a_link_in_the_way_fails_with_a_fix(hpj, home, tmp_path):
@@ -40,8 +40,8 @@ def test_a_link_in_the_way_fails_with_a_fix(hpj, home, tmp_path):
     told = hpj("doctor", "--json")
     assert (told.code, told.error["code"]) == (2, "doctor")
     check = _checks(told)["storage"]
-    assert "symbolic link" in check["message"]
-    assert check["hint"]
+    assert "symbolic link" in check["evidence"]
+    assert check["fix"]
     assert "fail" in hpj("doctor").out
 
 
@@ -49,7 +49,7 @@ def test_a_broken_configuration_is_one_of_the_checks(hpj, home):
     home.config.write_text("[storage\n")
     told = hpj("doctor", "--json")
     assert told.code == 2
-    assert "line 1, column" in _checks(told)["configuration"]["message"]
+    assert "line 1, column" in _checks(told)["configuration"]["evidence"]
 
 
 def test_a_python_without_torch_is_warned_of(hpj, home):
@@ -57,7 +57,7 @@ def test_a_python_without_torch_is_warned_of(hpj, home):
     if not os.path.exists("/usr/bin/python3"):  # noqa: PTH110
         pytest.fail("this machine has no /usr/bin/python3")
     check = _checks(hpj("doctor", "--json"))["local python"]
-    assert "/usr/bin/python3" in check["message"]
+    assert "/usr/bin/python3" in check["evidence"]
     assert check["level"] in {"ok", "warn"}
 
 
@@ -89,4 +89,28 @@ def test_a_read_only_partition_is_a_check_that_fails(hpj, home, monkeypatch):
     monkeypatch.setattr("pathlib.Path.touch", refuse)
     monkeypatch.setattr("pathlib.Path.unlink", refuse)
     check = _checks(hpj("doctor", "--json"))["writing"]
-    assert (check["level"], "Read-only" in check["message"]) == ("fail", True)
+    assert (check["level"], "Read-only" in check["evidence"]) == ("fail", True)
+
+
+def test_what_stands_on_a_failed_check_could_not_be_checked(hpj, home):
+    home.config.write_text("[storage\n")
+    checks = hpj("doctor", "--json").json["checks"]
+    by_key = {check["key"]: check for check in checks}
+    assert by_key["configuration"]["level"] == "fail"
+    for key in ("storage", "privacy", "writing", "room", "runs"):
+        assert by_key[key]["level"] == "unknown"
+        assert "because of configuration" in by_key[key]["evidence"]
+    assert by_key["versions"]["level"] == "ok"
+
+
+def test_a_check_says_who_mends_it_and_is_itself_by_key_and_subject(hpj, home):
+    home.config.write_text(
+        '[clusters.far]\norchestrator = "slurm"\ntransport = "ssh"\nlogin_nodes = ["nobody.invalid"]\n'
+    )
+    checks = hpj("doctor", "--json").json["checks"]
+    for check in checks:
+        assert check["level"] in {"ok", "warn", "fail", "unknown"}
+        assert (check["fix"] is None) == (check["who"] is None)
+    idents = [(check["key"], check["about"]) for check in checks]
+    assert len(set(idents)) == len(idents)
+    assert {("cluster", "local"), ("cluster", "far")} <= set(idents)

@@ -125,7 +125,7 @@ def test_a_damaged_bundle_is_shown_as_such_and_the_others_still_listed(hpj, text
     assert hpj("logs", "bad", "--json").code == 2
     doctor = hpj("doctor", "--json")
     (check,) = [check for check in doctor.json["checks"] if check["name"] == "runs"]
-    assert (check["level"], "bad" in check["message"]) == ("warn", True)
+    assert (check["level"], "bad" in check["evidence"]) == ("warn", True)
 
 
 def test_lists_of_the_cluster(look):

@@ -58,11 +58,11 @@ def test_it_is_a_space_of_studio_with_a_cluster_and_leaves_nothing(environment):
 
 def check_place(hpj):
     checks = {one["name"]: one for one in hpj("doctor")["checks"]}
-    assert checks["space"]["message"] == "work is a private space of alice"
-    assert "(its /alice)" in checks["FSx for Lustre"]["message"]
+    assert checks["space"]["evidence"] == "work is a private space of alice"
+    assert "(its /alice)" in checks["FSx for Lustre"]["evidence"]
     assert (
         "ml-slurm (slurm, in-service, its file system is mounted here)"
-        in (checks["HyperPod"]["message"])
+        in (checks["HyperPod"]["evidence"])
     )
     words = ("-c", "pwd; hostname", "--nodes", "2", "--queue", "train", "--time-limit", "5m")
     run = hpj("submit", *words, "--wait")

@@ -1,8 +1,9 @@
-"""``hpj doctor``: check the installation."""
+"""``hpj doctor``: check the installation, and the way of a run to a node."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 
 import click
 
@@ -12,42 +13,50 @@ from hyperpod_jlab.cli.invocation import invocation
 from hyperpod_jlab.cli.output import coloured, print_json
 from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.terminal import printable
-from hyperpod_jlab.services.checks import Check
-from hyperpod_jlab.services.doctor import examine
+from hyperpod_jlab.model.check import Check
+from hyperpod_jlab.services.doctor.examination import examine
+
+_LEVEL, _NAME = 7, 18
+"""Widths of the first two columns: lines are printed as they come, so nobody knows the longest yet."""
 
 
 @click.command(
     cls=HpjCommand,
     help="Check the installation: versions, configuration, storage, the local cluster and all others, Studio and AWS. "
-    "Each check says how to mend what is wrong; the exit code is 2 when one fails.",
+    "Each check is ok, warn, fail or unknown (it could not be checked), and says what to do and who can do it; the exit code is 2 when one fails.",
     examples=("hpj doctor", "hpj doctor --json"),
 )
 def doctor() -> None:
     """Check the installation."""
-    checks = asyncio.run(_examine())
+    as_json = invocation().as_json
+    checks = asyncio.run(_examine(as_json))
     failed = [check for check in checks if check.level == "fail"]
-    if invocation().as_json:
+    if as_json:
         print_json({"ok": not failed, "checks": [check.to_dict() for check in checks]})
-    else:
-        _print(checks)
     if failed:
         names = ", ".join(dict.fromkeys(check.name for check in failed))
         raise ChecksFailedError(
             f"not well: {names}",
-            hint=failed[0].hint,
+            hint=failed[0].fix,
             detail={"failed": [check.to_dict() for check in failed]},
         )
 
 
-async def _examine() -> list[Check]:
-    async with slow_steps("looking around"):
-        return await examine()
+async def _examine(as_json: bool) -> list[Check]:
+    checks = []
+    async with slow_steps("looking around") as steps:
+        async for check in examine(begun=lambda step: steps.next(f"checking {step.name}")):
+            checks.append(check)
+            if not as_json:
+                steps.clear()
+                _print(check)
+    return checks
 
 
-def _print(checks: list[Check]) -> None:
-    width = max(len(check.name) for check in checks)
-    for check in checks:
-        level = coloured(check.level, f"{check.level:<4}")
-        print(f"{level}  {check.name:<{width}}  {printable(check.message)}")
-        if check.hint and check.level != "ok":
-            print(f"{'':<{width + 8}}hint: {printable(check.hint)}")
+def _print(check: Check) -> None:
+    level = coloured(check.level, f"{check.level:<{_LEVEL}}")
+    print(f"{level}  {check.name:<{_NAME}}  {printable(check.evidence)}")
+    if check.fix and check.level != "ok":
+        who = "hint" if check.who == "you" else "for your admin"
+        print(f"{'':<{_LEVEL + _NAME + 4}}{who}: {printable(check.fix)}")
+    sys.stdout.flush()

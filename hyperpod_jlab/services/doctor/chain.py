@@ -1,0 +1,124 @@
+"""Walking a chain of steps: each within its time, none that stands on a failed one, whatever happens in any of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import dataclass
+
+from hyperpod_jlab.model.check import Check, Group, Told, of_error, unknown
+from hyperpod_jlab.model.errors import HyperpodError
+
+_LOG = logging.getLogger(__name__)
+
+STEP = 30.0
+"""Seconds that a step has, unless it says otherwise."""
+
+WHOLE = 240.0
+"""Seconds that all steps have together."""
+
+Begun = Callable[["Step"], None]
+"""What is told of a step that begins."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the chain.
+
+    Attributes:
+        key: A stable word for it.
+        title: Its name for people.
+        group: Where on the way it stands.
+        look: Looks; None: there is nothing to look at here, and nothing to say.
+        needs: The steps (`ident`) without which it cannot be looked at: it is not, once one of them has failed or is unknown.
+        about: What of it is looked at where there are several.
+        seconds: How long that may take.
+    """
+
+    key: str
+    title: str
+    group: Group
+    look: Callable[[], Awaitable[Told | None]]
+    needs: tuple[str, ...] = ()
+    about: str | None = None
+    seconds: float = STEP
+
+    @property
+    def ident(self) -> str:
+        """What other steps call it by: the key, and behind a colon what it is about."""
+        return f"{self.key}:{self.about}" if self.about else self.key
+
+    @property
+    def name(self) -> str:
+        """Its title, with what it is about."""
+        return f"{self.title} {self.about}" if self.about else self.title
+
+    def told(self, found: Told) -> Check:
+        """The check that a look makes."""
+        return Check(
+            key=self.key,
+            title=self.title,
+            group=self.group,
+            level=found.level,
+            evidence=found.evidence,
+            fix=found.fix,
+            who=found.who,
+            about=self.about,
+        )
+
+
+class Chain:
+    """A chain that is walked once, in parts.
+
+    Args:
+        begun: Told of each step that begins.
+        seconds: How long all steps may take together.
+    """
+
+    def __init__(self, begun: Begun | None = None, seconds: float = WHOLE) -> None:
+        self._begun = begun
+        self._end = time.monotonic() + seconds
+        self._seconds = seconds
+        self._stuck: dict[str, Check] = {}
+        """By a step's name in `Step.needs`: the check that failed first on the way there."""
+
+    async def walk(self, steps: Iterable[Step]) -> AsyncIterator[Check]:
+        """The checks of these steps, each as soon as it is there; a step that has nothing to say has none."""
+        for step in steps:
+            found = await self._found(step)
+            if found is None:
+                continue
+            check = step.told(found)
+            if check.level in {"fail", "unknown"}:
+                self._stuck.setdefault(step.ident, check)
+            yield check
+
+    async def _found(self, step: Step) -> Told | None:
+        for name in step.needs:
+            before = self._stuck.get(name)
+            if before is not None:
+                self._stuck[step.ident] = before  # whoever needs this one hears of the first
+                words = f"could not be checked, because of {before.name}: {before.evidence}"
+                return unknown(words)
+        left = self._end - time.monotonic()
+        if left <= 0:
+            words = f"could not be checked: all checks together have {self._seconds:g} s"
+            return unknown(words, "see the checks before this one, and try again")
+        if self._begun is not None:
+            self._begun(step)
+        seconds = min(step.seconds, left)
+        try:
+            async with asyncio.timeout(seconds):
+                return await step.look()
+        except TimeoutError:
+            return unknown(f"could not be checked: no answer in {seconds:.0f} s", "try again")
+        except HyperpodError as error:
+            return of_error(error)
+        except Exception as error:  # noqa: BLE001 - one look that breaks is not to take all others with it
+            _LOG.exception("the check %s broke", step.ident)
+            return unknown(
+                f"could not be checked: {type(error).__name__}: {error}",
+                "this is a fault of hyperpod_jlab; please report it",
+            )
