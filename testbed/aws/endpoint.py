@@ -15,8 +15,21 @@ from typing import Any
 
 import botocore.session
 
-from testbed.aws import cbor_wire, cloudwatch, eks, fsx, logs, rest_wire, sagemaker, ssm, sts
+from testbed.aws import (
+    cbor_wire,
+    cloudwatch,
+    ec2,
+    ec2_wire,
+    eks,
+    fsx,
+    logs,
+    rest_wire,
+    sagemaker,
+    ssm,
+    sts,
+)
 from testbed.aws.cbor_wire import CborWire
+from testbed.aws.ec2_wire import Ec2Wire
 from testbed.aws.faults import Faults
 from testbed.aws.iam import Asked, Verdict, decide, denied
 from testbed.aws.operations import Request, Service
@@ -31,6 +44,7 @@ from testbed.aws.wire import JsonWire, Wire
 SERVICES = {
     "sagemaker": sagemaker.SERVICE,
     "sts": sts.SERVICE,
+    "ec2": ec2.SERVICE,
     "eks": eks.SERVICE,
     "fsx": fsx.SERVICE,
     "logs": logs.SERVICE,
@@ -53,6 +67,8 @@ def wire_of(model: Any, headers: Message, path: str, verb: str = "POST") -> Wire
         return CborWire(model, path)
     if rest_wire.PROTOCOL in spoken:
         return RestWire(model, verb, path)
+    if ec2_wire.PROTOCOL in spoken:
+        return Ec2Wire(model)
     if "query" in spoken and "X-Amz-Target" not in headers:
         return QueryWire(model)
     return JsonWire(model)

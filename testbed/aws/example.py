@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from testbed.aws.state import Account, LustreFileSystem, Profile, Space
+from testbed.aws.network import (
+    OTHER_SUBNET,
+    SUBNET,
+    Network,
+    NetworkInterface,
+    SecurityGroup,
+    open_to,
+)
+from testbed.aws.state import Account, Domain, LustreFileSystem, Profile, Space
 
 ACCESS_KEY = "AKIATESTBEDEXAMPLE01"
 """The key that may do everything there."""
@@ -54,7 +62,7 @@ def example_account(region: str) -> Account:
     slurm.nodes[-1].status = "Failure"
     slurm.nodes[-1].message = "EC2 health check failed; the instance is being replaced"
     add_others(account, region)
-    account.spaces["d-example", "work"] = Space("alice")
+    account.spaces["d-example", "work"] = Space("alice", file_systems=[FILE_SYSTEM])
     add_file_system(account, region)
     return account
 
@@ -74,6 +82,38 @@ def add_file_system(account: Account, region: str) -> None:
     }
     linked = LustreFileSystem(FILE_SYSTEM, MOUNT_NAME, associations=[link])
     account.file_systems[region] = [linked]
+    add_network(account, region, linked)
+
+
+APPS, NODES, SERVERS = "sg-0a995000000000aa1", "sg-00de5000000000bb2", "sg-0f5e5000000000cc3"
+"""Security groups: of the domain's applications, of the cluster's nodes, of the file system."""
+
+INBOUND_NFS = "sg-00f5000000000dd4a"
+"""The one that Studio makes for the servers of a domain's file systems."""
+
+
+def add_network(account: Account, region: str, file_system: LustreFileSystem) -> None:
+    """Put the domain, the clusters and the file system into a network in which they reach each other."""
+    network = account.networks.setdefault(region, Network())
+    clients = (APPS, NODES)
+    network.add(
+        SecurityGroup(APPS, "studio-applications", open_to(SERVERS, APPS)),
+        SecurityGroup(NODES, "hyperpod-nodes", open_to(SERVERS, NODES)),
+        SecurityGroup(SERVERS, "lustre-servers", open_to(SERVERS, *clients)),
+        SecurityGroup(INBOUND_NFS, "security-group-for-inbound-nfs-d-example"),
+        *(
+            NetworkInterface(f"eni-{number:017x}", [SERVERS, INBOUND_NFS], f"10.0.1.{number}")
+            for number in (1, 2)
+        ),
+    )
+    file_system.interfaces = list(network.interfaces)
+    for cluster in account.clusters.get(region, []):
+        cluster.network = {"SecurityGroupIds": [NODES], "Subnets": [SUBNET]}
+    mounted = [(FILE_SYSTEM, "/alice")]
+    account.domains["d-example"] = Domain(
+        subnets=[SUBNET, OTHER_SUBNET], groups=[APPS], shared_file_systems=[(FILE_SYSTEM, "/team")]
+    )
+    account.profiles["d-example", "alice"].file_systems = mounted
 
 
 def add_others(account: Account, region: str) -> None:

@@ -57,6 +57,9 @@ def _file_system(request: Request, one: LustreFileSystem) -> dict[str, Any]:
         "StorageCapacity": one.capacity,
         "StorageType": "SSD",
         "DNSName": dns,
+        "VpcId": one.vpc,
+        "SubnetIds": one.subnets,
+        "NetworkInterfaceIds": one.interfaces,
         "ResourceARN": _arn(request, one.file_system_id),
         "LustreConfiguration": {
             "DeploymentType": "PERSISTENT_2",

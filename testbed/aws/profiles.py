@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from testbed.aws.domains import settings as common_settings
 from testbed.aws.operations import Request, Resource
 from testbed.aws.replies import ApiError
 
@@ -14,9 +15,9 @@ def describe_user_profile(request: Request) -> dict[str, Any]:
     if profile is None:
         words = f"User Profile with name {name} not found."
         raise ApiError("ResourceNotFound", words)
-    settings = {}
+    settings = common_settings(profile.groups, profile.file_systems)
     if profile.uid is not None:
-        settings = {"CustomPosixUserConfig": {"Uid": profile.uid, "Gid": profile.gid}}
+        settings |= {"CustomPosixUserConfig": {"Uid": profile.uid, "Gid": profile.gid}}
     return {
         "DomainId": domain,
         "UserProfileName": name,

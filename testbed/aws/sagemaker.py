@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from testbed.aws.domains import describe_domain, domain_resource
 from testbed.aws.events import describe_cluster_event, list_cluster_events
 from testbed.aws.lookup import cluster_arn, cluster_of
 from testbed.aws.node_actions import batch_reboot_cluster_nodes, batch_replace_cluster_nodes
@@ -45,6 +46,7 @@ def describe_cluster(request: Request) -> dict[str, Any]:
         Orchestrator=cluster.orchestrator,
         NodeRecovery=cluster.node_recovery,
         NodeProvisioningMode=cluster.provisioning,
+        VpcConfig=cluster.network,
     )
 
 
@@ -139,6 +141,8 @@ def _resource(request: Request) -> Resource:
         return space_resource(request)
     if "UserProfileName" in request.given:
         return profile_resource(request)
+    if "DomainId" in request.given:
+        return domain_resource(request)
     named = request.given.get("ClusterName", request.given.get("ResourceArn"))
     if named is None:
         account = request.account
@@ -160,6 +164,7 @@ SERVICE = Service(
         "BatchReplaceClusterNodes": batch_replace_cluster_nodes,
         "ListClusterEvents": list_cluster_events,
         "DescribeClusterEvent": describe_cluster_event,
+        "DescribeDomain": describe_domain,
         "DescribeSpace": describe_space,
         "DescribeUserProfile": describe_user_profile,
         "ListTags": list_tags,

@@ -20,6 +20,11 @@ def describe_space(request: Request) -> dict[str, Any]:
         "Status": "InService",
         "OwnershipSettings": {"OwnerUserProfileName": space.owner},
         "SpaceSharingSettings": {"SharingType": space.sharing},
+        "SpaceSettings": {
+            "CustomFileSystems": [
+                {"FSxLustreFileSystem": {"FileSystemId": one}} for one in space.file_systems
+            ]
+        },
     }
 
 

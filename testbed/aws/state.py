@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from testbed.aws.iam import EVERYTHING, Policy
+from testbed.aws.network import SUBNET, VPC, Network
 from testbed.aws.telemetry import Telemetry
 from testbed.aws.timeline import Timeline
 
@@ -76,6 +77,8 @@ class Cluster:
     groups: list[Group] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    network: dict[str, Any] | None = None
+    """Its VpcConfig, as in the API."""
     _nodes_made: int = 0
 
     def add_group(self, name: str, instance_type: str, count: int, **more: Any) -> Group:
@@ -111,6 +114,21 @@ class Space:
 
     owner: str
     sharing: str = "Private"
+    file_systems: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Domain:
+    """A domain of Studio. File systems are pairs of id and path: what its users have, and what its shared spaces have."""
+
+    name: str = "example"
+    status: str = "InService"
+    network: str = "VpcOnly"
+    vpc: str = VPC
+    subnets: list[str] = field(default_factory=lambda: [SUBNET])
+    groups: list[str] = field(default_factory=list)
+    file_systems: list[tuple[str, str]] = field(default_factory=list)
+    shared_file_systems: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass
@@ -119,6 +137,8 @@ class Profile:
 
     uid: int | None = None
     gid: int = 1001
+    groups: list[str] = field(default_factory=list)
+    file_systems: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass
@@ -132,6 +152,9 @@ class LustreFileSystem:
     created: datetime = START
     lustre: dict[str, Any] = field(default_factory=dict)
     associations: list[dict[str, Any]] = field(default_factory=list)
+    vpc: str = VPC
+    subnets: list[str] = field(default_factory=lambda: [SUBNET])
+    interfaces: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -158,6 +181,8 @@ class Account:
         profiles: User profiles of Studio by domain id and name.
         file_systems: File systems of FSx for Lustre by region.
         telemetry: What CloudWatch has.
+        domains: Domains of Studio by id.
+        networks: Security groups and network interfaces by region.
     """
 
     account_id: str = "111122223333"
@@ -169,6 +194,8 @@ class Account:
     profiles: dict[tuple[str, str], Profile] = field(default_factory=dict)
     file_systems: dict[str, list[LustreFileSystem]] = field(default_factory=dict)
     telemetry: Telemetry = field(default_factory=Telemetry)
+    domains: dict[str, Domain] = field(default_factory=dict)
+    networks: dict[str, Network] = field(default_factory=dict)
 
     def add_caller(
         self,

@@ -1,0 +1,44 @@
+"""SageMaker's operation on domains of Studio."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from testbed.aws.operations import Request, Resource
+from testbed.aws.replies import ApiError
+
+
+def describe_domain(request: Request) -> dict[str, Any]:
+    name = request.given["DomainId"]
+    domain = request.account.domains.get(name)
+    if domain is None:
+        raise ApiError("ResourceNotFound", f"Domain {name} does not exist.")
+    return {
+        "DomainId": name,
+        "DomainArn": domain_resource(request).arn,
+        "DomainName": domain.name,
+        "Status": domain.status,
+        "AuthMode": "IAM",
+        "AppNetworkAccessType": domain.network,
+        "VpcId": domain.vpc,
+        "SubnetIds": domain.subnets,
+        "DefaultUserSettings": settings(domain.groups, domain.file_systems),
+        "DefaultSpaceSettings": settings(domain.groups, domain.shared_file_systems),
+    }
+
+
+def settings(groups: list[str], file_systems: list[tuple[str, str]]) -> dict[str, Any]:
+    """The settings of users that say where their applications reach to; file systems are pairs of id and path."""
+    return {
+        "SecurityGroups": groups,
+        "CustomFileSystemConfigs": [
+            {"FSxLustreFileSystemConfig": {"FileSystemId": one, "FileSystemPath": path}}
+            for one, path in file_systems
+        ],
+    }
+
+
+def domain_resource(request: Request) -> Resource:
+    account, name = request.account, request.given["DomainId"]
+    where = f"{account.partition}:sagemaker:{request.region}:{account.account_id}"
+    return Resource(name, f"arn:{where}:domain/{name}")

@@ -1,0 +1,64 @@
+"""What there is in a region's network: security groups and network interfaces; plain data, to be changed by tests as they like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+VPC = "vpc-0123456789abcdef0"
+SUBNET, OTHER_SUBNET = "subnet-0123456789abcdef0", "subnet-0fedcba9876543210"
+
+
+def open_to(*groups: str) -> list[dict[str, Any]]:
+    """The rules that Lustre needs, as EC2 has them: its ports from or to these security groups."""
+    pairs = [{"GroupId": group} for group in groups]
+    return [
+        {"IpProtocol": "tcp", "FromPort": first, "ToPort": last, "UserIdGroupPairs": pairs}
+        for first, last in ((988, 988), (1018, 1023))
+    ]
+
+
+EVERYWHERE: list[dict[str, Any]] = [
+    {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]},
+]
+"""What a new security group lets out."""
+
+
+@dataclass
+class SecurityGroup:
+    """A security group; rules as EC2 has them."""
+
+    group_id: str
+    name: str
+    inbound: list[dict[str, Any]] = field(default_factory=list)
+    outbound: list[dict[str, Any]] = field(default_factory=lambda: list(EVERYWHERE))
+    vpc: str = VPC
+
+
+@dataclass
+class NetworkInterface:
+    """A network interface."""
+
+    interface_id: str
+    groups: list[str]
+    address: str
+    subnet: str = SUBNET
+    vpc: str = VPC
+    zone: str = "a"
+    status: str = "in-use"
+
+
+@dataclass
+class Network:
+    """Security groups and network interfaces by their ids."""
+
+    groups: dict[str, SecurityGroup] = field(default_factory=dict)
+    interfaces: dict[str, NetworkInterface] = field(default_factory=dict)
+
+    def add(self, *things: SecurityGroup | NetworkInterface) -> None:
+        """Add some."""
+        for one in things:
+            if isinstance(one, SecurityGroup):
+                self.groups[one.group_id] = one
+            else:
+                self.interfaces[one.interface_id] = one
