@@ -54,7 +54,15 @@ _SIGNATURE = frozenset(
     }
 )
 _SKEWED = re.compile(r"signature (expired|not yet current)|too skewed|has expired", re.IGNORECASE)
-_ABSENT = frozenset({"FileSystemNotFound", "ResourceNotFound", "ResourceNotFoundException"})
+_ABSENT = frozenset(
+    {
+        "FileSystemNotFound",
+        "InvalidGroup.NotFound",
+        "InvalidNetworkInterfaceID.NotFound",
+        "ResourceNotFound",
+        "ResourceNotFoundException",
+    }
+)
 _INVALID = frozenset(
     {
         "BadRequest",

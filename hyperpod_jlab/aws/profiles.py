@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hyperpod_jlab.aws.domains import custom_file_systems
 from hyperpod_jlab.aws.session import Aws
 
 COMMON_UID = 200001
@@ -12,10 +13,19 @@ COMMON_UID = 200001
 
 @dataclass(frozen=True)
 class Profile:
-    """A user profile, and its own user number on custom file systems; None: the one that everybody has."""
+    """A user profile.
+
+    Attributes:
+        name: Its name.
+        uid: Its own user number on custom file systems; None: the one that everybody has.
+        groups: The security groups that its applications have; empty: those of the domain.
+        file_systems: The file systems of FSx for Lustre that it may mount besides the domain's, and the folder of each.
+    """
 
     name: str
     uid: int | None = None
+    groups: tuple[str, ...] = ()
+    file_systems: tuple[tuple[str, str], ...] = ()
 
 
 async def describe_profile(aws: Aws, domain_id: str, name: str) -> Profile:
@@ -28,6 +38,12 @@ async def describe_profile(aws: Aws, domain_id: str, name: str) -> Profile:
     told = await aws.call(
         "sagemaker", "DescribeUserProfile", DomainId=domain_id, UserProfileName=name
     )
-    posix = (told.get("UserSettings") or {}).get("CustomPosixUserConfig") or {}
+    settings = told.get("UserSettings") or {}
+    posix = settings.get("CustomPosixUserConfig") or {}
     uid = posix.get("Uid")
-    return Profile(name, None if uid in {None, COMMON_UID} else int(uid))
+    return Profile(
+        name,
+        None if uid in {None, COMMON_UID} else int(uid),
+        groups=tuple(settings.get("SecurityGroups") or ()),
+        file_systems=custom_file_systems(settings),
+    )

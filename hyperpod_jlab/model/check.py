@@ -1,7 +1,8 @@
-"""One check of ``hpj doctor``: what was looked at, how it is, and who mends what is not well."""
+"""Checks of ``hpj doctor``: what is looked at, how it is, and who mends what is not well."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -97,6 +98,59 @@ class Check:
         return {**asdict(self), "name": self.name}
 
 
+_SILENT = frozenset({"aws_failed", "aws_throttled", "aws_unreachable", "boto3_too_old"})
+"""Codes of errors after which nothing is known of what AWS was asked for."""
+
+SECONDS = 30.0
+"""Seconds that a step has, unless it says otherwise."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the chain.
+
+    Attributes:
+        key: A stable word for it.
+        title: Its name for people.
+        group: Where on the way it stands.
+        look: Looks; None: there is nothing to look at here, and nothing to say.
+        needs: The steps (`ident`) without which it cannot be looked at: it is not, once one of them has failed or is unknown.
+        about: What of it is looked at where there are several.
+        seconds: How long that may take.
+    """
+
+    key: str
+    title: str
+    group: Group
+    look: Callable[[], Awaitable[Told | None]]
+    needs: tuple[str, ...] = ()
+    about: str | None = None
+    seconds: float = SECONDS
+
+    @property
+    def ident(self) -> str:
+        """What other steps call it by: the key, and behind a colon what it is about."""
+        return f"{self.key}:{self.about}" if self.about else self.key
+
+    @property
+    def name(self) -> str:
+        """Its title, with what it is about."""
+        return f"{self.title} {self.about}" if self.about else self.title
+
+    def told(self, found: Told) -> Check:
+        """The check that a look makes."""
+        return Check(
+            key=self.key,
+            title=self.title,
+            group=self.group,
+            level=found.level,
+            evidence=found.evidence,
+            fix=found.fix,
+            who=found.who,
+            about=self.about,
+        )
+
+
 def ok(evidence: str) -> Told:
     """It is well."""
     return Told("ok", evidence)
@@ -126,5 +180,7 @@ def of_error(error: HyperpodError, level: Level = "fail", who: Who = "you") -> T
         who: Who can mend any other one.
     """
     if error.code == "missing_right":
+        return unknown(error.message, error.hint, "admin")
+    if error.code in _SILENT:
         return unknown(error.message, error.hint, "admin")
     return Told(level, error.message, error.hint, who if error.hint else None)

@@ -5,68 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterable
 
-from hyperpod_jlab.model.check import Check, Group, Told, of_error, unknown
+from hyperpod_jlab.model.check import Check, Step, Told, of_error, unknown
 from hyperpod_jlab.model.errors import HyperpodError
 
 _LOG = logging.getLogger(__name__)
 
-STEP = 30.0
-"""Seconds that a step has, unless it says otherwise."""
-
 WHOLE = 240.0
 """Seconds that all steps have together."""
 
-Begun = Callable[["Step"], None]
+Begun = Callable[[Step], None]
 """What is told of a step that begins."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """A step of the chain.
-
-    Attributes:
-        key: A stable word for it.
-        title: Its name for people.
-        group: Where on the way it stands.
-        look: Looks; None: there is nothing to look at here, and nothing to say.
-        needs: The steps (`ident`) without which it cannot be looked at: it is not, once one of them has failed or is unknown.
-        about: What of it is looked at where there are several.
-        seconds: How long that may take.
-    """
-
-    key: str
-    title: str
-    group: Group
-    look: Callable[[], Awaitable[Told | None]]
-    needs: tuple[str, ...] = ()
-    about: str | None = None
-    seconds: float = STEP
-
-    @property
-    def ident(self) -> str:
-        """What other steps call it by: the key, and behind a colon what it is about."""
-        return f"{self.key}:{self.about}" if self.about else self.key
-
-    @property
-    def name(self) -> str:
-        """Its title, with what it is about."""
-        return f"{self.title} {self.about}" if self.about else self.title
-
-    def told(self, found: Told) -> Check:
-        """The check that a look makes."""
-        return Check(
-            key=self.key,
-            title=self.title,
-            group=self.group,
-            level=found.level,
-            evidence=found.evidence,
-            fix=found.fix,
-            who=found.who,
-            about=self.about,
-        )
 
 
 class Chain:

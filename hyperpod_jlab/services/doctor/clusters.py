@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from hyperpod_jlab.model.check import Told, fail, ok
-from hyperpod_jlab.services.doctor.chain import Step
+from hyperpod_jlab.model.check import Step, Told, fail, ok
 from hyperpod_jlab.services.doctor.opened import CONFIGURATION, Opened
 
 

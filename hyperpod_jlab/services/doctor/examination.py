@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from hyperpod_jlab.model.check import Check
+from hyperpod_jlab.services.doctor.at_aws import AtAws
 from hyperpod_jlab.services.doctor.chain import Begun, Chain
 from hyperpod_jlab.services.doctor.clusters import cluster_steps
 from hyperpod_jlab.services.doctor.installation import first_steps, local_steps
+from hyperpod_jlab.services.doctor.mounts import MountLooks
+from hyperpod_jlab.services.doctor.network import NetworkLooks
 from hyperpod_jlab.services.doctor.opened import Opened
 from hyperpod_jlab.services.doctor.partition import partition_steps
+from hyperpod_jlab.services.doctor.rights import rights_steps
 from hyperpod_jlab.services.doctor.studio import StudioLooks
 
 
@@ -23,9 +27,13 @@ async def examine(begun: Begun | None = None) -> AsyncIterator[Check]:
     try:
         async for check in chain.walk(first_steps(opened)):
             yield check
+        at_aws = AtAws(opened)
         steps = [
             *local_steps(opened),
-            *StudioLooks(opened).steps(),
+            *StudioLooks(at_aws).steps(),
+            *rights_steps(at_aws),
+            *NetworkLooks(at_aws).steps(),
+            *MountLooks(opened, at_aws).steps(),
             *partition_steps(opened),
             *cluster_steps(opened),
         ]

@@ -10,13 +10,12 @@ import secrets
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
-from hyperpod_jlab.model.check import Told, fail, of_error, ok, warn
+from hyperpod_jlab.model.check import Step, Told, fail, of_error, ok, warn
 from hyperpod_jlab.model.config import LOCAL
 from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.orchestrators.local.board import default_folder
 from hyperpod_jlab.orchestrators.local.preflight import interpreter
 from hyperpod_jlab.services.configuration import config_files
-from hyperpod_jlab.services.doctor.chain import Step
 from hyperpod_jlab.services.doctor.opened import CONFIGURATION, Opened
 
 _PACKAGES = ("hyperpod_jlab", "pydantic", "click", "jupyter_server", "jupyterlab", "boto3")

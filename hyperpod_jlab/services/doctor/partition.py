@@ -9,10 +9,9 @@ import stat
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from hyperpod_jlab.model.check import Told, fail, of_error, ok, warn
+from hyperpod_jlab.model.check import Step, Told, fail, of_error, ok, warn
 from hyperpod_jlab.model.errors import HyperpodError, StorageError
 from hyperpod_jlab.model.quantities import format_size
-from hyperpod_jlab.services.doctor.chain import Step
 from hyperpod_jlab.services.doctor.opened import CONFIGURATION, Opened
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.runs import Wanted

@@ -1,36 +1,31 @@
-"""Steps on Studio and AWS: where this is, which file systems are mounted, who this is to AWS, which clusters there are.
+"""Steps on Studio and AWS: where this is, who this is to AWS, the space, the domain, the profile, and which clusters there are.
 
-AWS is asked only where something here has to do with it: in Studio, or with a cluster that the configuration names by its name at AWS.
+AWS is asked only where something here has to do with it. What it does not let us see is unknown, never a failure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from hyperpod_jlab.aws.lustre import LustreMount, lustre_mounts
-from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.aws.spaces import describe_space
-from hyperpod_jlab.aws.studio import Studio, find_studio
-from hyperpod_jlab.model.check import Told, ok, warn
-from hyperpod_jlab.model.config import KubernetesCluster, LocalCluster, Settings
+from hyperpod_jlab.aws.studio import Studio
+from hyperpod_jlab.model.check import Step, Told, fail, ok, warn
 from hyperpod_jlab.model.hyperpod import HyperpodCluster
-from hyperpod_jlab.services.doctor.chain import Step
-from hyperpod_jlab.services.doctor.opened import CONFIGURATION, Opened
-from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters
+from hyperpod_jlab.services.doctor.at_aws import AtAws
+from hyperpod_jlab.services.doctor.opened import CONFIGURATION
 
 ROLE = "role"
 """The step on whether AWS knows who this is; whoever asks AWS needs it."""
 
+HYPERPOD = "hyperpod"
+"""The step on which HyperPod clusters there are."""
+
+_PASSING = frozenset({"Pending", "Updating"})
+"""States of a domain in which it still works."""
+
 
 class StudioLooks:
-    """What Studio and AWS tell, kept from one step to the next."""
+    """Looks at Studio and AWS."""
 
-    def __init__(self, opened: Opened) -> None:
-        self._opened = opened
-        self._studio = find_studio()
-        self._mounts = lustre_mounts()
-        self._aws = Aws()
-        self._found: Sequence[HyperpodCluster] = ()
+    def __init__(self, at_aws: AtAws) -> None:
+        self._at = at_aws
 
     def steps(self) -> list[Step]:
         """The steps in order."""
@@ -39,67 +34,88 @@ class StudioLooks:
             Step("studio", "studio", "metadata", self._place),
             Step(ROLE, "aws", "role", self._role),
             Step("space", "space", "domain", self._space, needs=(ROLE,)),
-            Step("hyperpod", "HyperPod", "domain", self._clusters, needs=needs),
-            Step("names", "names at AWS", "domain", self._names, needs=(*needs, "hyperpod")),
-            Step("mount", "FSx for Lustre", "mount", self._file_systems),
+            Step("domain", "domain", "domain", self._domain, needs=(ROLE,)),
+            Step("profile", "user profile", "domain", self._profile, needs=(ROLE,)),
+            Step(HYPERPOD, "HyperPod", "domain", self._clusters, needs=needs),
+            Step("names", "names at AWS", "domain", self._names, needs=(*needs, HYPERPOD)),
         ]
 
-    @property
-    def _asks(self) -> bool:
-        """Whether anything here has to do with AWS."""
-        return self._studio is not None or self._named_at_aws
-
-    @property
-    def _named_at_aws(self) -> bool:
-        if not self._opened.is_open:
-            return False
-        settings = self._opened.hyperpod.settings
-        return bool(_hyperpod_names(settings)) or _names_eks(settings)
-
     async def _place(self) -> Told:
-        return _place(self._studio)
-
-    async def _file_systems(self) -> Told | None:
-        if self._studio is None and not self._mounts:
-            return None
-        return _mounts(self._mounts)
+        return _place(self._at.studio)
 
     async def _role(self) -> Told | None:
-        if not self._asks:
+        if not self._at.concerned:
             return None
-        who = await self._aws.call("sts", "GetCallerIdentity")
-        return ok(f"{who['Arn']} in {await self._aws.region()}")
+        caller = await self._at.caller()
+        words = f"{caller} in {await self._at.aws.region()}"
+        studio = self._at.studio
+        role = studio.role_arn.rpartition("/")[2] if studio and studio.role_arn else None
+        if role is not None and f"/{role}/" not in caller:
+            return warn(
+                f"{words}: not the role that Studio gave this space, {role}",
+                "unset AWS_PROFILE and AWS_ACCESS_KEY_ID, or mind that AWS is asked as somebody else here",
+            )
+        return ok(words)
 
     async def _space(self) -> Told | None:
-        studio = self._studio
-        if studio is None or not studio.domain_id or not studio.space:
+        space = await self._at.space()
+        if space is None:
             return None
-        space = await describe_space(self._aws, studio.domain_id, studio.space)
         owner = f" of {space.owner}" if space.owner else ""
         if space.shared:
             words = "is shared: everybody in it acts as the space, and so do its runs"
             return ok(f"{space.name}{owner} {words}")
         return ok(f"{space.name} is a private space{owner}")
 
-    async def _clusters(self) -> Told | None:
-        if not self._asks:
+    async def _domain(self) -> Told | None:
+        domain = await self._at.domain()
+        if domain is None:
             return None
-        service = HyperpodClusters(self._opened.hyperpod.settings, self._aws, self._mounts)
-        found = await service.clusters()
-        self._found = tuple(found)
-        words = f"{len(found)} clusters in {await self._aws.region()}"
+        how = {
+            "VpcOnly": "VPC-only: AWS is reached through the VPC's own endpoints or NAT",
+            "PublicInternetOnly": "with public internet through SageMaker's own network",
+        }.get(domain.network or "", domain.network or "network unknown")
+        words = f"{domain.name}, {how}; in {domain.vpc}, subnets {', '.join(domain.subnets)}"
+        if domain.groups:
+            words += f", security groups {', '.join(domain.groups)}"
+        if domain.status == "InService":
+            return ok(words)
+        if domain.status in _PASSING:
+            return warn(f"{words}; it is {domain.status}", "wait until it is InService", "admin")
+        problem = f": {domain.problem}" if domain.problem else ""
+        return fail(
+            f"{words}; it is {domain.status}{problem}",
+            "look at it in SageMaker's console under Domains",
+            "admin",
+        )
+
+    async def _profile(self) -> Told | None:
+        profile = await self._at.profile()
+        if profile is None:
+            return None
+        number = f"user number {profile.uid}" if profile.uid else "the user number of all profiles"
+        folders = ", ".join(f"{name} (its {folder})" for name, folder in profile.file_systems)
+        words = f"{profile.name}, {number} on file systems"
+        return ok(f"{words}; may mount {folders}" if folders else words)
+
+    async def _clusters(self) -> Told | None:
+        if not self._at.concerned:
+            return None
+        found = await self._at.clusters()
+        words = f"{len(found)} clusters in {await self._at.aws.region()}"
         if found:
             words += ": " + ", ".join(map(_words, found))
         words = "; ".join([words, *found.notes])
         return warn(words) if found.notes else ok(words)
 
     async def _names(self) -> Told | None:
-        named = _hyperpod_names(self._opened.hyperpod.settings)
+        named = list(self._at.named.values())
         if not named:
             return None
-        there = {text for cluster in self._found for text in (cluster.name, cluster.arn)}
+        found = await self._at.clusters()
+        there = {text for cluster in found for text in (cluster.name, cluster.arn)}
         missing = [name for name in named if name not in there]
-        region = await self._aws.region()
+        region = await self._at.aws.region()
         if missing:
             words = f"the configuration names {', '.join(missing)}, which is not in {region}"
             return warn(words, "see: hpj clusters --hyperpod")
@@ -125,42 +141,9 @@ def _place(studio: Studio | None) -> Told:
     return ok(f"{studio.app_type or 'an application'} in " + ", ".join(parts))
 
 
-def _mounts(mounts: Sequence[LustreMount]) -> Told:
-    if not mounts:
-        return warn(
-            "no file system is mounted here, so runs cannot share one with a cluster",
-            "add it to the space's custom file systems; it is there after a restart",
-            "admin",
-        )
-    words = ", ".join(
-        f"{mount.file_system or mount.mount_name} at {mount.point} (its {mount.folder})"
-        for mount in mounts
-    )
-    closed = [str(mount.point) for mount in mounts if mount.read_only]
-    if closed:
-        return warn(f"{words}; only to be read: {', '.join(closed)}")
-    return ok(words)
-
-
 def _words(cluster: HyperpodCluster) -> str:
     """Such as ``ml-cluster (slurm, in-service, its file system is here)``."""
     parts = [cluster.orchestrator or "orchestrator unknown", cluster.state]
     if cluster.mounted_here is not None:
         parts.append(f"its file system is {'' if cluster.mounted_here else 'not '}mounted here")
     return f"{cluster.name} ({', '.join(parts)})"
-
-
-def _hyperpod_names(settings: Settings) -> list[str]:
-    """The HyperPod clusters that the configuration names."""
-    return [
-        config.hyperpod
-        for config in settings.clusters.values()
-        if not isinstance(config, LocalCluster) and config.hyperpod is not None
-    ]
-
-
-def _names_eks(settings: Settings) -> bool:
-    return any(
-        isinstance(config, KubernetesCluster) and config.eks is not None
-        for config in settings.clusters.values()
-    )

@@ -1,0 +1,102 @@
+"""Where file systems and clusters are in the network, from the APIs of FSx, SageMaker and EC2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.model.network import Interface, Place, Rule, SecurityGroup
+
+
+async def file_system_place(aws: Aws, name: str) -> Place:
+    """Where a file system of FSx is, by its id.
+
+    Raises:
+        NotFoundError: There is no such file system.
+        HyperpodError: See `aws.errors`.
+    """
+    told = await aws.call("fsx", "DescribeFileSystems", FileSystemIds=[name])
+    one = (told.get("FileSystems") or [{}])[0]
+    return Place(
+        name,
+        vpc=one.get("VpcId"),
+        subnets=tuple(one.get("SubnetIds") or ()),
+        interfaces=tuple(one.get("NetworkInterfaceIds") or ()),
+    )
+
+
+async def cluster_place(aws: Aws, name: str) -> Place:
+    """Where a HyperPod cluster is, by its name; one without security groups is in SageMaker's own network.
+
+    Raises:
+        NotFoundError: There is no such cluster.
+        HyperpodError: See `aws.errors`.
+    """
+    told = await aws.call("sagemaker", "DescribeCluster", ClusterName=name)
+    network = told.get("VpcConfig") or {}
+    return Place(
+        f"the cluster {told.get('ClusterName', name)}",
+        subnets=tuple(network.get("Subnets") or ()),
+        groups=tuple(network.get("SecurityGroupIds") or ()),
+    )
+
+
+async def describe_interfaces(aws: Aws, names: Sequence[str]) -> list[Interface]:
+    """Network interfaces by their ids.
+
+    Raises:
+        NotFoundError: One of them is not there.
+        HyperpodError: See `aws.errors`.
+    """
+    if not names:
+        return []
+    told = await aws.call("ec2", "DescribeNetworkInterfaces", NetworkInterfaceIds=list(names))
+    return [
+        Interface(
+            name=str(one["NetworkInterfaceId"]),
+            vpc=one.get("VpcId"),
+            subnet=one.get("SubnetId"),
+            zone=one.get("AvailabilityZone"),
+            address=one.get("PrivateIpAddress"),
+            status=one.get("Status"),
+            groups=tuple(
+                (str(group["GroupId"]), str(group.get("GroupName", "")))
+                for group in one.get("Groups") or ()
+            ),
+        )
+        for one in told.get("NetworkInterfaces") or []
+    ]
+
+
+async def describe_security_groups(aws: Aws, names: Sequence[str]) -> list[SecurityGroup]:
+    """Security groups by their ids.
+
+    Raises:
+        NotFoundError: One of them is not there.
+        HyperpodError: See `aws.errors`.
+    """
+    if not names:
+        return []
+    told = await aws.call("ec2", "DescribeSecurityGroups", GroupIds=list(names))
+    return [
+        SecurityGroup(
+            name=str(one["GroupId"]),
+            vpc=one.get("VpcId"),
+            title=str(one.get("GroupName", "")),
+            inbound=tuple(map(_rule, one.get("IpPermissions") or ())),
+            outbound=tuple(map(_rule, one.get("IpPermissionsEgress") or ())),
+        )
+        for one in told.get("SecurityGroups") or []
+    ]
+
+
+def _rule(told: Mapping[str, Any]) -> Rule:
+    return Rule(
+        protocol=str(told.get("IpProtocol", "")),
+        first=told.get("FromPort"),
+        last=told.get("ToPort"),
+        groups=tuple(str(one["GroupId"]) for one in told.get("UserIdGroupPairs") or ()),
+        ranges=tuple(str(one["CidrIp"]) for one in told.get("IpRanges") or ()),
+        lists=tuple(str(one["PrefixListId"]) for one in told.get("PrefixListIds") or ()),
+    )

@@ -1,0 +1,192 @@
+"""What AWS tells of this place, each thing asked for once for all steps that want it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from hyperpod_jlab.aws.domains import Domain, describe_domain
+from hyperpod_jlab.aws.lustre import LustreMount, lustre_mounts
+from hyperpod_jlab.aws.network import (
+    cluster_place,
+    describe_interfaces,
+    describe_security_groups,
+    file_system_place,
+)
+from hyperpod_jlab.aws.profiles import Profile, describe_profile
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.aws.spaces import Space, describe_space
+from hyperpod_jlab.aws.studio import Studio, find_studio
+from hyperpod_jlab.model.cluster import Rows
+from hyperpod_jlab.model.config import KubernetesCluster, LocalCluster, Settings
+from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.model.hyperpod import HyperpodCluster
+from hyperpod_jlab.model.network import Interface, Place, SecurityGroup
+from hyperpod_jlab.services.doctor.opened import Opened
+from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters
+
+T = TypeVar("T")
+
+_FILE_SYSTEM = re.compile(r"(fs-[0-9a-f]+)\.fsx\.")
+
+
+class AtAws:
+    """This place as AWS knows it. All methods raise `HyperpodError` (see `aws.errors`): the same again to who asks again.
+
+    Attributes:
+        studio: The place in Studio; None outside of it.
+        mounts: The file systems of FSx for Lustre that are mounted here.
+        aws: AWS.
+    """
+
+    def __init__(self, opened: Opened, only: str | None = None) -> None:
+        self.studio: Studio | None = find_studio()
+        self.mounts: list[LustreMount] = lustre_mounts()
+        self.aws = Aws()
+        self._opened = opened
+        self._only = only
+        self._kept: dict[str, Any] = {}
+
+    @property
+    def concerned(self) -> bool:
+        """Whether anything here has to do with AWS: this is Studio, or the configuration names a cluster by its name there."""
+        return self.studio is not None or bool(self.named) or self._names_eks
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The HyperPod clusters that the configuration names, by the names that it gives them."""
+        return {
+            name: config.hyperpod
+            for name, config in self._clusters().items()
+            if not isinstance(config, LocalCluster) and config.hyperpod is not None
+        }
+
+    @property
+    def _names_eks(self) -> bool:
+        found = self._clusters().values()
+        return any(isinstance(one, KubernetesCluster) and one.eks is not None for one in found)
+
+    def _clusters(self) -> dict[str, Any]:
+        if not self._opened.is_open:
+            return {}
+        clusters = self.settings.clusters
+        return {name: one for name, one in clusters.items() if self._only in {None, name}}
+
+    @property
+    def settings(self) -> Settings:
+        """The configuration."""
+        return self._opened.hyperpod.settings
+
+    async def caller(self) -> str:
+        """Who this is: an ARN."""
+
+        async def ask() -> str:
+            return str((await self.aws.call("sts", "GetCallerIdentity"))["Arn"])
+
+        return await self._once("caller", ask)
+
+    async def space(self) -> Space | None:
+        """The space; None outside of one."""
+        studio = self.studio
+        if studio is None or not studio.domain_id or not studio.space:
+            return None
+        domain, name = studio.domain_id, studio.space
+        return await self._once("space", lambda: describe_space(self.aws, domain, name))
+
+    async def domain(self) -> Domain | None:
+        """The domain; None outside of Studio."""
+        studio = self.studio
+        if studio is None or not studio.domain_id:
+            return None
+        domain = studio.domain_id
+        return await self._once("domain", lambda: describe_domain(self.aws, domain))
+
+    async def profile(self) -> Profile | None:
+        """The user profile whose space this is; None where nobody says whose it is."""
+        studio = self.studio
+        if studio is None or not studio.domain_id:
+            return None
+        name = studio.user_profile
+        if name is None:
+            space = await self.space()
+            name = space.owner if space else None
+        if name is None:
+            return None
+        domain, wanted = studio.domain_id, name
+        return await self._once("profile", lambda: describe_profile(self.aws, domain, wanted))
+
+    async def clusters(self) -> Rows[HyperpodCluster]:
+        """All HyperPod clusters of the account in the region."""
+        service = HyperpodClusters(self.settings, self.aws, self.mounts)
+        return await self._once("clusters", service.clusters)
+
+    async def our_clusters(self) -> list[HyperpodCluster]:
+        """Those of them that the configuration has; where it has none, those whose file system is mounted here."""
+        found = await self.clusters()
+        ours = [one for one in found if self._is_wanted(one)]
+        return ours or [one for one in found if one.mounted_here and self._only is None]
+
+    def _is_wanted(self, cluster: HyperpodCluster) -> bool:
+        return any(self._only in {None, name} for name in cluster.configured_as)
+
+    async def file_systems(self) -> list[str]:
+        """The ids of the file systems that matter here: those mounted here, those of the space, those of the clusters that count."""
+        found = [one.file_system for one in self.mounts]
+        space = await self.space()
+        found += space.file_systems if space else ()
+        for cluster in await self.our_clusters():
+            found += [file_system_of(one.dns_name) for one in cluster.storage]
+        return sorted({one for one in found if one is not None})
+
+    async def place_of_file_system(self, name: str) -> Place:
+        """Where a file system is in the network."""
+        return await self._once(name, lambda: file_system_place(self.aws, name))
+
+    async def interfaces_of(self, name: str) -> list[Interface]:
+        """The network interfaces of a file system."""
+        place = await self.place_of_file_system(name)
+        return await self._once(
+            f"interfaces {name}", lambda: describe_interfaces(self.aws, place.interfaces)
+        )
+
+    async def place_of_domain(self) -> Place | None:
+        """Where the applications of this space are in the network; None outside of Studio."""
+        domain = await self.domain()
+        if domain is None:
+            return None
+        try:
+            profile = await self.profile()
+        except HyperpodError:  # its step says it; the domain's are those of most
+            profile = None
+        groups = (profile.groups if profile else ()) or domain.groups
+        return Place(f"the domain {domain.name}", domain.vpc, domain.subnets, groups)
+
+    async def place_of_cluster(self, name: str) -> Place:
+        """Where a HyperPod cluster is in the network."""
+        return await self._once(f"cluster {name}", lambda: cluster_place(self.aws, name))
+
+    async def groups(self, names: tuple[str, ...]) -> list[SecurityGroup]:
+        """Security groups by their ids."""
+        wanted = sorted(names)
+        return await self._once(
+            f"groups {wanted}", lambda: describe_security_groups(self.aws, wanted)
+        )
+
+    async def _once(self, name: str, ask: Callable[[], Awaitable[T]]) -> T:
+        if name not in self._kept:
+            try:
+                self._kept[name] = await ask()
+            except HyperpodError as error:
+                self._kept[name] = error
+        kept = self._kept[name]
+        if isinstance(kept, HyperpodError):
+            raise kept
+        found: T = kept
+        return found
+
+
+def file_system_of(dns_name: str) -> str | None:
+    """The id of a file system by the name of its server, such as ``fs-....fsx.us-west-2.amazonaws.com``."""
+    found = _FILE_SYSTEM.match(dns_name)
+    return found[1] if found else None
