@@ -10,6 +10,9 @@ from typing import Literal
 LUSTRE_PORTS = (988, *range(1018, 1024))
 """TCP ports of Lustre, of servers and clients alike (FSx for Lustre's user guide, "File system access control with Amazon VPC")."""
 
+STUDIOS = "security-group-for-"
+"""Beginning of the names of security groups that Studio makes."""
+
 Direction = Literal["inbound", "outbound"]
 
 
@@ -164,8 +167,13 @@ def lustre_passage(
         if undecided:
             lists |= undecided
         elif closed:
-            gaps.append(Gap(direction, owners[0].name, peers[0].name, tuple(closed), answers))
+            gaps.append(Gap(direction, _own(owners), _own(peers), tuple(closed), answers))
     return Passage(tuple(gaps), tuple(sorted(lists)))
+
+
+def _own(groups: Sequence[SecurityGroup]) -> str:
+    """The one that a rule is put into: none of those that Studio makes and looks after."""
+    return next((one.name for one in groups if not one.title.startswith(STUDIOS)), groups[0].name)
 
 
 def _passes(port: int, rules: Iterable[Rule], peers: set[str], addresses: Sequence[str]) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from hyperpod_jlab.model.check import Step
 from hyperpod_jlab.model.cluster import Cluster, Job, Node, Queue, WaitReason
 from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.model.finding import Finding
@@ -309,6 +310,10 @@ class Orchestrator(Protocol):
 
     def attend(self) -> None:
         """Somebody looks at runs or clusters now. A server says so at each request; while it is silent, nobody need be asked for the state of things."""
+        ...
+
+    def checkup(self) -> list[Step]:
+        """The steps of ``hpj doctor`` on the way to this cluster, in order; what each is about is the cluster's name."""
         ...
 
     async def close(self) -> None:

@@ -67,7 +67,8 @@ def test_a_cluster_that_cannot_be_reached_fails(hpj, home):
     )
     told = hpj("doctor", "--json")
     assert told.code == 2
-    assert _checks(told)["cluster far"]["level"] == "fail"
+    assert _checks(told)["Slurm's commands far"]["level"] == "fail"
+    assert _checks(told)["cluster far"]["level"] == "unknown"
     assert _checks(told)["cluster local"]["level"] == "ok"
 
 

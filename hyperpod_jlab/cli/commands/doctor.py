@@ -16,7 +16,7 @@ from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.model.check import Check
 from hyperpod_jlab.services.doctor.examination import examine
 
-_LEVEL, _NAME = 7, 18
+_LEVEL, _NAME = 7, 20
 """Widths of the first two columns: lines are printed as they come, so nobody knows the longest yet."""
 
 
@@ -37,7 +37,7 @@ def doctor() -> None:
         names = ", ".join(dict.fromkeys(check.name for check in failed))
         raise ChecksFailedError(
             f"not well: {names}",
-            hint=failed[0].fix,
+            hint=_first_fix(failed),
             detail={"failed": [check.to_dict() for check in failed]},
         )
 
@@ -53,10 +53,16 @@ async def _examine(as_json: bool) -> list[Check]:
     return checks
 
 
+def _first_fix(failed: list[Check]) -> str | None:
+    """One line to begin with; all others were printed."""
+    return next((one.fix.splitlines()[0] for one in failed if one.fix), None)
+
+
 def _print(check: Check) -> None:
     level = coloured(check.level, f"{check.level:<{_LEVEL}}")
     print(f"{level}  {check.name:<{_NAME}}  {printable(check.evidence)}")
     if check.fix and check.level != "ok":
         who = "hint" if check.who == "you" else "for your admin"
-        print(f"{'':<{_LEVEL + _NAME + 4}}{who}: {printable(check.fix)}")
+        for line in check.fix.splitlines():
+            print(f"{'':<{_LEVEL + _NAME + 4}}{who}: {printable(line)}")
     sys.stdout.flush()

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 
+from hyperpod_jlab.model.check import Step
 from hyperpod_jlab.model.cluster import Cluster, Job, Node, Queue, WaitReason
 from hyperpod_jlab.model.config import KubernetesCluster
 from hyperpod_jlab.model.errors import (
@@ -20,6 +21,7 @@ from hyperpod_jlab.model.records import ActionKind, Observation
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.model.usage import Usage
 from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
+from hyperpod_jlab.orchestrators.kubernetes.checkup import KubernetesCheckup
 from hyperpod_jlab.orchestrators.kubernetes.node_orders import set_nodes
 from hyperpod_jlab.orchestrators.kubernetes.orders import act_on, cancelled, carry_out
 from hyperpod_jlab.orchestrators.kubernetes.ports.forward import Forwarder
@@ -234,6 +236,10 @@ class KubernetesOrchestrator:
     def attend(self) -> None:
         """Somebody goes on looking: what changes is watched."""
         self._watch.attend()
+
+    def checkup(self) -> list[Step]:
+        """The API server, who this is to it, and what it lets us do."""
+        return KubernetesCheckup(self.name, self._config, self._connection, self._view).steps()
 
     async def close(self) -> None:
         """Close the connections."""

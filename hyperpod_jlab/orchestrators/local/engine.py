@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from hyperpod_jlab.model.check import Step
 from hyperpod_jlab.model.cluster import Cluster, Job, Node, Queue, WaitReason
 from hyperpod_jlab.model.config import LocalCluster
 from hyperpod_jlab.model.errors import HyperpodError, NotFoundError, UnsupportedError
@@ -244,6 +245,10 @@ class LocalOrchestrator:
 
     def attend(self) -> None:
         """Looking costs nothing here."""
+
+    def checkup(self) -> list[Step]:
+        """None: what it needs is looked at with the installation."""
+        return []
 
     async def close(self) -> None:
         """Nothing is held open."""

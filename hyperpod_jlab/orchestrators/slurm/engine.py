@@ -7,6 +7,7 @@ import contextlib
 import os
 from collections.abc import Iterable, Sequence
 
+from hyperpod_jlab.model.check import Step
 from hyperpod_jlab.model.cluster import Cluster, Job, Node, Queue, WaitReason
 from hyperpod_jlab.model.config import SlurmCluster
 from hyperpod_jlab.model.errors import (
@@ -30,6 +31,7 @@ from hyperpod_jlab.orchestrators.protocol import (
     RenderInput,
     Taken,
 )
+from hyperpod_jlab.orchestrators.slurm.checkup import SlurmCheckup
 from hyperpod_jlab.orchestrators.slurm.client import SlurmClient
 from hyperpod_jlab.orchestrators.slurm.identity import scheduler_id
 from hyperpod_jlab.orchestrators.slurm.node_orders import set_nodes
@@ -306,6 +308,11 @@ class SlurmOrchestrator:
     def attend(self) -> None:
         """Somebody looks at runs or clusters now; while nobody does, the controller is not asked."""
         self._pace.attend()
+
+    def checkup(self) -> list[Step]:
+        """The commands, the controller, and who this is there."""
+        place = (self._client, self._facts, self._partition, self.paths)
+        return SlurmCheckup(self.name, self._config, *place).steps()
 
     async def close(self) -> None:
         """Give back connections."""

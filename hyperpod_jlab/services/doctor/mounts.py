@@ -71,7 +71,9 @@ class MountLooks:
             if not any(is_mount_of(mount, one) for mount in here)
         ]
         space = await self._at.space()
-        known = {mount.file_system for mount in here}
+        known = {mount.file_system for mount in here} | {
+            file_system_of(one.dns_name) for cluster in clusters for one in cluster.storage
+        }
         told += [
             await self._not_mounted(name, None)
             for name in (space.file_systems if space else ())
