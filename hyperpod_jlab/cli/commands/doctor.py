@@ -4,35 +4,68 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from pathlib import Path
 
 import click
 
-from hyperpod_jlab.cli.failure import ChecksFailedError
+from hyperpod_jlab.cli.failure import ChecksFailedError, OutputError
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation
 from hyperpod_jlab.cli.output import coloured, print_json
 from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.model.check import Check
-from hyperpod_jlab.services.doctor.examination import examine
+from hyperpod_jlab.services.doctor.examination import Asked, examine
+from hyperpod_jlab.services.doctor.report import report as written
 
 _LEVEL, _NAME = 7, 20
 """Widths of the first two columns: lines are printed as they come, so nobody knows the longest yet."""
 
+_STDOUT = "-"
+
 
 @click.command(
     cls=HpjCommand,
-    help="Check the installation: versions, configuration, storage, the local cluster and all others, Studio and AWS. "
-    "Each check is ok, warn, fail or unknown (it could not be checked), and says what to do and who can do it; the exit code is 2 when one fails.",
-    examples=("hpj doctor", "hpj doctor --json"),
+    help="Check the way of a run to a node and back, step by step: this installation, Studio, the role at AWS, the network, what is mounted, the storage partition, "
+    "and each cluster of the configuration. Each check is ok, warn, fail or unknown (it could not be checked), and says what to do and who can do it; "
+    "the exit code is 2 when one fails. Nothing is changed and no job is sent, but with --job.",
+    examples=(
+        "hpj doctor",
+        "hpj doctor --cluster ml-slurm --job",
+        "hpj doctor --report for-my-admin.md",
+        "hpj doctor --json",
+    ),
 )
-def doctor() -> None:
+@click.option("--cluster", metavar="NAME", help="Only the way to this cluster.")
+@click.option(
+    "--job",
+    is_flag=True,
+    help="At the end send a real job to that cluster, or the default one, and wait for its log: one task on one node, for at most three minutes; then it is cancelled and removed.",
+)
+@click.option(
+    "--report",
+    is_flag=False,
+    flag_value=_STDOUT,
+    default=None,
+    metavar="[FILE]",
+    help="Write a report for an admin, in Markdown and without secrets, to FILE or to the standard output instead of the checks.",
+)
+def doctor(cluster: str | None, job: bool, report: str | None) -> None:
     """Check the installation."""
     as_json = invocation().as_json
-    checks = asyncio.run(_examine(as_json))
+    quiet = as_json or report == _STDOUT
+    checks = asyncio.run(_examine(Asked(cluster, job), quiet))
     failed = [check for check in checks if check.level == "fail"]
+    text = written(checks) if report is not None else None
+    if text is not None and report not in {None, _STDOUT}:
+        _save(text, Path(str(report)))
     if as_json:
-        print_json({"ok": not failed, "checks": [check.to_dict() for check in checks]})
+        told = {} if text is None else {"report": text}
+        print_json({"ok": not failed, "checks": [one.to_dict() for one in checks], **told})
+    elif text is not None and report == _STDOUT:
+        print(text, end="")
+    elif text is not None:
+        print(f"report: {report}", file=sys.stderr)
     if failed:
         names = ", ".join(dict.fromkeys(check.name for check in failed))
         raise ChecksFailedError(
@@ -42,15 +75,24 @@ def doctor() -> None:
         )
 
 
-async def _examine(as_json: bool) -> list[Check]:
+async def _examine(asked: Asked, quiet: bool) -> list[Check]:
     checks = []
     async with slow_steps("looking around") as steps:
-        async for check in examine(begun=lambda step: steps.next(f"checking {step.name}")):
+        async for check in examine(asked, lambda step: steps.next(f"checking {step.name}")):
             checks.append(check)
-            if not as_json:
+            if not quiet:
                 steps.clear()
                 _print(check)
     return checks
+
+
+def _save(text: str, path: Path) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OutputError(
+            f"{path} cannot be written: {error.strerror}", hint="name another file"
+        ) from error
 
 
 def _first_fix(failed: list[Check]) -> str | None:

@@ -34,6 +34,10 @@ class Chain:
         self._stuck: dict[str, Check] = {}
         """By a step's name in `Step.needs`: the check that failed first on the way there."""
 
+    def give(self, seconds: float) -> None:
+        """Have so many seconds more from now on, at the least."""
+        self._end = max(self._end, time.monotonic() + seconds)
+
     async def walk(self, steps: Iterable[Step]) -> AsyncIterator[Check]:
         """The checks of these steps, each as soon as it is there; a step that has nothing to say has none."""
         for step in steps:
@@ -67,7 +71,7 @@ class Chain:
         except HyperpodError as error:
             return of_error(error)
         except Exception as error:  # noqa: BLE001 - one look that breaks is not to take all others with it
-            _LOG.exception("the check %s broke", step.ident)
+            _LOG.info("the check %s broke", step.ident, exc_info=True)  # no stack trace to a user
             return unknown(
                 f"could not be checked: {type(error).__name__}: {error}",
                 "this is a fault of hyperpod_jlab; please report it",

@@ -28,7 +28,7 @@ def _steps(opened: Opened, name: str) -> list[Step]:
     except HyperpodError as error:
         return [Step("cluster", "cluster", "scheduler", _failed(error), (), name)]
     needs = (CONFIGURATION, *(one.ident for one in steps[:2] if one.group == "scheduler"))
-    return [*steps, Step("cluster", "cluster", "queue", _answers(opened, name), needs, name)]
+    return [*steps, Step("cluster", "cluster", "scheduler", _answers(opened, name), needs, name)]
 
 
 def _failed(error: HyperpodError) -> Callable[[], Awaitable[Told]]:
