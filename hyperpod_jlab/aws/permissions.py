@@ -21,6 +21,9 @@ SPACE = "arn:{partition}:sagemaker:{region}:{account}:space/*"
 PROFILE = "arn:{partition}:sagemaker:{region}:{account}:user-profile/*"
 """A user profile of Studio."""
 
+DOMAIN = "arn:{partition}:sagemaker:{region}:{account}:domain/*"
+"""A domain of Studio."""
+
 LOGS = "arn:{partition}:logs:{region}:{account}:log-group:/aws/sagemaker/Clusters/*"
 """The log groups of HyperPod clusters."""
 
@@ -105,6 +108,29 @@ FEATURES: tuple[Feature, ...] = (
                 SPACE,
                 "it is not known whose a space is, and whether it is shared",
             ),
+        ),
+    ),
+    Feature(
+        "doctor",
+        "The checks of hpj doctor",
+        ("hpj doctor",),
+        (
+            Permission("sagemaker:DescribeDomain", DOMAIN, "the domain's network is not checked"),
+            Permission(
+                "sagemaker:DescribeUserProfile",
+                PROFILE,
+                "it is not known which file systems a profile may mount",
+            ),
+            Permission(
+                "sagemaker:DescribeSpace", SPACE, "it is not known what a space is to mount"
+            ),
+            Permission("sagemaker:ListClusters", EVERY, "no check of clusters at AWS"),
+            Permission(
+                "sagemaker:DescribeCluster", CLUSTER, "the clusters' network is not checked"
+            ),
+            Permission("fsx:DescribeFileSystems", EVERY, "file systems' networks are not checked"),
+            Permission("ec2:DescribeNetworkInterfaces", EVERY, "interfaces are not checked"),
+            Permission("ec2:DescribeSecurityGroups", EVERY, "security groups are not checked"),
         ),
     ),
     Feature(

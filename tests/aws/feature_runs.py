@@ -8,6 +8,7 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "clusters": (("clusters", "--hyperpod"), ("doctor",)),
     "nodes": (("nodes", "--hyperpod", "ml-cluster"),),
     "space": (("doctor",),),
+    "doctor": (("doctor",),),
     "events": (
         ("events", "--hyperpod", "research-eks"),
         ("events", "--hyperpod", "research-eks", "--event", "{event}"),
