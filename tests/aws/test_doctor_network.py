@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import time
 
 import botocore.session
 import pytest
@@ -12,6 +13,7 @@ from testbed.aws.example import APPS, FILE_SYSTEM, INBOUND_NFS, NODES, SERVERS, 
 from testbed.aws.network import NetworkInterface, open_to
 from testbed.aws.studio import SimulatedStudio
 from tests.aws.conftest import REGION
+from tests.aws.shell import Shell
 
 NETWORK = ("security-groups", "interfaces")
 
@@ -202,6 +204,27 @@ def test_one_service_that_does_not_answer_is_named(endpoint, space, checks, no_a
     assert "ec2 does not answer" in found["security-groups"]["evidence"]
     assert "interface endpoint for ec2" in found["security-groups"]["fix"]
     assert found["domain"]["level"] == "ok"
+
+
+def test_a_service_that_hangs_is_waited_for_once(endpoint, space, checks, no_aws):
+    no_aws.setattr("hyperpod_jlab.services.doctor.at_aws.PATIENCE", 1.0)
+    endpoint.faults.slow["ec2:DescribeNetworkInterfaces"] = 4.0
+    begin = time.monotonic()
+    found = checks()
+    assert time.monotonic() - begin < 15
+    for key in NETWORK:
+        assert seen(found[key]) == ("unknown", "ec2 gives no answer in 1 s")
+    assert found["domain"]["level"] == "ok"
+    assert [call.action for call in endpoint.calls].count("ec2:DescribeNetworkInterfaces") == 1
+
+
+def test_a_terminal_shows_what_is_waited_for(endpoint, space, home, tmp_path):
+    endpoint.faults.slow["sts:GetCallerIdentity"] = 3.0
+    shell = Shell(home, tmp_path / "bin")
+    code, screen = shell.run("doctor")
+    assert code == 2  # this machine has no Slurm
+    assert "\rchecking aws (" in screen.replace("\x1b[K", "")
+    assert "security groups" in screen
 
 
 def test_credentials_of_somebody_else_than_the_space(endpoint, space, checks):

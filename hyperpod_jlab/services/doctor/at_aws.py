@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -20,13 +21,18 @@ from hyperpod_jlab.aws.spaces import Space, describe_space
 from hyperpod_jlab.aws.studio import Studio, find_studio
 from hyperpod_jlab.model.cluster import Rows
 from hyperpod_jlab.model.config import KubernetesCluster, LocalCluster, Settings
-from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.model.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.model.hyperpod import HyperpodCluster
 from hyperpod_jlab.model.network import Interface, Place, SecurityGroup
 from hyperpod_jlab.services.doctor.opened import Opened
 from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters
 
 T = TypeVar("T")
+
+PATIENCE = 25.0
+"""Seconds that an answer may take. A step has more, so that this says what was silent."""
+
+_UNREACHABLE = "aws_unreachable"
 
 _FILE_SYSTEM = re.compile(r"(fs-[0-9a-f]+)\.fsx\.")
 
@@ -47,6 +53,7 @@ class AtAws:
         self._opened = opened
         self._only = only
         self._kept: dict[str, Any] = {}
+        self._silent: dict[str, HyperpodError] = {}
 
     @property
     def concerned(self) -> bool:
@@ -84,7 +91,7 @@ class AtAws:
         async def ask() -> str:
             return str((await self.aws.call("sts", "GetCallerIdentity"))["Arn"])
 
-        return await self._once("caller", ask)
+        return await self._once("sts", "caller", ask)
 
     async def space(self) -> Space | None:
         """The space; None outside of one."""
@@ -92,7 +99,9 @@ class AtAws:
         if studio is None or not studio.domain_id or not studio.space:
             return None
         domain, name = studio.domain_id, studio.space
-        return await self._once("space", lambda: describe_space(self.aws, domain, name))
+        return await self._once(
+            "sagemaker", "space", lambda: describe_space(self.aws, domain, name)
+        )
 
     async def domain(self) -> Domain | None:
         """The domain; None outside of Studio."""
@@ -100,7 +109,7 @@ class AtAws:
         if studio is None or not studio.domain_id:
             return None
         domain = studio.domain_id
-        return await self._once("domain", lambda: describe_domain(self.aws, domain))
+        return await self._once("sagemaker", "domain", lambda: describe_domain(self.aws, domain))
 
     async def profile(self) -> Profile | None:
         """The user profile whose space this is; None where nobody says whose it is."""
@@ -114,12 +123,14 @@ class AtAws:
         if name is None:
             return None
         domain, wanted = studio.domain_id, name
-        return await self._once("profile", lambda: describe_profile(self.aws, domain, wanted))
+        return await self._once(
+            "sagemaker", "profile", lambda: describe_profile(self.aws, domain, wanted)
+        )
 
     async def clusters(self) -> Rows[HyperpodCluster]:
         """All HyperPod clusters of the account in the region."""
         service = HyperpodClusters(self.settings, self.aws, self.mounts)
-        return await self._once("clusters", service.clusters)
+        return await self._once("sagemaker", "clusters", service.clusters)
 
     async def our_clusters(self) -> list[HyperpodCluster]:
         """Those of them that the configuration has; where it has none, those whose file system is mounted here."""
@@ -141,13 +152,13 @@ class AtAws:
 
     async def place_of_file_system(self, name: str) -> Place:
         """Where a file system is in the network."""
-        return await self._once(name, lambda: file_system_place(self.aws, name))
+        return await self._once("fsx", name, lambda: file_system_place(self.aws, name))
 
     async def interfaces_of(self, name: str) -> list[Interface]:
         """The network interfaces of a file system."""
         place = await self.place_of_file_system(name)
         return await self._once(
-            f"interfaces {name}", lambda: describe_interfaces(self.aws, place.interfaces)
+            "ec2", f"interfaces {name}", lambda: describe_interfaces(self.aws, place.interfaces)
         )
 
     async def place_of_domain(self) -> Place | None:
@@ -164,26 +175,42 @@ class AtAws:
 
     async def place_of_cluster(self, name: str) -> Place:
         """Where a HyperPod cluster is in the network."""
-        return await self._once(f"cluster {name}", lambda: cluster_place(self.aws, name))
+        return await self._once(
+            "sagemaker", f"cluster {name}", lambda: cluster_place(self.aws, name)
+        )
 
     async def groups(self, names: tuple[str, ...]) -> list[SecurityGroup]:
         """Security groups by their ids."""
         wanted = sorted(names)
         return await self._once(
-            f"groups {wanted}", lambda: describe_security_groups(self.aws, wanted)
+            "ec2", f"groups {wanted}", lambda: describe_security_groups(self.aws, wanted)
         )
 
-    async def _once(self, name: str, ask: Callable[[], Awaitable[T]]) -> T:
+    async def _once(self, service: str, name: str, ask: Callable[[], Awaitable[T]]) -> T:
+        """What was asked for under a name; a service that is silent is not asked again."""
         if name not in self._kept:
-            try:
-                self._kept[name] = await ask()
-            except HyperpodError as error:
-                self._kept[name] = error
+            self._kept[name] = self._silent.get(service) or await self._asked(service, ask)
         kept = self._kept[name]
         if isinstance(kept, HyperpodError):
             raise kept
         found: T = kept
         return found
+
+    async def _asked(self, service: str, ask: Callable[[], Awaitable[T]]) -> T | HyperpodError:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await ask()
+        except TimeoutError:
+            error: HyperpodError = UnreachableError(
+                f"{service} gives no answer in {PATIENCE:g} s",
+                code=_UNREACHABLE,
+                hint="try again; a VPC without a way out needs an interface endpoint for it",
+            )
+        except HyperpodError as refusal:
+            error = refusal
+        if error.code == _UNREACHABLE:
+            self._silent[service] = error
+        return error
 
 
 def file_system_of(dns_name: str) -> str | None:
