@@ -132,6 +132,13 @@ def test_a_file_system_in_another_vpc_or_subnet(endpoint, space, checks):
     assert check["who"] == "admin"
 
 
+def test_a_cluster_in_another_vpc(network, checks):
+    network.groups[NODES].vpc = "vpc-0000000000000dead"
+    check = checks()["interfaces"]
+    assert (check["level"], check["who"]) == ("warn", "admin")
+    assert "the cluster ml-cluster in vpc-0000000000000dead" in check["evidence"]
+
+
 def test_an_interface_without_studios_group(endpoint, space, network, checks):
     for one in network.interfaces.values():
         one.groups = [SERVERS]

@@ -84,6 +84,19 @@ async def test_without_its_controller_the_rest_is_unknown(
 
 
 @pytest.mark.parametrize("transport", ["here"], indirect=True)
+async def test_without_munge_that_is_what_is_named(examine: Examine, slurm: SlurmTestbed) -> None:
+    slurm.munge_kill()
+    code, checks = await examine()
+    assert (code, checks["controller"]["level"], checks["controller"]["who"]) == (
+        2,
+        "fail",
+        "admin",
+    )
+    assert "munge" in checks["controller"]["fix"]
+    assert checks["identity"]["level"] == "unknown"
+
+
+@pytest.mark.parametrize("transport", ["here"], indirect=True)
 async def test_commands_that_are_not_there_are_named(examine: Examine, tmp_path: Path) -> None:
     code, checks = await examine(commands=str(tmp_path))
     assert (code, checks["slurm-client"]["level"]) == (2, "fail")

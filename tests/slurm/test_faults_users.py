@@ -126,6 +126,18 @@ def test_a_job_that_claims_to_be_of_somebody_elses_run_changes_nothing(people: P
         assert people.show(user, waits)["state"] == "waiting", user
 
 
+def test_the_doctor_names_the_account_that_is_missing(people: People) -> None:
+    checks = {}
+    for user in ("alice", "carol"):
+        answer = people.hpj(user, "doctor", "--cluster", CLUSTER, "--json")
+        found = json.loads(answer.out)["checks"]
+        checks[user] = next(check for check in found if check["key"] == "identity")
+    assert checks["alice"]["level"] == "ok"
+    assert "accounts: research" in checks["alice"]["evidence"]
+    assert (checks["carol"]["level"], checks["carol"]["who"]) == ("fail", "admin")
+    assert checks["carol"]["fix"].startswith("sacctmgr add user carol account=ACCOUNT")
+
+
 class TestLimits:
     def test_who_has_no_account_is_told_before_anything_is_sent(self, people: People) -> None:
         error = people.refused("carol", "--queue", "batch")

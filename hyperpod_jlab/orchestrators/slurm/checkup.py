@@ -91,10 +91,10 @@ class SlurmCheckup:
 
     async def _controller(self) -> Told:
         try:
-            pinged = await self._client.run(["scontrol", "ping"])
             text = await self._client.ask(["scontrol", "show", "config"])
-        except UnreachableError as error:
+        except UnreachableError as error:  # munge and clocks that differ are among what it says
             return of_error(error, "fail", "admin")
+        pinged = await self._client.run(["scontrol", "ping"])
         values = _values(text)
         words = " ".join(pinged.out.split()) or "it answers"
         version = values.get("SLURM_VERSION", "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hyperpod_jlab.model.check import Step, Told, fail, ok, unknown, warn
+from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.model.network import Interface, Passage, Place, lustre_passage
 from hyperpod_jlab.services.doctor.at_aws import AtAws, file_system_of
 from hyperpod_jlab.services.doctor.opened import CONFIGURATION
@@ -92,8 +93,29 @@ class NetworkLooks:
             lacking = _without_inbound(studio.domain_id, interfaces)
             if lacking:
                 return await self._lacking(name, studio.domain_id, lacking, mounted)
+        for client in await self._clients(name):
+            other = await self._other_vpc(name, place, client)
+            if other is not None:
+                return other
         zones = ", ".join(sorted({one.zone for one in interfaces if one.zone}))
         return ok(f"{name}: {len(interfaces)} in {place.vpc}, {', '.join(place.subnets)} ({zones})")
+
+    async def _other_vpc(self, name: str, place: Place, client: Place) -> Told | None:
+        """Whether a cluster is in another VPC, by its security groups: AWS names none of its own."""
+        if client.vpc is not None or not client.groups:
+            return None
+        try:
+            found = {group.vpc for group in await self._at.groups(client.groups)}
+        except HyperpodError:  # the step on security groups says it
+            return None
+        if place.vpc in found:
+            return None
+        other = ", ".join(sorted(one for one in found if one))
+        return warn(
+            f"{name} is in {place.vpc}, {client.title} in {other}: it gets there by peering or a transit gateway only",
+            f"use a file system in {other}, or connect the two",
+            "admin",
+        )
 
     async def _lacking(
         self, name: str, domain: str, lacking: Sequence[Interface], mounted: bool
