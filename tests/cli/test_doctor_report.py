@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import time
 
 import pytest
 
@@ -78,6 +80,26 @@ def test_a_job_that_gets_no_turn_is_cancelled(hpj, home, monkeypatch):
         assert "was cancelled" in check["evidence"]
         assert [path.name for path in home.bundles()] == ["first"]
     finally:
+        hpj("cancel", "first")
+
+
+def test_an_interrupted_job_is_cancelled_too(hpj, home):
+    home.config.write_text("[clusters.local]\nslots = 1\n")
+    hpj("submit", "-c", "sleep 60", "--run-id", "first", "--no-project-files").ok()
+    started = home.start(
+        "doctor", "--job", "--json", stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        end = time.monotonic() + 40
+        while len(home.bundles()) < 2:
+            assert time.monotonic() < end, "no job was sent"
+            time.sleep(0.1)
+        started.send_signal(signal.SIGINT)
+        assert started.wait(40) == 130
+        assert [path.name for path in home.bundles()] == ["first"]
+    finally:
+        started.kill()
+        started.communicate()
         hpj("cancel", "first")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hyperpod_jlab.model.check import Step, Told, fail, of_error, ok, unknown, warn
-from hyperpod_jlab.model.config import KubernetesCluster
+from hyperpod_jlab.model.config import KubernetesCluster, PodStorage
 from hyperpod_jlab.model.errors import DeniedError, HyperpodError, NotFoundError
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
@@ -44,14 +44,21 @@ class KubernetesCheckup:
         name = self._name
         server, known = (f"{API_SERVER}:{name}",), (f"identity:{name}",)
         place = (f"namespace:{name}",)
-        return [
+        steps = [
             Step(API_SERVER, "API server", "scheduler", self._server, (), name, 60),
             Step("identity", "identity", "identity", self._identity, server, name),
             Step("namespace", "namespace", "identity", self._namespace, known, name),
             Step("rights-there", "rights on", "identity", self._rights, place, name),
-            Step("claim", "claim", "partition", self._claim, place, name),
             Step("queue", "queues", "queue", self._queues, place, name),
         ]
+        storage = self._config.storage
+        if storage is not None:
+
+            async def claim() -> Told:
+                return await self._claim(storage)
+
+            steps.insert(4, Step("claim", "claim", "partition", claim, place, name))
+        return steps
 
     async def _server(self) -> Told:
         """Name, connection and TLS: what fails of them is said by its own error."""
@@ -131,10 +138,8 @@ class KubernetesCheckup:
             return warn(f"in {namespace} this user may not: {words}; logs stay away", fix, "admin")
         return ok(f"a run becomes a {kind.name}, which this user may make, and read its pods' logs")
 
-    async def _claim(self) -> Told | None:
-        if self._config.storage is None:
-            return None
-        name, namespace = self._config.storage.claim, self._connection.namespace
+    async def _claim(self, storage: PodStorage) -> Told:
+        name, namespace = storage.claim, self._connection.namespace
         client = await self._connection.client()
         try:
             found = await client.get(
@@ -154,7 +159,7 @@ class KubernetesCheckup:
             return fail(
                 f"the claim {name} is {phase}: pods wait until it has a volume", see, "admin"
             )
-        return ok(f"the claim {name} is bound; pods have it at {self._config.storage.mount}")
+        return ok(f"the claim {name} is bound; pods have it at {storage.mount}")
 
     async def _queues(self) -> Told:
         namespace = self._connection.namespace

@@ -67,14 +67,18 @@ class SlurmCheckup:
         """The steps in order."""
         name = self._name
         first, second = (f"{_CLIENT}:{name}",), (f"{CONTROLLER}:{name}",)
-        return [
+        steps = [
             Step(_CLIENT, "Slurm's commands", "scheduler", self._commands, (), name, 45),
             Step(CONTROLLER, "controller", "scheduler", self._controller, first, name, _PATIENCE),
-            Step("clock", "clock", "scheduler", self._clock, first, name),
             Step("identity", "identity", "identity", self._identity, second, name),
-            Step("far-side", "partition on", "partition", self._far_side, first, name),
             Step("queue", "queues", "queue", self._queues, second, name),
         ]
+        if self._config.transport == "ssh":  # on this machine there is no other side to look from
+            steps[2:2] = [
+                Step("clock", "clock", "scheduler", self._clock, first, name),
+                Step("far-side", "partition on", "partition", self._far_side, first, name),
+            ]
+        return steps
 
     async def _commands(self) -> Told:
         """The commands are there; over ssh a login node lets us in."""
@@ -104,10 +108,8 @@ class SlurmCheckup:
             return warn(f"{words}; {problem}", "install the controller's version here", "admin")
         return ok(words)
 
-    async def _clock(self) -> Told | None:
+    async def _clock(self) -> Told:
         """A login node's clock against this machine's; the controller's own shows in munge only."""
-        if self._config.transport != "ssh":
-            return None
         before = time.time()
         output = await self._client.transport.run(["date", "+%s"])
         after = time.time()
@@ -150,10 +152,8 @@ class SlurmCheckup:
             return ok(words)
         return ok(f"{words}; runs are opened to that number")
 
-    async def _far_side(self) -> Told | None:
-        """What the login node sees of the partition; on this machine there is no other side to look from."""
-        if self._config.transport != "ssh":
-            return None
+    async def _far_side(self) -> Told:
+        """What the login node sees of the partition."""
         findings = await storage_findings(self._facts, self._partition, self._paths)
         if findings:
             return fail("; ".join(one.message for one in findings), findings[0].hint)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from hyperpod_jlab.aws.domains import Domain, describe_domain
-from hyperpod_jlab.aws.lustre import LustreMount, lustre_mounts
+from hyperpod_jlab.aws.lustre import LustreMount, is_mount_of, lustre_mounts
 from hyperpod_jlab.aws.network import (
     cluster_place,
     describe_interfaces,
@@ -144,11 +144,30 @@ class AtAws:
     async def file_systems(self) -> list[str]:
         """The ids of the file systems that matter here: those mounted here, those of the space, those of the clusters that count."""
         found = [one.file_system for one in self.mounts]
-        space = await self.space()
+        space = await self.known(self.space())
         found += space.file_systems if space else ()
         for cluster in await self.our_clusters():
             found += [file_system_of(one.dns_name) for one in cluster.storage]
         return sorted({one for one in found if one is not None})
+
+    async def is_mounted(self, name: str) -> bool:
+        """Whether a file system is mounted here, going by its id, or by what a cluster says of it."""
+        if any(mount.file_system == name for mount in self.mounts):
+            return True
+        return any(
+            is_mount_of(mount, one)
+            for cluster in await self.our_clusters()
+            for one in cluster.storage
+            if file_system_of(one.dns_name) == name
+            for mount in self.mounts
+        )
+
+    async def known(self, answer: Awaitable[T | None]) -> T | None:
+        """An answer that others can do without: None where it could not be had, which its own step says."""
+        try:
+            return await answer
+        except HyperpodError:
+            return None
 
     async def place_of_file_system(self, name: str) -> Place:
         """Where a file system is in the network."""
@@ -166,10 +185,7 @@ class AtAws:
         domain = await self.domain()
         if domain is None:
             return None
-        try:
-            profile = await self.profile()
-        except HyperpodError:  # its step says it; the domain's are those of most
-            profile = None
+        profile = await self.known(self.profile())
         groups = (profile.groups if profile else ()) or domain.groups
         return Place(f"the domain {domain.name}", domain.vpc, domain.subnets, groups)
 

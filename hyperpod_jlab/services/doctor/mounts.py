@@ -10,7 +10,6 @@ from hyperpod_jlab.aws.lustre import LustreMount, is_mount_of
 from hyperpod_jlab.aws.spaces import Space
 from hyperpod_jlab.model.check import Step, Told, fail, ok, warn
 from hyperpod_jlab.model.config import SlurmCluster
-from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.model.hyperpod import HyperpodCluster, LustreStorage
 from hyperpod_jlab.services.doctor.at_aws import AtAws, file_system_of
 from hyperpod_jlab.services.doctor.network import joined
@@ -70,7 +69,7 @@ class MountLooks:
             for one in cluster.storage
             if not any(is_mount_of(mount, one) for mount in here)
         ]
-        space = await self._at.space()
+        space = await self._at.known(self._at.space())
         known = {mount.file_system for mount in here} | {
             file_system_of(one.dns_name) for cluster in clusters for one in cluster.storage
         }
@@ -88,7 +87,8 @@ class MountLooks:
         """A file system that is not mounted here: the space was not restarted, does not name it, or may not."""
         of = f"the file system {name} of " + (cluster.name if cluster else "this space")
         words = f"{of} is not mounted here"
-        space, domain = await self._at.space(), await self._at.domain()
+        space = await self._at.known(self._at.space())
+        domain = await self._at.known(self._at.domain())
         if space is None or domain is None or name is None:
             return warn(words, "add it to the space's custom file systems and restart it")
         if name in space.file_systems:
@@ -96,10 +96,7 @@ class MountLooks:
                 f"{words}, though the space names it",
                 "restart the space; if it does not start then, mend what is above: security groups, network interfaces",
             )
-        try:
-            profile = await self._at.profile()
-        except HyperpodError:
-            profile = None
+        profile = await self._at.known(self._at.profile())
         own = (
             ()
             if space.shared

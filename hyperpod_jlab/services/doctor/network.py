@@ -48,7 +48,7 @@ class NetworkLooks:
 
     async def _clients(self, name: str) -> list[Place]:
         """Who mounts a file system: this domain, and the clusters that matter here and name it."""
-        domain = await self._at.place_of_domain()
+        domain = await self._at.known(self._at.place_of_domain())
         clusters = [
             await self._at.place_of_cluster(cluster.name)
             for cluster in await self._at.our_clusters()
@@ -68,11 +68,8 @@ class NetworkLooks:
             await self._at.groups(servers),
             [one.address for one in interfaces if one.address],
         )
-        works = client.title.startswith("the domain") and self._is_mounted(name)
+        works = client.title.startswith("the domain") and await self._at.is_mounted(name)
         return _of_passage(way, passage, await self._at.aws.region(), works=works)
-
-    def _is_mounted(self, name: str) -> bool:
-        return any(mount.file_system == name for mount in self._at.mounts)
 
     async def _place(self, name: str) -> Told:
         place = await self._at.place_of_file_system(name)
@@ -83,7 +80,7 @@ class NetworkLooks:
         if dead:
             words = f"{', '.join(dead)} of {name} not in use"
             return fail(words, f"look at {name} in the FSx console", "admin")
-        mounted = self._is_mounted(name)
+        mounted = await self._at.is_mounted(name)
         for client in await self._clients(name):
             apart = _apart(name, place, client)
             if apart is not None:
