@@ -95,6 +95,15 @@ def test_without_credentials_the_checks_of_aws_end_there(studio, checks, no_aws)
     assert found["studio"][0][0] == "ok"
 
 
+def test_elsewhere_credentials_that_are_missing_fail_nothing(endpoint, checks, home, no_aws):
+    home.config.write_text('[clusters.a]\norchestrator = "kubernetes"\nhyperpod = "research-eks"\n')
+    no_aws.delenv("AWS_ACCESS_KEY_ID")
+    no_aws.delenv("AWS_SECRET_ACCESS_KEY")
+    found = checks()
+    assert found["aws"] == [("unknown", "there are no AWS credentials")]
+    assert found["HyperPod"][0][0] == found["security groups"][0][0] == "unknown"
+
+
 @pytest.mark.parametrize(("content", "words"), [("{", "no JSON"), ("{}", "does not say DomainId")])
 def test_half_metadata(space, checks, no_aws, content, words):
     space.metadata.write_text(content)

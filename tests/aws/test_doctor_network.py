@@ -134,6 +134,9 @@ def test_a_file_system_in_another_vpc_or_subnet(endpoint, space, checks):
     level, words = seen(checks()["interfaces"])
     assert level == "fail"
     assert "no subnet is the same" in words
+    fix = checks()["interfaces"]["fix"]
+    assert fix.startswith(f"aws sagemaker update-domain --region {REGION} --domain-id d-example ")
+    assert fix.endswith(" subnet-0000000000000dead")
     file_system.vpc = "vpc-0000000000000dead"
     check = checks()["interfaces"]
     assert "is in vpc-0000000000000dead" in check["evidence"]

@@ -81,8 +81,9 @@ class NetworkLooks:
             words = f"{', '.join(dead)} of {name} not in use"
             return fail(words, f"look at {name} in the FSx console", "admin")
         mounted = await self._at.is_mounted(name)
+        region = await self._at.aws.region()
         for client in await self._clients(name):
-            apart = _apart(name, place, client)
+            apart = _apart(name, place, client, region)
             if apart is not None:
                 return warn(apart.evidence, apart.fix, "admin") if mounted else apart
         studio = self._at.studio
@@ -160,8 +161,8 @@ def _of_passage(way: str, passage: Passage, region: str, *, works: bool) -> Told
     return ok(f"{way}: Lustre gets through (TCP 988, 1018-1023)")
 
 
-def _apart(name: str, place: Place, client: Place) -> Told | None:
-    """Whether they are in different networks."""
+def _apart(name: str, place: Place, client: Place, region: str) -> Told | None:
+    """Whether a file system and the domain are in different networks."""
     if client.vpc is not None and client.vpc != place.vpc:
         return fail(
             f"{name} is in {place.vpc}, {client.title} in {client.vpc}",
@@ -171,7 +172,8 @@ def _apart(name: str, place: Place, client: Place) -> Told | None:
     if client.vpc is not None and not set(client.subnets) & set(place.subnets):
         return fail(
             f"{name} is in {', '.join(place.subnets)}, {client.title} in {', '.join(client.subnets)}: no subnet is the same",
-            f"aws sagemaker update-domain --domain-id ID --subnet-ids {' '.join((*client.subnets, *place.subnets))}",
+            f"aws sagemaker update-domain --region {region} --domain-id {client.title.rpartition(' ')[2]} "
+            f"--subnet-ids {' '.join((*client.subnets, *place.subnets))}",
             "admin",
         )
     return None

@@ -6,7 +6,8 @@ AWS is asked only where something here has to do with it. What it does not let u
 from __future__ import annotations
 
 from hyperpod_jlab.aws.studio import Studio
-from hyperpod_jlab.model.check import Step, Told, fail, ok, warn
+from hyperpod_jlab.model.check import Step, Told, fail, of_error, ok, warn
+from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.model.hyperpod import HyperpodCluster
 from hyperpod_jlab.services.doctor.at_aws import AtAws
 from hyperpod_jlab.services.doctor.opened import CONFIGURATION
@@ -46,7 +47,11 @@ class StudioLooks:
     async def _role(self) -> Told | None:
         if not self._at.concerned:
             return None
-        caller = await self._at.caller()
+        try:
+            caller = await self._at.caller()
+        except HyperpodError as error:
+            # Elsewhere runs go without AWS, and only what it knows is missing.
+            return of_error(error, "unknown" if self._at.studio is None else "fail")
         words = f"{caller} in {await self._at.aws.region()}"
         studio = self._at.studio
         role = studio.role_arn.rpartition("/")[2] if studio and studio.role_arn else None
