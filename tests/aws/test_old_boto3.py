@@ -1,0 +1,104 @@
+"""The boto3 of Studio's images beside an AWS of today: every feature does the same, or says which boto3 it needs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hyperpod_jlab.aws.errors import SINCE
+from hyperpod_jlab.aws.permissions import FEATURES
+from testbed.aws.example import example_account
+from testbed.aws.example_telemetry import add_telemetry
+from testbed.aws.studio import SimulatedStudio
+from tests.aws.conftest import KEY, REGION
+from tests.aws.feature_runs import ON_A_TERMINAL, RUNS
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "ensure-boto3.sh"
+VERSION = "1.37.3"
+
+PASSING = re.compile(r'"\d{4}-\d\d-\d\dT[^"]*"|"(free|files_free|used)": \d+|[\d.]+ [KMGT]i?B')
+"""What is another a second later: times, and the room on a disk."""
+NEWER = {
+    "BatchRebootClusterNodes",
+    "BatchReplaceClusterNodes",
+    "DescribeClusterEvent",
+    "ListClusterEvents",
+}
+"""What boto3 1.37.3 does not have."""
+
+
+@pytest.fixture(scope="module")
+def old_boto3() -> Path:
+    """The folder of an old boto3."""
+    done = subprocess.run([SCRIPT, VERSION], capture_output=True, text=True, check=True)
+    return Path(done.stdout.strip())
+
+
+@pytest.fixture
+def ask(endpoint, no_aws, home, tmp_path):
+    """Asks a new account of the example, from a space of Studio, by a command line; gives the answer and the actions."""
+    studio = SimulatedStudio(tmp_path, REGION)
+    studio.mount_point.mkdir(parents=True)
+    for name, value in studio.environment.items():
+        no_aws.setenv(name, value)
+    with home.config.open("a") as config:
+        config.write('[clusters.on-eks]\norchestrator = "kubernetes"\neks = "research"\n')
+
+    def asked(words, env=None):
+        endpoint.account = example_account(REGION)
+        endpoint.account.add_caller(KEY)
+        add_telemetry(endpoint.account, REGION, hours=1)
+        studio.write(endpoint.account)
+        eks = endpoint.account.clusters[REGION][1]
+        names = {
+            "event": "0f1e2d3c-0123-4567-89ab-0123456789ab",
+            "eks_node": eks.nodes[0].instance_id,
+        }
+        endpoint.calls.clear()
+        found = home.process(*(word.format(**names) for word in words), "--json", env=env)
+        return found, {call.action for call in endpoint.calls}
+
+    return asked
+
+
+LINES = [
+    pytest.param(words, id="-".join(words))
+    for words in dict.fromkeys(
+        words
+        for feature in FEATURES
+        if feature.name in RUNS and feature.name not in ON_A_TERMINAL
+        for words in RUNS[feature.name]
+    )
+]
+
+
+def test_it_is_the_old_one(old_boto3):
+    done = subprocess.run(
+        [sys.executable, "-c", "import boto3, botocore; print(boto3.__version__)"],
+        env={**os.environ, "PYTHONPATH": str(old_boto3)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == VERSION
+
+
+@pytest.mark.parametrize("words", LINES)
+def test_a_feature_is_the_same_or_says_what_it_needs(ask, old_boto3, words):
+    wanted, needed = ask(words)
+    found, asked = ask(words, {"PYTHONPATH": str(old_boto3)})
+    newer = {action for action in needed if action.partition(":")[2] in NEWER}
+    if newer:
+        assert asked == needed - newer
+        for action in newer:
+            needs = f"boto3 {VERSION} does not know {action}: it needs boto3 >= {SINCE[action]}"
+            assert needs in found.out + found.err
+        return
+    assert asked == needed
+    assert (found.code, found.err) == (wanted.code, wanted.err)
+    assert PASSING.sub("", found.out) == PASSING.sub("", wanted.out)
