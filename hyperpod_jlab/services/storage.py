@@ -293,7 +293,7 @@ async def _described(mount: LustreMount, asked: Asked) -> FileSystem | None:
     if asked.aws is None:
         return None
     named = mount.file_system or mount.mount_name
-    found = await asked.about(f"the file system {named}", find_file_system(asked.aws, mount))
+    found = await asked.about("fsx", f"the file system {named}", find_file_system(asked.aws, mount))
     if not isinstance(found, FileSystem):
         if found is None:
             asked.notes.append(f"AWS has not exactly one file system with the mount name {named}")
@@ -303,7 +303,7 @@ async def _described(mount: LustreMount, asked: Asked) -> FileSystem | None:
     if found.associations is not None or asked.aws is None:
         return found
     links = await asked.about(
-        f"links of {found.name} to S3", list_associations(asked.aws, found.name)
+        "fsx", f"links of {found.name} to S3", list_associations(asked.aws, found.name)
     )
     return replace(found, associations=links) if isinstance(links, tuple) else found
 

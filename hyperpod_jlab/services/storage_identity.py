@@ -26,10 +26,13 @@ _EVERYBODYS = frozenset({"root", "ubuntu", "ec2-user", "sagemaker-user"})
 _ONE_ONLY = frozenset({"missing_right", "not_found", "aws_invalid_input", "boto3_too_old"})
 """Codes of errors after which other questions may still be answered."""
 
+_SILENT = frozenset({"aws_failed", "aws_throttled", "aws_unreachable"})
+"""Codes of errors after which this service is not asked again, and others are."""
+
 
 @dataclass
 class Asked:
-    """Questions to AWS, of which each may fail and leaves a note then; once nobody answers no more are asked.
+    """Questions to AWS, of which each may fail and leaves a note then; a service that does not answer is asked no more.
 
     Attributes:
         aws: Whom to ask; None: nobody.
@@ -38,19 +41,24 @@ class Asked:
 
     aws: Aws | None
     notes: list[str] = field(default_factory=list)
+    _silent: dict[str, HyperpodError] = field(default_factory=dict)
 
-    async def about(self, what: str, answer: Awaitable[T]) -> T | HyperpodError | None:
-        """An answer, or the error that came instead. None when nobody was asked."""
-        if self.aws is None:
+    async def about(
+        self, service: str, what: str, answer: Awaitable[T]
+    ) -> T | HyperpodError | None:
+        """An answer of a service, or the error that came instead. None when nobody was asked."""
+        if self.aws is None or service in self._silent:
             if hasattr(answer, "close"):
                 answer.close()
-            return None
+            return self._silent.get(service)
         try:
             return await answer
         except HyperpodError as error:
             if error.code != "not_found":
                 self.notes.append(f"{what}: {error.message}")
-            if error.code not in _ONE_ONLY:
+            if error.code in _SILENT:
+                self._silent[service] = error
+            elif error.code not in _ONE_ONLY:
                 self.aws = None
             return error
 
@@ -96,7 +104,7 @@ async def find_profile(studio: Studio | None, name: str, asked: Asked) -> Profil
     if studio is None or studio.domain_id is None or asked.aws is None:
         return None
     found = await asked.about(
-        f"the user profile {name}", describe_profile(asked.aws, studio.domain_id, name)
+        "sagemaker", f"the user profile {name}", describe_profile(asked.aws, studio.domain_id, name)
     )
     return found if isinstance(found, Profile) else None
 
@@ -108,7 +116,9 @@ async def _space(studio: Studio, asked: Asked) -> Space | None:
     bare = Space(studio.space, shared=None if kind is None else kind == "shared")
     if studio.domain_id is None or asked.aws is None:
         return bare
-    found = await asked.about("the space", describe_space(asked.aws, studio.domain_id, bare.name))
+    found = await asked.about(
+        "sagemaker", "the space", describe_space(asked.aws, studio.domain_id, bare.name)
+    )
     if not isinstance(found, Space):
         return bare
     return Space(found.name, bare.shared if found.shared is None else found.shared, found.owner)
@@ -124,7 +134,9 @@ async def _of_profile(studio: Studio, owner: str | None, asked: Asked) -> Identi
     if asked.aws is None or studio.domain_id is None:
         return Identity(False, f"{common}; whether {owner} was made with its own is not known")
     found = await asked.about(
-        f"the user profile {owner}", describe_profile(asked.aws, studio.domain_id, owner)
+        "sagemaker",
+        f"the user profile {owner}",
+        describe_profile(asked.aws, studio.domain_id, owner),
     )
     if not isinstance(found, Profile):
         return Identity(False, f"{common}; whether {owner} was made with its own is not known")

@@ -1,0 +1,87 @@
+"""One service out of reach, as in a VPC that lacks its endpoint: it is named, and the rest of what was asked for is there."""
+
+from __future__ import annotations
+
+import socket
+
+import botocore.session
+import pytest
+
+from hyperpod_jlab.aws.permissions import FEATURES
+from hyperpod_jlab.aws.session import forget_session
+from testbed.aws.example import example_account
+from testbed.aws.example_telemetry import add_telemetry
+from testbed.aws.studio import SimulatedStudio
+from tests.aws.conftest import KEY, REGION
+from tests.aws.feature_runs import ON_A_TERMINAL, RUNS
+
+ENDPOINTS = {"sagemaker": "sagemaker.api", "cloudwatch": "monitoring"}
+"""Names of VPC endpoints that are not the service's (AWS PrivateLink's list of services)."""
+
+LINES = {
+    words: {one.action.partition(":")[0] for one in feature.permissions}
+    | ({"sts"} if words == ("doctor",) else set())
+    for feature in FEATURES
+    if feature.name in RUNS and feature.name not in ON_A_TERMINAL
+    for words in RUNS[feature.name]
+}
+OUTAGES = [
+    pytest.param(words, service, id=f"{'-'.join(words)}-{service}")
+    for words, services in LINES.items()
+    for service in sorted(services)
+]
+
+
+@pytest.fixture
+def ask(endpoint, no_aws, home, hpj, tmp_path):
+    """Asks the example's account from a space of Studio; gives the answer and the services that were asked."""
+    studio = SimulatedStudio(tmp_path, REGION)
+    studio.mount_point.mkdir(parents=True)
+    for name, value in studio.environment.items():
+        no_aws.setenv(name, value)
+    with home.config.open("a") as config:
+        config.write('[clusters.on-eks]\norchestrator = "kubernetes"\neks = "research"\n')
+
+    def asked(words):
+        endpoint.account = example_account(REGION)
+        endpoint.account.add_caller(KEY)
+        add_telemetry(endpoint.account, REGION, hours=1)
+        studio.write(endpoint.account)
+        eks = endpoint.account.clusters[REGION][1]
+        names = {
+            "event": "0f1e2d3c-0123-4567-89ab-0123456789ab",
+            "eks_node": eks.nodes[0].instance_id,
+        }
+        endpoint.calls.clear()
+        forget_session()
+        found = hpj(*(word.format(**names) for word in words))
+        return found, {call.action.partition(":")[0] for call in endpoint.calls}
+
+    return asked
+
+
+def cut_off(monkeypatch, service):
+    """Lead one service to a port where nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    model = botocore.session.Session().get_service_model(service)
+    variable = model.service_id.hyphenize().replace("-", "_").upper()
+    monkeypatch.setenv(f"AWS_ENDPOINT_URL_{variable}", f"http://127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize(("words", "service"), OUTAGES)
+def test_a_service_out_of_reach_is_named_and_the_rest_goes_on(ask, no_aws, words, service):
+    before, usual = ask(words)
+    assert service in usual, "the feature does not ask it"
+    cut_off(no_aws, service)
+    found, asked = ask(words)
+    said = found.out + found.err
+    assert f"{service} does not answer in {REGION}" in said
+    assert service not in asked
+    if found.code == 5:  # what was asked for is that service's to tell
+        assert f"interface endpoint for {ENDPOINTS.get(service, service)}" in said
+    else:
+        assert found.code == before.code
+        assert asked == usual - {service}
+    assert "Traceback" not in said
