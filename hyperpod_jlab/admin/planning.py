@@ -1,0 +1,234 @@
+"""From what is there and what is wanted to the steps: pure, so that a plan is the same wherever it is made.
+
+In mode ``shared`` the domain's defaults mount one folder for all, so that profiles to come have it too. In mode ``per-user`` the defaults mount
+nothing, and each profile mounts a folder of its own name. Nothing is ever moved: what lies in a folder is there when it is mounted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hyperpod_jlab.admin import entries as lists
+from hyperpod_jlab.admin.checks import findings_of
+from hyperpod_jlab.admin.plan import EntryStep, FolderStep, GroupStep, Plan, Step, StepState, Wanted
+from hyperpod_jlab.admin.there import COMMON_GID, COMMON_UID, Folder, Holder, Interface, There
+
+NOT_MOUNTED = "not mounted"
+MOST_GROUPS = 5
+"""Security groups that a network interface takes, unless the account's quota was raised (VPC quotas)."""
+
+_SETTLED, _PASSING = "InService", frozenset({"Pending", "Updating"})
+
+
+def plan(there: There, wanted: Wanted) -> Plan:
+    """The steps, in the order in which they build on each other, also those that are done.
+
+    Args:
+        there: What is there.
+        wanted: What is to be there.
+    """
+    findings = tuple(findings_of(there, wanted))
+    steps = (*_groups(there, wanted), *_folders(there, wanted), *_entries(there, wanted))
+    return Plan(wanted, steps, findings)
+
+
+def private_path(profile: str) -> str:
+    """The folder of a user profile. A profile's name is always a good name for a folder (SageMaker's pattern for it)."""
+    return f"/{profile}"
+
+
+def _groups(there: There, wanted: Wanted) -> Iterator[Step]:
+    if there.group is None or wanted.profiles is not None:
+        return
+    # Taken off last: `destroy` writes the lists first.
+    for interface in there.file_system.interfaces:
+        step = _group_step(interface, there.group, wanted)
+        if step is not None:
+            yield step
+
+
+def _group_step(interface: Interface, group: str, wanted: Wanted) -> GroupStep | None:
+    has, ours = group in interface.groups, group in interface.ours
+    state: StepState = "done"
+    groups, reason = interface.groups, None
+    if wanted.mode is None:
+        if not (has and ours):
+            return None
+        groups, state = tuple(one for one in groups if one != group), "to do"
+    elif not has:
+        groups, state = (*groups, group), "to do"
+        if len(groups) > MOST_GROUPS:
+            state = "blocked"
+            reason = f"it has {len(interface.groups)} security groups already, and {MOST_GROUPS} are allowed"
+    return GroupStep(
+        f"network interface {interface.name}",
+        state,
+        "Studio may reach it" if has else "Studio may not reach it",
+        f"security group {group}" if group in groups else f"without security group {group}",
+        reason,
+        interface=interface.name,
+        group=group,
+        groups=groups,
+    )
+
+
+def _folders(there: There, wanted: Wanted) -> Iterator[Step]:
+    if wanted.mode == "shared" and wanted.profiles is None:
+        # With the group's bit, so that what one makes the others may change.
+        yield _folder_step(there, wanted.shared_path, Folder(COMMON_UID, COMMON_GID, 0o2775))
+    if wanted.mode == "per-user":
+        for holder in _profiles(there, wanted):
+            uid, gid = holder.uid or COMMON_UID, holder.gid or COMMON_GID
+            yield _folder_step(there, private_path(holder.name), Folder(uid, gid, 0o700))
+
+
+def _folder_step(there: There, path: str, folder: Folder) -> FolderStep:
+    after = _folder_words(folder)
+    target = f"folder {path}"
+    if there.file_system.folders is None:
+        reason = "the file system is not mounted where this runs, so nobody has looked"
+        return FolderStep(target, "to do", "not known", after, reason, path=path, folder=folder)
+    found = there.file_system.folders.get(path)
+    if found is None:
+        return FolderStep(target, "to do", "not there", after, path=path, folder=folder)
+    before = _folder_words(found)
+    if found == folder:
+        return FolderStep(target, "done", before, after, path=path, folder=folder)
+    if found.uid not in {folder.uid, 0}:
+        reason = f"it belongs to uid {found.uid}: see whose it is, then give it to uid {folder.uid} by chown"
+        return FolderStep(target, "blocked", before, after, reason, path=path, folder=folder)
+    return FolderStep(target, "to do", before, after, path=path, folder=folder)
+
+
+def _folder_words(folder: Folder) -> str:
+    return f"owner {folder.uid}:{folder.gid}, mode {folder.mode:04o}"
+
+
+def _profiles(there: There, wanted: Wanted) -> Iterator[Holder]:
+    for holder in there.holders:
+        if holder.kind == "profile" and (wanted.profiles is None or holder.name in wanted.profiles):
+            yield holder
+
+
+def _entries(there: There, wanted: Wanted) -> Iterator[Step]:
+    chosen = {holder.name for holder in _profiles(there, wanted)}
+    for holder in there.holders:
+        if holder.kind == "profile":
+            concerned = holder.name in chosen
+        else:
+            # A private space goes with its owner; all else is the whole domain's.
+            concerned = wanted.profiles is None or holder.owner in chosen
+        if concerned:
+            yield (
+                _space_step(there, holder, wanted)
+                if holder.kind == "space"
+                else _setting_step(there, holder, wanted)
+            )
+
+
+def _setting_step(there: There, holder: Holder, wanted: Wanted) -> EntryStep:
+    file_system = there.file_system.name
+    found = lists.path_of(holder.entries, file_system)
+    path = _path_for(holder, wanted, there)
+    foreign = found is not None and holder.mark != found
+    if foreign and path is None and not wanted.take_over:
+        path = found  # somebody else's, and nothing of it is in the way
+    state: StepState = "done" if found == path else "to do"
+    entries = holder.entries
+    if state != "done":
+        entries = (
+            lists.without_path(entries, file_system)
+            if path is None
+            else lists.with_path(entries, file_system, path)
+        )
+    reason = None
+    if foreign and state != "done" and not wanted.take_over:
+        state = "blocked"
+        reason = f"somebody else has set {found} there; --take-over changes it"
+    elif len(entries) > lists.MOST_SETTINGS:
+        state = "blocked"
+        reason = f"it has {len(holder.entries)} file systems already, and {lists.MOST_SETTINGS} are allowed"
+    return _step_of(
+        holder, state, reason, found, path, entries, None if foreign and state == "done" else path
+    )
+
+
+def _path_for(holder: Holder, wanted: Wanted, there: There) -> str | None:
+    """The folder that this one's own list is to mount; None: none."""
+    if wanted.mode is None:
+        return None
+    if holder.kind != "profile":
+        return wanted.shared_path if wanted.mode == "shared" else None
+    if wanted.mode == "per-user":
+        return private_path(holder.name)
+    # The domain's default is for those without a list of their own.
+    others = lists.without_path(holder.entries, there.file_system.name)
+    return wanted.shared_path if others or wanted.profiles is not None else None
+
+
+def _space_step(there: There, holder: Holder, wanted: Wanted) -> EntryStep:
+    """A space names the file system; which folder it mounts is its owner's, or the defaults', to say."""
+    file_system = there.file_system.name
+    has = lists.is_attached(holder.entries, file_system)
+    # In a shared space everybody acts as the space, so a folder of one profile is not offered there.
+    wants = wanted.mode is not None and (holder.owner is not None or wanted.mode == "shared")
+    if has and not wants and holder.mark is None and not wanted.take_over:
+        wants = True
+    if has == wants:
+        return _step_of(
+            holder,
+            "done",
+            None,
+            _space_words(has),
+            _space_words(wants),
+            holder.entries,
+            holder.mark,
+        )
+    entries = (
+        lists.with_attached(holder.entries, file_system)
+        if wants
+        else lists.without_attached(holder.entries, file_system)
+    )
+    state: StepState = "to do"
+    reason = None
+    if len(entries) > lists.MOST_ATTACHED:
+        state = "blocked"
+        reason = f"it has {len(holder.entries)} file systems already, and {lists.MOST_ATTACHED} are allowed"
+    elif holder.apps:
+        state = "waits"
+        reason = (
+            f"it runs {', '.join(holder.apps)}: a space can be changed only while it is stopped"
+        )
+    mark = file_system if wants else None
+    return _step_of(holder, state, reason, _space_words(has), _space_words(wants), entries, mark)
+
+
+def _space_words(has: bool) -> str | None:
+    return "attached" if has else None
+
+
+def _step_of(
+    holder: Holder,
+    state: StepState,
+    reason: str | None,
+    before: str | None,
+    after: str | None,
+    entries: tuple[lists.Entry, ...],
+    mark: str | None,
+) -> EntryStep:
+    if state == "to do" and holder.status in _PASSING:
+        state, reason = "waits", f"SageMaker is at work on it ({holder.status})"
+    elif state == "to do" and holder.status != _SETTLED:
+        state = "blocked"
+        reason = f"SageMaker says {holder.status}; it can be changed only when it is {_SETTLED}"
+    return EntryStep(
+        holder.words,
+        state,
+        before or NOT_MOUNTED,
+        after or NOT_MOUNTED,
+        reason,
+        holder.apps if state != "done" else (),
+        holder=holder,
+        entries=entries,
+        mark=mark,
+    )

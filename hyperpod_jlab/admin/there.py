@@ -1,0 +1,109 @@
+"""What is there: a Studio domain with its profiles and spaces, a file system with its network interfaces and folders. Plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from hyperpod_jlab.admin.entries import Entry
+
+HolderKind = Literal["domain", "space defaults", "profile", "space"]
+
+COMMON_UID, COMMON_GID = 200001, 1001
+"""Whom Studio makes of everybody whose profile was made without a CustomPosixUserConfig (SageMaker's documentation)."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Something of a domain that has a list of custom file systems.
+
+    Attributes:
+        kind: What it is.
+        name: Name of the profile or space; of the others the domain's id.
+        status: SageMaker's word for its state; a domain's own for its defaults.
+        entries: The list as it is there.
+        mark: The path that an earlier plan has set there, by the tag that it left (`MARK`); None: none has.
+        uid: A profile's own user number on file systems; None: the one that all have.
+        gid: The same for its group.
+        owner: The profile that a private space belongs to; None for shared ones and all else.
+        apps: Applications that run in it, such as ``JupyterLab``: what is mounted changes when they start anew.
+    """
+
+    kind: HolderKind
+    name: str
+    status: str
+    entries: tuple[Entry, ...] = ()
+    mark: str | None = None
+    uid: int | None = None
+    gid: int | None = None
+    owner: str | None = None
+    apps: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """Such as ``profile alice``."""
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True)
+class Interface:
+    """A network interface of a file system, its security groups, and those of them that an earlier plan has put there."""
+
+    name: str
+    groups: tuple[str, ...]
+    ours: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder of the file system: who owns it, and its mode."""
+
+    uid: int
+    gid: int
+    mode: int
+
+
+@dataclass(frozen=True)
+class FileSystem:
+    """A file system.
+
+    Attributes:
+        name: Its id.
+        kind: AWS' word for its kind: ``LUSTRE`` is wanted.
+        state: AWS' word for its state: ``AVAILABLE`` is wanted.
+        vpc: Its network.
+        subnets: Its subnets.
+        interfaces: Its network interfaces.
+        folders: Folders that were looked for, by path, None where there is none; None: nobody could look.
+    """
+
+    name: str
+    kind: str
+    state: str
+    vpc: str
+    subnets: tuple[str, ...]
+    interfaces: tuple[Interface, ...] = ()
+    folders: Mapping[str, Folder | None] | None = None
+
+
+@dataclass(frozen=True)
+class There:
+    """All of it.
+
+    Attributes:
+        domain: The domain's id.
+        vpc: The domain's network.
+        subnets: The domain's subnets.
+        group: The security group with which Studio's applications reach file systems
+            (``security-group-for-inbound-nfs-<domain-id>``); None: there is none.
+        holders: The domain's own lists, and those of its profiles and spaces.
+        file_system: The file system.
+    """
+
+    domain: str
+    vpc: str
+    subnets: tuple[str, ...]
+    group: str | None
+    file_system: FileSystem
+    holders: tuple[Holder, ...] = field(default=())

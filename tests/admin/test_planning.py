@@ -1,0 +1,259 @@
+"""From what is there and what is wanted to the steps: a table of cases."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from hyperpod_jlab.admin.entries import path_of
+from hyperpod_jlab.admin.plan import EntryStep, GroupStep, Wanted
+from hyperpod_jlab.admin.planning import plan
+from hyperpod_jlab.admin.there import FileSystem, Folder, Holder, Interface, There
+
+FS, DOMAIN, GROUP = "fs-0123456789abcdef0", "d-example", "sg-0aaa"
+SHARED, PER_USER, NOTHING = Wanted("shared"), Wanted("per-user"), Wanted(None)
+
+
+def fsx(path, name=FS, **more):
+    return {"FSxLustreFileSystemConfig": {"FileSystemId": name, "FileSystemPath": path, **more}}
+
+
+def efs(name="fs-0efs"):
+    return {"EFSFileSystemConfig": {"FileSystemId": name}}
+
+
+def attached(name=FS):
+    return {"FSxLustreFileSystem": {"FileSystemId": name}}
+
+
+def profile(name="alice", *entries, **more):
+    return Holder("profile", name, more.pop("status", "InService"), entries, **more)
+
+
+def domain(*entries, **more):
+    return Holder("domain", DOMAIN, more.pop("status", "InService"), entries, **more)
+
+
+def space(name="work", *entries, **more):
+    return Holder("space", name, more.pop("status", "InService"), entries, **more)
+
+
+def there(*holders, folders=None, groups=(GROUP,), ours=(), **more):
+    known = {
+        "kind": "LUSTRE",
+        "state": "AVAILABLE",
+        "vpc": "vpc-1",
+        "subnets": ("subnet-1",),
+        **more,
+    }
+    interface = Interface("eni-1", groups, ours)
+    return There(
+        DOMAIN,
+        "vpc-1",
+        ("subnet-1", "subnet-2"),
+        GROUP,
+        FileSystem(FS, interfaces=(interface,), folders=folders, **known),
+        holders,
+    )
+
+
+def step(made, target):
+    (found,) = [one for one in made.steps if one.target == target]
+    return found
+
+
+CASES = [
+    # what, holder, wanted, (state, path then), words of the reason
+    ("defaults get the shared folder", domain(), SHARED, ("to do", "/shared"), None),
+    ("they have it", domain(fsx("/shared"), mark="/shared"), SHARED, ("done", "/shared"), None),
+    ("per user the defaults have none", domain(fsx("/shared"), mark="/shared"), PER_USER, ("to do", None), None),
+    ("what others set stays", domain(fsx("/theirs")), PER_USER, ("done", "/theirs"), None),
+    ("what others set is in the way", domain(fsx("/theirs")), SHARED, ("blocked", "/shared"), "--take-over"),
+    ("unless it is taken over", domain(fsx("/theirs")), replace(SHARED, take_over=True), ("to do", "/shared"), None),
+    ("changed by hand since", domain(fsx("/theirs"), mark="/shared"), SHARED, ("blocked", "/shared"), "/theirs"),
+    ("a profile follows the defaults", profile(), SHARED, ("done", None), None),
+    ("one with a list of its own does not", profile("alice", efs()), SHARED, ("to do", "/shared"), None),
+    ("back from per user", profile("alice", fsx("/alice"), mark="/alice"), SHARED, ("to do", None), None),
+    ("per user", profile(), PER_USER, ("to do", "/alice"), None),
+    ("per user, done", profile("alice", fsx("/alice"), mark="/alice"), PER_USER, ("done", "/alice"), None),
+    ("per user, by hand", profile("alice", fsx("/alice")), PER_USER, ("done", "/alice"), None),
+    ("one alone", profile(), Wanted("per-user", profiles=frozenset({"alice"})), ("to do", "/alice"), None),
+    ("one alone is shared", profile(), Wanted("shared", profiles=frozenset({"alice"})), ("to do", "/shared"), None),
+    ("SageMaker is at work", profile(status="Updating"), PER_USER, ("waits", "/alice"), "Updating"),
+    ("a profile that failed", profile(status="Update_Failed"), PER_USER, ("blocked", "/alice"), "Update_Failed"),
+    ("one that failed and is right", profile("a", fsx("/a"), status="Failed"), PER_USER, ("done", "/a"), None),
+    ("eleven file systems", profile("alice", *map(efs, map(str, range(10)))), PER_USER, ("blocked", "/alice"), "10"),
+    ("taken back", profile("alice", fsx("/alice"), mark="/alice"), NOTHING, ("to do", None), None),
+    ("not ours to take back", profile("alice", fsx("/alice")), NOTHING, ("done", "/alice"), None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("holder", "wanted", "then", "words"),
+    [pytest.param(*case[1:], id=case[0]) for case in CASES],
+)
+def test_lists_of_file_systems(holder, wanted, then, words):
+    found = step(plan(there(holder), wanted), holder.words)
+    assert isinstance(found, EntryStep)
+    assert (found.state, path_of(found.entries, FS)) == then
+    assert (words or "") in (found.reason or "")
+    assert (found.reason is None) == (words is None)
+    # Nobody else's entry is ever lost.
+    assert [one for one in found.entries if path_of([one], FS) is None] == [
+        one for one in holder.entries if path_of([one], FS) is None
+    ]
+
+
+SPACES = [
+    ("a private one", space(owner="alice"), SHARED, ("to do", True), None),
+    ("a private one, per user", space(owner="alice"), PER_USER, ("to do", True), None),
+    ("it runs", space(owner="alice", apps=("JupyterLab",)), SHARED, ("waits", False), "JupyterLab"),
+    ("it runs and is right", space("s", attached(), owner="a", apps=("JupyterLab",)), SHARED, ("done", True), None),
+    ("a shared one", space(), SHARED, ("to do", True), None),
+    ("a shared one, per user", space(), PER_USER, ("done", False), None),
+    ("a shared one had it of us", space("s", attached(), mark=FS), PER_USER, ("to do", False), None),
+    ("a shared one had it of others", space("s", attached()), PER_USER, ("done", True), None),
+    ("full", space("s", *map(attached, "12345"), owner="a"), SHARED, ("blocked", False), "5"),
+    ("taken back", space("s", attached(), owner="a", mark=FS), NOTHING, ("to do", False), None),
+    ("not ours", space("s", attached(), owner="a"), NOTHING, ("done", True), None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("holder", "wanted", "then", "words"),
+    [pytest.param(*case[1:], id=case[0]) for case in SPACES],
+)
+def test_spaces(holder, wanted, then, words):
+    found = step(plan(there(holder), wanted), holder.words)
+    assert isinstance(found, EntryStep)
+    attaches = attached() in found.entries and found.state in {"to do", "done"}
+    assert (found.state, attaches) == then
+    assert (words or "") in (found.reason or "")
+
+
+def test_one_profile_alone_leaves_the_others_and_the_domain():
+    made = plan(
+        there(
+            domain(),
+            profile("alice"),
+            profile("bob"),
+            space("a", owner="alice"),
+            space("b", owner="bob"),
+        ),
+        Wanted("per-user", profiles=frozenset({"alice"})),
+    )
+    assert [one.target for one in made.steps] == ["folder /alice", "profile alice", "space a"]
+
+
+def test_applications_that_have_to_start_anew_are_named():
+    made = plan(there(profile(apps=("JupyterLab", "CodeEditor"))), PER_USER)
+    assert step(made, "profile alice").restarts == ("JupyterLab", "CodeEditor")
+    done = plan(there(profile("a", fsx("/a"), apps=("JupyterLab",))), PER_USER)
+    assert step(done, "profile a").restarts == ()
+
+
+def test_an_entry_keeps_its_place_and_what_is_newer_than_this_package():
+    made = plan(
+        there(profile("alice", fsx("/shared", Colour="red"), efs(), mark="/shared")), PER_USER
+    )
+    assert step(made, "profile alice").entries == (fsx("/alice", Colour="red"), efs())
+
+
+FOLDERS = [
+    (None, "to do", "nobody has looked"),
+    ({}, "to do", None),
+    ({"/alice": None}, "to do", None),
+    ({"/alice": Folder(200001, 1001, 0o700)}, "done", None),
+    ({"/alice": Folder(200001, 1001, 0o755)}, "to do", None),
+    ({"/alice": Folder(0, 0, 0o755)}, "to do", None),
+    ({"/alice": Folder(4711, 1001, 0o700)}, "blocked", "uid 4711"),
+]
+
+
+@pytest.mark.parametrize(("folders", "state", "words"), FOLDERS)
+def test_folders(folders, state, words):
+    found = step(plan(there(profile(), folders=folders), PER_USER), "folder /alice")
+    assert (found.state, (words or "") in (found.reason or "")) == (state, True)
+
+
+def test_a_folder_belongs_to_the_profiles_own_user_number():
+    made = plan(there(profile(uid=20007, gid=2000), folders={}), PER_USER)
+    assert step(made, "folder /alice").folder == Folder(20007, 2000, 0o700)
+    shared = plan(there(domain(), folders={}), SHARED)
+    assert step(shared, "folder /shared").after == "owner 200001:1001, mode 2775"
+    assert not [one for one in plan(there(domain()), NOTHING).steps if "folder" in one.target]
+
+
+GROUPS = [
+    (("sg-1",), (), SHARED, "to do", ("sg-1", GROUP)),
+    ((GROUP,), (), SHARED, "done", (GROUP,)),
+    (tuple("12345"), (), SHARED, "blocked", (*"12345", GROUP)),
+    ((GROUP, "sg-1"), (GROUP,), NOTHING, "to do", ("sg-1",)),
+]
+
+
+@pytest.mark.parametrize(("groups", "ours", "wanted", "state", "then"), GROUPS)
+def test_security_groups(groups, ours, wanted, state, then):
+    found = step(plan(there(groups=groups, ours=ours), wanted), "network interface eni-1")
+    assert isinstance(found, GroupStep)
+    assert (found.state, found.groups) == (state, then)
+
+
+def test_a_group_that_others_put_there_is_not_taken_off():
+    assert plan(there(groups=(GROUP,)), NOTHING).steps == ()
+
+
+REFUSED = [
+    ({"kind": "OPENZFS"}, SHARED, (), "not_lustre"),
+    ({"state": "MISCONFIGURED"}, SHARED, (), "file_system_not_available"),
+    ({"vpc": "vpc-2"}, SHARED, (), "other_vpc"),
+    ({"subnets": ("subnet-9",)}, SHARED, (), "other_subnet"),
+    ({}, SHARED, (domain(status="Failed"),), "domain_not_in_service"),
+    ({}, Wanted("shared", profiles=frozenset({"nobody"})), (), "no_such_profile"),
+    ({}, PER_USER, (profile("shared"),), "shared_folder_of_a_profile"),
+]
+
+
+@pytest.mark.parametrize(("more", "wanted", "holders", "code"), REFUSED)
+def test_what_is_wrong_as_a_whole(more, wanted, holders, code):
+    (finding,) = plan(there(*holders, **more), wanted).findings
+    assert (finding.level, finding.code) == ("error", code)
+    assert finding.hint
+
+
+def test_without_the_domains_security_group():
+    made = plan(replace(there(), group=None), SHARED)
+    assert [finding.code for finding in made.findings] == ["no_security_group"]
+    assert [one.target for one in made.steps] == ["folder /shared"]
+
+
+def test_names_that_differ_only_in_case_are_a_warning():
+    made = plan(there(profile("Alice"), profile("alice")), PER_USER)
+    (finding,) = made.findings
+    assert (finding.level, finding.code) == ("warning", "names_alike")
+    assert {one.target for one in made.steps} >= {"folder /Alice", "folder /alice"}
+
+
+def test_there_and_back_again_is_where_it_began():
+    """Applying the steps by hand: shared, per user, shared, and nothing of ours is left at the end."""
+    before = (domain(), profile("alice"), profile("bob", efs()), space("work", owner="alice"))
+    holders = before
+    for wanted in (SHARED, PER_USER, SHARED, NOTHING):
+        made = plan(there(*holders), wanted)
+        found = {one.target: one for one in made.steps if isinstance(one, EntryStep)}
+        assert all(one.state in {"done", "to do"} for one in found.values())
+        holders = tuple(
+            replace(one, entries=found[one.words].entries, mark=found[one.words].mark)
+            for one in holders
+        )
+        again = plan(there(*holders), wanted)
+        assert [one.state for one in again.steps if isinstance(one, EntryStep)] == ["done"] * 4
+    assert holders == before
+
+
+def test_as_json():
+    made = plan(there(domain(), profile()), PER_USER)
+    assert json.loads(json.dumps(made.to_dict()))["mode"] == "per-user"
+    assert all(one.target in json.dumps(made.to_dict()) for one in made.drift)
