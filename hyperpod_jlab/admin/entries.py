@@ -11,6 +11,9 @@ from typing import Any
 Entry = Mapping[str, Any]
 """One file system of a list, in the API's own words; members that are newer than this package stay in it."""
 
+ATTACHED = "attached"
+"""What stands in the place of a path where a space has a file system: it has none of its own."""
+
 _SETTING, _ATTACHED = "FSxLustreFileSystemConfig", "FSxLustreFileSystem"
 
 MOST_SETTINGS, MOST_ATTACHED = 10, 5

@@ -172,7 +172,7 @@ def _space_step(there: There, holder: Holder, wanted: Wanted) -> EntryStep:
     has = lists.is_attached(holder.entries, file_system)
     # In a shared space everybody acts as the space, so a folder of one profile is not offered there.
     wants = wanted.mode is not None and (holder.owner is not None or wanted.mode == "shared")
-    if has and not wants and holder.mark is None and not wanted.take_over:
+    if has and not wants and holder.mark != lists.ATTACHED and not wanted.take_over:
         wants = True
     if has == wants:
         return _step_of(
@@ -199,12 +199,12 @@ def _space_step(there: There, holder: Holder, wanted: Wanted) -> EntryStep:
         reason = (
             f"it runs {', '.join(holder.apps)}: a space can be changed only while it is stopped"
         )
-    mark = file_system if wants else None
+    mark = lists.ATTACHED if wants else None
     return _step_of(holder, state, reason, _space_words(has), _space_words(wants), entries, mark)
 
 
 def _space_words(has: bool) -> str | None:
-    return "attached" if has else None
+    return lists.ATTACHED if has else None
 
 
 def _step_of(

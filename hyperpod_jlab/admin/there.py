@@ -28,6 +28,7 @@ class Holder:
         gid: The same for its group.
         owner: The profile that a private space belongs to; None for shared ones and all else.
         apps: Applications that run in it, such as ``JupyterLab``: what is mounted changes when they start anew.
+        arn: Its ARN; a domain's own for its defaults.
     """
 
     kind: HolderKind
@@ -39,6 +40,7 @@ class Holder:
     gid: int | None = None
     owner: str | None = None
     apps: tuple[str, ...] = ()
+    arn: str = ""
 
     @property
     def words(self) -> str:

@@ -22,20 +22,17 @@ def describe_domain(request: Request) -> dict[str, Any]:
         "AppNetworkAccessType": domain.network,
         "VpcId": domain.vpc,
         "SubnetIds": domain.subnets,
-        "DefaultUserSettings": settings(domain.groups, domain.file_systems),
+        "DefaultUserSettings": {
+            "ExecutionRole": domain.role,
+            **settings(domain.groups, domain.file_systems),
+        },
         "DefaultSpaceSettings": settings(domain.groups, domain.shared_file_systems),
     }
 
 
-def settings(groups: list[str], file_systems: list[tuple[str, str]]) -> dict[str, Any]:
-    """The settings of users that say where their applications reach to; file systems are pairs of id and path."""
-    return {
-        "SecurityGroups": groups,
-        "CustomFileSystemConfigs": [
-            {"FSxLustreFileSystemConfig": {"FileSystemId": one, "FileSystemPath": path}}
-            for one, path in file_systems
-        ],
-    }
+def settings(groups: list[str], file_systems: list[dict[str, Any]]) -> dict[str, Any]:
+    """The settings of users that say where their applications reach to."""
+    return {"SecurityGroups": groups, "CustomFileSystemConfigs": file_systems}
 
 
 def domain_resource(request: Request) -> Resource:

@@ -8,6 +8,9 @@ from testbed.aws.network import Network, NetworkInterface, SecurityGroup
 from testbed.aws.operations import Request, Resource, Service
 from testbed.aws.replies import ApiError
 
+MOST_GROUPS = 5
+"""Security groups that an interface can have (VPC quotas)."""
+
 
 def describe_security_groups(request: Request) -> dict[str, Any]:
     known = _network(request).groups
@@ -17,7 +20,16 @@ def describe_security_groups(request: Request) -> dict[str, Any]:
             words = f"The security group '{name}' does not exist"
             raise ApiError("InvalidGroup.NotFound", words)
     found = list(known.values()) if wanted is None else [known[name] for name in wanted]
-    return {"SecurityGroups": [_group(request, one) for one in found]}
+    filters = {one["Name"]: one["Values"] for one in request.given.get("Filters", ())}
+    if extra := filters.keys() - {"group-name", "vpc-id"}:
+        raise ApiError("InvalidParameterValue", f"The filter '{min(extra)}' is invalid")
+    shown = [
+        one
+        for one in found
+        if one.name in filters.get("group-name", [one.name])
+        and one.vpc in filters.get("vpc-id", [one.vpc])
+    ]
+    return {"SecurityGroups": [_group(request, one) for one in shown]}
 
 
 def describe_network_interfaces(request: Request) -> dict[str, Any]:
@@ -29,6 +41,44 @@ def describe_network_interfaces(request: Request) -> dict[str, Any]:
             raise ApiError("InvalidNetworkInterfaceID.NotFound", words)
     found = list(known.values()) if wanted is None else [known[name] for name in wanted]
     return {"NetworkInterfaces": [_interface(request, one) for one in found]}
+
+
+def modify_network_interface_attribute(request: Request) -> dict[str, Any]:
+    network, name = _network(request), request.given["NetworkInterfaceId"]
+    if name not in network.interfaces:
+        words = f"The networkInterface ID '{name}' does not exist"
+        raise ApiError("InvalidNetworkInterfaceID.NotFound", words)
+    groups = request.given.get("Groups", network.interfaces[name].groups)
+    for one in groups:
+        if one not in network.groups:
+            raise ApiError("InvalidGroup.NotFound", f"The security group '{one}' does not exist")
+    if len(groups) > MOST_GROUPS:
+        words = "The maximum number of security groups per interface has been reached."
+        raise ApiError("SecurityGroupsPerInterfaceLimitExceeded", words)
+    network.interfaces[name].groups = list(groups)
+    return {}
+
+
+def create_tags(request: Request) -> dict[str, Any]:
+    for one in _tagged(request):
+        one.tags.update({tag["Key"]: tag["Value"] for tag in request.given["Tags"]})
+    return {}
+
+
+def delete_tags(request: Request) -> dict[str, Any]:
+    for one in _tagged(request):
+        for tag in request.given.get("Tags", ()):
+            one.tags.pop(tag["Key"], None)
+    return {}
+
+
+def _tagged(request: Request) -> list[NetworkInterface]:
+    known = _network(request).interfaces
+    for name in request.given["Resources"]:
+        if name not in known:
+            words = f"The networkInterface ID '{name}' does not exist"
+            raise ApiError("InvalidNetworkInterfaceID.NotFound", words)
+    return [known[name] for name in request.given["Resources"]]
 
 
 def _network(request: Request) -> Network:
@@ -60,6 +110,7 @@ def _interface(request: Request, one: NetworkInterface) -> dict[str, Any]:
         "VpcId": one.vpc,
         "AvailabilityZone": f"{request.region}{one.zone}",
         "Groups": [{"GroupId": name, "GroupName": groups[name].name} for name in one.groups],
+        "TagSet": [{"Key": name, "Value": value} for name, value in sorted(one.tags.items())],
     }
 
 
@@ -68,6 +119,9 @@ SERVICE = Service(
     {
         "DescribeSecurityGroups": describe_security_groups,
         "DescribeNetworkInterfaces": describe_network_interfaces,
+        "ModifyNetworkInterfaceAttribute": modify_network_interface_attribute,
+        "CreateTags": create_tags,
+        "DeleteTags": delete_tags,
     },
     lambda _: Resource(None, "*"),
 )

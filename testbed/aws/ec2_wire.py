@@ -36,7 +36,10 @@ class Ec2Wire:
         """An answer that has been checked."""
         root = ET.Element(f"{operation.name}Response", xmlns=self._namespace)
         ET.SubElement(root, "requestId").text = request_id
-        _fill(root, answer, operation.output_shape)
+        if operation.output_shape is None:
+            ET.SubElement(root, "return").text = "true"
+        else:
+            _fill(root, answer, operation.output_shape)
         return _reply(200, root)
 
     def fail(self, error: ApiError, request_id: str) -> Reply:

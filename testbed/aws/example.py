@@ -12,7 +12,15 @@ from testbed.aws.network import (
     SecurityGroup,
     open_to,
 )
-from testbed.aws.state import Account, Domain, LustreFileSystem, Profile, Space
+from testbed.aws.state import (
+    Account,
+    Domain,
+    LustreFileSystem,
+    Profile,
+    Space,
+    attached,
+    lustre_at,
+)
 
 ACCESS_KEY = "AKIATESTBEDEXAMPLE01"
 """The key that may do everything there."""
@@ -62,7 +70,7 @@ def example_account(region: str) -> Account:
     slurm.nodes[-1].status = "Failure"
     slurm.nodes[-1].message = "EC2 health check failed; the instance is being replaced"
     add_others(account, region)
-    account.spaces["d-example", "work"] = Space("alice", file_systems=[FILE_SYSTEM])
+    account.spaces["d-example", "work"] = Space("alice", file_systems=[attached(FILE_SYSTEM)])
     add_file_system(account, region)
     return account
 
@@ -109,9 +117,11 @@ def add_network(account: Account, region: str, file_system: LustreFileSystem) ->
     file_system.interfaces = list(network.interfaces)
     for cluster in account.clusters.get(region, []):
         cluster.network = {"SecurityGroupIds": [NODES], "Subnets": [SUBNET]}
-    mounted = [(FILE_SYSTEM, "/alice")]
+    mounted = [lustre_at(FILE_SYSTEM, "/alice")]
     account.domains["d-example"] = Domain(
-        subnets=[SUBNET, OTHER_SUBNET], groups=[APPS], shared_file_systems=[(FILE_SYSTEM, "/team")]
+        subnets=[SUBNET, OTHER_SUBNET],
+        groups=[APPS],
+        shared_file_systems=[lustre_at(FILE_SYSTEM, "/team")],
     )
     account.profiles["d-example", "alice"].file_systems = mounted
 

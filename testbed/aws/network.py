@@ -46,6 +46,7 @@ class NetworkInterface:
     vpc: str = VPC
     zone: str = "a"
     status: str = "in-use"
+    tags: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass

@@ -22,7 +22,7 @@ def describe_user_profile(request: Request) -> dict[str, Any]:
         "DomainId": domain,
         "UserProfileName": name,
         "UserProfileArn": profile_resource(request).arn,
-        "Status": "InService",
+        "Status": profile.status,
         "UserSettings": settings,
     }
 

@@ -14,6 +14,9 @@ from testbed.aws.profiles import describe_user_profile, profile_resource
 from testbed.aws.replies import ApiError
 from testbed.aws.spaces import describe_space, space_resource
 from testbed.aws.state import Cluster, Group, Node
+from testbed.aws.studio_lists import list_apps, list_spaces, list_user_profiles
+from testbed.aws.studio_updates import update_domain, update_space, update_user_profile
+from testbed.aws.tags import add_tags, delete_tags, list_tags
 
 
 def list_clusters(request: Request) -> dict[str, Any]:
@@ -48,14 +51,6 @@ def describe_cluster(request: Request) -> dict[str, Any]:
         NodeProvisioningMode=cluster.provisioning,
         VpcConfig=cluster.network,
     )
-
-
-def list_tags(request: Request) -> dict[str, Any]:
-    given = request.given
-    for cluster in request.account.find(request.region, given["ResourceArn"]):
-        shown, following = page(sorted(cluster.tags.items()), lambda one: [one[0]], given)
-        return {"Tags": [{"Key": name, "Value": value} for name, value in shown], **following}
-    raise ApiError("ValidationException", f"Resource {given['ResourceArn']} not found.")
 
 
 def list_cluster_nodes(request: Request) -> dict[str, Any]:
@@ -143,6 +138,8 @@ def _resource(request: Request) -> Resource:
         return profile_resource(request)
     if "DomainId" in request.given:
         return domain_resource(request)
+    if "DomainIdEquals" in request.given:
+        return Resource(None, "*")
     named = request.given.get("ClusterName", request.given.get("ResourceArn"))
     if named is None:
         account = request.account
@@ -150,6 +147,8 @@ def _resource(request: Request) -> Resource:
         return Resource(None, every)
     for cluster in request.account.find(request.region, named):
         return Resource(cluster.name, cluster.arn)
+    if named.startswith("arn:"):
+        return Resource(named, named)
     return Resource(named, cluster_arn(request))
 
 
@@ -167,6 +166,14 @@ SERVICE = Service(
         "DescribeDomain": describe_domain,
         "DescribeSpace": describe_space,
         "DescribeUserProfile": describe_user_profile,
+        "ListApps": list_apps,
+        "ListSpaces": list_spaces,
+        "ListUserProfiles": list_user_profiles,
+        "UpdateDomain": update_domain,
+        "UpdateSpace": update_space,
+        "UpdateUserProfile": update_user_profile,
+        "AddTags": add_tags,
+        "DeleteTags": delete_tags,
         "ListTags": list_tags,
     },
     _resource,

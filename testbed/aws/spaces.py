@@ -17,14 +17,10 @@ def describe_space(request: Request) -> dict[str, Any]:
         "DomainId": domain,
         "SpaceName": name,
         "SpaceArn": space_resource(request).arn,
-        "Status": "InService",
+        "Status": space.status,
         "OwnershipSettings": {"OwnerUserProfileName": space.owner},
         "SpaceSharingSettings": {"SharingType": space.sharing},
-        "SpaceSettings": {
-            "CustomFileSystems": [
-                {"FSxLustreFileSystem": {"FileSystemId": one}} for one in space.file_systems
-            ]
-        },
+        "SpaceSettings": {"CustomFileSystems": space.file_systems},
     }
 
 

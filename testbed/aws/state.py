@@ -108,18 +108,31 @@ class Cluster:
         return next(group for group in self.groups if group.name == node.group)
 
 
+def lustre_at(file_system: str, path: str) -> dict[str, Any]:
+    """An entry of the custom file systems of a domain or profile."""
+    return {"FSxLustreFileSystemConfig": {"FileSystemId": file_system, "FileSystemPath": path}}
+
+
+def attached(file_system: str) -> dict[str, Any]:
+    """An entry of the custom file systems of a space."""
+    return {"FSxLustreFileSystem": {"FileSystemId": file_system}}
+
+
 @dataclass
 class Space:
-    """A space of Studio, ``Private`` or ``Shared``."""
+    """A space of Studio, ``Private`` or ``Shared``; file systems as the API has them (`attached`), and what runs in it."""
 
     owner: str
     sharing: str = "Private"
-    file_systems: list[str] = field(default_factory=list)
+    file_systems: list[dict[str, Any]] = field(default_factory=list)
+    status: str = "InService"
+    tags: dict[str, str] = field(default_factory=dict)
+    apps: list[str] = field(default_factory=list)
 
 
 @dataclass
 class Domain:
-    """A domain of Studio. File systems are pairs of id and path: what its users have, and what its shared spaces have."""
+    """A domain of Studio. File systems as the API has them (`lustre_at`): what its users have, and what its shared spaces have."""
 
     name: str = "example"
     status: str = "InService"
@@ -127,8 +140,10 @@ class Domain:
     vpc: str = VPC
     subnets: list[str] = field(default_factory=lambda: [SUBNET])
     groups: list[str] = field(default_factory=list)
-    file_systems: list[tuple[str, str]] = field(default_factory=list)
-    shared_file_systems: list[tuple[str, str]] = field(default_factory=list)
+    file_systems: list[dict[str, Any]] = field(default_factory=list)
+    shared_file_systems: list[dict[str, Any]] = field(default_factory=list)
+    role: str = "arn:aws:iam::111122223333:role/StudioRole"
+    tags: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -138,7 +153,9 @@ class Profile:
     uid: int | None = None
     gid: int = 1001
     groups: list[str] = field(default_factory=list)
-    file_systems: list[tuple[str, str]] = field(default_factory=list)
+    file_systems: list[dict[str, Any]] = field(default_factory=list)
+    status: str = "InService"
+    tags: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -183,6 +200,7 @@ class Account:
         telemetry: What CloudWatch has.
         domains: Domains of Studio by id.
         networks: Security groups and network interfaces by region.
+        update_time: How long SageMaker takes to update a domain, profile or space.
     """
 
     account_id: str = "111122223333"
@@ -196,6 +214,7 @@ class Account:
     telemetry: Telemetry = field(default_factory=Telemetry)
     domains: dict[str, Domain] = field(default_factory=dict)
     networks: dict[str, Network] = field(default_factory=dict)
+    update_time: timedelta = timedelta(seconds=20)
 
     def add_caller(
         self,

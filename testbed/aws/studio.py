@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.aws.example import FILE_SYSTEM, MOUNT_NAME
-from testbed.aws.state import Account, Space
+from testbed.aws.state import Account, Space, attached
 
 MOUNTS = Path("mnt", "custom-file-systems", "fsx_lustre")
 """Where Studio mounts file systems, from the root."""
@@ -83,7 +83,9 @@ class SimulatedStudio:
             account: Where SageMaker knows the space from.
             others: The lines of the table of mounts that come before the partition's.
         """
-        account.spaces[self.domain, self.space] = Space(self.owner, file_systems=[FILE_SYSTEM])
+        account.spaces[self.domain, self.space] = Space(
+            self.owner, file_systems=[attached(FILE_SYSTEM)]
+        )
         where = f"{account.partition}:sagemaker:{self.region}:{account.account_id}"
         told = {
             "AppType": self.app_type,

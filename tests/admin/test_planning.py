@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from hyperpod_jlab.admin.entries import path_of
+from hyperpod_jlab.admin.entries import ATTACHED, path_of
 from hyperpod_jlab.admin.plan import EntryStep, GroupStep, Wanted
 from hyperpod_jlab.admin.planning import plan
 from hyperpod_jlab.admin.there import FileSystem, Folder, Holder, Interface, There
@@ -113,10 +113,10 @@ SPACES = [
     ("it runs and is right", space("s", attached(), owner="a", apps=("JupyterLab",)), SHARED, ("done", True), None),
     ("a shared one", space(), SHARED, ("to do", True), None),
     ("a shared one, per user", space(), PER_USER, ("done", False), None),
-    ("a shared one had it of us", space("s", attached(), mark=FS), PER_USER, ("to do", False), None),
+    ("a shared one had it of us", space("s", attached(), mark=ATTACHED), PER_USER, ("to do", False), None),
     ("a shared one had it of others", space("s", attached()), PER_USER, ("done", True), None),
     ("full", space("s", *map(attached, "12345"), owner="a"), SHARED, ("blocked", False), "5"),
-    ("taken back", space("s", attached(), owner="a", mark=FS), NOTHING, ("to do", False), None),
+    ("taken back", space("s", attached(), owner="a", mark=ATTACHED), NOTHING, ("to do", False), None),
     ("not ours", space("s", attached(), owner="a"), NOTHING, ("done", True), None),
 ]  # fmt: skip
 
