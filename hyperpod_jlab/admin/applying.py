@@ -24,7 +24,7 @@ SETTLED = "InService"
 LONGEST_WAIT = 600.0
 """Seconds until something that SageMaker updates is given up: AWS' own samples wait as long."""
 
-_LOOK = 2.0
+LOOK = 2.0
 """Seconds between two looks whether SageMaker is done."""
 
 _AT_ONCE = 4
@@ -58,7 +58,7 @@ class Executor:
         aws: AWS in the domain's region.
         there: What was there when the plan was made.
         make_folder: Makes folders; None: nobody can from here.
-        look: Seconds between two looks whether SageMaker is done.
+        look: Seconds between two looks whether SageMaker is done; default: `LOOK`.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class Executor:
         aws: Aws,
         there: There,
         make_folder: MakeFolder | None = None,
-        look: float = _LOOK,
+        look: float | None = None,
     ) -> None:
         self._aws = aws
         self._there = there
         self._make_folder = make_folder
-        self._look = look
+        self._look = LOOK if look is None else look
         self._file_system = there.file_system.name
 
     async def apply(self, plan: Plan) -> AsyncIterator[Result]:

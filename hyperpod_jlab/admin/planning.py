@@ -7,6 +7,7 @@ nothing, and each profile mounts a folder of its own name. Nothing is ever moved
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from hyperpod_jlab.admin import entries as lists
 from hyperpod_jlab.admin.checks import findings_of
@@ -28,8 +29,10 @@ def plan(there: There, wanted: Wanted) -> Plan:
         wanted: What is to be there.
     """
     findings = tuple(findings_of(there, wanted))
-    steps = (*_groups(there, wanted), *_folders(there, wanted), *_entries(there, wanted))
-    return Plan(wanted, steps, findings)
+    folders = list(_folders(there, wanted))
+    closed = {step.path for step in folders if step.state == "blocked"}
+    entries = (_unless_closed(step, closed) for step in _entries(there, wanted))
+    return Plan(wanted, (*_groups(there, wanted), *folders, *entries), findings)
 
 
 def private_path(profile: str) -> str:
@@ -72,7 +75,7 @@ def _group_step(interface: Interface, group: str, wanted: Wanted) -> GroupStep |
     )
 
 
-def _folders(there: There, wanted: Wanted) -> Iterator[Step]:
+def _folders(there: There, wanted: Wanted) -> Iterator[FolderStep]:
     if wanted.mode == "shared" and wanted.profiles is None:
         # With the group's bit, so that what one makes the others may change.
         yield _folder_step(there, wanted.shared_path, Folder(COMMON_UID, COMMON_GID, 0o2775))
@@ -104,13 +107,22 @@ def _folder_words(folder: Folder) -> str:
     return f"owner {folder.uid}:{folder.gid}, mode {folder.mode:04o}"
 
 
+def _unless_closed(step: EntryStep, closed: set[str]) -> EntryStep:
+    """A folder that belongs to somebody else is given to nobody."""
+    if step.state == "to do" and step.after in closed:
+        return replace(
+            step, state="blocked", reason=f"the folder {step.after} belongs to somebody else"
+        )
+    return step
+
+
 def _profiles(there: There, wanted: Wanted) -> Iterator[Holder]:
     for holder in there.holders:
         if holder.kind == "profile" and (wanted.profiles is None or holder.name in wanted.profiles):
             yield holder
 
 
-def _entries(there: There, wanted: Wanted) -> Iterator[Step]:
+def _entries(there: There, wanted: Wanted) -> Iterator[EntryStep]:
     chosen = {holder.name for holder in _profiles(there, wanted)}
     for holder in there.holders:
         if holder.kind == "profile":

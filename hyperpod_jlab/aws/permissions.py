@@ -33,6 +33,12 @@ LOG = f"{LOGS}:log-stream:*"
 EKS = "arn:{partition}:eks:{region}:{account}:cluster/*"
 """An EKS cluster."""
 
+DOMAIN = "arn:{partition}:sagemaker:{region}:{account}:domain/*"
+"""A domain of Studio."""
+
+INTERFACE = "arn:{partition}:ec2:{region}:{account}:network-interface/*"
+"""A network interface."""
+
 EVERY = "*"
 """For actions of which IAM knows nothing narrower."""
 
@@ -72,6 +78,19 @@ class Feature:
     permissions: tuple[Permission, ...]
     changes: bool = False
 
+
+_WIRING = (
+    Permission("sagemaker:DescribeDomain", DOMAIN, "no plan"),
+    Permission("sagemaker:ListUserProfiles", EVERY, "no plan"),
+    Permission("sagemaker:DescribeUserProfile", PROFILE, "no plan"),
+    Permission("sagemaker:ListSpaces", EVERY, "no plan"),
+    Permission("sagemaker:DescribeSpace", SPACE, "no plan"),
+    Permission("sagemaker:ListApps", EVERY, "no plan"),
+    Permission("sagemaker:ListTags", EVERY, "no plan: tags say what is ours"),
+    Permission("fsx:DescribeFileSystems", EVERY, "no plan"),
+    Permission("ec2:DescribeNetworkInterfaces", EVERY, "no plan"),
+    Permission("ec2:DescribeSecurityGroups", EVERY, "no plan"),
+)
 
 FEATURES: tuple[Feature, ...] = (
     Feature(
@@ -250,6 +269,33 @@ FEATURES: tuple[Feature, ...] = (
                 'no way to a cluster that the configuration names with eks = "NAME"',
             ),
         ),
+    ),
+    Feature(
+        "admin-plan",
+        "What a Studio domain and a file system have to do with each other",
+        ("`hpj admin plan`", "`hpj admin status`"),
+        _WIRING,
+    ),
+    Feature(
+        "admin-apply",
+        "Give the people of a Studio domain a file system, and take it back",
+        ("`hpj admin apply`", "`hpj admin destroy`"),
+        (
+            *_WIRING,
+            Permission("sagemaker:UpdateDomain", DOMAIN, "nothing for profiles to come"),
+            Permission("sagemaker:UpdateUserProfile", PROFILE, "nothing for profiles"),
+            Permission("sagemaker:UpdateSpace", SPACE, "nothing for spaces"),
+            Permission("sagemaker:AddTags", EVERY, "nothing: what is set is marked as ours first"),
+            Permission("sagemaker:DeleteTags", EVERY, "marks stay where nothing is set any more"),
+            Permission(
+                "ec2:ModifyNetworkInterfaceAttribute",
+                INTERFACE,
+                "Studio does not reach the file system",
+            ),
+            Permission("ec2:CreateTags", INTERFACE, "Studio does not reach the file system"),
+            Permission("ec2:DeleteTags", INTERFACE, "marks stay where nothing is set any more"),
+        ),
+        changes=True,
     ),
 )
 """All features that call AWS."""

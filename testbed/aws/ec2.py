@@ -114,6 +114,18 @@ def _interface(request: Request, one: NetworkInterface) -> dict[str, Any]:
     }
 
 
+def _resource(request: Request) -> Resource:
+    """What is changed, as IAM names it; descriptions are of nothing single."""
+    named = request.given.get("NetworkInterfaceId") or next(
+        iter(request.given.get("Resources", ())), None
+    )
+    if named is None:
+        return Resource(None, "*")
+    account = request.account
+    where = f"{account.partition}:ec2:{request.region}:{account.account_id}"
+    return Resource(named, f"arn:{where}:network-interface/{named}")
+
+
 SERVICE = Service(
     "ec2",
     {
@@ -123,5 +135,5 @@ SERVICE = Service(
         "CreateTags": create_tags,
         "DeleteTags": delete_tags,
     },
-    lambda _: Resource(None, "*"),
+    _resource,
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+WIRING = ("--domain", "d-example", "--file-system", "fs-0123456789abcdef0")
+
 RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "clusters": (("clusters", "--hyperpod"), ("doctor",)),
     "nodes": (("nodes", "--hyperpod", "ml-cluster"),),
@@ -29,6 +31,11 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     ),
     "terminal": (("terminal", "ip-10-0-0-2", "--hyperpod", "ml-cluster", "--open"),),
     "eks": (("nodes", "--cluster", "on-eks"),),
+    "admin-plan": (("admin", "plan", *WIRING, "--partition-mode", "per-user"),),
+    "admin-apply": (
+        ("admin", "apply", *WIRING, "--partition-mode", "per-user", "--take-over", "--yes"),
+        ("admin", "destroy", *WIRING, "--yes"),
+    ),
 }
 """Command lines by feature, for the account of `testbed.aws.example` seen from a space of Studio; what stands in braces is of the account."""
 

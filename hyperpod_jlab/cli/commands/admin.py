@@ -1,19 +1,25 @@
-"""``hpj admin``: what administrators do. Most of it is not there yet, and says so."""
+"""``hpj admin``: what administrators do."""
 
 from __future__ import annotations
 
 import click
 
 from hyperpod_jlab.cli.group import Entry, LazyGroup, Section
-from hyperpod_jlab.model.errors import UnsupportedError
 
 _HELP = """\
-What administrators do: rights at AWS.
-
-To wire up FSx for Lustre with SageMaker Studio is not in this version.
+What administrators do: give the people of a Studio domain the file system of a cluster, and rights at AWS.
 """
 
 _COMMANDS = (
+    Section(
+        "A file system for the people of a Studio domain",
+        (
+            Entry("plan", "wiring", "Say what is to be done, and change nothing."),
+            Entry("apply", "wiring", "Do it."),
+            Entry("status", "wiring", "Say what is not as it is to be."),
+            Entry("destroy", "wiring", "Take back what was set; the data stay."),
+        ),
+    ),
     Section(
         "Rights",
         (Entry("policy", "policy", "Print the IAM policy that the features need."),),
@@ -21,23 +27,14 @@ _COMMANDS = (
 )
 
 
-class _AdminGroup(LazyGroup):
-    """The group; what is planned for it is unsupported, not unknown."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or say that it is not there yet."""
-        if args[0] not in self.list_commands(ctx) and not ctx.resilient_parsing:
-            raise UnsupportedError(
-                f"this version has no 'hpj admin {args[0][:60]}'",
-                hint="see: hpj admin --help. To share a file system, mount it in Studio's settings; 'hpj storage' shows what this machine sees",
-            )
-        return super().resolve_command(ctx, args)
-
-
 @click.group(
-    cls=_AdminGroup, sections=_COMMANDS, help=_HELP, examples=("hpj admin policy > policy.json",)
+    cls=LazyGroup,
+    sections=_COMMANDS,
+    help=_HELP,
+    examples=(
+        "hpj admin plan --domain d-abc123 --cluster ml-cluster --partition-mode per-user",
+        "hpj admin policy > policy.json",
+    ),
 )
 def admin() -> None:
     """What administrators do."""

@@ -1,0 +1,119 @@
+"""A domain and a file system by what an admin names: what is there, the plan, and its execution, for every face."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hyperpod_jlab.admin.applying import Executor
+from hyperpod_jlab.admin.folders import Folders
+from hyperpod_jlab.admin.plan import FolderStep, Plan, Wanted
+from hyperpod_jlab.admin.planning import plan
+from hyperpod_jlab.admin.reading import Question, Reader
+from hyperpod_jlab.admin.there import Folder, There
+from hyperpod_jlab.aws.clusters import describe_cluster
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError
+from hyperpod_jlab.model.hyperpod import HyperpodCluster
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """What an admin names.
+
+    Attributes:
+        domain: The domain's id.
+        wanted: What is to be there.
+        cluster: The HyperPod cluster whose file system it is; None: `file_system` names it.
+        file_system: The file system's id; None: the one that the cluster mounts.
+        mounted_at: Where the whole file system is mounted on this machine, so that folders can be made; None: nowhere.
+    """
+
+    domain: str
+    wanted: Wanted
+    cluster: str | None = None
+    file_system: str | None = None
+    mounted_at: Path | None = None
+
+
+class Wirer:
+    """Plans and applies a wiring.
+
+    Args:
+        aws: AWS in the domain's region.
+        wiring: What is wanted.
+        told: Called with the number of profiles and spaces that were read so far, and how many there are.
+    """
+
+    def __init__(
+        self, aws: Aws, wiring: Wiring, told: Callable[[int, int], None] | None = None
+    ) -> None:
+        self._aws = aws
+        self._wiring = wiring
+        self._told = told
+
+    async def plan(self) -> tuple[There, Plan]:
+        """What is there, and what is to be done.
+
+        Raises:
+            InvalidInputError: Nobody says which file system.
+            NotFoundError: There is no such domain, cluster or file system.
+            HyperpodError: See `aws.errors`, and `admin.folders`.
+        """
+        wiring = self._wiring
+        name = wiring.file_system or await self._of_cluster()
+        there = await Reader(self._aws, Question(wiring.domain, name), self._told).read()
+        made = plan(there, wiring.wanted)
+        if wiring.mounted_at is None:
+            return there, made
+        folders = Folders(wiring.mounted_at)
+        paths = [step.path for step in made.steps if isinstance(step, FolderStep)]
+        seen = await asyncio.to_thread(folders.look, paths)
+        there = replace(there, file_system=replace(there.file_system, folders=seen))
+        return there, plan(there, wiring.wanted)
+
+    def executor(self, there: There) -> Executor:
+        """Who does the steps of a plan that was made from this."""
+        if self._wiring.mounted_at is None:
+            return Executor(self._aws, there)
+        folders = Folders(self._wiring.mounted_at)
+
+        async def make(path: str, folder: Folder) -> None:
+            await asyncio.to_thread(folders.make, path, folder)
+
+        return Executor(self._aws, there, make)
+
+    async def _of_cluster(self) -> str:
+        """The file system that the cluster's instances mount.
+
+        Raises:
+            InvalidInputError: They mount none that AWS knows of, or several.
+        """
+        name = self._wiring.cluster
+        if name is None:
+            raise InvalidInputError(
+                "nobody says which file system",
+                hint="name the HyperPod cluster that mounts it, or the file system: --file-system fs-...",
+                detail={"field": "file_system"},
+            )
+        bare = HyperpodCluster(name, name, await self._aws.region(), "")
+        found = await describe_cluster(self._aws, bare)
+        if found is None:
+            raise NotFoundError(f"there is no HyperPod cluster {name}")
+        mounted = sorted(
+            {
+                storage.dns_name.partition(".")[0]
+                for group in found.groups or ()
+                for storage in group.storage
+            }
+        )
+        if len(mounted) != 1:
+            words = ", ".join(mounted) if mounted else "none that AWS knows of"
+            raise InvalidInputError(
+                f"the cluster {name} mounts {words}",
+                hint="name the file system: --file-system fs-... (life cycle scripts may mount one that AWS does not know of)",
+                detail={"field": "file_system"},
+            )
+        return mounted[0]

@@ -1,0 +1,310 @@
+"""``hpj admin plan``, ``apply``, ``status`` and ``destroy``: a file system and the people of a Studio domain."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from hyperpod_jlab.admin.applying import Result
+from hyperpod_jlab.admin.plan import Mode, Plan, Step, Wanted
+from hyperpod_jlab.admin.wiring import Wirer, Wiring
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.aws.studio import find_studio
+from hyperpod_jlab.cli.group import HpjCommand
+from hyperpod_jlab.cli.invocation import invocation, with_services
+from hyperpod_jlab.cli.output import print_json
+from hyperpod_jlab.cli.slow_steps import Steps, slow_steps
+from hyperpod_jlab.cli.terminal import is_terminal, printable
+from hyperpod_jlab.model.errors import InvalidInputError, RefusedError
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+_SIGNS = {"done": "=", "to do": "+", "waits": "~", "blocked": "!"}
+_WORDS = {"done": "as wanted", "to do": "to do", "waits": "wait", "blocked": "blocked"}
+_QUIET = 5
+"""Steps that are as wanted already, up to which each is shown."""
+
+_PLAN = """\
+Say what is to be done so that the people of a Studio domain have a file system of FSx for Lustre, and change nothing.
+
+In mode shared all have one folder of it; in mode per-user each user profile has a folder of its own. Profiles and spaces that are there are changed, and
+the domain's defaults for those to come. Nothing is moved: what lies in a folder is there again once it is mounted again.
+"""
+_APPLY = """\
+Do what 'hpj admin plan' says, after asking.
+
+Each step has its own result, and one that fails leaves the others. It may be run again, by several people at once too: it goes on from what it finds.
+"""
+_STATUS = """\
+Say whether all is as it is to be; the exit code is 1 when it is not.
+"""
+_DESTROY = """\
+Take back what 'hpj admin apply' has set, and nothing else. Folders and what lies in them stay.
+"""
+
+
+def _common(function: Decorated) -> Decorated:
+    """Options that say which domain and which file system."""
+    for option in (
+        click.option(
+            "--region",
+            metavar="REGION",
+            help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+        ),
+        click.option(
+            "--profile",
+            "profiles",
+            multiple=True,
+            metavar="NAME",
+            help="Only this user profile, and nothing of the domain's own. May be given several times.",
+        ),
+        click.option("--file-system", metavar="ID", help="The file system, in place of --cluster."),
+        click.option(
+            "--cluster", metavar="NAME", help="The HyperPod cluster whose file system it is."
+        ),
+        click.option("--domain", metavar="ID", help="The domain's id. Default: this space's."),
+    ):
+        function = option(function)
+    return function
+
+
+def _wanted(function: Decorated) -> Decorated:
+    """Options that say what is to be there."""
+    for option in (
+        click.option(
+            "--mounted-at",
+            type=click.Path(exists=True, file_okay=False, path_type=Path),
+            help="Where this machine has the whole file system, to look at and make folders there.",
+        ),
+        click.option("--take-over", is_flag=True, help="Change also what somebody else has set."),
+        click.option(
+            "--shared-path",
+            default="/shared",
+            show_default=True,
+            metavar="PATH",
+            help="The folder that all have in mode shared.",
+        ),
+        click.option(
+            "--partition-mode",
+            "mode",
+            type=click.Choice(["shared", "per-user"]),
+            required=True,
+            help="One folder for all, or one for each user profile.",
+        ),
+    ):
+        function = option(function)
+    return _common(function)
+
+
+@click.command(
+    "plan",
+    cls=HpjCommand,
+    help=_PLAN,
+    examples=(
+        "hpj admin plan --domain d-abc123 --cluster ml-cluster --partition-mode per-user",
+        "hpj admin plan --domain d-abc123 --file-system fs-0123456789abcdef0 --partition-mode shared --json",
+    ),
+)
+@_wanted
+def plan(mode: Mode, **options: Any) -> None:
+    """Print the plan."""
+    wiring, region = _wiring(mode, options)
+    _, made = with_services(lambda _: _planned(wiring, region))
+    _show(made)
+    _refuse(made)
+
+
+@click.command(
+    "apply",
+    cls=HpjCommand,
+    help=_APPLY,
+    examples=(
+        "hpj admin apply --domain d-abc123 --cluster ml-cluster --partition-mode per-user",
+        "hpj admin apply --domain d-abc123 --cluster ml-cluster --partition-mode shared --profile alice --yes",
+    ),
+)
+@_wanted
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def apply(mode: Mode, yes: bool, **options: Any) -> None:
+    """Apply a plan."""
+    wiring, region = _wiring(mode, options)
+    _carry_out(wiring, region, yes)
+
+
+@click.command(
+    "status",
+    cls=HpjCommand,
+    help=_STATUS,
+    examples=("hpj admin status --domain d-abc123 --cluster ml-cluster --partition-mode shared",),
+)
+@_wanted
+def status(mode: Mode, **options: Any) -> None:
+    """Print what is not as it is to be."""
+    wiring, region = _wiring(mode, options)
+    _, made = with_services(lambda _: _planned(wiring, region))
+    _show(made, drift=True)
+    if made.drift or made.findings:
+        click.get_current_context().exit(1)
+
+
+@click.command(
+    "destroy",
+    cls=HpjCommand,
+    help=_DESTROY,
+    examples=("hpj admin destroy --domain d-abc123 --cluster ml-cluster",),
+)
+@_common
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def destroy(yes: bool, **options: Any) -> None:
+    """Take back what was set."""
+    wiring, region = _wiring(None, options)
+    _carry_out(wiring, region, yes)
+
+
+def _wiring(mode: Mode | None, options: dict[str, Any]) -> tuple[Wiring, str | None]:
+    """What was named, and the region.
+
+    Raises:
+        InvalidInputError: Nobody says which domain, or the shared folder is none.
+    """
+    domain = options["domain"]
+    if domain is None:
+        studio = find_studio()
+        domain = studio.domain_id if studio else None
+    if domain is None:
+        raise InvalidInputError(
+            "nobody says which domain",
+            hint="name it: --domain d-...; 'aws sagemaker list-domains' lists them",
+            detail={"field": "domain"},
+        )
+    shared_path = options.get("shared_path", "/shared")
+    if not shared_path.startswith("/") or shared_path.strip("/") in {"", ".", ".."}:
+        raise InvalidInputError(
+            f"--shared-path: '{shared_path[:60]}' is no folder of a file system",
+            hint="it begins with a slash, such as /shared",
+            detail={"field": "shared_path"},
+        )
+    profiles = frozenset(options["profiles"]) or None
+    wanted = Wanted(mode, shared_path, profiles, options.get("take_over", False))
+    wiring = Wiring(
+        domain, wanted, options["cluster"], options["file_system"], options.get("mounted_at")
+    )
+    return wiring, options["region"]
+
+
+async def _planned(wiring: Wiring, region: str | None) -> tuple[Any, Plan]:
+    async with slow_steps("asking AWS") as steps:
+        return await _wirer(wiring, region, steps).plan()
+
+
+def _wirer(wiring: Wiring, region: str | None, steps: Steps) -> Wirer:
+    def told(done: int, total: int) -> None:
+        steps.text = f"read {done} of {total} profiles and spaces"
+
+    return Wirer(Aws(region), wiring, told)
+
+
+def _carry_out(wiring: Wiring, region: str | None, yes: bool) -> None:
+    there, made = with_services(lambda _: _planned(wiring, region))
+    _refuse(made)
+    todo = [step for step in made.steps if step.state == "to do"]
+    if not invocation().as_json:
+        _show(made)
+    if todo and not (yes or _confirmed(len(todo))):
+        print("nothing was done", file=sys.stderr)
+        return
+
+    async def work(_: Any) -> list[Result]:
+        found = []
+        async with slow_steps("changing") as steps:
+            async for result in _wirer(wiring, region, steps).executor(there).apply(made):
+                found.append(result)
+                steps.next(f"{len(found)} of {len(made.steps)} steps")
+                steps.clear()
+                if not invocation().as_json and (result.done or result.error):
+                    _tell(result)
+        return found
+
+    results = with_services(work) if todo else [Result(step, False) for step in made.steps]
+    if invocation().as_json:
+        print_json({"results": [result.to_dict() for result in results]})
+    _raise_worst(results)
+
+
+def _confirmed(count: int) -> bool:
+    """Whether the admin wants it.
+
+    Raises:
+        InvalidInputError: Nobody can be asked.
+    """
+    if invocation().as_json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        raise InvalidInputError(
+            f"nothing is changed without your word; there are {count} steps",
+            code="not_confirmed",
+            hint="add --yes to do them; 'hpj admin plan' shows them",
+        )
+    return click.confirm(f"Do {count} steps?", err=True)
+
+
+def _refuse(made: Plan) -> None:
+    """Refuse a plan that cannot be.
+
+    Raises:
+        RefusedError: It has a finding of level ``error``.
+    """
+    for finding in made.findings:
+        if finding.level == "error":
+            raise RefusedError(finding.message, code=finding.code, hint=finding.hint)
+
+
+def _show(made: Plan, *, drift: bool = False) -> None:
+    if invocation().as_json:
+        print_json(made.to_dict())
+        return
+    done = [step for step in made.steps if step.state == "done"]
+    for step in made.steps:
+        if step.state != "done" or (not drift and len(done) <= _QUIET):
+            print(printable(_line(step)))
+    counts = {
+        word: sum(step.state == state for step in made.steps) for state, word in _WORDS.items()
+    }
+    print(", ".join(f"{count} {word}" for word, count in counts.items() if count) or "no steps")
+    restarts = sorted({step.target for step in made.steps if step.restarts})
+    if restarts:
+        print(printable(f"what runs there sees it once it is started anew: {', '.join(restarts)}"))
+    for finding in made.findings:
+        if finding.level != "error":
+            print(printable(f"{finding.level}: {finding.message}"), file=sys.stderr)
+
+
+def _line(step: Step) -> str:
+    change = step.after if step.state == "done" else f"{step.before} -> {step.after}"
+    return f"{_SIGNS[step.state]} {step.target}: {change}" + (
+        f" ({step.reason})" if step.reason else ""
+    )
+
+
+def _tell(result: Result) -> None:
+    if result.error is None:
+        print(printable(f"{result.step.target}: {result.step.after}"))
+    else:
+        print(printable(f"error: {result.step.target}: {result.error.message}"), file=sys.stderr)
+
+
+def _raise_worst(results: list[Result]) -> None:
+    """Raise the worst error; all were told already."""
+    failed = [(one.step.target, one.error) for one in results if one.error is not None]
+    if not failed:
+        return
+    target, error = max(failed, key=lambda one: one[1].exit_code)
+    more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+    raise type(error)(
+        f"not done: {target}{more}: {error.message}",
+        code=error.code,
+        hint=error.hint,
+        detail=error.detail,
+    )

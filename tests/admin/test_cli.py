@@ -1,0 +1,173 @@
+"""``hpj admin plan``, ``apply``, ``status`` and ``destroy`` as an admin types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+
+import pytest
+
+from hyperpod_jlab.admin import applying
+from testbed.aws.state import lustre_at
+from tests.admin.conftest import DOMAIN, FILE_SYSTEM
+from tests.aws.conftest import REGION
+
+WHERE = ("--domain", DOMAIN, "--file-system", FILE_SYSTEM)
+SHARED = (*WHERE, "--partition-mode", "shared")
+PER_USER = (*WHERE, "--partition-mode", "per-user")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """SageMaker is quick here, so it is looked at often."""
+    monkeypatch.setattr(applying, "LOOK", 0.02)
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """Where the whole file system is mounted."""
+    made = tmp_path / "fsx"
+    made.mkdir()
+    return made
+
+
+def test_the_plan_says_what_would_change_and_changes_nothing(account, hpj):
+    done = hpj("admin", "plan", *PER_USER).ok()
+    assert "+ profile alice: not mounted -> /alice" in done.out
+    assert "+ folder /alice: not known -> owner 200001:1001, mode 0700" in done.out
+    assert done.out.splitlines()[-1] == "3 as wanted, 9 to do"
+    told = hpj("admin", "plan", *PER_USER, "--json").ok().json
+    assert {step["target"] for step in told["steps"]} >= {"profile alice", "space work"}
+    assert account.profiles[DOMAIN, "alice"].file_systems == []
+
+
+def test_apply_toggle_and_destroy_with_files_in_both_modes(account, hpj, disk):
+    at = ("--mounted-at", str(disk), "--yes")
+    hpj("admin", "apply", *SHARED, *at).ok()
+    found = (disk / "shared").stat()
+    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (200001, 1001, 0o2775)
+    (disk / "shared" / "data.txt").write_text("of all")
+    assert (
+        hpj("admin", "status", *SHARED, "--mounted-at", str(disk)).ok().out.endswith("as wanted\n")
+    )
+
+    hpj("admin", "apply", *PER_USER, *at).ok()
+    assert stat.S_IMODE((disk / "alice").stat().st_mode) == 0o700
+    (disk / "alice" / "mine.txt").write_text("alice's")
+    assert account.domains[DOMAIN].file_systems == []
+    drift = hpj("admin", "status", *SHARED, "--mounted-at", str(disk))
+    assert drift.code == 1
+    assert "profile alice: /alice -> not mounted" in drift.out
+
+    hpj("admin", "apply", *SHARED, *at).ok()
+    assert account.domains[DOMAIN].file_systems == [lustre_at(FILE_SYSTEM, "/shared")]
+    hpj("admin", "destroy", *WHERE, "--yes").ok()
+    assert account.domains[DOMAIN].file_systems == []
+    assert (disk / "shared" / "data.txt").read_text() == "of all"
+    assert (disk / "alice" / "mine.txt").read_text() == "alice's"
+    again = hpj("admin", "destroy", *WHERE, "--yes").ok().out.splitlines()[-1]
+    assert again == "7 as wanted"
+
+
+def test_nothing_without_a_word(account, hpj):
+    done = hpj("admin", "apply", *PER_USER, "--json")
+    assert (done.code, done.error["code"]) == (2, "not_confirmed")
+    assert account.profiles[DOMAIN, "alice"].file_systems == []
+
+
+def test_folders_that_cannot_be_made_from_here_are_errors_and_the_rest_is_done(account, hpj):
+    done = hpj("admin", "apply", *PER_USER, "--yes")
+    assert done.code == 2
+    assert "--mounted-at" in done.err
+    assert account.profiles[DOMAIN, "alice"].file_systems == [lustre_at(FILE_SYSTEM, "/alice")]
+
+
+def test_one_profile_alone(account, hpj, disk):
+    hpj("admin", "apply", *PER_USER, "--profile", "bob", "--mounted-at", str(disk), "--yes").ok()
+    assert [one.name for one in disk.iterdir()] == ["bob"]
+    assert account.profiles[DOMAIN, "alice"].file_systems == []
+    done = hpj("admin", "plan", *PER_USER, "--profile", "nobody", "--json")
+    assert (done.code, done.error["code"]) == (2, "no_such_profile")
+
+
+def test_the_file_system_of_a_cluster(account, hpj):
+    cluster = account.add_cluster("ml-cluster", REGION, orchestrator={"Slurm": {}})
+    words = ("admin", "plan", "--domain", DOMAIN, "--partition-mode", "shared")
+    done = hpj(*words, "--cluster", "ml-cluster", "--json")
+    assert (done.code, done.error["detail"]["field"]) == (2, "file_system")
+    storage = {
+        "FsxLustreConfig": {
+            "DnsName": f"{FILE_SYSTEM}.fsx.{REGION}.amazonaws.com",
+            "MountName": "x5kjbbmv",
+        }
+    }
+    cluster.add_group("workers", "ml.p5.48xlarge", 1, storage=[storage])
+    told = hpj(*words, "--cluster", "ml-cluster", "--json").ok().json
+    assert told["mode"] == "shared"
+    done = hpj(*words, "--cluster", "nope")
+    assert done.code == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "field"),
+    [
+        (("--partition-mode", "shared", "--file-system", FILE_SYSTEM), 2, "domain"),
+        (("--domain", DOMAIN, "--partition-mode", "shared"), 2, "file_system"),
+        ((*SHARED, "--shared-path", "shared"), 2, "shared_path"),
+        ((*SHARED, "--shared-path", "/.."), 2, "shared_path"),
+    ],
+)
+def test_bad_words(account, hpj, words, code, field):
+    done = hpj("admin", "plan", *words, "--json")
+    assert (done.code, done.error["detail"]["field"]) == (code, field)
+
+
+def test_what_cannot_be_is_refused_by_plan_and_apply(account, hpj):
+    account.file_systems[REGION][0].vpc = "vpc-0fedcba9876543210"
+    for words in (("plan", *SHARED), ("apply", *SHARED, "--yes")):
+        done = hpj("admin", *words, "--json")
+        assert (done.code, done.error["code"]) == (2, "other_vpc")
+
+
+def test_a_missing_right_is_named(account, endpoint, hpj, disk):
+    endpoint.faults.deny("ec2:DescribeNetworkInterfaces")
+    done = hpj("admin", "plan", *SHARED, "--json")
+    assert (done.code, done.error["code"]) == (4, "missing_right")
+    assert "ec2:DescribeNetworkInterfaces" in done.error["message"]
+    endpoint.faults.denied.clear()
+    endpoint.faults.deny("sagemaker:UpdateDomain")
+    done = hpj("admin", "apply", *SHARED, "--mounted-at", str(disk), "--yes")
+    assert done.code == 4
+    assert "sagemaker:UpdateDomain" in done.err
+
+
+def test_results_as_json(account, hpj, disk):
+    told = hpj("admin", "apply", *SHARED, "--mounted-at", str(disk), "--yes", "--json").ok().json
+    assert all(one["ok"] or one["state"] == "done" for one in told["results"])
+    json.dumps(told)
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_something_else_where_a_folder_is_to_be(account, hpj, disk, kind):
+    if kind == "file":
+        (disk / "shared").write_text("")
+    else:
+        (disk / "elsewhere").mkdir()
+        (disk / "shared").symlink_to(disk / "elsewhere")
+    done = hpj("admin", "apply", *SHARED, "--mounted-at", str(disk), "--yes", "--json")
+    assert (done.code, done.error["code"]) == (2, "no_folder")
+    assert account.domains[DOMAIN].file_systems == []
+
+
+def test_a_folder_of_somebody_else_is_left_to_him(account, hpj, disk):
+    (disk / "alice").mkdir(mode=0o755)
+    os.chown(disk / "alice", 4711, 4711)
+    done = hpj("admin", "plan", *PER_USER, "--mounted-at", str(disk)).ok()
+    assert "! folder /alice" in done.out
+    assert "uid 4711" in done.out
+    hpj("admin", "apply", *PER_USER, "--mounted-at", str(disk), "--yes").ok()
+    assert (disk / "alice").stat().st_uid == 4711
+    # Nor does alice get what is not hers.
+    assert account.profiles[DOMAIN, "alice"].file_systems == []
+    assert account.profiles[DOMAIN, "bob"].file_systems == [lustre_at(FILE_SYSTEM, "/bob")]
