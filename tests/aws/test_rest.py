@@ -169,30 +169,6 @@ async def test_when_aws_has_too_many_calls_no_more_are_made(endpoint, api):
     assert made(endpoint, DESCRIBE) <= 32
 
 
-@pytest.mark.full
-async def test_thirty_seconds_of_too_many_calls_leave_what_was_there(example, api):
-    before = await until_loaded(api, "hyperpod")
-    example.calls.clear()
-    for action in (LIST, DESCRIBE):
-        example.faults.throttled[action] = 10_000
-    begin = time.monotonic()
-    while time.monotonic() - begin < 30:
-        answer = await api.get("hyperpod", refresh="true")
-        assert [row["name"] for row in answer["clusters"]] == [
-            row["name"] for row in before["clusters"]
-        ]
-        await asyncio.sleep(1)
-    assert answer["problem"]["code"] == "aws_throttled"
-    # Four tries of one call each five seconds at most, however often somebody asks.
-    assert len(example.calls) <= 4 * (30 / looks.RETRY + 1)
-    example.faults.throttled.clear()
-    deadline = time.monotonic() + 30
-    while (answer := await api.get("hyperpod", refresh="true"))["problem"] is not None:
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.5)
-    assert answer["as_of"] > before["as_of"]
-
-
 async def test_one_cluster_with_groups_tags_and_links(example, api):
     answer = await until_loaded(api, "hyperpod/ml-cluster")
     arn = example.account.clusters[REGION][0].arn
