@@ -95,9 +95,9 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("get", "hyperpod", "read", "hyperpod:list_hyperpod_clusters"),
     Route("get", "hyperpod/{cluster}", "read", "hyperpod:show_hyperpod_cluster"),
     Route("get", "hyperpod/{cluster}/nodes", "read", "hyperpod:list_hyperpod_nodes"),
-    # Its answer leads to a shell on a node, so who may only look does not get it.
+    # It begins nothing, but its answer leads to a shell on a node: who may only look does not get it.
     Route(
-        "get",
+        "post",
         "hyperpod/{cluster}/nodes/{node}/terminal",
         "execute",
         "node_terminal:show_terminal",

@@ -38,7 +38,7 @@ def programs(tmp_path, monkeypatch):
 
 async def test_the_line_is_the_command_and_says_what_is_missing(example, api, programs):
     node = example.account.clusters[REGION][0].nodes[1]
-    status, found = await api.request("GET", PATH.format(node.instance_id))
+    status, found = await api.request("POST", PATH.format(node.instance_id), {})
     assert status == 200
     assert found["instance"] == node.instance_id
     assert found["target"].endswith(f"_{node.group}-{node.instance_id}")
@@ -49,10 +49,10 @@ async def test_the_line_is_the_command_and_says_what_is_missing(example, api, pr
     assert [one["name"] for one in found["missing"]] == ["aws", "session-manager-plugin"]
     assert all("https://docs.aws.amazon.com/" in one["what"] for one in found["missing"])
     programs("aws")
-    _, found = await api.request("GET", PATH.format("ip-10-0-0-2"))
+    _, found = await api.request("POST", PATH.format("ip-10-0-0-2"), {})
     assert [one["name"] for one in found["missing"]] == ["session-manager-plugin"]
     programs("session-manager-plugin")
-    _, found = await api.request("GET", PATH.format("ip-10-0-0-2"))
+    _, found = await api.request("POST", PATH.format("ip-10-0-0-2"), {})
     assert found["missing"] == []
     # No session was begun.
     assert not [call for call in example.calls if call.action.startswith("ssm:")]
@@ -60,19 +60,19 @@ async def test_the_line_is_the_command_and_says_what_is_missing(example, api, pr
 
 async def test_who_may_only_look_gets_no_way_to_a_shell(example, api, authorizer):
     authorizer.answer = False
-    status, _ = await api.request("GET", PATH.format("ip-10-0-0-2"))
+    status, _ = await api.request("POST", PATH.format("ip-10-0-0-2"), {})
     assert status == 403
     assert authorizer.asked == [("execute", "hyperpod")]
     assert example.calls == []
 
 
 async def test_what_is_not_there_and_what_is_not_allowed(example, api):
-    status, error = await api.request("GET", PATH.format("ip-10-9-9-9"))
+    status, error = await api.request("POST", PATH.format("ip-10-9-9-9"), {})
     assert (status, error["code"]) == (404, "no_such_node")
-    status, error = await api.request("GET", "hyperpod/none/nodes/n/terminal")
+    status, error = await api.request("POST", "hyperpod/none/nodes/n/terminal", {})
     assert (status, error["code"]) == (404, "not_found")
     example.faults.deny("sagemaker:ListClusterNodes")
-    status, error = await api.request("GET", PATH.format("ip-10-0-0-2"))
+    status, error = await api.request("POST", PATH.format("ip-10-0-0-2"), {})
     assert (status, error["code"]) == (403, "missing_right")
 
 
