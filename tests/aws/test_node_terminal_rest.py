@@ -105,3 +105,14 @@ def test_words_of_aws_are_plain():
     words = ("aws", "--target", "sagemaker-cluster:263d58dcaca2_worker-group-1-i-0bf2f08c698e243cc")
     assert plain_words(words) == words
     assert shlex.join(words) == " ".join(words)
+
+
+async def test_a_name_that_aws_should_not_have_reaches_no_shell(example, api):
+    def hostile(answer):
+        for node in answer["ClusterNodeSummaries"]:
+            node["InstanceGroupName"] = "workers; touch /tmp/x #"
+
+    example.faults.later["sagemaker:ListClusterNodes"] = hostile
+    status, error = await api.request("POST", PATH.format("ip-10-0-0-2"), {})
+    assert (status, error["code"]) == (500, "strange_name")
+    assert "touch" in error["message"]
