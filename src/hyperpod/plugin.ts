@@ -108,7 +108,7 @@ async function openTerminal(
     const { whyText } = await import('../nodes/words');
     await showErrorMessage(
       trans.__('No terminal on %1', whose.node),
-      whyText(ApiError.of(reason), trans)
+      reason instanceof ApiError ? whyText(reason, trans) : String(reason)
     );
   }
 }

@@ -44,11 +44,13 @@ export async function openNodeTerminal(
     await showCommand(terminal, hasTerminals, trans);
     return false;
   }
-  const opened = (await app.commands.execute(
-    NEW_TERMINAL
-  )) as MainAreaWidget<TerminalContent>;
-  opened.title.caption = trans.__('Terminal on %1', terminal.instance);
-  const { session } = opened.content;
+  const opened: unknown = await app.commands.execute(NEW_TERMINAL);
+  if (!(opened instanceof MainAreaWidget)) {
+    // Another application than JupyterLab, which opens it elsewhere.
+    await showCommand(terminal, hasTerminals, trans);
+    return false;
+  }
+  const { session } = opened.content as TerminalContent;
   await hasPrinted(session);
   // The server gives no line with a word that any shell, or the terminal itself, could take for something else.
   session.send({ type: 'stdin', content: [`${terminal.line}\r`] });
