@@ -4,11 +4,7 @@ import { Widget } from '@lumino/widgets';
 
 import { until } from '../../__tests__/until';
 import { IClusterClient } from '../client';
-import {
-  abilities,
-  FakeNodeClient,
-  problem
-} from '../../nodes/__tests__/fakes';
+import { FakeNodeClient } from '../../nodes/__tests__/fakes';
 import { ClusterPage } from '../page';
 import {
   decodeCluster,
@@ -155,17 +151,15 @@ function button(page: Widget, text: string): HTMLButtonElement {
 describe('ClusterPage', () => {
   let client: FakeClusterClient;
   let page: ClusterPage;
-  let nodeClient: FakeNodeClient;
   let opened: string[];
 
   beforeEach(async () => {
     client = new FakeClusterClient();
-    nodeClient = new FakeNodeClient();
     opened = [];
     page = new ClusterPage({
       cluster: 'local',
       client,
-      nodeClient,
+      nodeClient: new FakeNodeClient(),
       openRun: runId => opened.push(runId),
       trans
     });
@@ -211,34 +205,6 @@ describe('ClusterPage', () => {
     await show(page, 'Nodes');
     expect(page.node.textContent).toContain('disk = "full" (root, ');
     expect(page.node.textContent).toContain('drained');
-  });
-
-  it('resumes a node of its scheduler', async () => {
-    await show(page, 'Nodes');
-    await until(() => page.node.querySelector('tbody input') !== null);
-    page.node.querySelector<HTMLInputElement>('tbody input')?.click();
-    button(page, 'Resume').click();
-    await until(() => nodeClient.orders.length === 1);
-    const [whose, order] = nodeClient.orders[0];
-    expect(whose).toEqual({ kind: 'clusters', cluster: 'local' });
-    expect(order).toEqual({ action: 'resume', nodes: ['n1'] });
-  });
-
-  it('offers nothing where neither AWS nor a scheduler does anything to nodes', async () => {
-    const none = problem('unsupported', 'local clusters cannot');
-    const aws = problem('no_hyperpod_cluster', 'it is no HyperPod cluster');
-    nodeClient.abilityAnswer = abilities({
-      reboot: aws,
-      replace: aws,
-      drain: none,
-      resume: none
-    });
-    await show(page, 'Nodes');
-    await until(() => client.last('nodes') !== undefined);
-    await new Promise(resolve => setTimeout(resolve, 50));
-    expect(page.node.querySelector('tbody input')).toBeNull();
-    expect(page.node.textContent).not.toContain('Reboot');
-    expect(page.node.textContent).not.toContain('it is no HyperPod cluster');
   });
 
   it('leaves out columns in which nothing stands', async () => {

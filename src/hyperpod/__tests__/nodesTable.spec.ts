@@ -15,13 +15,21 @@ const trans = nullTranslator.load('hyperpod_jlab');
 const SECOND = 'i-0123456789abcdef1';
 const WHOSE = { kind: 'hyperpod', cluster: 'ml-cluster' };
 
+/** What must be on the page. */
+function shown<T>(found: T | null | undefined): T {
+  if (!found) {
+    throw new Error('it is not shown');
+  }
+  return found;
+}
+
 describe('Nodes of a HyperPod cluster', () => {
   let client: FakeHyperpodClient;
   let nodeClient: FakeNodeClient;
   let openTerminal: jest.Mock;
   let page: HyperpodPage;
 
-  beforeEach(async () => {
+  beforeEach(() => {
     client = new FakeHyperpodClient();
     const nodes = [NODE, { ...NODE, name: SECOND }];
     client.nodeAnswer = { ...AGED, nodes, next: null, total: 2 };
@@ -71,7 +79,7 @@ describe('Nodes of a HyperPod cluster', () => {
   async function press(name: string): Promise<HTMLElement> {
     button(name)?.click();
     await until(() => dialog() !== null);
-    return dialog()!;
+    return shown(dialog());
   }
 
   it('does nothing before a node is chosen', async () => {
@@ -124,8 +132,8 @@ describe('Nodes of a HyperPod cluster', () => {
     await show();
     box(NODE.name)?.click();
     const asked = await press('Drain…');
-    const input = asked.querySelector('input')!;
-    const confirm = button('Drain 1 node', asked)!;
+    const input = shown(asked.querySelector('input'));
+    const confirm = shown(button('Drain 1 node', asked));
     await until(() => confirm.disabled);
     const set = Object.getOwnPropertyDescriptor(
       HTMLInputElement.prototype,

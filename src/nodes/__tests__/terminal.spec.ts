@@ -36,6 +36,7 @@ describe('openNodeTerminal', () => {
   function application(isAvailable = true): JupyterFrontEnd {
     const commands = new CommandRegistry();
     commands.addCommand('terminal:create-new', {
+      describedBy: { args: { type: 'object', properties: {} } },
       execute: () => {
         created += 1;
         const content = Object.assign(new Widget(), { session });
