@@ -3,6 +3,7 @@ import { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { clustersPlugin } from './clusters/plugin';
 import { hyperpodPlugin } from './hyperpod/plugin';
 import { metricsPlugin } from './metrics/plugin';
+import { nodesPlugin } from './nodes/plugin';
 import { noticesPlugin } from './notices/plugin';
 import { notebookPlugin } from './notebook/plugin';
 import { outputPlugin } from './output/plugin';
@@ -24,6 +25,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   clustersPlugin,
   hyperpodPlugin,
   metricsPlugin,
+  nodesPlugin,
   panelPlugin,
   statusPlugin,
   runningPlugin,

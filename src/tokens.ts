@@ -54,6 +54,12 @@ export namespace CommandIDs {
   export const openHyperpodCluster = 'hyperpod:open-hyperpod-cluster';
   /** Small charts of a HyperPod cluster; `{cluster, node}`. */
   export const openMetrics = 'hyperpod:open-metrics';
+  /** What would become of nodes; `{hyperpod | cluster, action, nodes}`. */
+  export const previewOnNodes = 'hyperpod:preview-on-nodes';
+  /** Asks, and does it; `{hyperpod | cluster, action, nodes, reason}`. */
+  export const actOnNodes = 'hyperpod:act-on-nodes';
+  /** `{hyperpod, node}`. */
+  export const openNodeTerminal = 'hyperpod:open-node-terminal';
   export const showPanel = 'hyperpod:show-panel';
   /** Asks what to run and how; `{cloneOf}` begins with another run's spec. */
   export const submit = 'hyperpod:submit';

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lab_server import LabServer, lab_server
+from lab_server import PYTHON, LabServer, lab_server
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -19,8 +19,16 @@ REGION = "us-west-2"
 
 
 @contextmanager
-def hyperpod_lab(home: Path) -> Iterator[tuple[LabServer, Endpoint]]:
-    """A server with credentials of the testbed's example account, and that account; no answer of it may leave botocore's model."""
+def hyperpod_lab(
+    home: Path, config: str | None = None, programs: Path | None = None
+) -> Iterator[tuple[LabServer, Endpoint]]:
+    """A server with credentials of the testbed's example account, and that account; no answer of it may leave botocore's model.
+
+    Args:
+        home: The user's home.
+        config: The configuration, in place of one with only the embedded cluster.
+        programs: A folder whose programs the user has before all others.
+    """
     endpoint = Endpoint(example_account(REGION))
     with AwsServer(endpoint) as aws:
         environment = {
@@ -29,6 +37,8 @@ def hyperpod_lab(home: Path) -> Iterator[tuple[LabServer, Endpoint]]:
             "AWS_ACCESS_KEY_ID": ACCESS_KEY,
             "AWS_SECRET_ACCESS_KEY": "of-the-testbed",
         }
-        with lab_server(home, environment=environment) as server:
+        if programs is not None:
+            environment["PATH"] = f"{programs}:{Path(PYTHON).parent}:/usr/bin:/bin"
+        with lab_server(home, config=config, environment=environment) as server:
             yield server, endpoint
     assert endpoint.drift == []

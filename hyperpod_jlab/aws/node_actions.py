@@ -43,6 +43,16 @@ _KINDS: dict[str, tuple[type[HyperpodError], str, str | None]] = {
 """AWS' codes for one instance, as errors of ours with what to do."""
 
 
+async def check_repair(aws: Aws, action: RepairKind) -> None:
+    """Whether AWS can be told to do it from here; it is not asked.
+
+    Raises:
+        UnsupportedError: boto3 is not installed, or too old.
+        InvalidInputError: No region is known, or the AWS configuration is wrong.
+    """
+    await aws.check("sagemaker", _OPERATIONS[action])
+
+
 async def repair_instances(
     aws: Aws, cluster: str, action: RepairKind, instances: Sequence[str]
 ) -> dict[str, HyperpodError | None]:

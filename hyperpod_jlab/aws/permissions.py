@@ -223,7 +223,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "node-actions",
         "Reboot and replace nodes",
-        ("hpj node reboot", "hpj node replace"),
+        ("hpj node reboot", "hpj node replace", "the nodes' page in JupyterLab"),
         (
             Permission("sagemaker:BatchRebootClusterNodes", CLUSTER, "no reboot"),
             Permission("sagemaker:BatchReplaceClusterNodes", CLUSTER, "no replacement"),
@@ -239,7 +239,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "terminal",
         "A terminal on a node",
-        ("hpj terminal --hyperpod NAME",),
+        ("hpj terminal --hyperpod NAME", "the nodes' page in JupyterLab"),
         (
             Permission("sagemaker:DescribeCluster", CLUSTER, "no command: it has the cluster's id"),
             Permission("sagemaker:ListClusterNodes", CLUSTER, "no command: the node is not found"),

@@ -154,6 +154,16 @@ class Aws:
         self.calls += 1
         return await self._done(call, work)
 
+    async def check(self, service: str, operation: str) -> None:
+        """Whether an operation can be called from here. AWS is not asked.
+
+        Raises:
+            UnsupportedError: boto3 is not installed, or does not know it.
+            InvalidInputError: Nobody says which region, or the AWS configuration is wrong.
+        """
+        call = Call(service, operation, await self.region())
+        await self._done(call, lambda: _method(_session.client(call), call))
+
     async def pages(
         self, service: str, operation: str, **given: Any
     ) -> AsyncIterator[dict[str, Any]]:

@@ -233,7 +233,7 @@ async def list_hyperpod_nodes(call: Call, cluster: str, query: HyperpodTableQuer
     hyperpod = await call.hyperpod()
     shown, description = await asyncio.gather(
         hyperpod.watch.instances(cluster, refresh=query.refresh),
-        _described(hyperpod, cluster),
+        described(hyperpod, cluster),
     )
     scheduler = await _scheduler_nodes(call, hyperpod, description.cluster, known=description.known)
     rows = await asyncio.to_thread(_rows, shown, description.cluster, scheduler)
@@ -268,7 +268,7 @@ async def _tags(watch: HyperpodWatch, arn: str, *, refresh: bool) -> _Tags:
 
 
 @dataclass(frozen=True)
-class _Description:
+class Description:
     """A cluster as far as it is known, and why it is not known better."""
 
     cluster: HyperpodCluster
@@ -286,15 +286,20 @@ class _Scheduler:
     notes: Sequence[str] = ()
 
 
-async def _described(hyperpod: Hyperpod, cluster: str) -> _Description:
+async def described(hyperpod: Hyperpod, cluster: str) -> Description:
+    """A HyperPod cluster, by its name or ARN, as far as it is known: bare where it could not be described.
+
+    Raises:
+        NotFoundError: There is none.
+    """
     try:
         shown = await hyperpod.watch.cluster(cluster)
     except NotFoundError:
         raise
     except HyperpodError as error:
         bare = HyperpodCluster(cluster, cluster, "", "")
-        return _Description(bare, False, [f"{cluster} could not be described: {_words(error)}"])
-    return _Description(shown.rows[0], True)
+        return Description(bare, False, [f"{cluster} could not be described: {_words(error)}"])
+    return Description(shown.rows[0], True)
 
 
 async def _scheduler_nodes(

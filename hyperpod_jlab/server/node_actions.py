@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, cast
 
 from pydantic import Field
@@ -11,7 +12,10 @@ from hyperpod_jlab.model.node_actions import LONGEST_REASON, MOST_NODES, NodeAct
 from hyperpod_jlab.server.answers import Error
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.clusters import Job, with_cluster
+from hyperpod_jlab.server.hyperpod import described
 from hyperpod_jlab.server.requests import RequestModel
+from hyperpod_jlab.services.node_abilities import NodeAbility as Ability
+from hyperpod_jlab.services.node_abilities import abilities_on, abilities_on_hyperpod
 from hyperpod_jlab.services.node_actions import NodeRequest
 
 NodeAction = TypeAliasType("NodeAction", Literal["reboot", "replace", "drain", "resume"])
@@ -29,7 +33,20 @@ class NodeActionBody(RequestModel):
     ]
     """Instance ids, the scheduler's names, or names in the private network."""
     reason: Annotated[str | None, Field(min_length=1, max_length=LONGEST_REASON)] = None
-    """With the action `drain`: why, in one line, for others to read."""
+    """With the action `drain`: why, in one line, for others to read. A preview can be had without."""
+
+
+class NodeAbility(TypedDict):
+    """Something that can be done to nodes, or the `problem` why it cannot. A right that is missing at AWS is not known beforehand."""
+
+    action: NodeAction
+    problem: Error | None
+
+
+class NodeAbilities(TypedDict):
+    """What can be done to nodes of a cluster."""
+
+    actions: list[NodeAbility]
 
 
 class NodeToActOn(TypedDict):
@@ -71,6 +88,22 @@ class NodeResults(TypedDict):
     notes: list[str]
 
 
+async def list_node_actions(call: Call, cluster: str) -> NodeAbilities:
+    """What can be done to nodes of a configured cluster. Neither AWS nor the scheduler is asked."""
+    await with_cluster(call, cluster)
+    hyperpod = await call.hyperpod()
+    aws = hyperpod.hyperpod_clusters().aws
+    return _abilities(await abilities_on(hyperpod.engines, aws, cluster))
+
+
+async def list_hyperpod_node_actions(call: Call, cluster: str) -> NodeAbilities:
+    """What can be done to nodes of a HyperPod cluster."""
+    hyperpod = await call.hyperpod()
+    found = (await described(hyperpod, cluster)).cluster
+    aws = hyperpod.hyperpod_clusters().aws
+    return _abilities(await abilities_on_hyperpod(hyperpod.engines, aws, found))
+
+
 async def preview_on_nodes(call: Call, cluster: str, body: NodeActionBody) -> NodeActionPreview:
     """What would become of nodes of a configured cluster."""
     await with_cluster(call, cluster)
@@ -101,8 +134,12 @@ def _request(
     return NodeRequest(body.action, body.nodes, hyperpod, cluster, body.reason)
 
 
+def _abilities(found: Sequence[Ability]) -> NodeAbilities:
+    return {"actions": [cast("NodeAbility", one.to_dict()) for one in found]}
+
+
 async def _preview(call: Call, request: NodeRequest) -> NodeActionPreview:
-    plan = await (await call.hyperpod()).node_actions().plan(request)
+    plan = await (await call.hyperpod()).node_actions().plan(request, needs_reason=False)
     return cast("NodeActionPreview", plan.to_dict())
 
 

@@ -66,12 +66,19 @@ ROUTES: Final[tuple[Route, ...]] = (
         "adoption:adopt_job",
         statuses=(201,),
     ),
+    Route("get", "clusters/{cluster}/nodes/actions", "read", "node_actions:list_node_actions"),
     Route("post", "clusters/{cluster}/nodes/actions", "execute", "node_actions:act_on_nodes"),
     Route(
         "post",
         "clusters/{cluster}/nodes/actions/preview",
         "execute",
         "node_actions:preview_on_nodes",
+    ),
+    Route(
+        "get",
+        "hyperpod/{cluster}/nodes/actions",
+        "read",
+        "node_actions:list_hyperpod_node_actions",
     ),
     Route(
         "post",
@@ -88,6 +95,13 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("get", "hyperpod", "read", "hyperpod:list_hyperpod_clusters"),
     Route("get", "hyperpod/{cluster}", "read", "hyperpod:show_hyperpod_cluster"),
     Route("get", "hyperpod/{cluster}/nodes", "read", "hyperpod:list_hyperpod_nodes"),
+    # It begins nothing, but its answer leads to a shell on a node: who may only look does not get it.
+    Route(
+        "post",
+        "hyperpod/{cluster}/nodes/{node}/terminal",
+        "execute",
+        "node_terminal:show_terminal",
+    ),
     Route("get", "storage", "read", "storage:show_storage"),
     Route("get", "hyperpod/{cluster}/logs", "read", "node_logs:list_node_logs"),
     Route("get", "hyperpod/{cluster}/logs/lines", "read", "node_logs:show_node_lines"),

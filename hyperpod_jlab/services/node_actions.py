@@ -32,6 +32,7 @@ from hyperpod_jlab.model.node_effects import effects_of, effects_on
 from hyperpod_jlab.model.node_join import JoinedNode
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters, configured_as
+from hyperpod_jlab.services.node_abilities import check_drain, hyperpod_behind, scheduler_of
 
 _INSTANCE = re.compile(r"(hyperpod-)?i-[0-9a-f]{8}([0-9a-f]{9})?")
 
@@ -89,8 +90,12 @@ class NodeActions:
         self.clusters = clusters
         self._settings = clusters.settings
 
-    async def plan(self, request: NodeRequest) -> NodeActionPlan:
+    async def plan(self, request: NodeRequest, *, needs_reason: bool = True) -> NodeActionPlan:
         """What would be done, and what would come of it. Nothing is changed.
+
+        Args:
+            request: What is asked for.
+            needs_reason: Whether a reason must be there where the action wants one; it may be asked for once the plan was seen.
 
         Raises:
             InvalidInputError: There is no such cluster, there are no nodes or too many, or a reason is missing or given where none goes.
@@ -109,7 +114,8 @@ class NodeActions:
             cluster = self._hyperpod_of(request)
             known = await self._instances(cluster)
         else:
-            _check_given(request.action, reason)
+            if needs_reason:
+                _check_given(request.action, reason)
             cluster = await self._configured(request)
             known = await self._nodes(cluster, request.action, names)
         return NodeActionPlan(
@@ -160,15 +166,7 @@ class NodeActions:
         if request.hyperpod is not None:
             return request.hyperpod
         name = self.engines.get(request.cluster).name
-        found: str | None = getattr(self._settings.clusters[name], "hyperpod", None)
-        if found is None:
-            raise InvalidInputError(
-                f"{request.action} is done by AWS, and the configuration does not say which HyperPod cluster {name} is",
-                code="no_hyperpod_cluster",
-                hint=f'name it with --hyperpod NAME, or write hyperpod = "NAME" under [clusters.{name}]',
-                detail={"field": "hyperpod"},
-            )
-        return found
+        return hyperpod_behind(self._settings, name, request.action)
 
     async def _configured(self, request: NodeRequest) -> str:
         """The configured cluster that a request is about.
@@ -179,15 +177,7 @@ class NodeActions:
         if request.hyperpod is None:
             return self.engines.get(request.cluster).name
         found, _ = await self._described(request.hyperpod)
-        names = configured_as(self._settings, found)
-        if not names:
-            raise InvalidInputError(
-                f"{request.action} is done by the scheduler, and no cluster of the configuration has hyperpod = '{found.name}'",
-                code="no_configured_cluster",
-                hint="write it into the configuration: docs/reference.md, The configuration file",
-                detail={"field": "hyperpod"},
-            )
-        return names[0]
+        return scheduler_of(self._settings, found, request.action)
 
     async def _described(self, cluster: str) -> tuple[HyperpodCluster, bool]:
         """What is known of a HyperPod cluster, and whether AWS described it."""
@@ -225,8 +215,7 @@ class NodeActions:
     async def _nodes(self, cluster: str, action: NodeActionKind, names: Sequence[str]) -> _Known:
         """The nodes of a configured cluster for what its scheduler does to them."""
         engine = self.engines.get(cluster)
-        if not engine.capabilities.drain:
-            raise UnsupportedError(f"{engine.kind} clusters cannot {action} nodes")
+        check_drain(engine, action)
         hyperpod: str | None = getattr(self._settings.clusters[cluster], "hyperpod", None)
         notes: tuple[str, ...] = ()
         # Only Slurm's nodes are called otherwise than their instances.

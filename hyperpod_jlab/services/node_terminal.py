@@ -5,11 +5,26 @@ An account can start three sessions a second, and the end of one is not told rel
 
 from __future__ import annotations
 
+import re
+import shlex
+import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.model.errors import InternalError
 from hyperpod_jlab.services.hyperpod_instances import find_cluster, find_instance
+
+PROGRAMS: Final = {
+    "aws": "the AWS CLI (https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html)",
+    "session-manager-plugin": "its Session Manager plugin "
+    "(https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html)",
+}
+"""Programs that open a terminal, and what they are a part of."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9-][A-Za-z0-9:_-]*")
+"""Words that are the same to every shell. Those of a command are so by AWS' patterns of ids and names of instance groups."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +40,11 @@ class NodeTerminal:
     instance: str
     target: str
     command: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """The command as a line for a shell."""
+        return shlex.join(self.command)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -48,4 +68,25 @@ async def terminal_on(aws: Aws, cluster: str, node: str) -> NodeTerminal:
     ident = found.arn.rpartition("/")[2]
     target = f"sagemaker-cluster:{ident}_{one.instance_group}-{one.name}"
     words = ("aws", "ssm", "start-session", "--target", target, "--region", await aws.region())
-    return NodeTerminal(one.name, target, words)
+    return NodeTerminal(one.name, target, plain_words(words))
+
+
+def plain_words(words: Sequence[str]) -> tuple[str, ...]:
+    """A command, once it is sure that no shell reads anything else in its words: people paste it, JupyterLab types it.
+
+    Raises:
+        InternalError: A word is not plain.
+    """
+    for word in words:
+        if _PLAIN.fullmatch(word) is None:
+            raise InternalError(
+                f"{word!r} is no word of a command for a terminal",
+                code="strange_name",
+                hint="AWS names clusters, groups and instances otherwise; open the terminal by hand",
+            )
+    return tuple(words)
+
+
+def missing_programs() -> list[str]:
+    """Those of `PROGRAMS` that this machine does not have."""
+    return [program for program in PROGRAMS if shutil.which(program) is None]

@@ -14,10 +14,11 @@ import {
 import { askForChange, mayRequeue } from '../actions/questions';
 import { ApiError } from '../api';
 import { ErrorMessage } from '../components/errorMessage';
+import { useAnew } from '../components/useAnew';
 import { useLoaded } from '../components/useLoaded';
 import { IClusterClient } from './client';
 import { jobColumns } from './jobColumns';
-import { ISelection, ServerTable } from './serverTable';
+import { ServerTable } from './serverTable';
 import {
   ICluster,
   IJobResult,
@@ -25,6 +26,7 @@ import {
   TableRow,
   valueText
 } from './types';
+import { useSelection } from './useSelection';
 
 /** So many names are said in a question. */
 const NAMED = 5;
@@ -51,7 +53,7 @@ interface IOutcome {
  */
 export function JobsTable(props: IProps): JSX.Element {
   const { client, cluster, openRun, trans } = props;
-  const { chosen, forget, selection } = useSelection();
+  const { chosen, forget, selection } = useSelection(jobOf);
   const there = useCluster(client, cluster);
   const able = actionsOf(there);
   const { act, busy, close, outcome } = useActing(
@@ -60,14 +62,13 @@ export function JobsTable(props: IProps): JSX.Element {
     chosen,
     forget
   );
-  // Another function after each action, so that what it changed is read.
-  const [read, setRead] = React.useState({ load: loader(props), outcome });
-  if (read.outcome !== outcome) {
-    setRead({ load: loader(props), outcome });
-  }
+  const load = useAnew(
+    () => (query: ITableQuery) => client.table(cluster, 'jobs', query),
+    outcome
+  );
   return (
     <ServerTable
-      load={read.load}
+      load={load}
       label={trans.__('Jobs of all users')}
       columns={jobColumns(trans, openRun)}
       empty={trans.__('Nothing waits or runs here: a run would start at once.')}
@@ -88,8 +89,9 @@ export function JobsTable(props: IProps): JSX.Element {
   );
 }
 
-function loader({ client, cluster }: IProps) {
-  return (query: ITableQuery) => client.table(cluster, 'jobs', query);
+/** The scheduler’s id of a row’s job. */
+function jobOf(row: TableRow): string {
+  return valueText(row.scheduler_id);
 }
 
 /** Does something to the chosen jobs, and keeps what came of it; those that it was done to are chosen no more. */
@@ -176,40 +178,6 @@ function actionsOf(cluster: ICluster | null): readonly JobAct[] {
   return cluster
     ? [...cluster.actions, ...(cluster.canAdopt ? ['adopt' as const] : [])]
     : [];
-}
-
-/** The rows that are chosen, by their jobs' ids; they stay so on other pages of the table. */
-function useSelection(): {
-  chosen: ReadonlyMap<string, TableRow>;
-  selection: ISelection;
-  forget: (keys: readonly string[]) => void;
-} {
-  const [chosen, setChosen] = React.useState<ReadonlyMap<string, TableRow>>(
-    new Map()
-  );
-  const keyOf = (row: TableRow) => valueText(row.scheduler_id);
-  return {
-    chosen,
-    forget: keys =>
-      setChosen(
-        before => new Map([...before].filter(([key]) => !keys.includes(key)))
-      ),
-    selection: {
-      keys: new Set(chosen.keys()),
-      keyOf,
-      choose: (rows, isChosen) => {
-        const next = new Map(chosen);
-        for (const row of rows) {
-          if (isChosen) {
-            next.set(keyOf(row), row);
-          } else {
-            next.delete(keyOf(row));
-          }
-        }
-        setChosen(next);
-      }
-    }
-  };
 }
 
 function JobActions(props: {

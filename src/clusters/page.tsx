@@ -3,11 +3,12 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import { Message } from '@lumino/messaging';
 import * as React from 'react';
 
+import type { INodeClient } from '../nodes/client';
 import { CallsNote } from './callsNote';
 import { IClusterClient } from './client';
 import { endedColumns, runColumns } from './jobColumns';
 import { JobsTable } from './jobsTable';
-import { nodeColumns } from './nodeColumns';
+import { NodesTable } from './nodesTable';
 import { queueColumns } from './queueColumns';
 import { ServerTable } from './serverTable';
 import { TabList } from './tabList';
@@ -48,6 +49,8 @@ export namespace ClusterPage {
   export interface IOptions {
     cluster: string;
     client: IClusterClient;
+    /** Requests that do something to its nodes. */
+    nodeClient: INodeClient;
     openRun: (runId: string) => void;
     trans: TranslationBundle;
   }
@@ -105,12 +108,10 @@ function TabTables(props: ClusterPage.IOptions & { tab: Tab }): JSX.Element {
       );
     case 'nodes':
       return (
-        <LoadedTable
-          kind="nodes"
-          load={load}
-          label={trans.__('Nodes')}
-          columns={nodeColumns(trans)}
-          empty={trans.__('This cluster has no nodes.')}
+        <NodesTable
+          cluster={cluster}
+          client={client}
+          nodeClient={props.nodeClient}
           trans={trans}
         />
       );

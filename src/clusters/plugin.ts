@@ -68,10 +68,14 @@ async function openCluster(
   cluster: string
 ): Promise<JSONObject> {
   await openPage(app, tracker, `hyperpod-cluster-${cluster}`, async () => {
-    const { ClusterPage } = await import('./page');
+    const [{ NodeClient }, { ClusterPage }] = await Promise.all([
+      import('../nodes/client'),
+      import('./page')
+    ]);
     const page = new ClusterPage({
       cluster,
       client: hyperPod.clusterClient,
+      nodeClient: new NodeClient(hyperPod.client),
       openRun: runId => void hyperPod.openRun(runId),
       trans: hyperPod.trans
     });

@@ -15,6 +15,8 @@ export interface IColumn<N extends string = string> {
   /** The server's name, by which it sorts. */
   readonly name: N;
   readonly label: string;
+  /** Whether the server can't sort by it. */
+  readonly unsorted?: boolean;
   /** Whether it is left out where no row has a value. */
   readonly optional?: boolean;
   /** The cell; the value as text, where it isn't given. */
@@ -172,7 +174,7 @@ function Rows(props: {
               <ChooseAll rows={page.rows} selection={selection} trans={trans} />
             )}
             {columns.map(column =>
-              fixed ? (
+              fixed || column.unsorted ? (
                 <th key={column.name} scope="col">
                   {column.label}
                 </th>

@@ -1,12 +1,11 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { ServerTable } from '../clusters/serverTable';
 import { TabList } from '../clusters/tabList';
-import { ITableQuery } from '../clusters/types';
 import { WatchingPage } from '../components/watchingWidget';
+import type { INodeClient } from '../nodes/client';
 import type { IHyperpodClient } from './client';
-import { hyperpodNodeColumns } from './nodeColumns';
+import { HyperpodNodes } from './nodesTable';
 import { Overview } from './overview';
 import { IHyperpodDetail } from './types';
 import { Watched } from './watched';
@@ -42,6 +41,10 @@ export namespace HyperpodPage {
   export interface IOptions {
     cluster: string;
     client: IHyperpodClient;
+    /** Requests that do something to its nodes. */
+    nodeClient: INodeClient;
+    /** Open a terminal on one of its instances. */
+    openTerminal: (instance: string) => void;
     /** Open its metrics. */
     showMetrics: () => void;
     trans: TranslationBundle;
@@ -78,7 +81,7 @@ function Tabs(props: IProps): JSX.Element {
         key={tab}
       >
         {tab === 'nodes' ? (
-          <Nodes {...props} />
+          <HyperpodNodes {...props} />
         ) : (
           <Overview
             cluster={watched}
@@ -88,25 +91,5 @@ function Tabs(props: IProps): JSX.Element {
         )}
       </div>
     </>
-  );
-}
-
-/** The nodes: those of AWS' first page at once, the others as they come. */
-function Nodes(props: IProps): JSX.Element {
-  const { client, cluster, isShown, trans } = props;
-  const load = React.useCallback(
-    (query: ITableQuery) => client.nodes(cluster, query),
-    [client, cluster]
-  );
-  return (
-    <ServerTable
-      load={load}
-      label={trans.__('Nodes')}
-      columns={hyperpodNodeColumns(trans)}
-      sort="instance_group"
-      empty={trans.__('This cluster has no nodes.')}
-      isShown={isShown}
-      trans={trans}
-    />
   );
 }

@@ -3,9 +3,11 @@ import {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { WidgetTracker } from '@jupyterlab/apputils';
+import { showErrorMessage, WidgetTracker } from '@jupyterlab/apputils';
+import { TranslationBundle } from '@jupyterlab/translation';
 import { JSONObject } from '@lumino/coreutils';
 
+import { ApiError } from '../api';
 import { hyperPodIcon } from '../icons';
 import { openPage } from '../shellArea';
 import { CommandIDs, IHyperPod } from '../tokens';
@@ -73,10 +75,16 @@ async function openCluster(
   cluster: string
 ): Promise<JSONObject> {
   await openPage(app, tracker, `hyperpod-aws-cluster-${cluster}`, async () => {
-    const { HyperpodPage } = await import('./page');
+    const [{ NodeClient }, { HyperpodPage }] = await Promise.all([
+      import('../nodes/client'),
+      import('./page')
+    ]);
     const page = new HyperpodPage({
       cluster,
       client: hyperPod.hyperpodClient,
+      nodeClient: new NodeClient(hyperPod.client),
+      openTerminal: node =>
+        void openTerminal(app, { hyperpod: cluster, node }, hyperPod.trans),
       showMetrics: () =>
         void app.commands.execute(CommandIDs.openMetrics, { cluster }),
       trans: hyperPod.trans
@@ -86,4 +94,21 @@ async function openCluster(
     return page;
   });
   return { cluster };
+}
+
+/** What the page does with the command; its failures are told to the user. */
+async function openTerminal(
+  app: JupyterFrontEnd,
+  whose: { hyperpod: string; node: string },
+  trans: TranslationBundle
+): Promise<void> {
+  try {
+    await app.commands.execute(CommandIDs.openNodeTerminal, whose);
+  } catch (reason) {
+    const { whyText } = await import('../nodes/words');
+    await showErrorMessage(
+      trans.__('No terminal on %1', whose.node),
+      reason instanceof ApiError ? whyText(reason, trans) : String(reason)
+    );
+  }
 }

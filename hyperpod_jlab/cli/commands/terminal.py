@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
 import sys
 
 import click
@@ -14,14 +12,7 @@ from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.terminal import is_terminal
 from hyperpod_jlab.model.errors import InvalidInputError, UnsupportedError
-from hyperpod_jlab.services.node_terminal import terminal_on
-
-_NEEDED = {
-    "aws": "the AWS CLI (https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html)",
-    "session-manager-plugin": "its Session Manager plugin "
-    "(https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html)",
-}
-"""Programs that open a terminal, and what they are a part of."""
+from hyperpod_jlab.services.node_terminal import PROGRAMS, missing_programs, terminal_on
 
 _HELP = """\
 Print the command that opens a terminal on a node of a HyperPod cluster, by AWS Systems Manager; with --open, run it.
@@ -63,7 +54,7 @@ def terminal(node: str, cluster: str, opening: bool, region: str | None) -> None
     elif invocation().as_json:
         print_json(found.to_dict())
     else:
-        print(shlex.join(found.command))
+        print(found.line)
 
 
 def _check() -> None:
@@ -73,12 +64,12 @@ def _check() -> None:
             code="usage",
             hint="leave out --open for the command, and run that in a terminal",
         )
-    missing = [program for program in _NEEDED if shutil.which(program) is None]
+    missing = missing_programs()
     if missing:
         raise UnsupportedError(
             f"to open a terminal needs what is not installed: {', '.join(missing)}",
             code="program_missing",
-            hint="install " + " and ".join(_NEEDED[program] for program in missing),
+            hint="install " + " and ".join(PROGRAMS[program] for program in missing),
             detail={"programs": missing},
         )
 

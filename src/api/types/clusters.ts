@@ -158,7 +158,7 @@ export interface INodeActionBody {
   readonly action: NodeAction;
   /** Instance ids, the scheduler's names, or names in the private network. */
   readonly nodes: readonly string[];
-  /** With the action `drain`: why, in one line, for others to read. */
+  /** With the action `drain`: why, in one line, for others to read. A preview can be had without. */
   readonly reason?: string | null;
 }
 

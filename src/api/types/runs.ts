@@ -4,8 +4,9 @@
  * Made by scripts/make_api_types.py from the OpenAPI document: do not edit.
  */
 
-import { RunState } from './base';
+import { IError, RunState } from './base';
 import { IJobSpec } from './spec';
+import { NodeAction } from './clusters';
 
 /** How to call it. */
 export interface IAdoptBody {
@@ -90,6 +91,32 @@ export interface IHolder {
   readonly accelerators: number;
   readonly nodes: number;
   readonly jobs: number;
+}
+
+/** How to open a terminal on a node: the command of the AWS CLI in words, and as a line for a shell. It needs programs, some of which may be `missing`. */
+export interface IHyperpodTerminal {
+  readonly instance: string;
+  readonly target: string;
+  readonly command: readonly string[];
+  readonly line: string;
+  readonly missing: readonly IMissingProgram[];
+}
+
+/** A program that is not installed where the server runs; `what` says what it is a part of, and where to get it. */
+export interface IMissingProgram {
+  readonly name: string;
+  readonly what: string;
+}
+
+/** What can be done to nodes of a cluster. */
+export interface INodeAbilities {
+  readonly actions: readonly INodeAbility[];
+}
+
+/** Something that can be done to nodes, or the `problem` why it cannot. A right that is missing at AWS is not known beforehand. */
+export interface INodeAbility {
+  readonly action: NodeAction;
+  readonly problem: IError | null;
 }
 
 /** The newest runs of a notebook, newest first, and for each cell the newest run that has it. */

@@ -5,6 +5,7 @@ import { until } from '../../__tests__/until';
 import { ClustersSection } from '../../panel/clustersSection';
 import { IClusterClient } from '../client';
 import { ClustersModel } from '../model';
+import { FakeNodeClient } from '../../nodes/__tests__/fakes';
 import { ClusterPage } from '../page';
 import { decodeCluster } from '../types';
 
@@ -46,7 +47,13 @@ it.each([
   ['slurm', '2 scheduler calls in the last minute'],
   ['local', '']
 ])('the page of %s says “%s”', async (cluster, text) => {
-  const page = new ClusterPage({ cluster, client, openRun: jest.fn(), trans });
+  const page = new ClusterPage({
+    cluster,
+    client,
+    nodeClient: new FakeNodeClient(),
+    openRun: jest.fn(),
+    trans
+  });
   Widget.attach(page, document.body);
   await until(() => page.node.querySelector('[role="tablist"]') !== null);
   if (text) {

@@ -4,6 +4,7 @@ import { Widget } from '@lumino/widgets';
 
 import { until } from '../../__tests__/until';
 import { IClusterClient } from '../client';
+import { FakeNodeClient } from '../../nodes/__tests__/fakes';
 import { ClusterPage } from '../page';
 import {
   decodeCluster,
@@ -158,6 +159,7 @@ describe('ClusterPage', () => {
     page = new ClusterPage({
       cluster: 'local',
       client,
+      nodeClient: new FakeNodeClient(),
       openRun: runId => opened.push(runId),
       trans
     });

@@ -3,6 +3,7 @@ import { Widget } from '@lumino/widgets';
 
 import { until } from '../../__tests__/until';
 import { IClusterClient } from '../client';
+import { FakeNodeClient } from '../../nodes/__tests__/fakes';
 import { ClusterPage } from '../page';
 import { decodeCluster, decodeTable } from '../types';
 
@@ -33,6 +34,7 @@ function pageOf(answer: object): ClusterPage {
   const page = new ClusterPage({
     cluster: 'ml',
     client,
+    nodeClient: new FakeNodeClient(),
     openRun: () => undefined,
     trans
   });

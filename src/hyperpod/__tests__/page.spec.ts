@@ -3,6 +3,7 @@ import { Widget } from '@lumino/widgets';
 
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
+import { FakeNodeClient } from '../../nodes/__tests__/fakes';
 import { HyperpodPage } from '../page';
 import { AGED, detail, FakeHyperpodClient, NODE } from './fakes';
 
@@ -19,6 +20,8 @@ describe('HyperpodPage', () => {
     page = new HyperpodPage({
       cluster: 'ml-cluster',
       client,
+      nodeClient: new FakeNodeClient(),
+      openTerminal: jest.fn(),
       showMetrics,
       trans
     });

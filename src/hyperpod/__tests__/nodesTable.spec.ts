@@ -1,0 +1,205 @@
+import { Dialog } from '@jupyterlab/apputils';
+import { nullTranslator } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
+
+import { until } from '../../__tests__/until';
+import {
+  abilities,
+  FakeNodeClient,
+  problem
+} from '../../nodes/__tests__/fakes';
+import { HyperpodPage } from '../page';
+import { AGED, FakeHyperpodClient, NODE } from './fakes';
+
+const trans = nullTranslator.load('hyperpod_jlab');
+const SECOND = 'i-0123456789abcdef1';
+const WHOSE = { kind: 'hyperpod', cluster: 'ml-cluster' };
+
+/** What must be on the page. */
+function shown<T>(found: T | null | undefined): T {
+  if (!found) {
+    throw new Error('it is not shown');
+  }
+  return found;
+}
+
+describe('Nodes of a HyperPod cluster', () => {
+  let client: FakeHyperpodClient;
+  let nodeClient: FakeNodeClient;
+  let openTerminal: jest.Mock;
+  let page: HyperpodPage;
+
+  beforeEach(() => {
+    client = new FakeHyperpodClient();
+    const nodes = [NODE, { ...NODE, name: SECOND }];
+    client.nodeAnswer = { ...AGED, nodes, next: null, total: 2 };
+    nodeClient = new FakeNodeClient();
+    openTerminal = jest.fn();
+    page = new HyperpodPage({
+      cluster: 'ml-cluster',
+      client,
+      nodeClient,
+      openTerminal,
+      showMetrics: jest.fn(),
+      trans
+    });
+    Widget.attach(page, document.body);
+  });
+
+  afterEach(() => {
+    Dialog.flush();
+    page.dispose();
+  });
+
+  async function show(): Promise<void> {
+    await until(() => button('Nodes') !== undefined);
+    button('Nodes')?.click();
+    await until(() => button('Reboot…') !== undefined && box(SECOND) !== null);
+  }
+
+  function button(name: string, root: ParentNode = page.node) {
+    return Array.from(root.querySelectorAll('button')).find(
+      one => one.textContent === name || one.getAttribute('aria-label') === name
+    );
+  }
+
+  function box(name: string): HTMLInputElement | null {
+    return page.node.querySelector(`input[aria-label="Choose ${name}"]`);
+  }
+
+  function dialog(): HTMLElement | null {
+    return document.querySelector('.jp-Dialog');
+  }
+
+  function lines(): (string | null)[] {
+    const items = page.node.querySelectorAll('.jp-HyperPod-JobResults li');
+    return Array.from(items).map(item => item.textContent);
+  }
+
+  async function press(name: string): Promise<HTMLElement> {
+    button(name)?.click();
+    await until(() => dialog() !== null);
+    return shown(dialog());
+  }
+
+  it('does nothing before a node is chosen', async () => {
+    await show();
+    expect(button('Reboot…')?.getAttribute('aria-disabled')).toBe('true');
+    button('Reboot…')?.click();
+    expect(nodeClient.previews).toEqual([]);
+  });
+
+  it('says what becomes of the nodes, and does nothing when that is not wanted', async () => {
+    await show();
+    box(NODE.name)?.click();
+    const asked = await press('Reboot…');
+    const words = asked.textContent ?? '';
+    expect(words).toContain('whatever runs on the nodes ends');
+    expect(words).toContain('job 7 (train, of ada) ends');
+    expect(words).toContain('which jobs run is not known');
+    button('Leave them', asked)?.click();
+    await until(() => dialog() === null);
+    expect(nodeClient.orders).toEqual([]);
+  });
+
+  it('does it to those that were shown, and has one result for each', async () => {
+    nodeClient.refusals[SECOND] = problem(
+      'controller_node',
+      'AWS replaces none'
+    );
+    await show();
+    box(NODE.name)?.click();
+    box(SECOND)?.click();
+    const asked = await press('Replace…');
+    expect(asked.textContent).toContain('Left out: AWS replaces none');
+    const reads = client.queries.length;
+    button('Replace 1 node', asked)?.click();
+    await until(() => lines().length === 2);
+    expect(nodeClient.orders).toEqual([
+      [WHOSE, { action: 'replace', nodes: [NODE.name] }]
+    ]);
+    expect(lines()).toEqual([
+      `${NODE.name} (ip-${NODE.name}) is being replaced.`,
+      `${SECOND} (ip-${SECOND}): AWS replaces none`
+    ]);
+    // The rows are read again; what is done is chosen no more.
+    await until(() => client.queries.length > reads);
+    await until(() => box(NODE.name)?.checked === false);
+    expect(box(SECOND)?.checked).toBe(true);
+  });
+
+  it('asks why before it drains', async () => {
+    await show();
+    box(NODE.name)?.click();
+    const asked = await press('Drain…');
+    const input = shown(asked.querySelector('input'));
+    const confirm = shown(button('Drain 1 node', asked));
+    await until(() => confirm.disabled);
+    const set = Object.getOwnPropertyDescriptor(
+      HTMLInputElement.prototype,
+      'value'
+    )?.set;
+    set?.call(input, ' GPU 3 falls off the bus ');
+    input.dispatchEvent(new Event('input', { bubbles: true }));
+    expect(confirm.disabled).toBe(false);
+    confirm.click();
+    await until(() => nodeClient.orders.length === 1);
+    expect(nodeClient.orders[0][1]).toEqual({
+      action: 'drain',
+      nodes: [NODE.name],
+      reason: 'GPU 3 falls off the bus'
+    });
+  });
+
+  it('resumes without a question', async () => {
+    await show();
+    box(NODE.name)?.click();
+    button('Resume')?.click();
+    await until(() => lines().length === 1);
+    expect(dialog()).toBeNull();
+    expect(lines()).toEqual([`${NODE.name} takes jobs again.`]);
+  });
+
+  it('says once why something can’t be had, and does not do it', async () => {
+    const none = problem('no_configured_cluster', 'there is no scheduler');
+    nodeClient.abilityAnswer = abilities({ drain: none, resume: none });
+    await show();
+    box(NODE.name)?.click();
+    const notes = Array.from(page.node.querySelectorAll('[role=note]'));
+    const said = notes.filter(note => note.textContent === none.message);
+    expect(said.length).toBe(1);
+    expect(button('Resume')?.getAttribute('aria-describedby')).toBe(said[0].id);
+    button('Resume')?.click();
+    button('Drain…')?.click();
+    expect(nodeClient.orders).toEqual([]);
+    expect(nodeClient.previews).toEqual([]);
+    expect(button('Reboot…')?.getAttribute('aria-disabled')).toBe('false');
+  });
+
+  it('names the right that was missing, and offers it no more until that is read', async () => {
+    const words = 'AWS does not let you sagemaker:BatchRebootClusterNodes';
+    nodeClient.errors[NODE.name] = problem('missing_right', words);
+    await show();
+    box(NODE.name)?.click();
+    button('Reboot 1 node', await press('Reboot…'))?.click();
+    await until(() => lines().length === 1);
+    expect(lines()[0]).toContain(words);
+    expect(button('Reboot…')?.getAttribute('aria-disabled')).toBe('true');
+    expect(button('Replace…')?.getAttribute('aria-disabled')).toBe('false');
+    button('Close')?.click();
+    await until(
+      () => button('Reboot…')?.getAttribute('aria-disabled') === 'false'
+    );
+  });
+
+  it('has a terminal for each instance, and none for what AWS does not list', async () => {
+    const lost = { ...NODE, name: 'ip-10-0-0-9', state: 'not-listed' };
+    client.nodeAnswer = { ...AGED, nodes: [NODE, lost], next: null, total: 2 };
+    await until(() => button('Nodes') !== undefined);
+    button('Nodes')?.click();
+    await until(() => box(lost.name) !== null);
+    expect(button(`Open a terminal on ${lost.name}`)).toBeUndefined();
+    button(`Open a terminal on ${NODE.name}`)?.click();
+    expect(openTerminal.mock.calls).toEqual([[NODE.name]]);
+  });
+});

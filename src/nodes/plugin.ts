@@ -1,0 +1,200 @@
+import {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { terminalIcon } from '@jupyterlab/ui-components';
+import { JSONObject, ReadonlyPartialJSONObject } from '@lumino/coreutils';
+
+import { hyperPodIcon } from '../icons';
+import { CommandIDs, IHyperPod } from '../tokens';
+import type { INodeClient, IWhoseNodes } from './client';
+import { INodeOrder, INodeResult, NODE_ACTIONS } from './types';
+
+type Arguments = ReadonlyPartialJSONObject;
+
+const WHOSE: JSONObject = {
+  hyperpod: {
+    type: 'string',
+    description: 'The nodes’ HyperPod cluster: its name in AWS'
+  },
+  cluster: {
+    type: 'string',
+    description: 'Instead of it the nodes’ cluster in the configuration'
+  }
+};
+
+const ORDER: JSONObject = {
+  ...WHOSE,
+  action: { type: 'string', enum: [...NODE_ACTIONS] },
+  nodes: {
+    type: 'array',
+    items: { type: 'string' },
+    minItems: 1,
+    maxItems: 500,
+    description:
+      'Instance ids, the scheduler’s names, or names in the private network'
+  }
+};
+
+/**
+ * Commands that do something to nodes of clusters, and that open terminals on them.
+ */
+export const nodesPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'hyperpod_jlab:nodes',
+  description: 'Acts on nodes of clusters, and opens terminals on them.',
+  autoStart: true,
+  requires: [IHyperPod],
+  activate: (app: JupyterFrontEnd, hyperPod: IHyperPod): void => {
+    addPreview(app, hyperPod);
+    addAction(app, hyperPod);
+    addTerminal(app, hyperPod);
+  }
+};
+
+function addPreview(app: JupyterFrontEnd, hyperPod: IHyperPod): void {
+  const { trans } = hyperPod;
+  app.commands.addCommand(CommandIDs.previewOnNodes, {
+    label: trans.__('Preview an Action on Nodes'),
+    caption: trans.__('What would become of nodes and of the jobs on them'),
+    icon: hyperPodIcon,
+    describedBy: {
+      args: {
+        type: 'object',
+        properties: ORDER,
+        required: ['action', 'nodes'],
+        additionalProperties: false
+      }
+    },
+    execute: async args => {
+      const client = await clientOf(hyperPod);
+      return (await client.preview(whoseOf(args), orderOf(args))).plain;
+    }
+  });
+}
+
+function addAction(app: JupyterFrontEnd, hyperPod: IHyperPod): void {
+  const { trans } = hyperPod;
+  app.commands.addCommand(CommandIDs.actOnNodes, {
+    label: trans.__('Act on Nodes'),
+    caption: trans.__(
+      'Reboot, replace, drain or resume nodes; the user is asked before what ends something'
+    ),
+    icon: hyperPodIcon,
+    describedBy: {
+      args: {
+        type: 'object',
+        properties: {
+          ...ORDER,
+          reason: { type: 'string', description: 'With drain: why' }
+        },
+        required: ['action', 'nodes'],
+        additionalProperties: false
+      }
+    },
+    execute: async args => {
+      const { action, nodes } = orderOf(args);
+      const [client, { askAndAct }] = await Promise.all([
+        clientOf(hyperPod),
+        import('./useNodeActions')
+      ]);
+      const results = await askAndAct(client, whoseOf(args), {
+        action,
+        names: nodes,
+        reason: typeof args.reason === 'string' ? args.reason : undefined,
+        tell: () => undefined,
+        goesOn: () => true,
+        trans
+      });
+      return results === null ? null : { results: results.map(plainResult) };
+    }
+  });
+}
+
+function addTerminal(app: JupyterFrontEnd, hyperPod: IHyperPod): void {
+  const { trans } = hyperPod;
+  app.commands.addCommand(CommandIDs.openNodeTerminal, {
+    label: trans.__('Open Terminal on a Node'),
+    caption: trans.__(
+      'Open a session on a node of a HyperPod cluster by AWS Systems Manager, or show the command that does'
+    ),
+    icon: terminalIcon,
+    describedBy: {
+      args: {
+        type: 'object',
+        properties: {
+          hyperpod: WHOSE.hyperpod,
+          node: {
+            type: 'string',
+            description: 'Its instance id, or its name in Slurm or Kubernetes'
+          }
+        },
+        required: ['hyperpod', 'node'],
+        additionalProperties: false
+      }
+    },
+    execute: async args => {
+      const [client, { openNodeTerminal }] = await Promise.all([
+        clientOf(hyperPod),
+        import('./terminal')
+      ]);
+      const terminal = await client.terminal(
+        textOf(args, 'hyperpod'),
+        textOf(args, 'node')
+      );
+      const opened = await openNodeTerminal(app, terminal, trans);
+      const missing = terminal.missing.map(({ name }) => name);
+      const { instance, line } = terminal;
+      return { instance, command: line, missing, opened };
+    }
+  });
+}
+
+/** The client, whose code is loaded once it is needed. */
+async function clientOf({ client }: IHyperPod): Promise<INodeClient> {
+  const { NodeClient } = await import('./client');
+  return new NodeClient(client);
+}
+
+function whoseOf(args: Arguments): IWhoseNodes {
+  const { cluster, hyperpod } = args;
+  if ((typeof cluster === 'string') === (typeof hyperpod === 'string')) {
+    throw new Error('give either hyperpod or cluster');
+  }
+  return typeof hyperpod === 'string'
+    ? { kind: 'hyperpod', cluster: hyperpod }
+    : { kind: 'clusters', cluster: textOf(args, 'cluster') };
+}
+
+function orderOf(args: Arguments): INodeOrder {
+  const action = NODE_ACTIONS.find(one => one === args.action);
+  if (action === undefined) {
+    throw new Error(`action must be one of ${NODE_ACTIONS.join(', ')}`);
+  }
+  const nodes: readonly unknown[] = Array.isArray(args.nodes) ? args.nodes : [];
+  const names = nodes.filter(node => typeof node === 'string');
+  if (names.length === 0 || names.length < nodes.length) {
+    throw new Error('nodes must be a list of names');
+  }
+  return { action, nodes: names };
+}
+
+function textOf(args: Arguments, name: string): string {
+  const value = args[name];
+  if (typeof value !== 'string' || value === '') {
+    throw new Error(`${name} is missing`);
+  }
+  return value;
+}
+
+function plainResult({ error, instance, name, node }: INodeResult): JSONObject {
+  return {
+    name,
+    instance,
+    node,
+    ok: error === null,
+    error:
+      error === null
+        ? null
+        : { code: error.code, message: error.message, hint: error.hint }
+  };
+}

@@ -1,0 +1,198 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { ApiError } from '../api';
+import { ISelection } from '../clusters/serverTable';
+import { TableRow, valueText } from '../clusters/types';
+import { useSelection } from '../clusters/useSelection';
+import { ILoaded, useLoaded } from '../components/useLoaded';
+import { actInBatches, IProgress } from './batches';
+import { INodeClient, IWhoseNodes } from './client';
+import { confirmPlan } from './planDialog';
+import { INodeAbility, INodePlan, INodeResult, NodeAction } from './types';
+
+/**
+ * What became of the last action.
+ */
+export interface INodeOutcome {
+  readonly action: NodeAction;
+  readonly results: readonly INodeResult[];
+  /** Why it was not even tried. */
+  readonly error: ApiError | null;
+}
+
+/**
+ * Rows of nodes that can be chosen, and what is done to them.
+ */
+export interface INodeActions {
+  readonly selection: ISelection;
+  /** How many are chosen. */
+  readonly count: number;
+  /** What can be done; nothing as long as that is not known. */
+  readonly abilities: readonly INodeAbility[];
+  /** Why it is not known. */
+  readonly problem: Pick<ILoaded<unknown>, 'error' | 'retry'>;
+  readonly act: (action: NodeAction) => void;
+  /** The action that is on its way, from the look at what would become of the nodes on. */
+  readonly busy: NodeAction | null;
+  /** How far it is; null before the first nodes are done. */
+  readonly progress: IProgress | null;
+  /** Send no further nodes. */
+  readonly stop: () => void;
+  readonly isStopped: boolean;
+  readonly outcome: INodeOutcome | null;
+  readonly close: () => void;
+  /** How often something was done: the table is to be read again then. */
+  readonly turn: number;
+}
+
+/** What its table gives. */
+interface IOptions {
+  client: INodeClient;
+  whose: IWhoseNodes;
+  /** Codes of problems with which something is not even named. */
+  notMissed?: readonly string[];
+  trans: TranslationBundle;
+}
+
+/**
+ * Lets the user choose nodes of a table and do something to them: first it is said what becomes of them, then done, then each has its result.
+ */
+export function useNodeActions(options: IOptions): INodeActions {
+  const { client, notMissed = [], whose } = options;
+  const { cluster, kind } = whose;
+  const { chosen, forget, selection } = useSelection(nameOf);
+  const read = React.useCallback(
+    () => client.abilities({ kind, cluster }),
+    [client, kind, cluster]
+  );
+  const known = useLoaded(read);
+  const abilities = (known.value ?? []).filter(
+    ({ problem }) => problem === null || !notMissed.includes(problem.code)
+  );
+  const acting = useActing(options, [...chosen.keys()], forget);
+  return {
+    ...acting,
+    selection,
+    count: chosen.size,
+    abilities,
+    problem: known
+  };
+}
+
+/** Does something to the chosen nodes, and keeps what came of it; those that it was done to are chosen no more. */
+function useActing(
+  { client, trans, whose }: IOptions,
+  names: readonly string[],
+  forget: (names: readonly string[]) => void
+): Omit<INodeActions, 'selection' | 'count' | 'abilities' | 'problem'> {
+  const [busy, setBusy] = React.useState<NodeAction | null>(null);
+  const [progress, setProgress] = React.useState<IProgress | null>(null);
+  const [outcome, setOutcome] = React.useState<INodeOutcome | null>(null);
+  const [turn, setTurn] = React.useState(0);
+  const [isStopped, setStopped] = React.useState(false);
+  const goesOn = React.useRef(true);
+  const act = async (action: NodeAction): Promise<void> => {
+    goesOn.current = true;
+    setStopped(false);
+    setOutcome(null);
+    setBusy(action);
+    const acting = { action, names, tell: setProgress, trans };
+    try {
+      const results = await askAndAct(client, whose, {
+        ...acting,
+        goesOn: () => goesOn.current
+      });
+      if (results !== null) {
+        setOutcome({ action, results, error: null });
+        forget(doneNames(results));
+        setTurn(turn + 1);
+      }
+    } catch (reason) {
+      setOutcome({ action, results: [], error: ApiError.of(reason) });
+    } finally {
+      setBusy(null);
+      setProgress(null);
+    }
+  };
+  return {
+    act: action => void act(action),
+    busy,
+    progress,
+    stop: () => {
+      goesOn.current = false;
+      setStopped(true);
+    },
+    isStopped,
+    outcome,
+    close: () => setOutcome(null),
+    turn
+  };
+}
+
+/** What is done, how it is told, and whether it goes on. */
+interface IActing {
+  readonly action: NodeAction;
+  readonly names: readonly string[];
+  readonly reason?: string;
+  readonly tell: (progress: IProgress) => void;
+  readonly goesOn: () => boolean;
+  readonly trans: TranslationBundle;
+}
+
+/**
+ * Show what would become of nodes, ask, and do it; to resume nodes nothing is asked. Null: the user does not want it.
+ */
+export async function askAndAct(
+  client: INodeClient,
+  whose: IWhoseNodes,
+  acting: IActing
+): Promise<readonly INodeResult[] | null> {
+  const { action, names, trans } = acting;
+  if (action === 'resume') {
+    return actInBatches(client, whose, { action, nodes: names }, acting);
+  }
+  const plan = await client.preview(whose, { action, nodes: names });
+  const confirmed = await confirmPlan(plan, trans, acting.reason);
+  if (confirmed === null) {
+    return null;
+  }
+  const order = { action, ...confirmed };
+  const results = await actInBatches(client, whose, order, acting);
+  return [...named(results, plan), ...refused(plan)];
+}
+
+/** The results under the names by which the user knows the nodes. */
+function named(
+  results: readonly INodeResult[],
+  plan: INodePlan
+): readonly INodeResult[] {
+  return results.map(result => {
+    const planned = plan.nodes.find(node =>
+      [node.instance, node.node, node.name].includes(result.name)
+    );
+    return planned
+      ? { ...planned, ...result, name: planned.name, node: planned.node }
+      : result;
+  });
+}
+
+/** What was left out has its result too. */
+function refused(plan: INodePlan): readonly INodeResult[] {
+  return plan.nodes
+    .filter(node => node.refusal !== null)
+    .map(({ instance, name, node, refusal }) => ({
+      name,
+      instance,
+      node,
+      error: refusal
+    }));
+}
+
+function doneNames(results: readonly INodeResult[]): readonly string[] {
+  return results.filter(one => one.error === null).map(one => one.name);
+}
+
+function nameOf(row: TableRow): string {
+  return valueText(row.name);
+}

@@ -1,0 +1,98 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+
+import { ApiError } from '../api';
+import { errorText } from '../components/errorMessage';
+import { INodeResult, NodeAction } from './types';
+
+/** What a button says: the three dots where it asks first. */
+export function nodeActionLabel(
+  action: NodeAction,
+  trans: TranslationBundle
+): string {
+  switch (action) {
+    case 'reboot':
+      return trans.__('Reboot…');
+    case 'replace':
+      return trans.__('Replace…');
+    case 'drain':
+      return trans.__('Drain…');
+    case 'resume':
+      return trans.__('Resume');
+  }
+}
+
+/** What it does, in a sentence. */
+export function nodeActionCaption(
+  action: NodeAction,
+  trans: TranslationBundle
+): string {
+  switch (action) {
+    case 'reboot':
+      return trans.__('AWS restarts the instances; they stay the same');
+    case 'replace':
+      return trans.__('AWS puts other instances in their places');
+    case 'drain':
+      return trans.__('No new jobs; those that run go on');
+    case 'resume':
+      return trans.__('Let them take jobs again');
+  }
+}
+
+/** What is asked before, and what the button that confirms it says. */
+export function nodeActionOn(
+  action: NodeAction,
+  count: number,
+  trans: TranslationBundle
+): string {
+  switch (action) {
+    case 'reboot':
+      return trans._n('Reboot %1 node', 'Reboot %1 nodes', count);
+    case 'replace':
+      return trans._n('Replace %1 node', 'Replace %1 nodes', count);
+    case 'drain':
+      return trans._n('Drain %1 node', 'Drain %1 nodes', count);
+    case 'resume':
+      return trans._n('Resume %1 node', 'Resume %1 nodes', count);
+  }
+}
+
+/** What came of it for one node. */
+export function nodeResultText(
+  action: NodeAction,
+  result: INodeResult,
+  trans: TranslationBundle
+): string {
+  const name = namesText(result);
+  if (result.error !== null) {
+    return trans.__('%1: %2', name, whyText(result.error, trans));
+  }
+  switch (action) {
+    case 'reboot':
+      return trans.__('%1 is being rebooted.', name);
+    case 'replace':
+      return trans.__('%1 is being replaced.', name);
+    case 'drain':
+      return trans.__('%1 takes no new jobs.', name);
+    case 'resume':
+      return trans.__('%1 takes jobs again.', name);
+  }
+}
+
+/** A node as it was named, with the name that the other side has for it. */
+export function namesText(node: {
+  readonly name: string;
+  readonly instance: string | null;
+  readonly node: string | null;
+}): string {
+  const others = [node.instance, node.node].filter(
+    other => other !== null && other !== node.name
+  );
+  return others.length > 0 ? `${node.name} (${others.join(', ')})` : node.name;
+}
+
+/** An error in one line, with what to do about it. */
+export function whyText(error: ApiError, trans: TranslationBundle): string {
+  const words =
+    error.code === 'missing_right' ? error.message : errorText(error, trans);
+  return error.hint ? `${words} (${error.hint})` : words;
+}
