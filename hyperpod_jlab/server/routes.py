@@ -102,6 +102,10 @@ ROUTES: Final[tuple[Route, ...]] = (
         "execute",
         "node_terminal:show_terminal",
     ),
+    Route("get", "hyperpod/{cluster}/events", "read", "hyperpod_events:list_hyperpod_events"),
+    Route(
+        "get", "hyperpod/{cluster}/events/{event}", "read", "hyperpod_events:show_hyperpod_event"
+    ),
     Route("get", "storage", "read", "storage:show_storage"),
     Route("get", "hyperpod/{cluster}/logs", "read", "node_logs:list_node_logs"),
     Route("get", "hyperpod/{cluster}/logs/lines", "read", "node_logs:show_node_lines"),
