@@ -35,17 +35,24 @@ export interface ITableState extends ILoaded<ITablePage> {
  * @param load - asks the server
  * @param first - the column that it is sorted by at first
  * @param isShown - whether somebody looks at it: then it is read again by itself; left out where only the user has it read
+ * @param choice - which rows there are at all: those of another begin with their first page
  */
 export function useTable(
   load: (query: ITableQuery) => Promise<ITablePage>,
   first: string,
-  isShown?: () => boolean
+  isShown?: () => boolean,
+  choice?: unknown
 ): ITableState {
   const [sort, setSort] = React.useState(first);
   const [filter, setFilter] = React.useState('');
   const [typed, setTyped] = React.useState('');
   const [cursors, setCursors] = React.useState<readonly string[]>([]);
   const cursor = cursors[cursors.length - 1];
+  const [chosen, setChosen] = React.useState(choice);
+  if (chosen !== choice) {
+    setChosen(choice);
+    setCursors([]);
+  }
 
   React.useEffect(() => {
     if (filter === typed) {
