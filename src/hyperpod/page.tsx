@@ -47,6 +47,8 @@ export namespace HyperpodPage {
     nodeClient: INodeClient;
     /** Open a terminal on one of its instances. */
     openTerminal: (instance: string) => void;
+    /** Open the logs of one of its instances. */
+    openLogs: (instance: string) => void;
     /** Requests on its events. */
     eventClient: IEventClient;
     /** Open its metrics. */

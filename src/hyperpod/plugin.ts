@@ -87,6 +87,8 @@ async function openCluster(
       nodeClient: new NodeClient(hyperPod.client),
       openTerminal: node =>
         void openTerminal(app, { hyperpod: cluster, node }, hyperPod.trans),
+      openLogs: node =>
+        void app.commands.execute(CommandIDs.openNodeLogs, { cluster, node }),
       eventClient: new EventClient(hyperPod.client),
       showMetrics: () =>
         void app.commands.execute(CommandIDs.openMetrics, { cluster }),

@@ -21,6 +21,7 @@ describe('Events of a HyperPod cluster', () => {
       client: new FakeHyperpodClient(),
       nodeClient: new FakeNodeClient(),
       openTerminal: jest.fn(),
+      openLogs: jest.fn(),
       eventClient: events,
       showMetrics: jest.fn(),
       trans

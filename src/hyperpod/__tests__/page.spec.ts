@@ -23,6 +23,7 @@ describe('HyperpodPage', () => {
       client,
       nodeClient: new FakeNodeClient(),
       openTerminal: jest.fn(),
+      openLogs: jest.fn(),
       eventClient: new FakeEventClient(),
       showMetrics,
       trans
