@@ -73,7 +73,8 @@ def said_once(events: Iterable[ClusterEvent]) -> list[ClusterEvent]:
     for event in events:
         last = found[-1] if found else None
         if last is not None and abs(last.time - event.time) <= _SAME and _same(last, event):
-            found[-1] = replace(last, times=last.times + 1)
+            reason = last.reason or event.reason
+            found[-1] = replace(last, times=last.times + 1, reason=reason)
         else:
             found.append(event)
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
 
 from hyperpod_jlab.aws.events import EventFilter, list_events
 from hyperpod_jlab.model.errors import HyperpodError, NotFoundError, StorageError
@@ -14,18 +13,11 @@ from hyperpod_jlab.services.hyperpod_events import (
     check_kept,
     journal_of,
     remembered,
+    with_reasons,
 )
 from hyperpod_jlab.services.hyperpod_watch import HyperpodWatch
 from hyperpod_jlab.services.looks import Look, Looks, Shown
-from hyperpod_jlab.storage.event_journal import EventJournal
-
-
-@dataclass(frozen=True)
-class _Journal:
-    """The journal of a cluster, where it can have one, and what is to be said of it."""
-
-    journal: EventJournal | None
-    notes: tuple[str, ...] = ()
+from hyperpod_jlab.storage.event_journal import EventJournal, Kept
 
 
 class EventWatch:
@@ -76,32 +68,27 @@ class EventWatch:
         await self._looks.close()
 
     async def _read(self, look: Look[ClusterEvent], cluster: str) -> None:
-        found = await self._journal(cluster)
-        notes = list(found.notes)
+        journal, notes = await self._journal(cluster)
         begun = time.time()
-        if found.journal is not None:
-            notes += await self._put_kept(look, found.journal)
+        kept = Kept()
+        if journal is not None:
+            try:
+                kept = await asyncio.to_thread(journal.read)
+            except StorageError as error:
+                notes = [f"{error.message} ({error.hint})"]
+        if kept.events:
+            # What the journal has is as old as the last look that went into it.
+            look.began_at = kept.looked_at or begun
+            await look.put({one.event_id: one for one in kept.events})
         told: list[ClusterEvent] = []
         async for page in list_events(self._events.aws, cluster, EventFilter()):
             look.began_at = begun
             told += page
-            await look.put({one.event_id: one for one in page})
-        look.began_at = begun
-        _, problems = await remembered(found.journal, told, begun, whole=True)
+            await look.put({one.event_id: one for one in with_reasons(page, kept)})
+        _, problems = await remembered(journal, told, begun, whole=True)
         self._notes[cluster] = list(dict.fromkeys(notes + problems))
 
-    async def _put_kept(self, look: Look[ClusterEvent], journal: EventJournal) -> list[str]:
-        """Show what the journal has, which is as old as the last look that went into it."""
-        try:
-            kept = await asyncio.to_thread(journal.read)
-        except StorageError as error:
-            return [f"{error.message} ({error.hint})"]
-        if kept.events:
-            look.began_at = kept.looked_at or look.began_at
-            await look.put({one.event_id: one for one in kept.events})
-        return []
-
-    async def _journal(self, cluster: str) -> _Journal:
+    async def _journal(self, cluster: str) -> tuple[EventJournal | None, list[str]]:
         """The journal of a cluster that has events; which it is, its description tells.
 
         Raises:
@@ -111,9 +98,7 @@ class EventWatch:
             (described,) = (await self._watch.cluster(cluster)).rows
         except NotFoundError:
             raise
-        except HyperpodError as error:
-            journal = journal_of(None, cluster)
-            note = f"{cluster} could not be described, so the journal was left out: {error.message}"
-            return _Journal(journal, () if journal else (note,))
+        except HyperpodError:
+            return journal_of(None, cluster)
         check_kept(described)
-        return _Journal(journal_of(described, cluster))
+        return journal_of(described, cluster)

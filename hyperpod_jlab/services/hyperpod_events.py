@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 
 from hyperpod_jlab.aws.clusters import describe_cluster
 from hyperpod_jlab.aws.events import EventFilter, describe_event, list_events
@@ -18,7 +19,7 @@ from hyperpod_jlab.model.errors import (
 )
 from hyperpod_jlab.model.hyperpod import HyperpodCluster
 from hyperpod_jlab.model.hyperpod_events import KEPT, ClusterEvent, newest_first, said_once
-from hyperpod_jlab.storage.event_journal import EventJournal
+from hyperpod_jlab.storage.event_journal import EventJournal, Kept
 
 
 class HyperpodEvents:
@@ -48,13 +49,14 @@ class HyperpodEvents:
             NotFoundError: There is no such cluster.
             HyperpodError: See `aws.errors`.
         """
-        journal = journal_of(await self._described(cluster), cluster)
+        journal, notes = journal_of(await self._described(cluster), cluster)
         wanted = wanted or EventFilter()
         begun = time.time()
         found = [one async for page in list_events(self.aws, cluster, wanted) for one in page]
         whole = wanted == EventFilter()
-        older, notes = await remembered(journal, found, begun, whole=whole)
-        rows = newest_first([*found, *filter(wanted.matches, older)])
+        both, problems = await remembered(journal, found, begun, whole=whole)
+        notes += problems
+        rows = newest_first(filter(wanted.matches, both))
         shown = said_once(event for event in rows if event.is_as_bad(level))
         if len(found) >= KEPT:
             notes = [f"AWS keeps the newest {KEPT} events of a cluster", *notes]
@@ -66,7 +68,7 @@ class HyperpodEvents:
         Raises:
             HyperpodError: As with `events`.
         """
-        journal = journal_of(await self._described(cluster), cluster)
+        journal, _ = journal_of(await self._described(cluster), cluster)
         try:
             found = await describe_event(self.aws, cluster, event_id)
         except NotFoundError:
@@ -113,15 +115,19 @@ def check_kept(cluster: HyperpodCluster) -> None:
         )
 
 
-def journal_of(described: HyperpodCluster | None, asked: str) -> EventJournal | None:
-    """The journal of a cluster; None where nobody knows its ARN.
+def journal_of(
+    described: HyperpodCluster | None, asked: str
+) -> tuple[EventJournal | None, list[str]]:
+    """The journal of a cluster, or None and what is to be said of that: nobody knows its ARN.
 
     Args:
         described: The cluster, where it could be described.
         asked: The name or ARN by which it was asked for.
     """
     arn = described.arn if described else asked
-    return EventJournal(arn) if arn.startswith("arn:") else None
+    if arn.startswith("arn:"):
+        return EventJournal(arn), []
+    return None, [f"{asked} could not be described, so the journal of its events was left out"]
 
 
 async def remembered(
@@ -136,19 +142,25 @@ async def remembered(
         whole: Whether that is all that AWS has.
 
     Returns:
-        The events that only the journal has, and what is to be said of it.
+        These and the events that only the journal has, and what is to be said of the journal.
     """
-    if journal is None:
-        return [], []
     told = list(told)
+    if journal is None:
+        return told, []
     try:
         kept = await asyncio.to_thread(journal.read, begun)
         await asyncio.to_thread(journal.add, told, begun if whole else None)
     except StorageError as error:
-        return [], [f"{error.message} ({error.hint})"]
+        return told, [f"{error.message} ({error.hint})"]
     listed = {event.event_id for event in told}
     older = [event for event in kept.events if event.event_id not in listed]
-    return older, []
+    return [*with_reasons(told, kept), *older], []
+
+
+def with_reasons(told: Iterable[ClusterEvent], kept: Kept) -> list[ClusterEvent]:
+    """Events as AWS lists them, which says no reasons, with the reasons of those whose details are in the journal."""
+    reasons = {event.event_id: event.reason for event in kept.events if event.reason}
+    return [replace(one, reason=reasons.get(one.event_id, one.reason)) for one in told]
 
 
 async def _kept(journal: EventJournal | None, event_id: str) -> ClusterEvent | None:

@@ -144,7 +144,7 @@ async def test_a_cluster_that_may_not_be_described_has_events_without_a_journal(
     answer = await until_loaded(api)
     assert len(answer["events"]) == 3
     (note,) = answer["notes"]
-    assert "the journal was left out" in note
+    assert "the journal of its events was left out" in note
     services = Hyperpod()
     _, notes = await services.event_watch.events(eks.arn)
     await services.close()
@@ -162,6 +162,9 @@ async def test_the_details_of_an_event(endpoint, eks, api):
     detail = await api.get(f"{PATH}/{name}")
     assert detail["reason"] == "Lifecycle script exited with code 1"
     assert detail["metadata"] == eks.events[1].metadata
+    # From then on the table has the reason, which AWS' list does not tell.
+    reasons = [one["reason"] for one in (await until_loaded(api))["events"]]
+    assert reasons == [None, "Lifecycle script exited with code 1", None]
     endpoint.faults.deny(SHOW)
     status, error = await api.request("GET", f"{PATH}/{name}")
     assert (status, error["detail"]["right"]) == (403, {"action": SHOW})
