@@ -46,13 +46,7 @@ export function useTable(
   const [sort, setSort] = React.useState(first);
   const [filter, setFilter] = React.useState('');
   const [typed, setTyped] = React.useState('');
-  const [cursors, setCursors] = React.useState<readonly string[]>([]);
-  const cursor = cursors[cursors.length - 1];
-  const [chosen, setChosen] = React.useState(choice);
-  if (chosen !== choice) {
-    setChosen(choice);
-    setCursors([]);
-  }
+  const { cursor, cursors, setCursors } = useCursors(choice);
 
   React.useEffect(() => {
     if (filter === typed) {
@@ -94,6 +88,22 @@ export function useTable(
     },
     backward: () => setCursors(cursors.slice(0, -1))
   };
+}
+
+/** Cursors of the pages up to the one that is shown; none where something else is chosen. */
+function useCursors(choice: unknown): {
+  readonly cursors: readonly string[];
+  /** That of the page that is shown. */
+  readonly cursor: string | undefined;
+  readonly setCursors: (cursors: readonly string[]) => void;
+} {
+  const [cursors, setCursors] = React.useState<readonly string[]>([]);
+  const [chosen, setChosen] = React.useState(choice);
+  if (chosen !== choice) {
+    setChosen(choice);
+    setCursors([]);
+  }
+  return { cursors, cursor: cursors[cursors.length - 1], setCursors };
 }
 
 /** Reads a page again by itself while somebody looks: soon where more of it is on its way. */

@@ -34,7 +34,7 @@ export function EventsTable(props: {
   const load = React.useCallback(
     async (query: ITableQuery) => {
       const page = await client.events(cluster, { ...query, ...choice });
-      setChoices(page);
+      setChoices({ groups: page.groups, instances: page.instances });
       return page;
     },
     [client, cluster, choice]
@@ -55,21 +55,7 @@ export function EventsTable(props: {
       isShown={isShown}
       trans={trans}
     >
-      <div className="jp-HyperPod-Table-choices">
-        <LevelField choice={choice} choose={setChoice} trans={trans} />
-        <GroupField
-          choice={choice}
-          choose={setChoice}
-          groups={choices.groups}
-          trans={trans}
-        />
-        <NodeField
-          choice={choice}
-          choose={setChoice}
-          instances={choices.instances}
-          trans={trans}
-        />
-      </div>
+      <Fields {...choices} choice={choice} choose={setChoice} trans={trans} />
     </ServerTable>
   );
 }
@@ -78,6 +64,17 @@ interface IFieldProps {
   choice: IEventChoice;
   choose: (choice: IEventChoice) => void;
   trans: TranslationBundle;
+}
+
+/** Which of the events are shown. */
+function Fields(props: IFieldProps & Choices): JSX.Element {
+  return (
+    <div className="jp-HyperPod-Table-choices">
+      <LevelField {...props} />
+      <GroupField {...props} />
+      <NodeField {...props} />
+    </div>
+  );
 }
 
 function LevelField({ choice, choose, trans }: IFieldProps): JSX.Element {
@@ -110,7 +107,7 @@ function LevelField({ choice, choose, trans }: IFieldProps): JSX.Element {
 }
 
 function GroupField(
-  props: IFieldProps & { groups: readonly string[] }
+  props: IFieldProps & Pick<Choices, 'groups'>
 ): JSX.Element | null {
   const { choice, choose, groups, trans } = props;
   if (groups.length === 0 && choice.group === undefined) {
@@ -139,7 +136,7 @@ function GroupField(
 
 /** Chooses an instance; what is typed holds once the field is left, or with Enter. */
 function NodeField(
-  props: IFieldProps & { instances: readonly string[] }
+  props: IFieldProps & Pick<Choices, 'instances'>
 ): JSX.Element | null {
   const { choice, choose, instances, trans } = props;
   const list = React.useId();

@@ -85,7 +85,9 @@ async def test_backward_and_forward_give_each_line_once(example, both, step, lim
         assert found == wanted
 
     pages = NodeLogPages(NodeLogs(Aws(REGION)), "ml-cluster", both)
-    found, cursor, cursors = [], None, []
+    found: list[str] = []
+    cursors: list[tuple[int, str, str]] = []
+    cursor = None
     while True:
         page = await pages.backward(cursor, limit)
         found[:0] = [line.text for line in page.lines]

@@ -32,9 +32,18 @@ describe('Events of a HyperPod cluster', () => {
     page.dispose();
   });
 
-  const text = () => page.node.textContent;
-  const field = <T extends HTMLElement>(selector: string) =>
-    page.node.querySelector<T>(`.jp-HyperPod-Table-choices ${selector}`)!;
+  const text = () => page.node.textContent ?? '';
+  /** An element that has to be there. */
+  function found<T extends HTMLElement>(
+    selector: string,
+    within: ParentNode = page.node
+  ): T {
+    const element = within.querySelector<T>(selector);
+    if (element === null) {
+      throw new Error(`there is no ${selector}`);
+    }
+    return element;
+  }
 
   async function open(): Promise<void> {
     Widget.attach(page, document.body);
@@ -45,17 +54,15 @@ describe('Events of a HyperPod cluster', () => {
 
   function set(element: HTMLElement, value: string): void {
     const prototype = Object.getPrototypeOf(element) as object;
-    Object.getOwnPropertyDescriptor(prototype, 'value')!.set!.call(
-      element,
-      value
-    );
+    // React hears of a value only where it is set past its own setter.
+    Reflect.set(prototype, 'value', value, element);
     element.dispatchEvent(new Event('input', { bubbles: true }));
     element.dispatchEvent(new Event('change', { bubbles: true }));
   }
 
   it('shows level, instance and text, and which the journal alone has', async () => {
     await open();
-    await until(() => text()!.includes('Node is unhealthy.'));
+    await until(() => text().includes('Node is unhealthy.'));
     expect(events.queries[0].sort).toBe('-time');
     const [first, second] = page.node.querySelectorAll('tbody tr');
     expect(first.querySelector('[data-state="level-error"]')?.textContent).toBe(
@@ -72,11 +79,11 @@ describe('Events of a HyperPod cluster', () => {
   it('asks for the level, the group and the instance that are chosen, from the first page on', async () => {
     events.next = 'cursor';
     await open();
-    await until(() => text()!.includes('Next page'));
+    await until(() => text().includes('Next page'));
     const next = [...page.node.querySelectorAll('button')].find(
       button => button.textContent === 'Next page'
     );
-    next!.click();
+    next?.click();
     await until(() => events.queries.length === 2);
     expect(events.queries[1].cursor).toBe('cursor');
     const [level, group] = page.node.querySelectorAll('select');
@@ -86,7 +93,7 @@ describe('Events of a HyperPod cluster', () => {
     expect(events.queries[2].cursor).toBeUndefined();
     set(group, 'workers');
     await until(() => events.queries.length === 4);
-    set(field<HTMLInputElement>('input'), EVENT.instance);
+    set(found('.jp-HyperPod-Table-choices input'), EVENT.instance);
     await until(() => events.queries.length === 5);
     expect(events.queries[4]).toMatchObject({
       level: 'warn',
@@ -97,16 +104,16 @@ describe('Events of a HyperPod cluster', () => {
 
   it('shows the details of an event on a click, and asks for them only then', async () => {
     await open();
-    await until(() => text()!.includes('Node is unhealthy.'));
+    await until(() => text().includes('Node is unhealthy.'));
     expect(events.asked).toEqual([]);
-    page.node.querySelector<HTMLElement>('tbody button')!.click();
+    found('tbody button').click();
     await until(
       () => document.querySelector('.jp-HyperPod-EventDetail pre') !== null
     );
     expect(events.asked).toEqual(['e-1']);
-    const dialog = document.querySelector('.jp-Dialog')!;
+    const dialog = found('.jp-Dialog', document);
     expect(dialog.textContent).toContain('exit code 1');
-    dialog.querySelector<HTMLElement>('.jp-mod-accept')!.click();
+    found('.jp-mod-accept', dialog).click();
     await until(() => document.querySelector('.jp-Dialog') === null);
   });
 
@@ -121,7 +128,7 @@ describe('Events of a HyperPod cluster', () => {
       422
     );
     await open();
-    await until(() => text()!.includes('AWS keeps no events of ml-cluster'));
+    await until(() => text().includes('AWS keeps no events of ml-cluster'));
     expect(page.node.querySelector('[role="alert"]')).toBeNull();
   });
 });
