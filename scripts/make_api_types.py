@@ -39,11 +39,13 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "hyperpod": (
         *("HyperpodClusters", "HyperpodClusterAnswer", "HyperpodNodes"),
         *("HyperpodTableQuery", "HyperpodQuery"),
+        *("HyperpodEvents", "HyperpodEventDetail", "EventsQuery"),
     ),
     "storage": ("StorageOverview", "StorageQuery"),
     "telemetry": (
         *("HyperpodLogs", "HyperpodLogLines", "HyperpodMetrics", "HyperpodNodeMetrics"),
         *("NodeLogsQuery", "NodeLinesQuery", "MetricsQuery", "NodeMetricsQuery"),
+        *("HyperpodNodeLogs", "NodeLogPage", "NodeLogHits", "NodePageQuery", "NodeSearchQuery"),
     ),
     "runs": (),
 }

@@ -4,6 +4,7 @@ import { clustersPlugin } from './clusters/plugin';
 import { hyperpodPlugin } from './hyperpod/plugin';
 import { metricsPlugin } from './metrics/plugin';
 import { nodesPlugin } from './nodes/plugin';
+import { nodeLogsPlugin } from './nodeLogs/plugin';
 import { noticesPlugin } from './notices/plugin';
 import { notebookPlugin } from './notebook/plugin';
 import { outputPlugin } from './output/plugin';
@@ -26,6 +27,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   hyperpodPlugin,
   metricsPlugin,
   nodesPlugin,
+  nodeLogsPlugin,
   panelPlugin,
   statusPlugin,
   runningPlugin,

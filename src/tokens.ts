@@ -60,6 +60,8 @@ export namespace CommandIDs {
   export const actOnNodes = 'hyperpod:act-on-nodes';
   /** `{hyperpod, node}`. */
   export const openNodeTerminal = 'hyperpod:open-node-terminal';
+  /** What a node logged; `{cluster, node}`. */
+  export const openNodeLogs = 'hyperpod:open-node-logs';
   export const showPanel = 'hyperpod:show-panel';
   /** Asks what to run and how; `{cloneOf}` begins with another run's spec. */
   export const submit = 'hyperpod:submit';

@@ -47,6 +47,16 @@ class EventFilter:
         }
         return {name: value for name, value in told.items() if value is not None}
 
+    def matches(self, event: ClusterEvent) -> bool:
+        """Whether AWS would tell this event."""
+        return (
+            self.resource in {None, event.resource}
+            and self.group in {None, event.group}
+            and self.instance in {None, event.instance}
+            and (self.since is None or event.time > self.since)
+            and (self.until is None or event.time < self.until)
+        )
+
 
 async def list_events(
     aws: Aws, cluster: str, wanted: EventFilter

@@ -6,7 +6,7 @@ Names are as AWS' documentation has them: the group ``/aws/sagemaker/Clusters/NA
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from itertools import groupby
 from typing import Any
 
@@ -20,24 +20,26 @@ PAGE = 10_000
 _STREAMS_PAGE = 50
 
 
-async def list_logs(aws: Aws, group: str) -> AsyncIterator[list[NodeLog]]:
+async def list_logs(
+    aws: Aws, group: str, prefix: str | None = None
+) -> AsyncIterator[list[NodeLog]]:
     """The logs of a group, page by page, those that were written last first.
+
+    Args:
+        aws: AWS in the cluster's region.
+        group: The log group.
+        prefix: Only those whose names begin so, and then by name, since AWS knows no other order of them.
 
     Raises:
         NotFoundError: There is no such group (``no_log_group``).
         HyperpodError: See `aws.errors`.
     """
     token: dict[str, str] = {}
+    which: dict[str, Any] = {"orderBy": "LastEventTime", "descending": True}
+    if prefix is not None:
+        which = {"logStreamNamePrefix": prefix}
     while True:
-        page = await _read(
-            aws,
-            "DescribeLogStreams",
-            group,
-            orderBy="LastEventTime",
-            descending=True,
-            limit=_STREAMS_PAGE,
-            **token,
-        )
+        page = await _read(aws, "DescribeLogStreams", group, limit=_STREAMS_PAGE, **which, **token)
         yield [
             NodeLog(str(one["logStreamName"]), _seconds(one.get("lastEventTimestamp")))
             for one in page.get("logStreams", [])
@@ -48,18 +50,26 @@ async def list_logs(aws: Aws, group: str) -> AsyncIterator[list[NodeLog]]:
 
 
 async def lines_after(
-    aws: Aws, group: str, stream: str, place: Place
+    aws: Aws, group: str, stream: str, place: Place, count: int | None = None
 ) -> AsyncIterator[list[PlacedLine]]:
     """The lines of a log behind a place, page by page, as far as it is written now.
+
+    Args:
+        aws: AWS in the cluster's region.
+        group: The log group.
+        stream: The log.
+        place: The place.
+        count: How many lines are wanted, so that pages are no larger; None: many.
 
     Raises:
         NotFoundError: There is no such group (``no_log_group``) or stream.
         HyperpodError: See `aws.errors`.
     """
     time, seen = place.milliseconds, 0
-    async for page in _pages(
-        aws, group, stream, "nextForwardToken", startFromHead=True, startTime=place.milliseconds
-    ):
+    given = {"startFromHead": True, "startTime": place.milliseconds}
+    if count is not None:
+        given["limit"] = min(PAGE, count + place.seen)
+    async for page in _pages(aws, group, stream, "nextForwardToken", **given):
         found: list[PlacedLine] = []
         for milliseconds, text in page:
             seen = seen + 1 if milliseconds == time else 1
@@ -71,9 +81,14 @@ async def lines_after(
 
 
 async def last_lines(
-    aws: Aws, group: str, stream: str, count: int, since: float | None = None
+    aws: Aws,
+    group: str,
+    stream: str,
+    count: int,
+    since: float | None = None,
+    before: Place | None = None,
 ) -> list[PlacedLine]:
-    """The last lines of a log, oldest first.
+    """The last lines of a log, or those before a place, oldest first.
 
     Args:
         aws: AWS in the cluster's region.
@@ -81,27 +96,38 @@ async def last_lines(
         stream: The log.
         count: How many lines at the most; one at least.
         since: Only lines from this time on (Unix seconds).
+        before: Only lines before this place.
 
     Raises:
         NotFoundError: There is no such group (``no_log_group``) or stream.
         HyperpodError: See `aws.errors`.
     """
     found: list[tuple[int, str]] = []
-    start = {} if since is None else {"startTime": max(0, int(since * 1000))}
+    bounds = {} if since is None else {"startTime": max(0, int(since * 1000))}
+    if before is not None:
+        bounds["endTime"] = before.milliseconds + 1
     limit = min(count + 1, PAGE)
     async for page in _pages(
-        aws, group, stream, "nextBackwardToken", startFromHead=False, limit=limit, **start
+        aws, group, stream, "nextBackwardToken", startFromHead=False, limit=limit, **bounds
     ):
         found[:0] = page
         # A line's place counts the lines of its millisecond, so the first of those must be known.
-        if len(found) > count and found[0][0] < found[-count][0]:
+        known = [line for line in found if line[0] > found[0][0]]
+        if len(_placed(stream, known, before)) >= count:
             break
-    placed = [
+    return _placed(stream, found, before)[-count:]
+
+
+def _placed(
+    stream: str, lines: Iterable[tuple[int, str]], before: Place | None
+) -> list[PlacedLine]:
+    """Lines with their places, of which the first is the first of its millisecond; only those that lie before a place."""
+    placed = (
         PlacedLine(stream, text, Place(milliseconds, number))
-        for milliseconds, lines in groupby(found, key=lambda line: line[0])
-        for number, (_, text) in enumerate(lines, 1)
-    ]
-    return placed[-count:]
+        for milliseconds, same in groupby(lines, key=lambda line: line[0])
+        for number, (_, text) in enumerate(same, 1)
+    )
+    return [line for line in placed if before is None or line.place <= before]
 
 
 async def end_of_log(aws: Aws, group: str, stream: str) -> Place:

@@ -155,14 +155,14 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "events",
         "Events of a HyperPod cluster",
-        ("hpj events --hyperpod NAME",),
+        ("hpj events --hyperpod NAME", "the page in JupyterLab"),
         (
             Permission("sagemaker:ListClusterEvents", CLUSTER, "no events"),
             Permission("sagemaker:DescribeClusterEvent", CLUSTER, "no details of an event"),
             Permission(
                 "sagemaker:DescribeCluster",
                 CLUSTER,
-                "nothing; of a cluster that keeps no events it is said in AWS' words",
+                "no journal; of a cluster that keeps no events it is said in AWS' words",
                 optional=True,
             ),
         ),
@@ -170,7 +170,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "logs",
         "Logs of nodes",
-        ("hpj node-logs --hyperpod NAME",),
+        ("hpj node-logs --hyperpod NAME", "the log viewer in JupyterLab"),
         (
             Permission("sagemaker:DescribeCluster", CLUSTER, "no logs: they are named by its id"),
             Permission(

@@ -36,6 +36,7 @@ class ClusterEvent:
         reason: Why it failed: in the event's details only.
         times: How often it was said within a moment.
         metadata: What the details have besides, as AWS tells it.
+        journal: Whether it is from this machine's journal, since AWS does not list it (any more).
     """
 
     event_id: str
@@ -48,10 +49,22 @@ class ClusterEvent:
     reason: str | None = None
     times: int = 1
     metadata: dict[str, Any] = field(default_factory=dict)
+    journal: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; times are ISO 8601."""
         return {**asdict(self), "time": iso_time(self.time)}
+
+    def is_as_bad(self, level: str | None) -> bool:
+        """Whether it is as bad as a level of `EVENT_LEVELS`, or of no known one; with None always."""
+        if level is None or self.level not in EVENT_LEVELS:
+            return True
+        return EVENT_LEVELS.index(self.level) >= EVENT_LEVELS.index(level)
+
+
+def newest_first(events: Iterable[ClusterEvent]) -> list[ClusterEvent]:
+    """Events in the order in which they are shown."""
+    return sorted(events, key=lambda event: (-event.time, event.event_id))
 
 
 def said_once(events: Iterable[ClusterEvent]) -> list[ClusterEvent]:
@@ -60,7 +73,8 @@ def said_once(events: Iterable[ClusterEvent]) -> list[ClusterEvent]:
     for event in events:
         last = found[-1] if found else None
         if last is not None and abs(last.time - event.time) <= _SAME and _same(last, event):
-            found[-1] = replace(last, times=last.times + 1)
+            reason = last.reason or event.reason
+            found[-1] = replace(last, times=last.times + 1, reason=reason)
         else:
             found.append(event)
     return found

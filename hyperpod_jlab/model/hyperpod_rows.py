@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from hyperpod_jlab.model.hyperpod import HyperpodCluster
+from hyperpod_jlab.model.hyperpod_events import ClusterEvent
 from hyperpod_jlab.model.node_join import JoinedNode
 from hyperpod_jlab.model.run import iso_time
 
@@ -101,6 +102,44 @@ class NodeRow:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; times are ISO 8601."""
         return {**asdict(self), "launched_at": iso_time(self.launched_at)}
+
+
+@dataclass(frozen=True)
+class EventRow:
+    """An event of a HyperPod cluster.
+
+    Attributes:
+        event_id: Its id.
+        time: When (Unix seconds).
+        level: ``info``, ``warn``, ``error``, or AWS' own word.
+        resource: What it is of: ``cluster``, ``group``, ``instance``, or AWS' own word.
+        group: The instance group.
+        instance: The instance id.
+        description: AWS' sentence.
+        reason: Why it failed, where its details were looked at.
+        times: How often it was said within a moment.
+        journal: Whether AWS does not list it (any more), and the journal has it.
+    """
+
+    event_id: str
+    time: float
+    level: str | None
+    resource: str
+    group: str | None
+    instance: str | None
+    description: str | None
+    reason: str | None
+    times: int
+    journal: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; times are ISO 8601."""
+        return {**asdict(self), "time": iso_time(self.time)}
+
+
+def event_row(event: ClusterEvent) -> EventRow:
+    """The row of an event: all but its details."""
+    return EventRow(**{field.name: getattr(event, field.name) for field in fields(EventRow)})
 
 
 def cluster_row(cluster: HyperpodCluster, described_at: float | None) -> ClusterRow:

@@ -160,6 +160,7 @@ async def _forget(call: Call, plan: NodeActionPlan) -> None:
     """What tables showed of the nodes a moment ago is not how they are now."""
     hyperpod = await call.hyperpod()
     hyperpod.watch.forget(plan.cluster)
+    hyperpod.event_watch.forget(plan.cluster)
     for name, config in hyperpod.settings.clusters.items():
         if plan.cluster in {name, getattr(config, "hyperpod", None)}:
             call.process.snapshots.forget(("nodes", name))

@@ -9,7 +9,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.model.node_log import NodeLogLine
+from hyperpod_jlab.model.hyperpod import HyperpodCluster
+from hyperpod_jlab.model.node_log import NodeLog, NodeLogLine
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.log_messages import Moment
 from hyperpod_jlab.server.requests import RequestModel, Several
@@ -37,6 +38,19 @@ class HyperpodLogs(TypedDict):
     more: bool
 
 
+class HyperpodNodeLog(TypedDict):
+    """A log of a node."""
+
+    stream: str
+    kind: str
+
+
+class HyperpodNodeLogs(TypedDict):
+    """The logs of a node."""
+
+    logs: list[HyperpodNodeLog]
+
+
 class HyperpodLogLine(TypedDict):
     """A line of a log, and the cursor behind it."""
 
@@ -60,6 +74,8 @@ class NodeLogsQuery(RequestModel):
 
     limit: Annotated[int, Field(ge=1, le=1000)] = 200
     """At most so many."""
+    kind: Literal["lifecycle", "health", "deep-health-check"] | None = None
+    """Only those of this kind; then AWS lists all of them."""
 
 
 class NodeLinesQuery(RequestModel):
@@ -81,16 +97,22 @@ class NodeLinesQuery(RequestModel):
 
 async def list_node_logs(call: Call, cluster: str, query: NodeLogsQuery) -> HyperpodLogs:
     """The logs of a HyperPod cluster, by its name or ARN."""
-    found = await (await _service(call)).logs(cluster, query.limit + 1)
+    found = await (await service_of(call)).logs(cluster, query.limit + 1, query.kind)
     shown = [cast("HyperpodLog", log.to_dict()) for log in found[: query.limit]]
     return {"logs": shown, "more": len(found) > query.limit}
+
+
+async def list_logs_of_node(call: Call, cluster: str, node: str) -> HyperpodNodeLogs:
+    """The logs of a node of a HyperPod cluster, whether they are written or not. One that AWS does not list any more is found by its instance id."""
+    streams = await (await service_of(call)).streams_of(cluster, node)
+    return {"logs": [{"stream": one, "kind": NodeLog(one).kind} for one in streams]}
 
 
 async def show_node_lines(call: Call, cluster: str, query: NodeLinesQuery) -> HyperpodLogLines:
     """Lines of a node's logs. To follow it, ask again with the cursor."""
     if (query.node is None) == (query.streams is None):
         raise InvalidInputError("give either a node or streams", detail={"field": "node"})
-    service = await _service(call)
+    service = await service_of(call)
     streams = tuple(query.streams or ())
     if query.node is not None:
         streams = await service.streams_of(cluster, query.node, query.log)
@@ -115,5 +137,12 @@ async def show_node_lines(call: Call, cluster: str, query: NodeLinesQuery) -> Hy
     }
 
 
-async def _service(call: Call) -> NodeLogs:
-    return NodeLogs((await call.hyperpod()).hyperpod_clusters().aws)
+async def service_of(call: Call) -> NodeLogs:
+    """The logs of nodes. Clusters and instances are those that this server knows already."""
+    hyperpod = await call.hyperpod()
+    watch = hyperpod.watch
+
+    async def described(cluster: str) -> HyperpodCluster:
+        return (await watch.cluster(cluster)).rows[0]
+
+    return NodeLogs(hyperpod.hyperpod_clusters().aws, described, watch.known_instances)

@@ -102,8 +102,15 @@ ROUTES: Final[tuple[Route, ...]] = (
         "execute",
         "node_terminal:show_terminal",
     ),
+    Route("get", "hyperpod/{cluster}/events", "read", "hyperpod_events:list_hyperpod_events"),
+    Route(
+        "get", "hyperpod/{cluster}/events/{event}", "read", "hyperpod_events:show_hyperpod_event"
+    ),
     Route("get", "storage", "read", "storage:show_storage"),
     Route("get", "hyperpod/{cluster}/logs", "read", "node_logs:list_node_logs"),
+    Route("get", "hyperpod/{cluster}/nodes/{node}/logs", "read", "node_logs:list_logs_of_node"),
+    Route("get", "hyperpod/{cluster}/logs/page", "read", "node_log_pages:show_node_page"),
+    Route("get", "hyperpod/{cluster}/logs/search", "read", "node_log_pages:search_node_logs"),
     Route("get", "hyperpod/{cluster}/logs/lines", "read", "node_logs:show_node_lines"),
     Route("get", "hyperpod/{cluster}/metrics", "read", "node_metrics:show_metrics"),
     Route("get", "hyperpod/{cluster}/metrics/nodes", "read", "node_metrics:list_node_metrics"),

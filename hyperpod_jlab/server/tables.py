@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 from hyperpod_jlab.model.bulk import without_collections
 from hyperpod_jlab.model.cluster import Cluster, Job, Node, Queue
 from hyperpod_jlab.model.errors import InvalidInputError, UnreachableError, nearest_hint
-from hyperpod_jlab.model.hyperpod_rows import ClusterRow, NodeRow
+from hyperpod_jlab.model.hyperpod_rows import ClusterRow, EventRow, NodeRow
 from hyperpod_jlab.model.run import iso_time
 from hyperpod_jlab.server.answers import Error
 from hyperpod_jlab.server.requests import RequestModel
@@ -28,7 +28,7 @@ FRESH = 1.0
 
 MOST_ROWS = 1000
 
-Row = TypeVar("Row", Cluster, Node, Queue, Job, ClusterRow, NodeRow)
+Row = TypeVar("Row", Cluster, Node, Queue, Job, ClusterRow, NodeRow, EventRow)
 Item = TypeVar("Item")
 
 _DIGITS = re.compile(r"(\d+)")

@@ -18,6 +18,7 @@ from hyperpod_jlab.services.access import Access, access_of, open_port
 from hyperpod_jlab.services.actions import actions_of
 from hyperpod_jlab.services.configuration import find_partition, load_settings
 from hyperpod_jlab.services.engines import Engines
+from hyperpod_jlab.services.event_watch import EventWatch
 from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters
 from hyperpod_jlab.services.hyperpod_events import HyperpodEvents
 from hyperpod_jlab.services.hyperpod_watch import HyperpodWatch
@@ -49,6 +50,8 @@ class Hyperpod:
         self.submitter = Submitter(self.engines, self.runs)
         self.watch = HyperpodWatch(self.hyperpod_clusters())
         """What AWS tells, kept for all who look."""
+        self.event_watch = EventWatch(self.watch, self.hyperpod_events())
+        """The same of events, with the journal."""
         self._seen: dict[str, tuple[float, Cluster]] = {}
         self._links: dict[str, JobLinks] = {}
 
@@ -130,6 +133,7 @@ class Hyperpod:
         """Give back what is held open."""
         await self.logs.close()
         await self.watch.close()
+        await self.event_watch.close()
         await self.engines.close()
 
     async def cluster(self, name: str) -> Cluster:

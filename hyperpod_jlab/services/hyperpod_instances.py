@@ -18,6 +18,13 @@ async def find_cluster(aws: Aws, cluster: str) -> HyperpodCluster:
     return await describe_cluster(aws, HyperpodCluster(cluster, cluster, await aws.region(), ""))
 
 
+def is_called(instance: Instance, node: str) -> bool:
+    """Whether people call an instance so: by its id, or its name in Kubernetes, in Slurm or in the private network."""
+    host = instance.host or ""
+    known = {host, host.partition(".")[0]} if host else set()
+    return node.removeprefix("hyperpod-") == instance.name or node in known
+
+
 async def find_instance(aws: Aws, cluster: str, node: str) -> Instance:
     """An instance of a cluster by what people call a node.
 
@@ -31,11 +38,9 @@ async def find_instance(aws: Aws, cluster: str, node: str) -> Instance:
         NotFoundError: There is no such cluster, or no such node (``no_such_node``).
         HyperpodError: See `aws.errors`.
     """
-    wanted = node.removeprefix("hyperpod-")
     async for page in list_instances(aws, cluster):
         for one in page:
-            host = one.host or ""
-            if wanted == one.name or (host and node in {host, host.partition(".")[0]}):
+            if is_called(one, node):
                 return one
     raise NotFoundError(
         f"the cluster {cluster} has no node {node}",

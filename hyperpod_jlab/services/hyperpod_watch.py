@@ -120,6 +120,10 @@ class HyperpodWatch:
             ("instances", name), lambda look: self._read_instances(look, name), refresh=refresh
         )
 
+    def known_instances(self, name: str) -> list[Instance]:
+        """The instances that would be shown now, without asking AWS; empty where nobody has looked."""
+        return self._looks.last(("instances", name))
+
     def forget(self, name: str) -> None:
         """Something was changed on a cluster: whoever looks next has AWS asked again.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from hyperpod_jlab.aws.consoles import log_group
 from hyperpod_jlab.aws.node_logs import (
@@ -16,6 +17,7 @@ from hyperpod_jlab.aws.node_logs import (
 )
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError, UnreachableError
+from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance
 from hyperpod_jlab.model.node_log import (
     BEGIN,
     LOG_KINDS,
@@ -28,7 +30,7 @@ from hyperpod_jlab.model.node_log import (
     encode_cursor,
     invalid_cursor,
 )
-from hyperpod_jlab.services.hyperpod_instances import find_cluster, find_instance
+from hyperpod_jlab.services.hyperpod_instances import find_cluster, find_instance, is_called
 
 MOST_LINES = 10_000
 """The most lines that one look at the end of a log gives."""
@@ -54,12 +56,14 @@ class NodeLogRequest:
         tail: How many of the last lines to begin with, of all logs together. With `since` or `cursor` it is not looked at.
         since: Begin with lines of this time (Unix seconds).
         cursor: Begin behind an earlier line.
+        ahead: How many lines are to be read ahead of each log; None: as many as AWS gives.
     """
 
     streams: tuple[str, ...]
     tail: int = TAIL
     since: float | None = None
     cursor: str | None = None
+    ahead: int | None = None
 
 
 class NodeLogs:
@@ -67,28 +71,43 @@ class NodeLogs:
 
     Args:
         aws: AWS in that region.
+        describe: Knows a cluster by its name or ARN; default: AWS is asked each time.
+        known: Instances of a cluster that need not be asked for.
     """
 
-    def __init__(self, aws: Aws) -> None:
+    def __init__(
+        self,
+        aws: Aws,
+        describe: Callable[[str], Awaitable[HyperpodCluster]] | None = None,
+        known: Callable[[str], Sequence[Instance]] | None = None,
+    ) -> None:
         self.aws = aws
+        self._describe = describe or partial(find_cluster, aws)
+        self._known = known or (lambda _: ())
 
-    async def logs(self, cluster: str, limit: int | None = None) -> list[NodeLog]:
+    async def logs(
+        self, cluster: str, limit: int | None = None, kind: str | None = None
+    ) -> list[NodeLog]:
         """The logs of a cluster, those that were written last first.
 
         Args:
             cluster: Name or ARN.
             limit: How many at the most; None: all. AWS gives fifty at a time.
+            kind: Only those of this kind: a word of `LOG_KINDS`. Then all of them are read.
 
         Raises:
             NotFoundError: There is no such cluster, or it has no log group.
             HyperpodError: See `aws.errors`.
         """
-        group = await self._group(cluster)
+        group = await self.group(cluster)
         found: list[NodeLog] = []
-        async for page in list_logs(self.aws, group):
+        prefix = None if kind is None else f"{LOG_KINDS[kind]}/"
+        async for page in list_logs(self.aws, group, prefix):
             found += page
-            if limit is not None and len(found) >= limit:
+            if kind is None and limit is not None and len(found) >= limit:
                 break
+        if kind is not None:
+            found.sort(key=lambda log: log.last_at or 0, reverse=True)
         return found[:limit]
 
     async def streams_of(self, cluster: str, node: str, kind: str | None = None) -> tuple[str, ...]:
@@ -110,8 +129,9 @@ class NodeLogs:
                 hint="leave out the node to see which logs there are, and name one as --stream",
                 detail={"field": "kind"},
             )
+        known = (one for one in self._known(cluster) if is_called(one, node))
         try:
-            one = await find_instance(self.aws, cluster, node)
+            one = next(known, None) or await find_instance(self.aws, cluster, node)
         except NotFoundError as error:
             if error.code != "no_such_node" or not _INSTANCE.fullmatch(node):
                 raise
@@ -134,7 +154,7 @@ class NodeLogs:
             InvalidInputError: The cursor is none of these logs.
             HyperpodError: See `aws.errors`.
         """
-        reader = _Reader(self.aws, await self._group(cluster), request)
+        reader = LogReader(self.aws, await self.group(cluster), request)
         async for batch in reader.begin(follow=follow):
             yield batch
         if not follow and len(reader.absent) == len(request.streams):
@@ -153,39 +173,59 @@ class NodeLogs:
                 if failures > _PATIENCE:
                     raise
 
-    async def _group(self, cluster: str) -> str:
-        found = await find_cluster(self.aws, cluster)
+    async def group(self, cluster: str) -> str:
+        """The log group of a cluster.
+
+        Raises:
+            NotFoundError: There is no such cluster.
+            HyperpodError: See `aws.errors`.
+        """
+        found = await self._describe(cluster)
         return log_group(found.arn, found.name)
 
 
-class _Reader:
-    """How far several logs have been read."""
+class LogReader:
+    """How far several logs have been read.
+
+    Args:
+        aws: AWS in the cluster's region.
+        group: The cluster's log group.
+        request: Which logs.
+
+    Raises:
+        InvalidInputError: Its cursor is none of these logs.
+    """
 
     def __init__(self, aws: Aws, group: str, request: NodeLogRequest) -> None:
         self._aws = aws
         self._group = group
         self._request = request
         self._places = dict.fromkeys(request.streams, BEGIN)
+        if request.cursor is not None:
+            self._places = decode_cursor(request.cursor)
+            if self._places.keys() != set(request.streams):
+                raise invalid_cursor()
         self.absent: set[str] = set()
 
     async def begin(self, *, follow: bool) -> AsyncIterator[list[NodeLogLine]]:
+        """The lines with which the request begins; with `follow` what is left out of them is not given later."""
         request = self._request
-        if request.cursor is not None:
-            places = decode_cursor(request.cursor)
-            if places.keys() != self._places.keys():
-                raise invalid_cursor()
-            self._places = places
-        elif request.since is not None:
-            start = Place(max(0, int(request.since * 1000)), 0)
-            self._places = dict.fromkeys(request.streams, start)
-        else:
+        if request.cursor is None and request.since is None:
             yield await self._tail(request.tail, follow=follow)
             return
+        if request.cursor is None and request.since is not None:
+            start = Place(max(0, int(request.since * 1000)), 0)
+            self._places = dict.fromkeys(request.streams, start)
         async for batch in self.new_lines():
             yield batch
 
     async def new_lines(self) -> AsyncIterator[list[NodeLogLine]]:
-        """What was written behind the places, merged by time: a page of each log at the most is held."""
+        """What was written behind the places, which move on."""
+        async for lines in self.placed_lines():
+            yield self._given(lines)
+
+    async def placed_lines(self) -> AsyncIterator[list[PlacedLine]]:
+        """What was written behind the places, merged by time: a page of each log at the most is held. The places stay."""
         sources = {stream: self._pages(stream) for stream in self._request.streams}
         held = {stream: await anext(source, None) for stream, source in sources.items()}
         while pages := [page for page in held.values() if page]:
@@ -193,12 +233,13 @@ class _Reader:
             safe = min(page[-1].place.milliseconds for page in pages)
             ready: list[PlacedLine] = []
             for stream, page in held.items():
-                if not page:
-                    continue
-                cut = sum(line.place.milliseconds <= safe for line in page)
-                ready += page[:cut]
-                held[stream] = page[cut:] or await anext(sources[stream], None)
-            yield self._given(ready)
+                cut = sum(line.place.milliseconds <= safe for line in page or ())
+                ready += (page or [])[:cut]
+                held[stream] = page and page[cut:]
+            yield sorted(ready, key=_milliseconds)
+            for stream, page in held.items():
+                if page == []:
+                    held[stream] = await anext(sources[stream], None)
 
     async def _tail(self, count: int, *, follow: bool) -> list[NodeLogLine]:
         found: list[PlacedLine] = []
@@ -218,7 +259,8 @@ class _Reader:
 
     async def _pages(self, stream: str) -> AsyncIterator[list[PlacedLine]]:
         try:
-            async for page in lines_after(self._aws, self._group, stream, self._places[stream]):
+            given = (self._aws, self._group, stream, self._places[stream], self._request.ahead)
+            async for page in lines_after(*given):
                 self.absent.discard(stream)
                 yield page
         except NotFoundError as error:

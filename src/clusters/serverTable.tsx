@@ -46,6 +46,8 @@ interface IProps {
   fixed?: boolean;
   /** Whether rows can be chosen. */
   selection?: ISelection;
+  /** What `load` leaves out besides what is typed: another choice begins with its first page. */
+  choice?: unknown;
   /** For what AWS tells: whether somebody looks. Then it is read again by itself, and its age is shown. */
   isShown?: () => boolean;
   /** Stands between the head and the rows. */
@@ -61,7 +63,8 @@ export function ServerTable(props: IProps): JSX.Element {
   const table = useTable(
     load,
     props.sort ?? props.columns[0].name,
-    props.isShown
+    props.isShown,
+    props.choice
   );
   // While the next page comes the one before stays, so that nothing jumps.
   const shown = React.useRef<ITablePage | null>(null);
@@ -108,14 +111,17 @@ function hidesAll({ notes, rows }: ITablePage, filter: string): boolean {
   return filter === '' && rows.length === 0 && (notes ?? []).length > 0;
 }
 
-/** Why there is no table: that a right is missing is no fault of anybody's. */
+/** Codes of what is no fault of anybody's. */
+const NO_FAULTS = ['missing_right', 'no_events'];
+
+/** Why there is no table. */
 function Refusal(props: {
   error: ApiError;
   trans: TranslationBundle;
   retry: () => void;
 }): JSX.Element {
   const { error } = props;
-  return error.code === 'missing_right' ? (
+  return NO_FAULTS.includes(error.code) ? (
     <Notes notes={[error.message, error.hint ?? '']} />
   ) : (
     <ErrorMessage {...props} />

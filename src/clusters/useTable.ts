@@ -35,17 +35,18 @@ export interface ITableState extends ILoaded<ITablePage> {
  * @param load - asks the server
  * @param first - the column that it is sorted by at first
  * @param isShown - whether somebody looks at it: then it is read again by itself; left out where only the user has it read
+ * @param choice - which rows there are at all: those of another begin with their first page
  */
 export function useTable(
   load: (query: ITableQuery) => Promise<ITablePage>,
   first: string,
-  isShown?: () => boolean
+  isShown?: () => boolean,
+  choice?: unknown
 ): ITableState {
   const [sort, setSort] = React.useState(first);
   const [filter, setFilter] = React.useState('');
   const [typed, setTyped] = React.useState('');
-  const [cursors, setCursors] = React.useState<readonly string[]>([]);
-  const cursor = cursors[cursors.length - 1];
+  const { cursor, cursors, setCursors } = useCursors(choice);
 
   React.useEffect(() => {
     if (filter === typed) {
@@ -87,6 +88,22 @@ export function useTable(
     },
     backward: () => setCursors(cursors.slice(0, -1))
   };
+}
+
+/** Cursors of the pages up to the one that is shown; none where something else is chosen. */
+function useCursors(choice: unknown): {
+  readonly cursors: readonly string[];
+  /** That of the page that is shown. */
+  readonly cursor: string | undefined;
+  readonly setCursors: (cursors: readonly string[]) => void;
+} {
+  const [cursors, setCursors] = React.useState<readonly string[]>([]);
+  const [chosen, setChosen] = React.useState(choice);
+  if (chosen !== choice) {
+    setChosen(choice);
+    setCursors([]);
+  }
+  return { cursors, cursor: cursors[cursors.length - 1], setCursors };
 }
 
 /** Reads a page again by itself while somebody looks: soon where more of it is on its way. */

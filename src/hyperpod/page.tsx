@@ -5,12 +5,14 @@ import { TabList } from '../clusters/tabList';
 import { WatchingPage } from '../components/watchingWidget';
 import type { INodeClient } from '../nodes/client';
 import type { IHyperpodClient } from './client';
+import type { IEventClient } from './eventClient';
+import { EventsTable } from './eventsTable';
 import { HyperpodNodes } from './nodesTable';
 import { Overview } from './overview';
 import { IHyperpodDetail } from './types';
 import { Watched } from './watched';
 
-const TABS = ['overview', 'nodes'] as const;
+const TABS = ['overview', 'nodes', 'events'] as const;
 type Tab = (typeof TABS)[number];
 
 /**
@@ -45,6 +47,10 @@ export namespace HyperpodPage {
     nodeClient: INodeClient;
     /** Open a terminal on one of its instances. */
     openTerminal: (instance: string) => void;
+    /** Open the logs of one of its instances. */
+    openLogs: (instance: string) => void;
+    /** Requests on its events. */
+    eventClient: IEventClient;
     /** Open its metrics. */
     showMetrics: () => void;
     trans: TranslationBundle;
@@ -62,7 +68,8 @@ function Tabs(props: IProps): JSX.Element {
   const id = React.useId();
   const labels: Readonly<Record<Tab, string>> = {
     overview: trans.__('Overview'),
-    nodes: trans.__('Nodes')
+    nodes: trans.__('Nodes'),
+    events: trans.__('Events')
   };
   return (
     <>
@@ -82,6 +89,8 @@ function Tabs(props: IProps): JSX.Element {
       >
         {tab === 'nodes' ? (
           <HyperpodNodes {...props} />
+        ) : tab === 'events' ? (
+          <EventsTable {...props} client={props.eventClient} />
         ) : (
           <Overview
             cluster={watched}

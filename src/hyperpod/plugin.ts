@@ -75,16 +75,21 @@ async function openCluster(
   cluster: string
 ): Promise<JSONObject> {
   await openPage(app, tracker, `hyperpod-aws-cluster-${cluster}`, async () => {
-    const [{ NodeClient }, { HyperpodPage }] = await Promise.all([
-      import('../nodes/client'),
-      import('./page')
-    ]);
+    const [{ NodeClient }, { EventClient }, { HyperpodPage }] =
+      await Promise.all([
+        import('../nodes/client'),
+        import('./eventClient'),
+        import('./page')
+      ]);
     const page = new HyperpodPage({
       cluster,
       client: hyperPod.hyperpodClient,
       nodeClient: new NodeClient(hyperPod.client),
       openTerminal: node =>
         void openTerminal(app, { hyperpod: cluster, node }, hyperPod.trans),
+      openLogs: node =>
+        void app.commands.execute(CommandIDs.openNodeLogs, { cluster, node }),
+      eventClient: new EventClient(hyperPod.client),
       showMetrics: () =>
         void app.commands.execute(CommandIDs.openMetrics, { cluster }),
       trans: hyperPod.trans

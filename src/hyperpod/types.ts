@@ -98,7 +98,8 @@ type IAgedWire = Pick<
   'as_of' | 'problem' | 'loading' | 'notes'
 >;
 
-function agedOf(from: Wire<IAgedWire>): IAged {
+/** The part of an answer that tells of when it is. */
+export function agedOf(from: Wire<IAgedWire>): IAged {
   const problem: unknown = from.problem ?? null;
   return {
     asOf: textOrNull(from, 'as_of'),

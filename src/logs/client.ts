@@ -42,8 +42,8 @@ export interface ILogClient {
   search(request: ISearchRequest, signal?: AbortSignal): Promise<ILogHits>;
   /** What can be chosen. */
   streams(runId: string): Promise<ILogAttempt[]>;
-  /** Where one stream's exact bytes can be had. */
-  rawUrl(runId: string, stream: IRawStream): string;
+  /** Where one stream's exact bytes can be had; left out where they can't. */
+  rawUrl?(runId: string, stream: IRawStream): string;
   /** Follow from a cursor on, until the subscription is disposed of. */
   follow(
     request: ILogRequest,

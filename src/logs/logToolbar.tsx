@@ -36,7 +36,7 @@ export class LogToolbar extends SignalWidget {
           <>
             <RankButtons {...props} />
             <LookButtons {...props} />
-            <DownloadLink {...props} />
+            {this._model.client.rawUrl && <DownloadLink {...props} />}
           </>
         )}
         <SearchField {...props} />

@@ -22,7 +22,8 @@ export class LogView extends Panel {
       ranks: count => trans.__('%1 ranks', count),
       folded: ranks =>
         trans.__('Ranks %1 wrote this line: show each of them', ranks),
-      opened: trans.__('Fold the ranks that wrote the same line')
+      opened: trans.__('Fold the ranks that wrote the same line'),
+      isDated: options.isDated
     };
     this._list = new LogList(this.model.feed, trans.__('Log lines'), words);
     this._openPlace = options.openPlace ?? (() => undefined);
@@ -111,6 +112,8 @@ export namespace LogView {
     trans: TranslationBundle;
     /** Only what is needed in little room. */
     isCompact?: boolean;
+    /** Whether times are with their day: of a log that goes on for many. */
+    isDated?: boolean;
     /** Opens a cell at the line that a traceback names. */
     openPlace?: (place: ICellPlace) => void;
   }

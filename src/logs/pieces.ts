@@ -36,7 +36,8 @@ function addPieces(block: ILogBlock, pieces: IPiece[]): void {
     node: block.node,
     nodeRank: block.nodeRank,
     rank: block.rank,
-    index: block.index
+    index: block.index,
+    label: block.label
   };
   const stream = streamOf(origin);
   const { mark, times } = block;

@@ -10,6 +10,9 @@ const RANK_COLOURS = 8;
 
 /** Who wrote a line, as short as on the command line: `3`, `2.3` in an array's child 2, `node0` for a node's own log. */
 export function originLabel(origin: ILogOrigin): string {
+  if (origin.label !== undefined) {
+    return origin.label;
+  }
   const who =
     origin.rank === null ? `node${origin.nodeRank}` : String(origin.rank);
   return origin.index === null ? who : `${origin.index}.${who}`;
@@ -33,6 +36,8 @@ export interface IRowWords {
   readonly folded: (ranks: string) => string;
   /** Says what a click does on the first of some that were folded. */
   readonly opened: string;
+  /** Whether times are with their day, where no mark tells it. */
+  readonly isDated?: boolean;
 }
 
 /** The button that opens a row in which ranks are folded, or folds them again. */
@@ -86,7 +91,7 @@ function fill(
     return;
   }
   element.replaceChildren(
-    part('time', row.time === null ? '' : clockTime(row.time)),
+    part('time', row.time === null ? '' : timeText(row.time, words)),
     originElement(shown, words),
     textElement(row.text, match)
   );
@@ -134,9 +139,11 @@ function part(name: string, text: string, tag = 'span'): HTMLElement {
 function rankLabel(origin: ILogOrigin): HTMLElement {
   const label = part('origin', originLabel(origin));
   const number =
-    origin.rank === null
-      ? 'node'
-      : String((origin.rank + (origin.index ?? 0)) % RANK_COLOURS);
+    origin.label !== undefined
+      ? String(origin.nodeRank % RANK_COLOURS)
+      : origin.rank === null
+        ? 'node'
+        : String((origin.rank + (origin.index ?? 0)) % RANK_COLOURS);
   label.dataset.colour = number;
   label.title = origin.node;
   return label;
@@ -207,6 +214,20 @@ export function clearMatches(list: HTMLElement): void {
 }
 
 let clockFormat: Intl.DateTimeFormat | null = null;
+
+function timeText(seconds: number, words: IRowWords): string {
+  return words.isDated ? dayAndTime(seconds) : clockTime(seconds);
+}
+
+let dayFormat: Intl.DateTimeFormat | null = null;
+
+function dayAndTime(seconds: number): string {
+  dayFormat ??= new Intl.DateTimeFormat(pageLanguage(), {
+    month: 'short',
+    day: '2-digit'
+  });
+  return `${dayFormat.format(seconds * 1000)} ${clockTime(seconds)}`;
+}
 
 /** The time of day; the day itself is in a mark and in the run's header. */
 function clockTime(seconds: number): string {

@@ -36,6 +36,8 @@ export interface ILogOrigin {
   readonly rank: number | null;
   /** The child's index in an array's log. */
   readonly index: number | null;
+  /** What stands before its lines, where it is no log of a run. */
+  readonly label?: string;
 }
 
 /** The piece goes on with a line of which a part was shown. */

@@ -101,7 +101,9 @@ export class LogViewModel implements IDisposable {
     const [{ nodeRank, rank }] = spoken;
     const last = this._attempts[this._attempts.length - 1].number;
     const attempt = this.attempt ?? last;
-    return this.client.rawUrl(this.runId, { attempt, nodeRank, rank });
+    return (
+      this.client.rawUrl?.(this.runId, { attempt, nodeRank, rank }) ?? null
+    );
   }
 
   /** Long lines go on in the next row. */

@@ -19,7 +19,8 @@ from hyperpod_jlab.model.hyperpod_events import EVENT_LEVELS, EVENT_RESOURCES, C
 _HELP = """\
 List the events of a HyperPod cluster, newest first: nodes that fail, are replaced or come, groups that grow, and why not.
 
-AWS keeps them, the newest 500, of clusters with continuous provisioning. Why something failed often stands in an event's details only: --event ID.
+AWS keeps them, the newest 500, of clusters with continuous provisioning; older ones that were seen on this machine are from its journal. Why something
+failed often stands in an event's details only: --event ID.
 """
 
 _TITLES = ("TIME", "LEVEL", "OF", "GROUP", "INSTANCE", "EVENT", "DESCRIPTION")
@@ -76,6 +77,7 @@ def events(
 
 def _row(event: ClusterEvent) -> Sequence[str]:
     often = f" ({event.times} times)" if event.times > 1 else ""
+    kept = " (from the journal)" if event.journal else ""
     return (
         moment(event.time),
         event.level or "-",
@@ -83,7 +85,7 @@ def _row(event: ClusterEvent) -> Sequence[str]:
         event.group or "-",
         event.instance or "-",
         event.event_id,
-        f"{event.description or ''}{often}",
+        f"{event.description or ''}{often}{kept}",
     )
 
 
@@ -101,6 +103,7 @@ def _show(event: ClusterEvent) -> None:
             ("instance", event.instance),
             ("description", event.description),
             ("reason", event.reason),
+            ("from", "the journal: AWS has dropped it" if event.journal else None),
             ("details", json.dumps(event.metadata, default=str) if event.metadata else None),
         ]
     )

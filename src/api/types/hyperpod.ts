@@ -6,6 +6,26 @@
 
 import { IError } from './base';
 
+/** Which events. */
+export interface IEventsQuery {
+  /** At most this many. */
+  readonly limit?: number;
+  /** Go on after an earlier page: its `next`. Sort and filter must be the same. */
+  readonly cursor?: string | null;
+  /** A column, or `-column` for the other way round; rows without a value come last. */
+  readonly sort?: string | null;
+  /** Words that must all occur in a row, in upper or lower case. */
+  readonly filter?: string | null;
+  /** Ask AWS now. */
+  readonly refresh?: boolean;
+  /** Only those that are so bad, or worse. */
+  readonly level?: 'info' | 'warn' | 'error' | null;
+  /** Only those of this instance group. */
+  readonly group?: string | null;
+  /** Only those of the instance of this id, or of those whose ids begin so. */
+  readonly node?: string | null;
+}
+
 /** A HyperPod cluster. `tags` is null where they could not be had; `log_group` is that of its life cycle scripts and health checks. */
 export interface IHyperpodClusterAnswer {
   readonly as_of: string | null;
@@ -61,6 +81,48 @@ export interface IHyperpodClusters {
   readonly clusters: readonly IHyperpodClusterRow[];
   readonly next: string | null;
   readonly total: number;
+}
+
+/** An event of a HyperPod cluster. `level` is `info`, `warn` or `error`, `resource` is `cluster`, `group` or `instance`; a word of AWS' that is newer is there as it came. `times` says how often AWS told it within a moment. `reason` is known once its details were looked at. With `journal` AWS does not list it (any more), and it is from the server's own journal. */
+export interface IHyperpodEvent {
+  readonly event_id: string;
+  readonly time: string;
+  readonly level: string | null;
+  readonly resource: string;
+  readonly group: string | null;
+  readonly instance: string | null;
+  readonly description: string | null;
+  readonly reason: string | null;
+  readonly times: number;
+  readonly journal: boolean;
+}
+
+/** An event with what its details have besides, as AWS tells it. */
+export interface IHyperpodEventDetail {
+  readonly event_id: string;
+  readonly time: string;
+  readonly level: string | null;
+  readonly resource: string;
+  readonly group: string | null;
+  readonly instance: string | null;
+  readonly description: string | null;
+  readonly reason: string | null;
+  readonly times: number;
+  readonly journal: boolean;
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+/** A page of events. `groups` and `instances` are those of which there are events: the newest first, and no more than some. */
+export interface IHyperpodEvents {
+  readonly as_of: string | null;
+  readonly problem: IError | null;
+  readonly loading: boolean;
+  readonly notes: readonly string[];
+  readonly events: readonly IHyperpodEvent[];
+  readonly next: string | null;
+  readonly total: number;
+  readonly groups: readonly string[];
+  readonly instances: readonly string[];
 }
 
 /** An instance group. `capacity` is `Spot` or `OnDemand`, `script` where its life cycle script lies, `checks` are the deep health checks at the start of an instance; null or empty where AWS does not say. */

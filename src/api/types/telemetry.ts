@@ -4,6 +4,8 @@
  * Made by scripts/make_api_types.py from the OpenAPI document: do not edit.
  */
 
+import { ILogFrame, ILogHit } from './logs';
+
 /** A log. Instance and instance group are null where it is of no single node; `last_at` is told by AWS with a delay of up to an hour. */
 export interface IHyperpodLog {
   readonly stream: string;
@@ -59,6 +61,17 @@ export interface IHyperpodMetrics {
   readonly notes: readonly string[];
 }
 
+/** A log of a node. */
+export interface IHyperpodNodeLog {
+  readonly stream: string;
+  readonly kind: string;
+}
+
+/** The logs of a node. */
+export interface IHyperpodNodeLogs {
+  readonly logs: readonly IHyperpodNodeLog[];
+}
+
 /** The most important metrics of each node. */
 export interface IHyperpodNodeMetrics {
   readonly nodes: readonly IHyperpodMetrics[];
@@ -94,10 +107,29 @@ export interface INodeLinesQuery {
   readonly cursor?: string | null;
 }
 
+/** Hits, as in a run's log, the cursor to search on from (null when all was searched), and how often CloudWatch was asked for them. */
+export interface INodeLogHits {
+  readonly hits: readonly ILogHit[];
+  readonly next: string | null;
+  readonly calls: number;
+}
+
+/** Some lines, as of a run's log: a block's `node_rank` is the number of its log in `streams`. `calls` says how often CloudWatch was asked for them. */
+export interface INodeLogPage {
+  readonly frames: readonly ILogFrame[];
+  readonly before: string;
+  readonly after: string;
+  readonly at_start: boolean;
+  readonly at_end: boolean;
+  readonly calls: number;
+}
+
 /** How many logs. */
 export interface INodeLogsQuery {
   /** At most so many. */
   readonly limit?: number;
+  /** Only those of this kind; then AWS lists all of them. */
+  readonly kind?: 'lifecycle' | 'health' | 'deep-health-check' | null;
 }
 
 /** Which time, and how many nodes. */
@@ -105,5 +137,31 @@ export interface INodeMetricsQuery {
   /** How long to look back. */
   readonly seconds?: number;
   /** At most so many nodes. */
+  readonly limit?: number;
+}
+
+/** Which page of which logs. */
+export interface INodePageQuery {
+  /** The logs, by AWS' names; in a query several times, or once with commas. */
+  readonly streams: readonly string[];
+  /** Go on from here. */
+  readonly cursor?: string | null;
+  /** Before the cursor (or the end), or from the cursor (or the start) on. */
+  readonly direction?: 'backward' | 'forward';
+  /** At most so many lines. */
+  readonly limit?: number;
+}
+
+/** What to search in which logs, and from where on. */
+export interface INodeSearchQuery {
+  /** The logs, by AWS' names; in a query several times, or once with commas. */
+  readonly streams: readonly string[];
+  /** Go on from here. */
+  readonly cursor?: string | null;
+  /** The regular expression. */
+  readonly grep: string;
+  /** Whether upper and lower case are the same to it. */
+  readonly ignore_case?: boolean;
+  /** At most so many hits. */
   readonly limit?: number;
 }

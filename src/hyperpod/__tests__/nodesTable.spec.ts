@@ -9,6 +9,7 @@ import {
   problem
 } from '../../nodes/__tests__/fakes';
 import { HyperpodPage } from '../page';
+import { FakeEventClient } from './eventFakes';
 import { AGED, FakeHyperpodClient, NODE } from './fakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
@@ -27,6 +28,7 @@ describe('Nodes of a HyperPod cluster', () => {
   let client: FakeHyperpodClient;
   let nodeClient: FakeNodeClient;
   let openTerminal: jest.Mock;
+  let openLogs: jest.Mock;
   let page: HyperpodPage;
 
   beforeEach(() => {
@@ -35,11 +37,14 @@ describe('Nodes of a HyperPod cluster', () => {
     client.nodeAnswer = { ...AGED, nodes, next: null, total: 2 };
     nodeClient = new FakeNodeClient();
     openTerminal = jest.fn();
+    openLogs = jest.fn();
     page = new HyperpodPage({
       cluster: 'ml-cluster',
       client,
       nodeClient,
       openTerminal,
+      openLogs,
+      eventClient: new FakeEventClient(),
       showMetrics: jest.fn(),
       trans
     });
@@ -192,7 +197,7 @@ describe('Nodes of a HyperPod cluster', () => {
     );
   });
 
-  it('has a terminal for each instance, and none for what AWS does not list', async () => {
+  it('has a terminal and logs for each instance, and none for what AWS does not list', async () => {
     const lost = { ...NODE, name: 'ip-10-0-0-9', state: 'not-listed' };
     client.nodeAnswer = { ...AGED, nodes: [NODE, lost], next: null, total: 2 };
     await until(() => button('Nodes') !== undefined);
@@ -201,5 +206,8 @@ describe('Nodes of a HyperPod cluster', () => {
     expect(button(`Open a terminal on ${lost.name}`)).toBeUndefined();
     button(`Open a terminal on ${NODE.name}`)?.click();
     expect(openTerminal.mock.calls).toEqual([[NODE.name]]);
+    expect(button(`Show the logs of ${lost.name}`)).toBeUndefined();
+    button(`Show the logs of ${NODE.name}`)?.click();
+    expect(openLogs.mock.calls).toEqual([[NODE.name]]);
   });
 });

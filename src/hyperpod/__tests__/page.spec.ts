@@ -5,6 +5,7 @@ import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 import { FakeNodeClient } from '../../nodes/__tests__/fakes';
 import { HyperpodPage } from '../page';
+import { FakeEventClient } from './eventFakes';
 import { AGED, detail, FakeHyperpodClient, NODE } from './fakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
@@ -22,6 +23,8 @@ describe('HyperpodPage', () => {
       client,
       nodeClient: new FakeNodeClient(),
       openTerminal: jest.fn(),
+      openLogs: jest.fn(),
+      eventClient: new FakeEventClient(),
       showMetrics,
       trans
     });

@@ -1,0 +1,65 @@
+import { IEventClient } from '../eventClient';
+import {
+  decodeEvent,
+  decodeEvents,
+  IEventDetail,
+  IEventPage,
+  IEventQuery
+} from '../eventTypes';
+import { AGED } from './fakes';
+
+/** An event, as the server sends it. */
+export const EVENT = {
+  event_id: 'e-1',
+  time: '2026-11-21T18:54:51.000Z',
+  level: 'error',
+  resource: 'instance',
+  group: 'workers',
+  instance: 'i-0123456789abcdef0',
+  description: 'Node is unhealthy.',
+  reason: null,
+  times: 2,
+  journal: false
+};
+const OLD = {
+  ...EVENT,
+  event_id: 'e-0',
+  level: 'Critical',
+  description: null,
+  times: 1,
+  journal: true
+};
+
+/**
+ * A server that has two events, one of them in its journal only, and remembers what it was asked.
+ */
+export class FakeEventClient implements IEventClient {
+  readonly queries: IEventQuery[] = [];
+  readonly asked: string[] = [];
+  next: string | null = null;
+  failure: Error | null = null;
+
+  events(_: string, query: IEventQuery): Promise<IEventPage> {
+    this.queries.push(query);
+    return this.failure
+      ? Promise.reject(this.failure)
+      : Promise.resolve(
+          decodeEvents({
+            ...AGED,
+            events: [EVENT, OLD],
+            next: this.next,
+            total: 2,
+            groups: ['workers'],
+            instances: [EVENT.instance]
+          })
+        );
+  }
+
+  event(_: string, id: string): Promise<IEventDetail> {
+    this.asked.push(id);
+    const metadata = { Instance: { FailureMessage: 'exit code 1' } };
+    return Promise.resolve(
+      decodeEvent({ ...EVENT, reason: 'exit code 1', metadata })
+    );
+  }
+}
