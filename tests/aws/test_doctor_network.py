@@ -11,6 +11,7 @@ import pytest
 
 from testbed.aws.example import APPS, FILE_SYSTEM, INBOUND_NFS, NODES, SERVERS, example_account
 from testbed.aws.network import NetworkInterface, open_to
+from testbed.aws.state import lustre_at
 from testbed.aws.studio import SimulatedStudio
 from tests.aws.conftest import REGION
 from tests.aws.shell import Shell
@@ -288,7 +289,9 @@ def test_a_file_system_that_the_profile_offers_and_the_space_has_not(endpoint, s
 def test_a_file_system_that_nobody_offers(endpoint, space, checks):
     space.mount(None)
     endpoint.account.spaces["d-example", "work"].file_systems = []
-    endpoint.account.profiles["d-example", "alice"].file_systems = [lustre_at("fs-00000000000000001", "/x")]
+    endpoint.account.profiles["d-example", "alice"].file_systems = [
+        lustre_at("fs-00000000000000001", "/x")
+    ]
     check = checks()["mounts-missing"]
     assert (check["level"], check["who"]) == ("warn", "admin")
     words = shlex.split(check["fix"].partition(" (the folder")[0])
