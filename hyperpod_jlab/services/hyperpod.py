@@ -26,6 +26,7 @@ from hyperpod_jlab.services.job_links import JobLinks
 from hyperpod_jlab.services.logs import LogService
 from hyperpod_jlab.services.node_actions import NodeActions
 from hyperpod_jlab.services.run_logs import RunLogsOf
+from hyperpod_jlab.services.reach import Reaches
 from hyperpod_jlab.services.runs import Runs
 from hyperpod_jlab.services.storage import Storage
 from hyperpod_jlab.services.submission import Submitter
@@ -63,6 +64,14 @@ class Hyperpod:
             region: Their region; default: see `aws.session.Aws`.
         """
         return HyperpodClusters(self.settings, Aws(region))
+
+    def reaches(self, region: str | None = None) -> Reaches:
+        """Whether one can submit to HyperPod clusters from here (see `services.reach`).
+
+        Args:
+            region: Their region; default: see `aws.session.Aws`.
+        """
+        return Reaches(self.settings, Aws(region))
 
     def hyperpod_events(self, region: str | None = None) -> HyperpodEvents:
         """The events of HyperPod clusters.

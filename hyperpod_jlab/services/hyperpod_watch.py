@@ -16,6 +16,7 @@ from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance
 from hyperpod_jlab.model.hyperpod_rows import ClusterRow, cluster_row
 from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters, undescribed
 from hyperpod_jlab.services.looks import FRESH, Look, Looks, Shown
+from hyperpod_jlab.services.reach import Reaches
 
 _AT_ONCE = 8
 """Clusters that are described at the same time."""
@@ -66,6 +67,7 @@ class HyperpodWatch:
         self._clusters = clusters
         self._looks = Looks()
         self._known: dict[str, _Description] = {}
+        self._reaches = Reaches(clusters.settings, clusters.aws, clusters.mounts)
 
     async def clusters(self, *, refresh: bool = False) -> tuple[Shown[ClusterRow], list[str]]:
         """All clusters, and what is to be said of the table: first as the list has them, soon with their descriptions.
@@ -86,6 +88,8 @@ class HyperpodWatch:
             for row in shown.rows
             if (known := self._known.get(row.arn)) is not None and known.problem is not None
         ]
+        rows, looking = self._with_reach(shown.rows, refresh=refresh and not shown.loading)
+        shown = replace(shown, rows=rows, loading=shown.loading or looking)
         return shown, undescribed(problems, len(shown.rows))
 
     async def cluster(self, name: str, *, refresh: bool = False) -> Shown[HyperpodCluster]:
@@ -95,9 +99,12 @@ class HyperpodWatch:
             NotFoundError: There is none (any more).
             HyperpodError: Nothing is known (see `aws.errors`).
         """
-        return await self._looks.get(
+        shown: Shown[HyperpodCluster] = await self._looks.get(
             ("cluster", name), lambda look: self._read_cluster(look, name), refresh=refresh
         )
+        going = self._reaches.begin(shown.rows, refresh=refresh)
+        rows = self._reaches.known(shown.rows)
+        return replace(shown, rows=rows, loading=shown.loading or bool(going))
 
     async def tags(self, arn: str, *, refresh: bool = False) -> Shown[tuple[str, str]]:
         """The tags of a cluster: names and values.
@@ -133,6 +140,30 @@ class HyperpodWatch:
     async def close(self) -> None:
         """Break off what goes on."""
         await self._looks.close()
+        await self._reaches.close()
+
+    def _with_reach(
+        self, rows: list[ClusterRow], *, refresh: bool
+    ) -> tuple[list[ClusterRow], bool]:
+        """The rows with whether one can submit from here, as far as that is known; and whether somebody looks."""
+        described = {
+            row.arn: replace(
+                known.cluster,
+                status=row.status,
+                configured_as=row.configured_as,
+                mounted_here=row.mounted_here,
+            )
+            for row in rows
+            if (known := self._known.get(row.arn)) is not None and known.cluster is not None
+        }
+        going = self._reaches.begin(described.values(), refresh=refresh)
+        found = {one.arn: one for one in self._reaches.known(described.values())}
+        return [
+            cluster_row(replace(found[row.arn], image_status=row.image_status), row.described_at)
+            if row.arn in found
+            else row
+            for row in rows
+        ], bool(going)
 
     def _has_reason(self) -> bool:
         """Whether the configuration or the machine points to AWS."""

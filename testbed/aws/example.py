@@ -40,7 +40,10 @@ def example_account(region: str) -> Account:
     account = Account()
     account.add_caller(ACCESS_KEY)
     slurm = account.add_cluster(
-        "ml-cluster", region, orchestrator={"Slurm": {}}, tags={"team": "vision", "stage": "test"}
+        *("ml-cluster", region),
+        orchestrator={"Slurm": {"SlurmConfigStrategy": "Managed"}},
+        tags={"team": "vision", "stage": "test"},
+        settings=network(1),
     )
     slurm.add_group("controller-machine", "ml.c5.xlarge", 1, slurm_node_type="Controller")
     slurm.add_group(
@@ -76,6 +79,16 @@ def add_file_system(account: Account, region: str) -> None:
     account.file_systems[region] = [linked]
 
 
+def network(number: int) -> dict[str, Any]:
+    """The network of a cluster, as the API has it."""
+    return {
+        "VpcConfig": {
+            "SecurityGroupIds": [f"sg-0123456789abcde{number:02}"],
+            "Subnets": [f"subnet-0123456789abcde{number:02}", f"subnet-0fedcba98765432{number:02}"],
+        }
+    }
+
+
 def add_others(account: Account, region: str) -> None:
     """Add the clusters that are there to be seen: one that grows, an old one, one that failed."""
     eks = account.add_cluster(
@@ -84,6 +97,12 @@ def add_others(account: Account, region: str) -> None:
         orchestrator=account.eks("research", region),
         provisioning="Continuous",
         image_status="UpdateAvailable",
+        settings={
+            **network(2),
+            "AutoScaling": {"Mode": "Enable", "AutoScalerType": "Karpenter", "Status": "InService"},
+            "TieredStorageConfig": {"Mode": "Enable", "InstanceMemoryAllocationPercentage": 20},
+            "ClusterRole": f"arn:aws:iam::{account.account_id}:role/HyperPodScaling",
+        },
     )
     workers = eks.add_group("accelerated", "ml.g5.8xlarge", 6)
     workers.target, workers.status = 8, "Updating"

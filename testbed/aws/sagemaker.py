@@ -45,6 +45,7 @@ def describe_cluster(request: Request) -> dict[str, Any]:
         Orchestrator=cluster.orchestrator,
         NodeRecovery=cluster.node_recovery,
         NodeProvisioningMode=cluster.provisioning,
+        **cluster.settings,
     )
 
 

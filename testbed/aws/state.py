@@ -61,7 +61,7 @@ class Event:
 
 @dataclass
 class Cluster:
-    """A HyperPod cluster of one region. `orchestrator` is as in the API; None leaves the field out."""
+    """A HyperPod cluster of one region. `orchestrator` and `settings`, further members of its description, are as in the API; an orchestrator of None leaves the field out."""
 
     name: str
     arn: str
@@ -76,6 +76,7 @@ class Cluster:
     groups: list[Group] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
     _nodes_made: int = 0
 
     def add_group(self, name: str, instance_type: str, count: int, **more: Any) -> Group:
