@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.hyperpod_settings import settings_of
 from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance, InstanceGroup, LustreStorage
+from hyperpod_jlab.model.hyperpod_settings import settings_of
 
-NO_ORCHESTRATOR = "AWS names no orchestrator: older clusters with Slurm are so, and it is taken for one"
+NO_ORCHESTRATOR = (
+    "AWS names no orchestrator: older clusters with Slurm are so, and it is taken for one"
+)
 """What is said of a cluster whose description names none."""
 
 

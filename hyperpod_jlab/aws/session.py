@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from hyperpod_jlab.aws.answers import check_kind, keep_newer
 from hyperpod_jlab.aws.errors import Call, boto3_missing, boto3_too_old, no_region, translate
@@ -19,18 +19,15 @@ T = TypeVar("T")
 PAGE = 100
 """Items on a page: the most that SageMaker gives."""
 
-class _Patience(NamedTuple):
-    """Seconds that AWS has to take a connection and to answer, and times that a call is tried where AWS has too many of them or
-    fails; botocore waits between them, ever longer and at random."""
 
-    connect: float
-    read: float
-    attempts: int
+_CONNECT, _READ = 5, 20
+"""Seconds that AWS has to take a connection, and to answer."""
 
+_ATTEMPTS = 4
+"""Times that a call is tried where AWS has too many of them or fails; botocore waits between them, ever longer and at random."""
 
-_PATIENT = _Patience(5, 20, 4)
-
-_HASTY = _Patience(2, 5, 1)
+_HASTY = (2, 5, 1)
+"""The same three of a call that is to give up soon."""
 
 _CONNECTIONS = 16
 
@@ -63,7 +60,9 @@ class _Session:
         key = (call.service, call.region, hasty)
         with self._lock:
             if key not in self._clients:
-                self._clients[key] = self._made(call, _HASTY if hasty else _PATIENT)
+                self._clients[key] = self._made(
+                    call, *(_HASTY if hasty else (_CONNECT, _READ, _ATTEMPTS))
+                )
             return self._clients[key]
 
     def region(self) -> str | None:
@@ -78,15 +77,15 @@ class _Session:
             self._session = None
             self._clients.clear()
 
-    def _made(self, call: Call, patience: _Patience) -> Any:
+    def _made(self, call: Call, connect: float, read: float, attempts: int) -> Any:
         session = self._boto3()
         from botocore.config import Config
         from botocore.exceptions import UnknownServiceError
 
         config = Config(
-            connect_timeout=patience.connect,
-            read_timeout=patience.read,
-            retries={"mode": "standard", "total_max_attempts": patience.attempts},
+            connect_timeout=connect,
+            read_timeout=read,
+            retries={"mode": "standard", "total_max_attempts": attempts},
             max_pool_connections=_CONNECTIONS,
         )
         try:

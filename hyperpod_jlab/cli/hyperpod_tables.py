@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from hyperpod_jlab.cli.output import moment
@@ -49,7 +50,13 @@ def reach_notes(clusters: Sequence[HyperpodCluster]) -> list[str]:
     words = [one.reach.word for one in clusters if one.reach]
     ready = words.count(READY)
     others = [word for word in words if word not in {READY, "configured"}]
-    notes = []
+    refused = Counter(
+        one.reach.sentence for one in clusters if one.reach and one.reach.word == "no-right"
+    )
+    notes = [
+        f"whether one can submit to {count} of {len(clusters)} clusters from here is not known: {words}"
+        for words, count in refused.items()
+    ]
     if ready:
         notes.append(f"{ready} can be added to the configuration: hpj config add NAME")
     if others:

@@ -66,6 +66,7 @@ COMMANDS = (
             Entry("node", "node", "Reboot, replace, drain or resume nodes."),
             Entry("events", "events", "List the events of a HyperPod cluster."),
             Entry("queues", "clusters", "List the queues of a cluster."),
+            Entry("quotas", "quotas", "Show what each team has of a HyperPod cluster on EKS."),
             Entry("jobs", "clusters", "List the jobs of all users of a cluster."),
             Entry(
                 "metrics", "metrics", "Show the use of GPUs, EFA and health of a HyperPod cluster."

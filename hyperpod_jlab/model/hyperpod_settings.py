@@ -73,7 +73,13 @@ def settings_of(told: Mapping[str, Any]) -> tuple[Setting, ...]:
 
 _READ = frozenset(
     {
-        *("NodeRecovery", "NodeProvisioningMode", "AutoScaling", "TieredStorageConfig", "VpcConfig"),
+        *(
+            "NodeRecovery",
+            "NodeProvisioningMode",
+            "AutoScaling",
+            "TieredStorageConfig",
+            "VpcConfig",
+        ),
         *("ClusterRole", "Orchestrator", "RestrictedInstanceGroups"),
         "RestrictedInstanceGroupsConfig",
     }
@@ -81,7 +87,10 @@ _READ = frozenset(
 
 
 def _known(told: Mapping[str, Any]) -> Iterator[Setting]:
-    for name, field in (("node-recovery", "NodeRecovery"), ("provisioning", "NodeProvisioningMode")):
+    for name, field in (
+        ("node-recovery", "NodeRecovery"),
+        ("provisioning", "NodeProvisioningMode"),
+    ):
         if told.get(field):
             yield _setting(name, str(told[field]))
     if scaling := told.get("AutoScaling"):
@@ -101,7 +110,9 @@ def _known(told: Mapping[str, Any]) -> Iterator[Setting]:
         names = ", ".join(str(group.get("InstanceGroupName", "")) for group in groups)
         yield _setting("restricted-groups", names)
     if shared := told.get("RestrictedInstanceGroupsConfig"):
-        yield _setting("restricted-environment", _text(shared.get("SharedEnvironmentConfig", shared)))
+        yield _setting(
+            "restricted-environment", _text(shared.get("SharedEnvironmentConfig", shared))
+        )
 
 
 def _autoscaling(told: Mapping[str, Any]) -> Setting:

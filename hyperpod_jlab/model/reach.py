@@ -239,9 +239,7 @@ def _not_let_in(look: Look, problem: HyperpodError, eks: str) -> _Said:
     del look, problem
     return (
         f"the EKS cluster {eks} has no access entry for who you are to AWS",
-        "an administrator adds one for your role: "
-        f"aws eks create-access-entry --cluster-name {eks} --principal-arn ROLE, "
-        "then associate-access-policy with AmazonSagemakerHyperpodTrainingPolicy",
+        f"an administrator adds one for your role: aws eks create-access-entry --cluster-name {eks} --principal-arn ROLE, then associate-access-policy with AmazonSagemakerHyperpodTrainingPolicy",
     )
 
 
@@ -272,7 +270,9 @@ _EKS_PROBLEMS: dict[str, tuple[str, Callable[[Look, HyperpodError, str], _Said]]
 
 
 def _unlooked(block: str) -> Reach:
-    return Reach(NOT_LOOKED, "nobody has looked yet whether it can be reached from here", None, block)
+    return Reach(
+        NOT_LOOKED, "nobody has looked yet whether it can be reached from here", None, block
+    )
 
 
 def _named(hyperpod: str, name: str) -> str:
@@ -330,7 +330,9 @@ def eks_block(hyperpod: str, name: str, eks: str, namespace: str | None = None) 
     if namespace:
         lines.append(f"namespace = {quoted(namespace)}")
     elif namespace is not None:
-        lines.append('# namespace = "hyperpod-ns-TEAM"  # to be filled in: where you may start pods')
+        lines.append(
+            '# namespace = "hyperpod-ns-TEAM"  # to be filled in: where you may start pods'
+        )
     lines.append('# image = "..."  # container image of the runs, else name one with each')
     return "\n".join(lines) + "\n"
 

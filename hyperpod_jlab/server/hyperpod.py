@@ -217,7 +217,7 @@ async def list_hyperpod_clusters(call: Call, query: HyperpodTableQuery) -> Hyper
         "clusters": cast("list[HyperpodClusterRow]", page.rows),
         "next": page.next,
         "total": page.total,
-        **_age(shown, notes),
+        **age_of(shown, notes),
     }
 
 
@@ -229,7 +229,7 @@ async def show_hyperpod_cluster(
     shown = await watch.cluster(cluster, refresh=query.refresh)
     found = shown.rows[0]
     tags = await _tags(watch, found.arn, refresh=query.refresh)
-    age = _age(shown, tags.notes)
+    age = age_of(shown, tags.notes)
     age["loading"] = age["loading"] or tags.loading
     eks_arn = found.eks_arn
     plain = found.to_dict()
@@ -261,7 +261,7 @@ async def list_hyperpod_nodes(call: Call, cluster: str, query: HyperpodTableQuer
     scheduler = await _scheduler_nodes(call, hyperpod, description.cluster, known=description.known)
     rows = await asyncio.to_thread(_rows, shown, description.cluster, scheduler)
     page = await asyncio.to_thread(page_of, NodeRow, rows, query, name="name", sort="name")
-    age = _age(shown, [*description.notes, *scheduler.notes])
+    age = age_of(shown, [*description.notes, *scheduler.notes])
     age["loading"] = age["loading"] or scheduler.loading
     return {
         "nodes": cast("list[HyperpodNode]", page.rows),
@@ -362,7 +362,8 @@ def _group(plain: dict[str, Any]) -> dict[str, Any]:
     return {name: plain[name] for name in HyperpodGroup.__annotations__}
 
 
-def _age(shown: Shown[Any], notes: Sequence[str]) -> AwsAged:
+def age_of(shown: Shown[Any], notes: Sequence[str]) -> AwsAged:
+    """The part of an answer that tells of when it is."""
     return {
         "as_of": iso_time(shown.as_of),
         "problem": _error(shown.problem) if shown.problem is not None else None,

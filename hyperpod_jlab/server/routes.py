@@ -88,6 +88,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("get", "hyperpod", "read", "hyperpod:list_hyperpod_clusters"),
     Route("get", "hyperpod/{cluster}", "read", "hyperpod:show_hyperpod_cluster"),
     Route("get", "hyperpod/{cluster}/nodes", "read", "hyperpod:list_hyperpod_nodes"),
+    Route("get", "hyperpod/{cluster}/governance", "read", "governance:show_governance"),
     Route("get", "storage", "read", "storage:show_storage"),
     Route("get", "hyperpod/{cluster}/logs", "read", "node_logs:list_node_logs"),
     Route("get", "hyperpod/{cluster}/logs/lines", "read", "node_logs:show_node_lines"),

@@ -46,9 +46,9 @@ def add_cluster(name: str, block: str) -> Path:
                 os.fchmod(descriptor, mode)
                 file.write(old + gap + block)
             _check(old, gap + block, Path(temporary), path)
-            os.replace(temporary, path)
+            Path(temporary).replace(path)
         except BaseException:
-            os.unlink(temporary)
+            Path(temporary).unlink()
             raise
     return path
 

@@ -12,8 +12,10 @@ from hyperpod_jlab.aws.errors import no_credentials
 from hyperpod_jlab.aws.presence import points_to_aws
 from hyperpod_jlab.model.config import KubernetesCluster, LocalCluster
 from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
+from hyperpod_jlab.model.governance import Governance
 from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance
 from hyperpod_jlab.model.hyperpod_rows import ClusterRow, cluster_row
+from hyperpod_jlab.services.governance import read_governance
 from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters, undescribed
 from hyperpod_jlab.services.looks import FRESH, Look, Looks, Shown
 from hyperpod_jlab.services.reach import Reaches
@@ -114,6 +116,18 @@ class HyperpodWatch:
         """
         return await self._looks.get(
             ("tags", arn), lambda look: self._read_tags(look, arn), refresh=refresh
+        )
+
+    async def governance(self, name: str, *, refresh: bool = False) -> Shown[Governance]:
+        """The task governance of a cluster, by its name or ARN: a list of one. What is in use is not in it.
+
+        Raises:
+            UnsupportedError: It is no cluster on EKS.
+            NotFoundError: There is none (any more).
+            HyperpodError: Nothing is known (see `aws.errors`).
+        """
+        return await self._looks.get(
+            ("governance", name), lambda look: self._read_governance(look, name), refresh=refresh
         )
 
     async def instances(self, name: str, *, refresh: bool = False) -> Shown[Instance]:
@@ -259,6 +273,10 @@ class HyperpodWatch:
         image_status = listed[0].image_status if listed else None
         placed = self._clusters.placed(replace(found, image_status=image_status))
         await look.put({found.arn: placed})
+
+    async def _read_governance(self, look: Look[Governance], name: str) -> None:
+        cluster = await self._clusters.cluster(name)
+        await look.put({name: await read_governance(self._clusters.aws, cluster)})
 
     async def _read_tags(self, look: Look[tuple[str, str]], arn: str) -> None:
         tags = await list_tags(self._clusters.aws, arn)

@@ -75,14 +75,11 @@ class Reaches:
 
         Args:
             clusters: The clusters.
-            refresh: Forget what was found before.
+            refresh: Look again, whatever was found before.
         """
         going = []
         for one in clusters:
-            if refresh and one.arn not in self._tasks:
-                self._looks.pop(one.arn, None)
-                self._slurm = None
-            if one.arn not in self._tasks and self._is_due(one):
+            if one.arn not in self._tasks and self._is_due(one, refresh=refresh):
                 task = asyncio.ensure_future(self._look(one))
                 self._tasks[one.arn] = task
             if one.arn in self._tasks:
@@ -134,10 +131,11 @@ class Reaches:
                 return Place(self._here, str(PurePosixPath(storage.path) / folder / within))
         return Place(self._here, mount=str(pairs[0][0].point) if pairs else None)
 
-    def _is_due(self, cluster: HyperpodCluster) -> bool:
+    def _is_due(self, cluster: HyperpodCluster, *, refresh: bool) -> bool:
         """Whether a look could tell something that is not known."""
         at, look = self._looks.get(cluster.arn, (0.0, None))
-        if look is not None and (look.problem is None or time.monotonic() - at < _KEPT):
+        is_fresh = look is not None and (look.problem is None or time.monotonic() - at < _KEPT)
+        if is_fresh and not refresh:
             return False
         mounts = lustre_mounts() if self._mounts is None else self._mounts
         return reach_of(cluster, None, self._place(cluster, mounts)).word == NOT_LOOKED

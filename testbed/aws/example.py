@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from testbed.aws.example_governance import add_governance
 from testbed.aws.state import Account, LustreFileSystem, Profile, Space
 
 ACCESS_KEY = "AKIATESTBEDEXAMPLE01"
@@ -104,6 +105,7 @@ def add_others(account: Account, region: str) -> None:
             "ClusterRole": f"arn:aws:iam::{account.account_id}:role/HyperPodScaling",
         },
     )
+    add_governance(account, region, eks)
     workers = eks.add_group("accelerated", "ml.g5.8xlarge", 6)
     workers.target, workers.status = 8, "Updating"
     old = account.add_cluster("older-cluster", region, status="SystemUpdating")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from testbed.aws.events import describe_cluster_event, list_cluster_events
+from testbed.aws.governance import OPERATIONS, governance_resource
 from testbed.aws.lookup import cluster_arn, cluster_of
 from testbed.aws.node_actions import batch_reboot_cluster_nodes, batch_replace_cluster_nodes
 from testbed.aws.operations import Request, Resource, Service
@@ -140,6 +141,9 @@ def _resource(request: Request) -> Resource:
         return space_resource(request)
     if "UserProfileName" in request.given:
         return profile_resource(request)
+    governed = governance_resource(request)
+    if governed is not None:
+        return governed
     named = request.given.get("ClusterName", request.given.get("ResourceArn"))
     if named is None:
         account = request.account
@@ -164,6 +168,7 @@ SERVICE = Service(
         "DescribeSpace": describe_space,
         "DescribeUserProfile": describe_user_profile,
         "ListTags": list_tags,
+        **OPERATIONS,
     },
     _resource,
 )

@@ -107,6 +107,34 @@ class Cluster:
 
 
 @dataclass
+class ComputeQuota:
+    """What a team has of a cluster; `config` and `target` are as in the API."""
+
+    ident: str
+    name: str
+    cluster_arn: str
+    config: dict[str, Any]
+    target: dict[str, Any]
+    status: str = "Created"
+    failure: str | None = None
+    activation: str = "Enabled"
+    created: datetime = START
+
+
+@dataclass
+class SchedulerConfig:
+    """The policy of a cluster; `rules` are as in the API."""
+
+    ident: str
+    name: str
+    cluster_arn: str
+    rules: dict[str, Any]
+    status: str = "Created"
+    failure: str | None = None
+    created: datetime = START
+
+
+@dataclass
 class Space:
     """A space of Studio, ``Private`` or ``Shared``."""
 
@@ -136,6 +164,27 @@ class LustreFileSystem:
 
 
 @dataclass(frozen=True)
+class AccessEntry:
+    """What a role is in an EKS cluster: a user of these groups. Without a name its sessions are called by their ARNs, as on EKS."""
+
+    groups: tuple[str, ...] = ()
+    username: str | None = None
+
+
+@dataclass
+class ControlPlane:
+    """The control plane of an EKS cluster that answers: where, by which authority (base64 of its certificate), and whom it lets in (roles by their ARNs).
+
+    A private one says that its address is known in its VPC only.
+    """
+
+    endpoint: str
+    authority: str
+    entries: dict[str, AccessEntry] = field(default_factory=dict)
+    private: bool = False
+
+
+@dataclass(frozen=True)
 class Caller:
     """Who owns a key, and what they may do."""
 
@@ -159,6 +208,9 @@ class Account:
         profiles: User profiles of Studio by domain id and name.
         file_systems: File systems of FSx for Lustre by region.
         telemetry: What CloudWatch has.
+        quotas: Quotas of teams by region.
+        policies: Policies of clusters by region.
+        control_planes: EKS clusters that answer, by region and name; others are being made.
     """
 
     account_id: str = "111122223333"
@@ -170,6 +222,9 @@ class Account:
     profiles: dict[tuple[str, str], Profile] = field(default_factory=dict)
     file_systems: dict[str, list[LustreFileSystem]] = field(default_factory=dict)
     telemetry: Telemetry = field(default_factory=Telemetry)
+    quotas: dict[str, list[ComputeQuota]] = field(default_factory=dict)
+    policies: dict[str, list[SchedulerConfig]] = field(default_factory=dict)
+    control_planes: dict[tuple[str, str], ControlPlane] = field(default_factory=dict)
 
     def add_caller(
         self,
@@ -193,6 +248,10 @@ class Account:
         granted = tuple(Policy(one) for one in policies or (EVERYTHING,))
         self.callers[access_key] = Caller(arn, "AROAEXAMPLE:SageMaker", expired, granted)
         return self.callers[access_key]
+
+    def role_arn(self, role: str) -> str:
+        """A role, as access entries of EKS name it."""
+        return f"arn:{self.partition}:iam::{self.account_id}:role/{role}"
 
     def add_cluster(self, name: str, region: str, **more: Any) -> Cluster:
         """Add a cluster without instance groups."""

@@ -10,18 +10,16 @@ from hyperpod_jlab.cli.group import Entry, HpjCommand, LazyGroup, Section
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.terminal import printable
-from hyperpod_jlab.model.config import ClusterName
 from hyperpod_jlab.model.errors import ConflictError, InvalidInputError
 from hyperpod_jlab.model.hyperpod import HyperpodCluster
 from hyperpod_jlab.model.reach import Place, eks_block, slurm_block
+from hyperpod_jlab.model.validation import LABEL
 from hyperpod_jlab.services.config_adding import add_cluster, user_file
 from hyperpod_jlab.services.hyperpod import Hyperpod
 
 _COMMANDS = (
     Section("Clusters", (Entry("add", "config", "Add a HyperPod cluster of the AWS account."),)),
 )
-
-_NAME = re.compile(str(ClusterName.__metadata__[0].metadata[0].pattern))
 
 _ADD_HELP = """\
 Add a HyperPod cluster of your AWS account to your configuration file, so that runs can be sent to it. NAME is its name there.
@@ -94,7 +92,8 @@ def add(
         print_json({"cluster": name, "path": str(path), "config": block, "written": not dry_run})
         return
     if dry_run:
-        print(printable(block), end="")
+        for line in block.splitlines():
+            print(printable(line))
         return
     print(f"{name} is added to {printable(str(path))}. Try it: hpj nodes --cluster {name}")
 
@@ -147,7 +146,7 @@ def _refuse_twice(cluster: HyperpodCluster) -> None:
 
 
 def _check_name(name: str) -> None:
-    if not _NAME.match(name):
+    if not re.fullmatch(LABEL, name):
         raise InvalidInputError(
             f"'{name[:60]}' cannot be a cluster's name in the configuration",
             hint="letters, digits, dots, underscores and hyphens, beginning with a letter or digit; at most 63",

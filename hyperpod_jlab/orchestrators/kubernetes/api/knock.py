@@ -70,9 +70,7 @@ async def _may_start_pods(access: Access) -> bool:
     headers = await asyncio.to_thread(access.headers)
     async with pool(access) as client:
         try:
-            answer = await client.post(
-                _REVIEW, json=_QUESTION, headers=headers, timeout=_PATIENCE
-            )
+            answer = await client.post(_REVIEW, json=_QUESTION, headers=headers, timeout=_PATIENCE)
         except httpx.TransportError as error:
             raise not_sent(error, access) or answer_broken(error, "POST", access) from error
     if answer.status_code != httpx.codes.CREATED:
