@@ -40,6 +40,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("HyperpodClusters", "HyperpodClusterAnswer", "HyperpodNodes"),
         *("HyperpodTableQuery", "HyperpodQuery"),
     ),
+    "governance": ("HyperpodGovernance",),
     "storage": ("StorageOverview", "StorageQuery"),
     "telemetry": (
         *("HyperpodLogs", "HyperpodLogLines", "HyperpodMetrics", "HyperpodNodeMetrics"),

@@ -6,12 +6,13 @@ import { TabList } from '../clusters/tabList';
 import { ITableQuery } from '../clusters/types';
 import { WatchingPage } from '../components/watchingWidget';
 import type { IHyperpodClient } from './client';
+import { GovernanceTab } from './governance';
 import { hyperpodNodeColumns } from './nodeColumns';
 import { Overview } from './overview';
 import { IHyperpodDetail } from './types';
 import { Watched } from './watched';
 
-const TABS = ['overview', 'nodes'] as const;
+const TABS = ['overview', 'nodes', 'governance'] as const;
 type Tab = (typeof TABS)[number];
 
 /**
@@ -59,7 +60,8 @@ function Tabs(props: IProps): JSX.Element {
   const id = React.useId();
   const labels: Readonly<Record<Tab, string>> = {
     overview: trans.__('Overview'),
-    nodes: trans.__('Nodes')
+    nodes: trans.__('Nodes'),
+    governance: trans.__('Task governance')
   };
   return (
     <>
@@ -79,6 +81,8 @@ function Tabs(props: IProps): JSX.Element {
       >
         {tab === 'nodes' ? (
           <Nodes {...props} />
+        ) : tab === 'governance' ? (
+          <GovernanceTab {...props} />
         ) : (
           <Overview
             cluster={watched}

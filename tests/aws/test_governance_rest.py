@@ -37,7 +37,7 @@ async def test_governance(example, api):
 
 async def test_what_has_none(example, api):
     status, error = await refused(api, "hyperpod/ml-cluster/governance")
-    assert (status, error["code"]) == (400, "no_governance")
+    assert (status, error["code"]) == (422, "no_governance")
     status, error = await refused(api, "hyperpod/nope/governance")
     assert (status, error["code"]) == (404, "not_found")
 
