@@ -120,12 +120,12 @@ function Quotas(props: {
       titles={[
         trans.__('Team'),
         trans.__('State'),
-        trans.__('Has'),
+        trans.__('Allocated'),
         trans.__('In use'),
         trans.__('Jobs'),
         trans.__('Idle compute'),
         trans.__('Weight'),
-        trans.__('Ends own work of')
+        trans.__('Preemption')
       ]}
     >
       {quotas.map(quota => (

@@ -44,9 +44,9 @@ export function preemptionText(
 ): string {
   switch (preemption) {
     case 'LowerPriority':
-      return trans.__('lower priority');
+      return trans.__('own work of lower priority');
     case 'Never':
-      return trans.__('no priority');
+      return trans.__('never ends own work');
     default:
       return preemption ?? '';
   }
