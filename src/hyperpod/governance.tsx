@@ -12,6 +12,7 @@ import {
   IAllocation,
   IClusterPolicy,
   IGovernance,
+  IPriorityClass,
   ITeamQuota
 } from './governanceTypes';
 import {
@@ -33,21 +34,8 @@ export function GovernanceTab(props: {
   isShown: () => boolean;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { client, cluster, isShown, trans } = props;
-  const [, setTold] = React.useState(0);
-  const [watched] = React.useState(
-    () =>
-      new Watched<IGovernance>(
-        refresh => client.governance(cluster, refresh),
-        undefined,
-        isShown
-      )
-  );
-  React.useEffect(() => {
-    watched.changed.connect(() => setTold(count => count + 1));
-    watched.start();
-    return () => watched.dispose();
-  }, [watched]);
+  const { trans } = props;
+  const watched = useGovernance(props);
   const { error, value } = watched;
   return (
     <>
@@ -79,6 +67,30 @@ export function GovernanceTab(props: {
       )}
     </>
   );
+}
+
+/** The cluster's task governance, read as long as the tab is there. */
+function useGovernance(props: {
+  cluster: string;
+  client: IHyperpodClient;
+  isShown: () => boolean;
+}): Watched<IGovernance> {
+  const { client, cluster, isShown } = props;
+  const [, setTold] = React.useState(0);
+  const [watched] = React.useState(
+    () =>
+      new Watched<IGovernance>(
+        refresh => client.governance(cluster, refresh),
+        undefined,
+        isShown
+      )
+  );
+  React.useEffect(() => {
+    watched.changed.connect(() => setTold(count => count + 1));
+    watched.start();
+    return () => watched.dispose();
+  }, [watched]);
+  return watched;
 }
 
 function Told(props: {
@@ -129,45 +141,55 @@ function Quotas(props: {
       ]}
     >
       {quotas.map(quota => (
-        <tr key={quota.id}>
-          <th scope="row" title={quota.namespace}>
-            {quota.team}
-          </th>
-          <td>
-            <StateChip
-              state={chipOf(quota.state)}
-              text={governanceStateText(quota.state, trans)}
-              reason={quota.reason}
-              trans={trans}
-            />
-            {quota.reason && (
-              <span className="jp-HyperPod-Settings-meaning">
-                {quota.reason}
-              </span>
-            )}
-          </td>
-          <td>
-            <Allocations allocated={quota.allocated} trans={trans} />
-          </td>
-          <td>
-            {quota.used === null ? (
-              trans.__('not known')
-            ) : (
-              <QuotaBars quotas={quota.used} trans={trans} />
-            )}
-          </td>
-          <td>{jobsText(quota, trans)}</td>
-          <td>
-            {sharingText(quota.sharing, trans)}
-            <Borrows quota={quota} trans={trans} />
-          </td>
-          <td>
-            <Weight weight={quota.weight} most={most} />
-          </td>
-          <td>{preemptionText(quota.preemption, trans)}</td>
-        </tr>
+        <QuotaRow key={quota.id} quota={quota} most={most} trans={trans} />
       ))}
     </Table>
+  );
+}
+
+function QuotaRow(props: {
+  quota: ITeamQuota;
+  /** The greatest weight of all teams. */
+  most: number;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { most, quota, trans } = props;
+  return (
+    <tr>
+      <th scope="row" title={quota.namespace}>
+        {quota.team}
+      </th>
+      <td>
+        <StateChip
+          state={chipOf(quota.state)}
+          text={governanceStateText(quota.state, trans)}
+          reason={quota.reason}
+          trans={trans}
+        />
+        {quota.reason && (
+          <span className="jp-HyperPod-Settings-meaning">{quota.reason}</span>
+        )}
+      </td>
+      <td>
+        <Allocations allocated={quota.allocated} trans={trans} />
+      </td>
+      <td>
+        {quota.used === null ? (
+          trans.__('not known')
+        ) : (
+          <QuotaBars quotas={quota.used} trans={trans} />
+        )}
+      </td>
+      <td>{jobsText(quota, trans)}</td>
+      <td>
+        {sharingText(quota.sharing, trans)}
+        <Borrows quota={quota} trans={trans} />
+      </td>
+      <td>
+        <Weight weight={quota.weight} most={most} />
+      </td>
+      <td>{preemptionText(quota.preemption, trans)}</td>
+    </tr>
   );
 }
 
@@ -180,7 +202,6 @@ function Policy(props: {
     fairShareText(policy.fairShare, trans),
     idleSharingText(policy.idleSharing, trans)
   ].filter(words => words !== '');
-  const most = Math.max(...policy.priorities.map(one => one.weight), 1);
   return (
     <>
       <h2>
@@ -203,28 +224,39 @@ function Policy(props: {
         ))}
       </ul>
       {policy.priorities.length > 0 && (
-        <Table
-          label={trans.__('Priority classes')}
-          titles={[
-            trans.__('Priority class'),
-            trans.__('Weight'),
-            trans.__('Label')
-          ]}
-        >
-          {policy.priorities.map(one => (
-            <tr key={one.name}>
-              <th scope="row">{one.name}</th>
-              <td>
-                <Weight weight={one.weight} most={most} />
-              </td>
-              <td>
-                <code>{`kueue.x-k8s.io/priority-class: ${one.label}`}</code>
-              </td>
-            </tr>
-          ))}
-        </Table>
+        <Priorities priorities={policy.priorities} trans={trans} />
       )}
     </>
+  );
+}
+
+function Priorities(props: {
+  priorities: readonly IPriorityClass[];
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { priorities, trans } = props;
+  const most = Math.max(...priorities.map(one => one.weight), 1);
+  return (
+    <Table
+      label={trans.__('Priority classes')}
+      titles={[
+        trans.__('Priority class'),
+        trans.__('Weight'),
+        trans.__('Label')
+      ]}
+    >
+      {priorities.map(one => (
+        <tr key={one.name}>
+          <th scope="row">{one.name}</th>
+          <td>
+            <Weight weight={one.weight} most={most} />
+          </td>
+          <td>
+            <code>{`kueue.x-k8s.io/priority-class: ${one.label}`}</code>
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 

@@ -68,7 +68,7 @@ export function ReachNote(props: {
       </p>
       {nextStep && (
         <p>
-          {trans.__('Next:')} <code>{nextStep}</code>
+          {trans.__('Next:')} {nextStep}
         </p>
       )}
       {config && <ConfigBlock config={config} trans={trans} />}

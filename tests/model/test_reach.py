@@ -204,7 +204,8 @@ def test_every_word_has_a_case():
 
 @pytest.mark.parametrize("case", [case for case in CASES if case[3] != "configured"])
 def test_what_is_to_be_added_is_a_configuration(case):
-    found = reach_of(*case[:3], name="mine.too")
+    cluster, look, place = case[:3]
+    found = reach_of(cluster, look, place, "mine.too")
     if found.config is None:
         return
     settings = Settings.model_validate(tomllib.loads(found.config))

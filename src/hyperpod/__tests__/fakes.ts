@@ -106,6 +106,9 @@ export const NODE = {
   jobs: ['7', '8']
 };
 
+const CLASS = 'training';
+const PRIORITY = { name: CLASS, weight: 80, label: `${CLASS}-priority` };
+
 /** Task governance, as the server sends it. */
 export const GOVERNANCE = {
   ...AGED,
@@ -150,9 +153,7 @@ export const GOVERNANCE = {
       status: 'Created',
       fair_share: 'Enabled',
       idle_sharing: 'Disabled',
-      priorities: [
-        { name: 'training', weight: 80, label: 'training-priority' }
-      ],
+      priorities: [PRIORITY],
       reason: null
     }
   ]
