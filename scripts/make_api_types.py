@@ -41,6 +41,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("HyperpodTableQuery", "HyperpodQuery"),
         *("HyperpodEvents", "HyperpodEventDetail", "EventsQuery"),
     ),
+    "governance": ("HyperpodGovernance",),
     "storage": ("StorageOverview", "StorageQuery"),
     "telemetry": (
         *("HyperpodLogs", "HyperpodLogLines", "HyperpodMetrics", "HyperpodNodeMetrics"),

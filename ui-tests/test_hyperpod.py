@@ -121,3 +121,41 @@ def test_without_an_account_the_section_is_folded_over_one_plain_line(
     expect(line).to_contain_text("there are no AWS credentials")
     expect(page.locator(SECTION).get_by_role("alert")).to_have_count(0)
     assert [text for text in console if "hyperpod/api" in text] == []
+
+
+def line(table: Locator, name: str) -> Locator:
+    """The row that has this name."""
+    head = table.page.get_by_role("rowheader", name=name, exact=True)
+    return table.get_by_role("row").filter(has=head)
+
+
+def test_what_is_missing_to_submit_and_the_task_governance_of_a_cluster(
+    section: Locator, page: Page, aws: Endpoint, console: list[str]
+) -> None:
+    expect(item(section, "ml-cluster")).to_contain_text("its file system is missing here")
+    item(section, "research-eks").click()
+    shown = page.locator(PAGE)
+    reach = shown.get_by_role("region", name="Submit from here")
+    expect(reach).to_contain_text("the EKS cluster research has no address yet")
+    reach.get_by_text("For the configuration file").click()
+    expect(reach.locator("pre")).to_contain_text('eks = "research"')
+    settings = shown.get_by_role("region", name="Settings")
+    expect(settings).to_contain_text("nodes that fail are rebooted or replaced by HyperPod")
+    expect(settings).to_contain_text("Enable by Karpenter")
+    sound(page, console)
+    asked = "sagemaker:ListComputeQuotas"
+    assert asked not in [call.action for call in aws.calls]
+    shown.get_by_role("tab", name="Task governance").click()
+    teams = shown.get_by_role("region", name="Teams")
+    vision = line(teams, "vision")
+    for words in ("active", "ml.g5.8xlarge", "lends and borrows", "borrows up to 50 %", "70"):
+        expect(vision).to_contain_text(words)
+    expect(line(teams, "robots")).to_contain_text("The cluster has no instance group")
+    classes = shown.get_by_role("region", name="Priority classes")
+    expect(line(classes, "training")).to_contain_text("training-priority")
+    expect(shown.get_by_text("so nobody was asked what is in use")).to_be_visible()
+    sound(page, console)
+    aws.faults.deny(asked)
+    shown.get_by_role("button", name="Refresh").click()
+    expect(shown.get_by_text(f"AWS does not let you {asked}")).to_be_visible()
+    expect(line(classes, "training")).to_be_visible()

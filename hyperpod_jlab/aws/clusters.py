@@ -8,9 +8,12 @@ from typing import Any
 
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance, InstanceGroup, LustreStorage
+from hyperpod_jlab.model.hyperpod_settings import settings_of
 
-NO_ORCHESTRATOR = "AWS names no orchestrator; older clusters with Slurm are so"
-"""What is said of a cluster that nobody knows the orchestrator of."""
+NO_ORCHESTRATOR = (
+    "AWS names no orchestrator: older clusters with Slurm are so, and it is taken for one"
+)
+"""What is said of a cluster whose description names none."""
 
 
 async def list_clusters(aws: Aws) -> AsyncIterator[list[HyperpodCluster]]:
@@ -42,7 +45,7 @@ async def describe_cluster(aws: Aws, cluster: HyperpodCluster) -> HyperpodCluste
         HyperpodError: See `aws.errors`.
     """
     told = await aws.call("sagemaker", "DescribeCluster", ClusterName=cluster.name)
-    orchestrator, eks_arn = _orchestrator(told.get("Orchestrator") or {})
+    orchestrator, eks_arn = _orchestrator(told.get("Orchestrator"))
     groups = [
         *(told.get("InstanceGroups") or []),
         *(told.get("RestrictedInstanceGroups") or []),
@@ -58,7 +61,8 @@ async def describe_cluster(aws: Aws, cluster: HyperpodCluster) -> HyperpodCluste
         groups=tuple(_group(group) for group in groups),
         node_recovery=told.get("NodeRecovery"),
         provisioning=told.get("NodeProvisioningMode"),
-        reason=told.get("FailureMessage") or (None if orchestrator else _unknown(told)),
+        reason=told.get("FailureMessage") or _remark(told),
+        settings=settings_of(told),
     )
 
 
@@ -93,16 +97,22 @@ async def list_tags(aws: Aws, arn: str) -> dict[str, str]:
     }
 
 
-def _orchestrator(told: Mapping[str, Any]) -> tuple[str | None, str | None]:
+def _orchestrator(told: Mapping[str, Any] | None) -> tuple[str | None, str | None]:
+    if not told:
+        return "slurm", None
     if "Eks" in told:
         return "kubernetes", told["Eks"].get("ClusterArn")
     return ("slurm" if "Slurm" in told else None), None
 
 
-def _unknown(told: Mapping[str, Any]) -> str:
-    """Why the orchestrator is not known."""
-    named = ", ".join(told.get("Orchestrator") or {})
-    return f"its orchestrator is {named}, which is not known here" if named else NO_ORCHESTRATOR
+def _remark(told: Mapping[str, Any]) -> str | None:
+    """What is to be said of the orchestrator."""
+    named = told.get("Orchestrator") or {}
+    if not named:
+        return NO_ORCHESTRATOR
+    if named.keys() & {"Eks", "Slurm"}:
+        return None
+    return f"its orchestrator is {', '.join(named)}, which is not known here"
 
 
 def _group(told: Mapping[str, Any]) -> InstanceGroup:

@@ -38,6 +38,11 @@ DOMAIN = "arn:{partition}:sagemaker:{region}:{account}:domain/*"
 
 INTERFACE = "arn:{partition}:ec2:{region}:{account}:network-interface/*"
 """A network interface."""
+QUOTA = "arn:{partition}:sagemaker:{region}:{account}:compute-quota/*"
+"""A team's quota of a HyperPod cluster."""
+
+POLICY = "arn:{partition}:sagemaker:{region}:{account}:cluster-scheduler-config/*"
+"""The policy of a HyperPod cluster's task governance."""
 
 EVERY = "*"
 """For actions of which IAM knows nothing narrower."""
@@ -96,13 +101,23 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "clusters",
         "HyperPod clusters",
-        ("hpj clusters --hyperpod", "hpj doctor"),
+        ("hpj clusters --hyperpod", "hpj config add", "hpj doctor"),
         (
             Permission("sagemaker:ListClusters", EVERY, "no list of clusters"),
             Permission(
                 "sagemaker:DescribeCluster",
                 CLUSTER,
                 "clusters are listed without orchestrator, instance groups and file systems",
+            ),
+            Permission(
+                "eks:DescribeCluster",
+                EKS,
+                "it is not known whether one can submit to a cluster on EKS from here",
+            ),
+            Permission(
+                "sagemaker:ListClusterNodes",
+                CLUSTER,
+                "it is not known whether the Slurm on this machine is the cluster's",
             ),
         ),
     ),
@@ -218,6 +233,20 @@ FEATURES: tuple[Feature, ...] = (
             Permission(
                 "sagemaker:DescribeUserProfile", PROFILE, "the user number is taken for everybody's"
             ),
+        ),
+    ),
+    Feature(
+        "governance",
+        "Task governance of a HyperPod cluster",
+        ("hpj quotas --hyperpod NAME",),
+        (
+            Permission(
+                "sagemaker:DescribeCluster", CLUSTER, "nothing: quotas are found by its ARN"
+            ),
+            Permission("sagemaker:ListComputeQuotas", EVERY, "no quotas of teams"),
+            Permission("sagemaker:DescribeComputeQuota", QUOTA, "it is not known why one failed"),
+            Permission("sagemaker:ListClusterSchedulerConfigs", EVERY, "no policy"),
+            Permission("sagemaker:DescribeClusterSchedulerConfig", POLICY, "no priority classes"),
         ),
     ),
     Feature(

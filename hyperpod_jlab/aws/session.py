@@ -19,11 +19,15 @@ T = TypeVar("T")
 PAGE = 100
 """Items on a page: the most that SageMaker gives."""
 
+
 _CONNECT, _READ = 5, 20
 """Seconds that AWS has to take a connection, and to answer."""
 
 _ATTEMPTS = 4
 """Times that a call is tried where AWS has too many of them or fails; botocore waits between them, ever longer and at random."""
+
+_HASTY = (2, 5, 1)
+"""The same three of a call that is to give up soon."""
 
 _CONNECTIONS = 16
 
@@ -41,18 +45,24 @@ class _Session:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._session: Any = None
-        self._clients: dict[tuple[str, str], Any] = {}
+        self._clients: dict[tuple[str, str, bool], Any] = {}
 
-    def client(self, call: Call) -> Any:
+    def client(self, call: Call, *, hasty: bool = False) -> Any:
         """The client for a service in a region.
+
+        Args:
+            call: What it is for.
+            hasty: Whether it gives up soon.
 
         Raises:
             UnsupportedError: boto3 is not installed, or does not know the service.
         """
-        key = (call.service, call.region)
+        key = (call.service, call.region, hasty)
         with self._lock:
             if key not in self._clients:
-                self._clients[key] = self._made(call)
+                self._clients[key] = self._made(
+                    call, *(_HASTY if hasty else (_CONNECT, _READ, _ATTEMPTS))
+                )
             return self._clients[key]
 
     def region(self) -> str | None:
@@ -67,15 +77,15 @@ class _Session:
             self._session = None
             self._clients.clear()
 
-    def _made(self, call: Call) -> Any:
+    def _made(self, call: Call, connect: float, read: float, attempts: int) -> Any:
         session = self._boto3()
         from botocore.config import Config
         from botocore.exceptions import UnknownServiceError
 
         config = Config(
-            connect_timeout=_CONNECT,
-            read_timeout=_READ,
-            retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
+            connect_timeout=connect,
+            read_timeout=read,
+            retries={"mode": "standard", "total_max_attempts": attempts},
             max_pool_connections=_CONNECTIONS,
         )
         try:
@@ -115,10 +125,12 @@ class Aws:
 
     Args:
         region: The region; default: ``AWS_REGION``, ``AWS_DEFAULT_REGION``, the region of the AWS configuration, or Studio's.
+        hasty: Whether calls give up soon: for what stands beside an answer, and is not worth to be waited for.
     """
 
-    def __init__(self, region: str | None = None) -> None:
+    def __init__(self, region: str | None = None, *, hasty: bool = False) -> None:
         self._region = region
+        self._hasty = hasty
         self.calls = 0
         """How many calls were made, retries not counted."""
 
@@ -147,7 +159,7 @@ class Aws:
         call = Call(service, operation, await self.region())
 
         def work() -> dict[str, Any]:
-            client = _session.client(call)
+            client = _session.client(call, hasty=self._hasty)
             answer: dict[str, Any] = getattr(client, _method(client, call))(**given)
             return answer
 
@@ -175,7 +187,7 @@ class Aws:
         call = Call(service, operation, await self.region())
 
         def begin() -> Any:
-            client = _session.client(call)
+            client = _session.client(call, hasty=self._hasty)
             paginator = client.get_paginator(_method(client, call))
             return iter(paginator.paginate(**given, PaginationConfig={"PageSize": PAGE}))
 

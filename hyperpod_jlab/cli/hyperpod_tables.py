@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from hyperpod_jlab.cli.output import moment
 from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance, InstanceGroup
 from hyperpod_jlab.model.node_join import JoinedNode
+from hyperpod_jlab.model.reach import READY
 
 CLUSTER_TITLES = (
     *("CLUSTER", "KIND", "STATE", "NODES", "GROUPS", "SOFTWARE", "CREATED"),
-    *("CONFIGURED AS", "MOUNTED HERE", "REASON"),
+    *("CONFIGURED AS", "MOUNTED HERE", "SUBMIT", "REASON"),
 )
 JOINED_TITLES = (
     *("INSTANCE", "GROUP", "TYPE", "STATE", "HOST", "VERSION", "SOFTWARE", "LAUNCHED"),
@@ -34,12 +36,34 @@ def cluster_row(cluster: HyperpodCluster) -> Sequence[str]:
         cluster.state,
         f"{cluster.nodes}/{cluster.target}" if known else "-",
         ", ".join(map(_group, cluster.groups or ())) or "-",
-        _software(cluster.image_status),
+        software(cluster.image_status),
         moment(cluster.created_at),
         ", ".join(cluster.configured_as) or "-",
         _mounted(cluster.mounted_here),
+        cluster.reach.word if cluster.reach else "-",
         cluster.reason or "",
     )
+
+
+def reach_notes(clusters: Sequence[HyperpodCluster]) -> list[str]:
+    """A hint for those to which one could submit, and how to see what is missing for the others."""
+    words = [one.reach.word for one in clusters if one.reach]
+    ready = words.count(READY)
+    others = [word for word in words if word not in {READY, "configured"}]
+    refused = Counter(
+        one.reach.sentence for one in clusters if one.reach and one.reach.word == "no-right"
+    )
+    notes = [
+        f"whether one can submit to {count} of {len(clusters)} clusters from here is not known: {words}"
+        for words, count in refused.items()
+    ]
+    if ready:
+        notes.append(f"{ready} can be added to the configuration: hpj config add NAME")
+    if others:
+        notes.append(
+            "what is missing to submit to a cluster from here: hpj clusters --hyperpod NAME"
+        )
+    return notes
 
 
 def joined_row(row: JoinedNode) -> Sequence[str]:
@@ -67,7 +91,7 @@ def _instance_cells(instance: Instance) -> Sequence[str]:
         instance.state,
         instance.host or "-",
         instance.image_version or "-",
-        _software(instance.image_status),
+        software(instance.image_status),
         moment(instance.launched_at),
     )
 
@@ -83,5 +107,6 @@ def _mounted(paths: tuple[str, ...] | None) -> str:
     return "-" if paths is None else ", ".join(paths) or "no"
 
 
-def _software(status: str | None) -> str:
+def software(status: str | None) -> str:
+    """Whether updates of the software are due."""
     return "-" if status is None else _SOFTWARE.get(status, status)

@@ -66,6 +66,7 @@ COMMANDS = (
             Entry("node", "node", "Reboot, replace, drain or resume nodes."),
             Entry("events", "events", "List the events of a HyperPod cluster."),
             Entry("queues", "clusters", "List the queues of a cluster."),
+            Entry("quotas", "quotas", "Show what each team has of a HyperPod cluster on EKS."),
             Entry("jobs", "clusters", "List the jobs of all users of a cluster."),
             Entry(
                 "metrics", "metrics", "Show the use of GPUs, EFA and health of a HyperPod cluster."
@@ -80,6 +81,7 @@ COMMANDS = (
         "Keep house",
         (
             Entry("doctor", "doctor", "Check the installation and say how to mend it."),
+            Entry("config", "config", "Add a cluster to the configuration file."),
             Entry("storage", "storage", "Show the storage partition, here and on each cluster."),
             Entry("clean", "clean", "Remove old runs, and code that no run needs."),
             Entry("demo", "demo", "Run a small example on this machine."),

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from hyperpod_jlab.model.hyperpod_settings import Setting
+from hyperpod_jlab.model.reach import Reach
 from hyperpod_jlab.model.run import iso_time
 
 CLUSTER_STATES = {
@@ -111,6 +113,8 @@ class HyperpodCluster:
         mounted_here: Where this machine has the file systems that its instances mount; empty: nowhere; None: not known, for AWS
             does not say which it mounts (life cycle scripts may mount others).
         reason: What is to be said of it: why it failed, or why its description could not be had.
+        reach: Whether one can submit to it from this machine; None where that is not asked.
+        settings: What else AWS' description says of it.
     """
 
     name: str
@@ -127,6 +131,8 @@ class HyperpodCluster:
     configured_as: tuple[str, ...] = ()
     mounted_here: tuple[str, ...] | None = None
     reason: str | None = None
+    reach: Reach | None = None
+    settings: tuple[Setting, ...] = ()
 
     @property
     def state(self) -> str:

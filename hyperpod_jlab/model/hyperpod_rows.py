@@ -33,6 +33,9 @@ class ClusterRow:
         mounted_here: Where its file systems are mounted on this machine; None where it is not known which it has.
         described_at: When AWS was asked for its description (Unix seconds); None: not yet, or it could not be had.
         reason: What is to be said of it.
+        reach: A word for whether one can submit to it from here (`model.reach.REACHES`).
+        reach_reason: The same as a sentence.
+        reach_next: What to do about it.
     """
 
     name: str
@@ -49,6 +52,9 @@ class ClusterRow:
     mounted_here: tuple[str, ...] | None
     described_at: float | None
     reason: str | None
+    reach: str | None = None
+    reach_reason: str | None = None
+    reach_next: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; times are ISO 8601."""
@@ -164,6 +170,9 @@ def cluster_row(cluster: HyperpodCluster, described_at: float | None) -> Cluster
         mounted_here=cluster.mounted_here,
         described_at=described_at,
         reason=cluster.reason,
+        reach=cluster.reach.word if cluster.reach else None,
+        reach_reason=cluster.reach.sentence if cluster.reach else None,
+        reach_next=cluster.reach.next_step if cluster.reach else None,
     )
 
 

@@ -50,6 +50,7 @@ class HyperpodClusterRow(TypedDict):
 
     `status` is AWS' word, `state` ours. `described_at` says when AWS was asked for what the list does not have (orchestrator, nodes); null while that is
     not known. `mounted_here` is where its file systems are mounted on the server's machine; null: AWS does not say which it has.
+    `reach` is a word for whether one can submit to it from the server's machine (null: not known yet), `reach_reason` the same as a sentence, `reach_next` what to do.
     """
 
     name: str
@@ -66,6 +67,9 @@ class HyperpodClusterRow(TypedDict):
     mounted_here: list[str] | None
     described_at: str | None
     reason: str | None
+    reach: str | None
+    reach_reason: str | None
+    reach_next: str | None
 
 
 class HyperpodClusters(AwsAged):
@@ -107,6 +111,23 @@ class HyperpodLinks(TypedDict):
     eks: str | None
 
 
+class HyperpodReach(TypedDict):
+    """Whether one can submit to a cluster from the server's machine: a word, a sentence, what to do, and what to add to the configuration file, in TOML."""
+
+    word: str
+    sentence: str
+    next_step: str | None
+    config: str | None
+
+
+class HyperpodSetting(TypedDict):
+    """A setting of a cluster: a word for it (or AWS' name), its value, and what that means where it is known."""
+
+    name: str
+    value: str
+    meaning: str | None
+
+
 class HyperpodClusterAnswer(AwsAged):
     """A HyperPod cluster. `tags` is null where they could not be had; `log_group` is that of its life cycle scripts and health checks."""
 
@@ -126,6 +147,8 @@ class HyperpodClusterAnswer(AwsAged):
     configured_as: list[str]
     mounted_here: list[str] | None
     reason: str | None
+    reach: HyperpodReach | None
+    settings: list[HyperpodSetting]
     groups: list[HyperpodGroup]
     tags: list[HyperpodTag] | None
     log_group: str

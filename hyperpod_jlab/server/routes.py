@@ -106,6 +106,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route(
         "get", "hyperpod/{cluster}/events/{event}", "read", "hyperpod_events:show_hyperpod_event"
     ),
+    Route("get", "hyperpod/{cluster}/governance", "read", "governance:show_governance"),
     Route("get", "storage", "read", "storage:show_storage"),
     Route("get", "hyperpod/{cluster}/logs", "read", "node_logs:list_node_logs"),
     Route("get", "hyperpod/{cluster}/nodes/{node}/logs", "read", "node_logs:list_logs_of_node"),

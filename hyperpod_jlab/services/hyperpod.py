@@ -11,6 +11,7 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.cluster import Cluster, Job, Node, Queue
 from hyperpod_jlab.model.config import Settings
 from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.model.governance import Governance
 from hyperpod_jlab.model.job_actions import Change, JobResult
 from hyperpod_jlab.model.records import ActionKind
 from hyperpod_jlab.orchestrators.ports import PortStream
@@ -19,6 +20,7 @@ from hyperpod_jlab.services.actions import actions_of
 from hyperpod_jlab.services.configuration import find_partition, load_settings
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.event_watch import EventWatch
+from hyperpod_jlab.services.governance import joined, queues_of, read_governance
 from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters
 from hyperpod_jlab.services.hyperpod_events import HyperpodEvents
 from hyperpod_jlab.services.hyperpod_watch import HyperpodWatch
@@ -26,6 +28,7 @@ from hyperpod_jlab.services.job_actions import act_on_jobs
 from hyperpod_jlab.services.job_links import JobLinks
 from hyperpod_jlab.services.logs import LogService
 from hyperpod_jlab.services.node_actions import NodeActions
+from hyperpod_jlab.services.reach import Reaches
 from hyperpod_jlab.services.run_logs import RunLogsOf
 from hyperpod_jlab.services.runs import Runs
 from hyperpod_jlab.services.storage import Storage
@@ -66,6 +69,36 @@ class Hyperpod:
             region: Their region; default: see `aws.session.Aws`.
         """
         return HyperpodClusters(self.settings, Aws(region))
+
+    def reaches(self, region: str | None = None) -> Reaches:
+        """Whether one can submit to HyperPod clusters from here (see `services.reach`).
+
+        Args:
+            region: Their region; default: see `aws.session.Aws`.
+        """
+        return Reaches(self.settings, Aws(region))
+
+    async def governance(self, cluster: str, region: str | None = None) -> Governance:
+        """The task governance of a HyperPod cluster on EKS, with what of it is in use where the configuration has the cluster.
+
+        Args:
+            cluster: Its name or ARN.
+            region: Its region; default: see `aws.session.Aws`.
+
+        Raises:
+            UnsupportedError: It is no cluster on EKS.
+            NotFoundError: There is no such cluster.
+            HyperpodError: See `aws.errors`.
+        """
+        service = self.hyperpod_clusters(region)
+        found = await service.cluster(cluster)
+        told = await read_governance(service.aws, found)
+        if not found.configured_as:
+            return joined(told, None)
+        try:
+            return joined(told, await queues_of(self.engines, found))
+        except HyperpodError as error:
+            return joined(told, error)
 
     def hyperpod_events(self, region: str | None = None) -> HyperpodEvents:
         """The events of HyperPod clusters.

@@ -38,7 +38,7 @@ class HyperpodClusters:
     ) -> None:
         self.settings = settings
         self.aws = aws or Aws()
-        self._mounts = mounts
+        self.mounts = mounts
 
     async def clusters(self) -> Rows[HyperpodCluster]:
         """All clusters. One that cannot be described stays in the list, and says in its reason why.
@@ -52,6 +52,16 @@ class HyperpodClusters:
         rows = [row for row, _ in described if row is not None]
         problems = [problem for _, problem in described if problem is not None]
         return Rows(rows, undescribed(problems, len(found)))
+
+    async def cluster(self, name: str) -> HyperpodCluster:
+        """One cluster, by its name or ARN.
+
+        Raises:
+            NotFoundError: There is no such cluster.
+            HyperpodError: See `aws.errors`.
+        """
+        bare = HyperpodCluster(name, name, await self.aws.region(), "")
+        return self.placed(await describe_cluster(self.aws, bare))
 
     async def instances(self, cluster: str) -> list[Instance]:
         """The instances of a cluster, as AWS knows them.
@@ -94,7 +104,7 @@ class HyperpodClusters:
 
     def placed(self, cluster: HyperpodCluster) -> HyperpodCluster:
         """The same cluster, with what this machine knows of it: under which names it is configured, and where its files are."""
-        mounts = lustre_mounts() if self._mounts is None else self._mounts
+        mounts = lustre_mounts() if self.mounts is None else self.mounts
         return replace(
             cluster,
             configured_as=configured_as(self.settings, cluster),

@@ -12,10 +12,13 @@ from hyperpod_jlab.aws.errors import no_credentials
 from hyperpod_jlab.aws.presence import points_to_aws
 from hyperpod_jlab.model.config import KubernetesCluster, LocalCluster
 from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
+from hyperpod_jlab.model.governance import Governance
 from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance
 from hyperpod_jlab.model.hyperpod_rows import ClusterRow, cluster_row
+from hyperpod_jlab.services.governance import read_governance
 from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters, undescribed
 from hyperpod_jlab.services.looks import FRESH, Look, Looks, Shown
+from hyperpod_jlab.services.reach import Reaches
 
 _AT_ONCE = 8
 """Clusters that are described at the same time."""
@@ -66,6 +69,7 @@ class HyperpodWatch:
         self._clusters = clusters
         self._looks = Looks()
         self._known: dict[str, _Description] = {}
+        self._reaches = Reaches(clusters.settings, clusters.aws, clusters.mounts)
 
     async def clusters(self, *, refresh: bool = False) -> tuple[Shown[ClusterRow], list[str]]:
         """All clusters, and what is to be said of the table: first as the list has them, soon with their descriptions.
@@ -86,6 +90,8 @@ class HyperpodWatch:
             for row in shown.rows
             if (known := self._known.get(row.arn)) is not None and known.problem is not None
         ]
+        rows, looking = self._with_reach(shown.rows, refresh=refresh and not shown.loading)
+        shown = replace(shown, rows=rows, loading=shown.loading or looking)
         return shown, undescribed(problems, len(shown.rows))
 
     async def cluster(self, name: str, *, refresh: bool = False) -> Shown[HyperpodCluster]:
@@ -95,9 +101,12 @@ class HyperpodWatch:
             NotFoundError: There is none (any more).
             HyperpodError: Nothing is known (see `aws.errors`).
         """
-        return await self._looks.get(
+        shown: Shown[HyperpodCluster] = await self._looks.get(
             ("cluster", name), lambda look: self._read_cluster(look, name), refresh=refresh
         )
+        going = self._reaches.begin(shown.rows, refresh=refresh)
+        rows = self._reaches.known(shown.rows)
+        return replace(shown, rows=rows, loading=shown.loading or bool(going))
 
     async def tags(self, arn: str, *, refresh: bool = False) -> Shown[tuple[str, str]]:
         """The tags of a cluster: names and values.
@@ -107,6 +116,18 @@ class HyperpodWatch:
         """
         return await self._looks.get(
             ("tags", arn), lambda look: self._read_tags(look, arn), refresh=refresh
+        )
+
+    async def governance(self, name: str, *, refresh: bool = False) -> Shown[Governance]:
+        """The task governance of a cluster, by its name or ARN: a list of one. What is in use is not in it.
+
+        Raises:
+            UnsupportedError: It is no cluster on EKS.
+            NotFoundError: There is none (any more).
+            HyperpodError: Nothing is known (see `aws.errors`).
+        """
+        return await self._looks.get(
+            ("governance", name), lambda look: self._read_governance(look, name), refresh=refresh
         )
 
     async def instances(self, name: str, *, refresh: bool = False) -> Shown[Instance]:
@@ -137,6 +158,30 @@ class HyperpodWatch:
     async def close(self) -> None:
         """Break off what goes on."""
         await self._looks.close()
+        await self._reaches.close()
+
+    def _with_reach(
+        self, rows: list[ClusterRow], *, refresh: bool
+    ) -> tuple[list[ClusterRow], bool]:
+        """The rows with whether one can submit from here, as far as that is known; and whether somebody looks."""
+        described = {
+            row.arn: replace(
+                known.cluster,
+                status=row.status,
+                configured_as=row.configured_as,
+                mounted_here=row.mounted_here,
+            )
+            for row in rows
+            if (known := self._known.get(row.arn)) is not None and known.cluster is not None
+        }
+        going = self._reaches.begin(described.values(), refresh=refresh)
+        found = {one.arn: one for one in self._reaches.known(described.values())}
+        return [
+            cluster_row(replace(found[row.arn], image_status=row.image_status), row.described_at)
+            if row.arn in found
+            else row
+            for row in rows
+        ], bool(going)
 
     def _has_reason(self) -> bool:
         """Whether the configuration or the machine points to AWS."""
@@ -232,6 +277,10 @@ class HyperpodWatch:
         image_status = listed[0].image_status if listed else None
         placed = self._clusters.placed(replace(found, image_status=image_status))
         await look.put({found.arn: placed})
+
+    async def _read_governance(self, look: Look[Governance], name: str) -> None:
+        cluster = await self._clusters.cluster(name)
+        await look.put({name: await read_governance(self._clusters.aws, cluster)})
 
     async def _read_tags(self, look: Look[tuple[str, str]], arn: str) -> None:
         tags = await list_tags(self._clusters.aws, arn)

@@ -294,7 +294,8 @@ function decodeCells(
   }
 }
 
-function decodeQuota(value: unknown): IQuota {
+/** A queue's quota of one resource from an answer. */
+export function decodeQuota(value: unknown): IQuota {
   const from = recordOf<wire.IQuota>(value, 'quota');
   return {
     flavor: textOf(from, 'flavor'),

@@ -3,6 +3,7 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { HyperPodClient, Query } from '../api';
 import type * as wire from '../api/types';
 import { ITablePage, ITableQuery } from '../clusters/types';
+import { decodeGovernance, IGovernance } from './governanceTypes';
 import {
   decodeDetail,
   decodeList,
@@ -21,6 +22,8 @@ export interface IHyperpodClient {
   list(limit: number, refresh: boolean): Promise<IHyperpodList>;
   /** One cluster, by its name. */
   cluster(name: string, refresh: boolean): Promise<IHyperpodDetail>;
+  /** Quotas and policies of a cluster on EKS. */
+  governance(name: string, refresh: boolean): Promise<IGovernance>;
   /** A part of a cluster's nodes. */
   nodes(name: string, query: ITableQuery): Promise<ITablePage>;
 }
@@ -48,6 +51,18 @@ export class HyperpodClient implements IHyperpodClient {
         refresh: refresh ? 'true' : undefined
       } satisfies Query<wire.IHyperpodQuery>
     });
+  }
+
+  governance(name: string, refresh: boolean): Promise<IGovernance> {
+    return this._client.get(
+      URLExt.join(pathOf(name), 'governance'),
+      decodeGovernance,
+      {
+        query: {
+          refresh: refresh ? 'true' : undefined
+        } satisfies Query<wire.IHyperpodQuery>
+      }
+    );
   }
 
   nodes(name: string, query: ITableQuery): Promise<ITablePage> {

@@ -7,6 +7,8 @@ import { ErrorMessage } from '../components/errorMessage';
 import { StateChip } from '../components/stateChip';
 import { momentText } from '../components/words';
 import { GroupsTable } from './groupsTable';
+import { ReachNote } from './reach';
+import { Settings } from './settings';
 import { IHyperpodDetail, LinkKind } from './types';
 import { Watched } from './watched';
 import { hyperpodStateText, imageStatusText, orchestratorText } from './words';
@@ -89,8 +91,10 @@ function Detail({ detail, trans }: IProps): JSX.Element {
         </p>
       )}
       <Facts detail={detail} trans={trans} />
+      {detail.reach && <ReachNote reach={detail.reach} trans={trans} />}
       <Links detail={detail} trans={trans} />
       <GroupsTable groups={detail.groups} trans={trans} />
+      <Settings settings={detail.settings} trans={trans} />
       <Tags detail={detail} trans={trans} />
       {notes.map(note => (
         <p key={note} className="jp-HyperPod-Table-note" role="note">
@@ -117,8 +121,6 @@ function Facts({ detail, trans }: IProps): JSX.Element {
       trans.__('Software'),
       imageStatus === null ? '' : imageStatusText(imageStatus, trans)
     ],
-    [trans.__('Failed nodes'), recoveryText(detail.nodeRecovery, trans)],
-    [trans.__('Provisioning'), detail.provisioning ?? ''],
     [trans.__('Created'), momentText(detail.createdAt)],
     [trans.__('Region'), detail.region],
     [trans.__('ARN'), detail.arn],
@@ -146,21 +148,6 @@ function mountedText(
     return '';
   }
   return places.length > 0 ? places.join(', ') : trans.__('no');
-}
-
-/** What becomes of failed nodes. */
-function recoveryText(
-  recovery: string | null,
-  trans: TranslationBundle
-): string {
-  switch (recovery) {
-    case 'Automatic':
-      return trans.__('are repaired by HyperPod');
-    case 'None':
-      return trans.__('stay as they are');
-    default:
-      return recovery ?? '';
-  }
 }
 
 function Links({ detail, trans }: IProps): JSX.Element | null {

@@ -7,12 +7,13 @@ import type { INodeClient } from '../nodes/client';
 import type { IHyperpodClient } from './client';
 import type { IEventClient } from './eventClient';
 import { EventsTable } from './eventsTable';
+import { GovernanceTab } from './governance';
 import { HyperpodNodes } from './nodesTable';
 import { Overview } from './overview';
 import { IHyperpodDetail } from './types';
 import { Watched } from './watched';
 
-const TABS = ['overview', 'nodes', 'events'] as const;
+const TABS = ['overview', 'nodes', 'events', 'governance'] as const;
 type Tab = (typeof TABS)[number];
 
 /**
@@ -69,7 +70,8 @@ function Tabs(props: IProps): JSX.Element {
   const labels: Readonly<Record<Tab, string>> = {
     overview: trans.__('Overview'),
     nodes: trans.__('Nodes'),
-    events: trans.__('Events')
+    events: trans.__('Events'),
+    governance: trans.__('Task governance')
   };
   return (
     <>
@@ -91,6 +93,8 @@ function Tabs(props: IProps): JSX.Element {
           <HyperpodNodes {...props} />
         ) : tab === 'events' ? (
           <EventsTable {...props} client={props.eventClient} />
+        ) : tab === 'governance' ? (
+          <GovernanceTab {...props} />
         ) : (
           <Overview
             cluster={watched}

@@ -11,6 +11,7 @@ import { ErrorMessage } from '../components/errorMessage';
 import { IconButton } from '../components/iconButton';
 import { WatchingWidget } from '../components/watchingWidget';
 import type { IHyperpodClient } from './client';
+import { reachText } from './reach';
 import { IHyperpodCluster, IHyperpodList } from './types';
 import { Watched } from './watched';
 import { hyperpodStateText, orchestratorText } from './words';
@@ -220,9 +221,24 @@ function HyperpodItem(props: {
       <CardLine>
         {isWaited ? trans.__('Reading…') : detailText(cluster, trans)}
       </CardLine>
+      {!isWaited && cluster.reach && cluster.reach !== 'configured' && (
+        <CardNote words={reachLine(cluster, trans)} />
+      )}
       <CardNote words={cluster.reason ?? ''} />
     </ClusterCard>
   );
+}
+
+/** Whether one can submit to it from here; in words of its own where something is missing. */
+function reachLine(
+  cluster: IHyperpodCluster,
+  trans: TranslationBundle
+): string {
+  const word = reachText(cluster.reach ?? '', trans);
+  const isPlain = cluster.reach === 'ready' || cluster.reach === 'not-looked';
+  return isPlain || !cluster.reachReason
+    ? word
+    : `${word}: ${cluster.reachReason}`;
 }
 
 function detailText(

@@ -4,6 +4,7 @@ import {
   listOf,
   numberOf,
   numberOrNull,
+  partOrNull,
   recordOf,
   textOf,
   textOrNull,
@@ -40,6 +41,27 @@ export interface IHyperpodCluster {
   readonly configuredAs: readonly string[];
   readonly describedAt: string | null;
   readonly reason: string | null;
+  /** A word for whether one can submit to it from the server's machine; null while that is not known. */
+  readonly reach: string | null;
+  readonly reachReason: string | null;
+}
+
+/** Whether one can submit to a cluster from the server's machine. */
+export interface IReach {
+  readonly word: string;
+  readonly sentence: string;
+  /** What to do about it. */
+  readonly nextStep: string | null;
+  /** What to add to the configuration file, in TOML. */
+  readonly config: string | null;
+}
+
+/** A setting of a cluster; its name is AWS' where this version does not know it. */
+export interface ISetting {
+  readonly name: string;
+  readonly value: string;
+  /** What it means, in English; null where that is not known. */
+  readonly meaning: string | null;
 }
 
 /**
@@ -84,6 +106,8 @@ export interface IHyperpodDetail extends IAged {
   readonly configuredAs: readonly string[];
   readonly mountedHere: readonly string[] | null;
   readonly reason: string | null;
+  readonly reach: IReach | null;
+  readonly settings: readonly ISetting[];
   readonly groups: readonly IHyperpodGroup[];
   /** Null where they could not be had. */
   readonly tags:
@@ -93,7 +117,7 @@ export interface IHyperpodDetail extends IAged {
 }
 
 /** What all answers on AWS' knowledge have. */
-type IAgedWire = Pick<
+export type IAgedWire = Pick<
   wire.IHyperpodClusters,
   'as_of' | 'problem' | 'loading' | 'notes'
 >;
@@ -130,7 +154,9 @@ function decodeCluster(value: unknown): IHyperpodCluster {
     target: numberOrNull(from, 'target'),
     configuredAs: listOf(from, 'configured_as', asText),
     describedAt: textOrNull(from, 'described_at'),
-    reason: textOrNull(from, 'reason')
+    reason: textOrNull(from, 'reason'),
+    reach: textOrNull(from, 'reach'),
+    reachReason: textOrNull(from, 'reach_reason')
   };
 }
 
@@ -156,6 +182,8 @@ export function decodeDetail(value: unknown): IHyperpodDetail {
     configuredAs: listOf(from, 'configured_as', asText),
     mountedHere: mounted === null ? null : listOf(from, 'mounted_here', asText),
     reason: textOrNull(from, 'reason'),
+    reach: partOrNull(from, 'reach', decodeReach),
+    settings: listOf(from, 'settings', decodeSetting),
     groups: listOf(from, 'groups', decodeGroup),
     tags: tags === null ? null : listOf(from, 'tags', decodeTag),
     logGroup: textOf(from, 'log_group'),
@@ -179,6 +207,25 @@ function decodeGroup(value: unknown): IHyperpodGroup {
     capacity: textOrNull(from, 'capacity'),
     script: textOrNull(from, 'script'),
     checks: listOf(from, 'checks', asText)
+  };
+}
+
+function decodeReach(value: unknown): IReach {
+  const from = recordOf<wire.IHyperpodReach>(value, 'reach');
+  return {
+    word: textOf(from, 'word'),
+    sentence: textOf(from, 'sentence'),
+    nextStep: textOrNull(from, 'next_step'),
+    config: textOrNull(from, 'config')
+  };
+}
+
+function decodeSetting(value: unknown): ISetting {
+  const from = recordOf<wire.IHyperpodSetting>(value, 'setting');
+  return {
+    name: textOf(from, 'name'),
+    value: textOf(from, 'value'),
+    meaning: textOrNull(from, 'meaning')
   };
 }
 

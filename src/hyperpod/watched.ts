@@ -17,22 +17,25 @@ export class Watched<
 > implements IDisposable {
   /**
    * @param read - reads it; whether AWS is to be asked now
+   * @param isShown - whether it is seen; default: as long as the browser's tab is
    */
   constructor(
     read: (refresh: boolean) => Promise<T>,
     times: { readonly poll: number; readonly soon: number } = {
       poll: POLL_MS,
       soon: SOON_MS
-    }
+    },
+    isShown: (() => boolean) | null = null
   ) {
     this._read = read;
+    this._isShown = isShown ?? (() => true);
     this._soon = times.soon;
     this._poll = new Poll({
       auto: false,
       name: 'hyperpod_jlab:aws',
       factory: () => this._load(),
       frequency: { interval: times.poll, backoff: true, max: 10 * times.poll },
-      standby: 'when-hidden'
+      standby: isShown ? () => !isShown() : 'when-hidden'
     });
   }
 
@@ -97,7 +100,7 @@ export class Watched<
     try {
       this._value = await this._read(refresh);
       this._error = null;
-      if (this._value.loading && this._started) {
+      if (this._value.loading && this._started && this._isShown()) {
         this._timer = window.setTimeout(() => this.reread(), this._soon);
       }
     } catch (reason) {
@@ -111,6 +114,7 @@ export class Watched<
   }
 
   private readonly _read: (refresh: boolean) => Promise<T>;
+  private readonly _isShown: () => boolean;
   private readonly _soon: number;
   private readonly _poll: Poll;
   private readonly _changed = new Signal<this, void>(this);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from testbed.aws.example_governance import add_governance
 from testbed.aws.network import (
     OTHER_SUBNET,
     SUBNET,
@@ -56,7 +57,9 @@ def example_account(region: str) -> Account:
     account = Account()
     account.add_caller(ACCESS_KEY)
     slurm = account.add_cluster(
-        "ml-cluster", region, orchestrator={"Slurm": {}}, tags={"team": "vision", "stage": "test"}
+        *("ml-cluster", region),
+        orchestrator={"Slurm": {"SlurmConfigStrategy": "Managed"}},
+        tags={"team": "vision", "stage": "test"},
     )
     slurm.add_group("controller-machine", "ml.c5.xlarge", 1, slurm_node_type="Controller")
     slurm.add_group(
@@ -134,7 +137,13 @@ def add_others(account: Account, region: str) -> None:
         orchestrator=account.eks("research", region),
         provisioning="Continuous",
         image_status="UpdateAvailable",
+        settings={
+            "AutoScaling": {"Mode": "Enable", "AutoScalerType": "Karpenter", "Status": "InService"},
+            "TieredStorageConfig": {"Mode": "Enable", "InstanceMemoryAllocationPercentage": 20},
+            "ClusterRole": f"arn:aws:iam::{account.account_id}:role/HyperPodScaling",
+        },
     )
+    add_governance(account, region, eks)
     workers = eks.add_group("accelerated", "ml.g5.8xlarge", 6)
     workers.target, workers.status = 8, "Updating"
     old = account.add_cluster("older-cluster", region, status="SystemUpdating")

@@ -6,6 +6,7 @@ from typing import Any
 
 from testbed.aws.domains import describe_domain, domain_resource
 from testbed.aws.events import describe_cluster_event, list_cluster_events
+from testbed.aws.governance import OPERATIONS, governance_resource
 from testbed.aws.lookup import cluster_arn, cluster_of
 from testbed.aws.node_actions import batch_reboot_cluster_nodes, batch_replace_cluster_nodes
 from testbed.aws.operations import Request, Resource, Service
@@ -49,8 +50,14 @@ def describe_cluster(request: Request) -> dict[str, Any]:
         Orchestrator=cluster.orchestrator,
         NodeRecovery=cluster.node_recovery,
         NodeProvisioningMode=cluster.provisioning,
-        VpcConfig=cluster.network,
+        **_settings(cluster),
     )
+
+
+def _settings(cluster: Cluster) -> dict[str, Any]:
+    """What was set of a cluster besides; its network is that in which it was put."""
+    network = {} if cluster.network is None else {"VpcConfig": cluster.network}
+    return {**cluster.settings, **network}
 
 
 def list_cluster_nodes(request: Request) -> dict[str, Any]:
@@ -132,14 +139,9 @@ def _given(**members: Any) -> dict[str, Any]:
 
 def _resource(request: Request) -> Resource:
     """What is named, as IAM names it: AWS looks at rights before it looks whether it is there."""
-    if "SpaceName" in request.given:
-        return space_resource(request)
-    if "UserProfileName" in request.given:
-        return profile_resource(request)
-    if "DomainId" in request.given:
-        return domain_resource(request)
-    if "DomainIdEquals" in request.given:
-        return Resource(None, "*")
+    known = _studio_resource(request) or governance_resource(request)
+    if known is not None:
+        return known
     named = request.given.get("ClusterName", request.given.get("ResourceArn"))
     if named is None:
         account = request.account
@@ -150,6 +152,17 @@ def _resource(request: Request) -> Resource:
     if named.startswith("arn:"):
         return Resource(named, named)
     return Resource(named, cluster_arn(request))
+
+
+def _studio_resource(request: Request) -> Resource | None:
+    """What is named of Studio, where something of it is."""
+    if "SpaceName" in request.given:
+        return space_resource(request)
+    if "UserProfileName" in request.given:
+        return profile_resource(request)
+    if "DomainId" in request.given:
+        return domain_resource(request)
+    return Resource(None, "*") if "DomainIdEquals" in request.given else None
 
 
 SERVICE = Service(
@@ -175,6 +188,7 @@ SERVICE = Service(
         "AddTags": add_tags,
         "DeleteTags": delete_tags,
         "ListTags": list_tags,
+        **OPERATIONS,
     },
     _resource,
 )

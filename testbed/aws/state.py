@@ -62,7 +62,7 @@ class Event:
 
 @dataclass
 class Cluster:
-    """A HyperPod cluster of one region. `orchestrator` is as in the API; None leaves the field out."""
+    """A HyperPod cluster of one region. `orchestrator` and `settings`, further members of its description, are as in the API; an orchestrator of None leaves the field out."""
 
     name: str
     arn: str
@@ -79,6 +79,7 @@ class Cluster:
     events: list[Event] = field(default_factory=list)
     network: dict[str, Any] | None = None
     """Its VpcConfig, as in the API."""
+    settings: dict[str, Any] = field(default_factory=dict)
     _nodes_made: int = 0
 
     def add_group(self, name: str, instance_type: str, count: int, **more: Any) -> Group:
@@ -116,6 +117,34 @@ def lustre_at(file_system: str, path: str) -> dict[str, Any]:
 def attached(file_system: str) -> dict[str, Any]:
     """An entry of the custom file systems of a space."""
     return {"FSxLustreFileSystem": {"FileSystemId": file_system}}
+
+
+@dataclass
+class ComputeQuota:
+    """What a team has of a cluster; `config` and `target` are as in the API."""
+
+    ident: str
+    name: str
+    cluster_arn: str
+    config: dict[str, Any]
+    target: dict[str, Any]
+    status: str = "Created"
+    failure: str | None = None
+    activation: str = "Enabled"
+    created: datetime = START
+
+
+@dataclass
+class SchedulerConfig:
+    """The policy of a cluster; `rules` are as in the API."""
+
+    ident: str
+    name: str
+    cluster_arn: str
+    rules: dict[str, Any]
+    status: str = "Created"
+    failure: str | None = None
+    created: datetime = START
 
 
 @dataclass
@@ -175,6 +204,27 @@ class LustreFileSystem:
 
 
 @dataclass(frozen=True)
+class AccessEntry:
+    """What a role is in an EKS cluster: a user of these groups. Without a name its sessions are called by their ARNs, as on EKS."""
+
+    groups: tuple[str, ...] = ()
+    username: str | None = None
+
+
+@dataclass
+class ControlPlane:
+    """The control plane of an EKS cluster that answers: where, by which authority (base64 of its certificate), and whom it lets in (roles by their ARNs).
+
+    A private one says that its address is known in its VPC only.
+    """
+
+    endpoint: str
+    authority: str
+    entries: dict[str, AccessEntry] = field(default_factory=dict)
+    private: bool = False
+
+
+@dataclass(frozen=True)
 class Caller:
     """Who owns a key, and what they may do."""
 
@@ -201,6 +251,9 @@ class Account:
         domains: Domains of Studio by id.
         networks: Security groups and network interfaces by region.
         update_time: How long SageMaker takes to update a domain, profile or space.
+        quotas: Quotas of teams by region.
+        policies: Policies of clusters by region.
+        control_planes: EKS clusters that answer, by region and name; others are being made.
     """
 
     account_id: str = "111122223333"
@@ -215,6 +268,9 @@ class Account:
     domains: dict[str, Domain] = field(default_factory=dict)
     networks: dict[str, Network] = field(default_factory=dict)
     update_time: timedelta = timedelta(seconds=20)
+    quotas: dict[str, list[ComputeQuota]] = field(default_factory=dict)
+    policies: dict[str, list[SchedulerConfig]] = field(default_factory=dict)
+    control_planes: dict[tuple[str, str], ControlPlane] = field(default_factory=dict)
 
     def add_caller(
         self,
@@ -238,6 +294,10 @@ class Account:
         granted = tuple(Policy(one) for one in policies or (EVERYTHING,))
         self.callers[access_key] = Caller(arn, "AROAEXAMPLE:SageMaker", expired, granted)
         return self.callers[access_key]
+
+    def role_arn(self, role: str) -> str:
+        """A role, as access entries of EKS name it."""
+        return f"arn:{self.partition}:iam::{self.account_id}:role/{role}"
 
     def add_cluster(self, name: str, region: str, **more: Any) -> Cluster:
         """Add a cluster without instance groups."""

@@ -7,7 +7,11 @@ from collections.abc import Mapping
 WIRING = ("--domain", "d-example", "--file-system", "fs-0123456789abcdef0")
 
 RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    "clusters": (("clusters", "--hyperpod"), ("doctor",)),
+    "clusters": (
+        ("clusters", "--hyperpod"),
+        ("config", "add", "ml-cluster", "--dry-run"),
+        ("doctor",),
+    ),
     "nodes": (("nodes", "--hyperpod", "ml-cluster"),),
     "space": (("doctor",),),
     "doctor": (("doctor",),),
@@ -25,6 +29,7 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("metrics", "--hyperpod", "research-eks", "--node", "{eks_node}"),
     ),
     "storage": (("storage",),),
+    "governance": (("quotas", "--hyperpod", "research-eks"),),
     "node-actions": (
         ("node", "reboot", "ip-10-0-0-2", "--hyperpod", "ml-cluster", "--yes"),
         ("node", "replace", "ip-10-0-0-3", "--hyperpod", "ml-cluster", "--yes"),

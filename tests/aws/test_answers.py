@@ -49,7 +49,11 @@ def old_boto3(endpoint, no_aws, tmp_path):
 async def test_clusters_and_nodes_are_the_same_with_an_old_boto3(old_boto3):
     service = HyperpodClusters(Settings())
     slurm, eks, old, _ = await service.clusters()
-    assert (slurm.orchestrator, eks.orchestrator, old.orchestrator) == ("slurm", "kubernetes", None)
+    assert (slurm.orchestrator, eks.orchestrator, old.orchestrator) == (
+        "slurm",
+        "kubernetes",
+        "slurm",
+    )
     assert eks.image_status == "UpdateAvailable"
     assert [group.slurm_role for group in slurm.groups or ()] == ["Controller", "Compute"]
     node, *_ = await service.instances("ml-cluster")

@@ -32,7 +32,7 @@ def test_the_table_of_clusters(example, hpj, home):
     assert "  train  " in first
     assert "accelerated 6/8 updating" in lines[2]
     assert "update available" in lines[2]
-    assert lines[3].split()[1:3] == ["unknown", "updating-software"]
+    assert lines[3].split()[1:3] == ["slurm", "updating-software"]
 
 
 def test_clusters_as_json_in_pages(example, hpj):

@@ -48,7 +48,11 @@ async def test_the_clusters_with_all_that_aws_tells(example):
     assert [group.state for group in eks.groups or ()] == ["updating"]
     assert eks.provisioning == "Continuous"
     assert eks.eks_arn == f"arn:aws:eks:{REGION}:111122223333:cluster/research"
-    assert (old.orchestrator, old.reason, old.state) == (None, NO_ORCHESTRATOR, "updating-software")
+    assert (old.orchestrator, old.reason, old.state) == (
+        "slurm",
+        NO_ORCHESTRATOR,
+        "updating-software",
+    )
     assert failed.reason == "Lifecycle scripts did not run successfully."
 
 

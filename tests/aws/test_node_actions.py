@@ -203,8 +203,8 @@ def test_a_boto3_that_is_too_old_is_named(example, slurm, hpj, monkeypatch, acti
     operation = f"Batch{action.capitalize()}ClusterNodes"
     made = session._Session._made
 
-    def old(self, call):
-        client = made(self, call)
+    def old(self, call, *more):
+        client = made(self, call, *more)
         model = client.meta.service_model
         names = [name for name in model.operation_names if name != operation]
         model.__dict__["operation_names"] = names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -55,6 +56,13 @@ BY_NAME = [pytest.param(feature, id=feature.name) for feature in WITH_COMMANDS]
 def account(endpoint, no_aws, tmp_path):
     """An account with clusters, logs and metrics, seen from a space of Studio with no right at all."""
     endpoint.account = example_account(REGION)
+    spare = endpoint.account.eks("spare", REGION)
+    endpoint.account.add_cluster("spare-eks", REGION, orchestrator=spare)
+    slurm = tmp_path / "slurm"  # somebody's: a login node of which nobody knows whose
+    slurm.mkdir()
+    (slurm / "sinfo").write_text("#!/bin/sh\necho ip-10-9-9-9\n")
+    (slurm / "sinfo").chmod(0o755)
+    no_aws.setenv("PATH", f"{slurm}{os.pathsep}{os.environ['PATH']}")
     add_telemetry(endpoint.account, REGION, hours=1)
     endpoint.account.update_time = timedelta(0)
     endpoint.account.profiles["d-example", "bob"] = Profile()

@@ -120,3 +120,23 @@ def test_a_replacement_that_somebody_asks_for_ends_the_slurmd(attached, bed, row
 def test_a_folder_that_is_no_such_testbed(tmp_path):
     with pytest.raises(SlurmBedError, match="--prefix"):
         nodes_of(tmp_path)
+
+
+def test_one_can_submit_from_a_machine_of_its_slurm(endpoint, bed, home, hpj, monkeypatch):
+    home.config.write_text("")
+    monkeypatch.setenv("SLURM_CONF", f"{bed}/etc/slurm.conf")
+    with AttachedSlurm(endpoint, bed, REGION) as made:
+        found = hpj("clusters", "--hyperpod", made.cluster.name, "--json").ok().json
+        assert found["reach"]["word"] == "ready"
+        assert "knows 2 of 2 instances" in found["reach"]["sentence"]
+        hpj("config", "add", "train", "--hyperpod", made.cluster.name).ok()
+        nodes = hpj("nodes", "--cluster", "train", "--json").ok().json["nodes"]
+        assert {node["name"] for node in nodes} >= {FIRST}
+        told = hpj("clusters", "--hyperpod", "--json").ok().json["clusters"]
+        assert [one["reach"]["word"] for one in told] == ["configured"]
+        # A cluster of other machines is not this one, though Slurm answers.
+        other = endpoint.account.add_cluster("other", REGION, orchestrator={"Slurm": {}})
+        group = other.add_group("workers", "ml.g5.xlarge", 0)
+        other.add_node(group, address="10.7.7.7")
+        told = hpj("clusters", "--hyperpod", "other", "--json").ok().json
+        assert told["reach"]["word"] == "no-login-node"

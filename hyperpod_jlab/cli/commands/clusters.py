@@ -8,11 +8,13 @@ from collections.abc import Sequence
 import click
 
 from hyperpod_jlab.cli.group import HpjCommand
+from hyperpod_jlab.cli.hyperpod_detail import show_cluster
 from hyperpod_jlab.cli.hyperpod_tables import (
     CLUSTER_TITLES,
     JOINED_TITLES,
     cluster_row,
     joined_row,
+    reach_notes,
 )
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.listing import page_options, print_notes, show_list
@@ -30,8 +32,11 @@ from hyperpod_jlab.model.cluster import (
     notes_of,
 )
 from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.model.hyperpod import HyperpodCluster
 from hyperpod_jlab.model.quantities import format_duration, format_size
 from hyperpod_jlab.model.ranges import format_ranges
+from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.services.reach import with_reach
 
 _LONGEST_NAME = 24
 _NODE_TITLES = (
@@ -50,21 +55,33 @@ _REGION_HELP = "AWS region, with --hyperpod. Default: $AWS_REGION, or that of th
 
 @click.command(
     cls=HpjCommand,
-    help="List the configured clusters and whether they answer; or all HyperPod clusters of your AWS account.",
-    examples=("hpj clusters", "hpj clusters --json", "hpj clusters --hyperpod"),
+    help="List the configured clusters and whether they answer; or all HyperPod clusters of your AWS account, or all about one.",
+    examples=(
+        *("hpj clusters", "hpj clusters --json", "hpj clusters --hyperpod"),
+        "hpj clusters --hyperpod ml-cluster",
+    ),
 )
 @click.option(
-    "--hyperpod", is_flag=True, help="The HyperPod clusters of the AWS account, configured or not."
+    "--hyperpod",
+    is_flag=False,
+    flag_value="",
+    metavar="[NAME]",
+    help="The HyperPod clusters of the AWS account, configured or not; with a name or ARN all about this one.",
 )
 @click.option("--region", metavar="REGION", help=_REGION_HELP)
 @page_options
-def clusters(hyperpod: bool, region: str | None, limit: int | None, cursor: str | None) -> None:
+def clusters(
+    hyperpod: str | None, region: str | None, limit: int | None, cursor: str | None
+) -> None:
     """List clusters."""
     if hyperpod:
-        told = with_services(
-            lambda services: services.hyperpod_clusters(region).clusters(), asking=True
-        )
+        show_cluster(hyperpod, region)
+        return
+    if hyperpod is not None:
+        told = with_services(lambda services: _hyperpod_clusters(services, region), asking=True)
         show_list("clusters", CLUSTER_TITLES, told, cluster_row, (limit, cursor))
+        if not invocation().as_json:
+            print_notes(reach_notes(told))
         return
     _refuse_region(region)
     found = with_services(lambda hyperpod: hyperpod.clusters(), asking=True)
@@ -139,6 +156,11 @@ def jobs(cluster: str | None, ended: bool, limit: int | None, cursor: str | None
         shown.sort(key=lambda job: job.ends_at or 0.0, reverse=True)
     titles = (*_JOB_TITLES, "ENDED" if ended else "SUBMITTED", "RUN", "REASON")
     show_list("jobs", titles, shown, _job_row, (limit, cursor))
+
+
+async def _hyperpod_clusters(services: Hyperpod, region: str | None) -> Rows[HyperpodCluster]:
+    found = await services.hyperpod_clusters(region).clusters()
+    return await with_reach(found, services.reaches(region))
 
 
 def _refuse_region(region: str | None) -> None:

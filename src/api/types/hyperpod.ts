@@ -48,13 +48,15 @@ export interface IHyperpodClusterAnswer {
   readonly configured_as: readonly string[];
   readonly mounted_here: readonly string[] | null;
   readonly reason: string | null;
+  readonly reach: IHyperpodReach | null;
+  readonly settings: readonly IHyperpodSetting[];
   readonly groups: readonly IHyperpodGroup[];
   readonly tags: readonly IHyperpodTag[] | null;
   readonly log_group: string;
   readonly links: IHyperpodLinks;
 }
 
-/** A HyperPod cluster in a table. `status` is AWS' word, `state` ours. `described_at` says when AWS was asked for what the list does not have (orchestrator, nodes); null while that is not known. `mounted_here` is where its file systems are mounted on the server's machine; null: AWS does not say which it has. */
+/** A HyperPod cluster in a table. `status` is AWS' word, `state` ours. `described_at` says when AWS was asked for what the list does not have (orchestrator, nodes); null while that is not known. `mounted_here` is where its file systems are mounted on the server's machine; null: AWS does not say which it has. `reach` is a word for whether one can submit to it from the server's machine (null: not known yet), `reach_reason` the same as a sentence, `reach_next` what to do. */
 export interface IHyperpodClusterRow {
   readonly name: string;
   readonly arn: string;
@@ -70,6 +72,9 @@ export interface IHyperpodClusterRow {
   readonly mounted_here: readonly string[] | null;
   readonly described_at: string | null;
   readonly reason: string | null;
+  readonly reach: string | null;
+  readonly reach_reason: string | null;
+  readonly reach_next: string | null;
 }
 
 /** A page of HyperPod clusters. */
@@ -182,6 +187,21 @@ export interface IHyperpodNodes {
 export interface IHyperpodQuery {
   /** Ask AWS now. */
   readonly refresh?: boolean;
+}
+
+/** Whether one can submit to a cluster from the server's machine: a word, a sentence, what to do, and what to add to the configuration file, in TOML. */
+export interface IHyperpodReach {
+  readonly word: string;
+  readonly sentence: string;
+  readonly next_step: string | null;
+  readonly config: string | null;
+}
+
+/** A setting of a cluster: a word for it (or AWS' name), its value, and what that means where it is known. */
+export interface IHyperpodSetting {
+  readonly name: string;
+  readonly value: string;
+  readonly meaning: string | null;
 }
 
 /** Which rows of a table of what AWS knows. */

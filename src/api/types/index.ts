@@ -6,6 +6,7 @@
 
 export * from './base';
 export * from './clusters';
+export * from './governance';
 export * from './hyperpod';
 export * from './logs';
 export * from './runs';

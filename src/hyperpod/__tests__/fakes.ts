@@ -1,5 +1,6 @@
 import { ITablePage, ITableQuery } from '../../clusters/types';
 import { IHyperpodClient } from '../client';
+import { decodeGovernance, IGovernance } from '../governanceTypes';
 import {
   decodeDetail,
   decodeList,
@@ -34,6 +35,9 @@ export function row(
     mounted_here: null,
     described_at: AS_OF,
     reason: null,
+    reach: null,
+    reach_reason: null,
+    reach_next: null,
     ...more
   };
 }
@@ -49,6 +53,13 @@ export function detail(
     eks_arn: null,
     node_recovery: 'Automatic',
     provisioning: null,
+    settings: [
+      {
+        name: 'node-recovery',
+        value: 'Automatic',
+        meaning: 'nodes that fail are rebooted or replaced by HyperPod'
+      }
+    ],
     groups: [
       {
         name: 'workers',
@@ -95,6 +106,59 @@ export const NODE = {
   jobs: ['7', '8']
 };
 
+const CLASS = 'training';
+const PRIORITY = { name: CLASS, weight: 80, label: `${CLASS}-priority` };
+
+/** Task governance, as the server sends it. */
+export const GOVERNANCE = {
+  ...AGED,
+  cluster: 'ml-cluster',
+  quotas: [
+    {
+      quota_id: 'a1',
+      name: 'vision-quota',
+      team: 'vision',
+      state: 'active',
+      status: 'Created',
+      enabled: true,
+      weight: 70,
+      allocated: [
+        {
+          instance_type: 'ml.g5.8xlarge',
+          count: 4,
+          accelerators: null,
+          cpus: null,
+          memory_gib: null,
+          partition: null,
+          partitions: null
+        }
+      ],
+      sharing: 'LendAndBorrow',
+      borrow_percent: 50,
+      borrow_most: [],
+      preemption: 'LowerPriority',
+      reason: null,
+      namespace: 'hyperpod-ns-vision',
+      queue: 'hyperpod-ns-vision-localqueue',
+      used: null,
+      running: null,
+      waiting: null
+    }
+  ],
+  policies: [
+    {
+      policy_id: 'b1',
+      name: 'the-policy',
+      state: 'active',
+      status: 'Created',
+      fair_share: 'Enabled',
+      idle_sharing: 'Disabled',
+      priorities: [PRIORITY],
+      reason: null
+    }
+  ]
+};
+
 /**
  * A server that answers what the test says, and remembers what it was asked.
  */
@@ -106,6 +170,7 @@ export class FakeHyperpodClient implements IHyperpodClient {
   answer: unknown = { ...AGED, clusters: [], next: null, total: 0 };
   detail: unknown = detail('ml-cluster');
   nodeAnswer: unknown = { ...AGED, nodes: [NODE], next: null, total: 1 };
+  governanceAnswer: unknown = GOVERNANCE;
   failure: Error | null = null;
 
   list(limit: number, refresh: boolean): Promise<IHyperpodList> {
@@ -116,6 +181,11 @@ export class FakeHyperpodClient implements IHyperpodClient {
   cluster(name: string, refresh: boolean): Promise<IHyperpodDetail> {
     this.asked.push([name, refresh]);
     return this._answer(() => decodeDetail(this.detail));
+  }
+
+  governance(name: string, refresh: boolean): Promise<IGovernance> {
+    this.asked.push([`${name}/governance`, refresh]);
+    return this._answer(() => decodeGovernance(this.governanceAnswer));
   }
 
   nodes(_: string, query: ITableQuery): Promise<ITablePage> {

@@ -1,3 +1,4 @@
+import { Clipboard } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
@@ -6,7 +7,7 @@ import { ApiError } from '../../api';
 import { FakeNodeClient } from '../../nodes/__tests__/fakes';
 import { HyperpodPage } from '../page';
 import { FakeEventClient } from './eventFakes';
-import { AGED, detail, FakeHyperpodClient, NODE } from './fakes';
+import { AGED, detail, FakeHyperpodClient, GOVERNANCE, NODE } from './fakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 
@@ -67,7 +68,7 @@ describe('HyperpodPage', () => {
     }
     expect(text()).toContain('s3://scripts/on_create.sh');
     expect(text()).toContain('teamvision');
-    expect(text()).toContain('are repaired by HyperPod');
+    expect(text()).toContain('nodes that fail are rebooted or replaced');
     expect(text()).toContain('AWS was asked');
   });
 
@@ -144,6 +145,77 @@ describe('HyperpodPage', () => {
     await until(() => text().includes('6758 rows'));
     // No row went away meanwhile, and AWS was not asked for each look.
     expect(client.queries.every(query => !query.refresh)).toBe(true);
+  });
+
+  it('says what is missing to submit from here, and what to add', async () => {
+    const reach = {
+      word: 'no-login-node',
+      sentence: 'no login node of it is configured',
+      next_step: 'hpj config add ml-cluster --login-node USER@HOST',
+      config: '[clusters.ml-cluster]'
+    };
+    client.detail = detail('ml-cluster', { reach });
+    await show();
+    for (const words of Object.values(reach).slice(1)) {
+      expect(text()).toContain(words);
+    }
+    const copied = jest.spyOn(Clipboard, 'copyToSystem').mockImplementation();
+    press('Copy');
+    expect(copied).toHaveBeenCalledWith('[clusters.ml-cluster]');
+  });
+
+  it('shows settings that are newer than this as they come', async () => {
+    const settings = [{ name: 'NewMode', value: '{"A": 1}', meaning: null }];
+    client.detail = detail('ml-cluster', { settings });
+    await show();
+    expect(text()).toContain('NewMode{"A": 1}');
+  });
+
+  it('shows the task governance, which is asked for only then', async () => {
+    await show();
+    expect(client.asked.some(([what]) => what.includes('/'))).toBe(false);
+    press('Task governance');
+    await until(() => text().includes('ml.g5.8xlarge'));
+    for (const words of [
+      '4 × ml.g5.8xlarge',
+      'borrows up to 50 %',
+      'shared by the teams’ weights',
+      'is not lent',
+      'training-priority',
+      'not known'
+    ]) {
+      expect(text()).toContain(words);
+    }
+    press('Refresh');
+    await until(() => client.asked.length === 3);
+    expect(client.asked[2]).toEqual(['ml-cluster/governance', true]);
+    const { quotas } = GOVERNANCE;
+    const flavor = 'ml.g5.8xlarge';
+    const used = [
+      {
+        flavor,
+        resource: 'gpu',
+        nominal: 4,
+        used: 5,
+        borrowed: 1,
+        free: 0,
+        most: 6
+      }
+    ];
+    client.governanceAnswer = {
+      ...GOVERNANCE,
+      quotas: [{ ...quotas[0], used, running: 3, waiting: 2 }]
+    };
+    press('Refresh');
+    await until(() => text().includes('3 running, 2 waiting'));
+    expect(text()).toContain('1 of that borrowed');
+  });
+
+  it('says why a cluster has no task governance', async () => {
+    await show();
+    client.failure = ApiError.local('no_governance', 'clusters on EKS', 422);
+    press('Task governance');
+    await until(() => text().includes('clusters on EKS'));
   });
 
   it('asks nothing while it is hidden', async () => {

@@ -22,6 +22,18 @@ describe('HyperpodSection', () => {
 
   afterEach(() => section.dispose());
 
+  it('says what is missing to submit, but not of configured ones', async () => {
+    client.answer = list(
+      row('a', { reach: 'no-right', reach_reason: 'AWS does not let you' }),
+      row('b', { reach: 'configured', reach_reason: 'is configured' }),
+      row('c', { reach: 'not-looked', reach_reason: 'nobody has looked' })
+    );
+    await show();
+    expect(text()).toContain('a right is missing: AWS does not let you');
+    expect(text()).not.toContain('is configured');
+    expect(text()).toContain('not looked yet');
+  });
+
   function list(...clusters: unknown[]): unknown {
     return { ...AGED, clusters, next: null, total: clusters.length };
   }

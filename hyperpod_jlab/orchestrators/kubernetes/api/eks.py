@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hyperpod_jlab.aws.errors import Call, boto3_missing, no_credentials, translate
@@ -38,7 +38,26 @@ def eks_access(name: str, session: Any = None) -> Access:
         UnreachableError: AWS does not answer, or the cluster is not there yet.
     """
     session = session or _session()
-    found = _described(session, name)
+    return access_of(name, _described(session, name), session)
+
+
+def access_of(
+    name: str, found: Mapping[str, Any], session: Any = None, region: str | None = None
+) -> Access:
+    """The way to an EKS cluster that has been described. Blocking.
+
+    Args:
+        name: The cluster's name.
+        found: EKS' description of it: the ``cluster`` of ``DescribeCluster``.
+        session: As with `eks_access`.
+        region: The region of that session.
+
+    Raises:
+        UnsupportedError: boto3 is not installed.
+        InvalidInputError: No region is configured.
+        UnreachableError: The cluster is not there yet.
+    """
+    session = session or _session(region)
     server = str(found.get("endpoint") or "")
     if not server:
         raise UnreachableError(
@@ -102,14 +121,15 @@ def _regional(endpoint: str, region: str) -> str:
     return endpoint.replace("https://sts.amazonaws.com", f"https://sts.{region}.amazonaws.com")
 
 
-def _session() -> Any:
+def _session(region: str | None = None) -> Any:
     try:
         import boto3
     except ImportError:
         raise boto3_missing(
             "or give a context of your kubeconfig instead (aws eks update-kubeconfig)"
         ) from None
-    return boto3.Session(region_name=find_region(lambda: boto3.Session().region_name))
+    region = region or find_region(lambda: boto3.Session().region_name)
+    return boto3.Session(region_name=region)
 
 
 def _described(session: Any, name: str) -> dict[str, Any]:

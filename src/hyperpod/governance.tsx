@@ -1,0 +1,360 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { AwsAge } from '../clusters/awsAge';
+import { Bar } from '../clusters/bar';
+import { QuotaBars } from '../clusters/quotas';
+import { StaleNote } from '../clusters/staleNote';
+import { ErrorMessage } from '../components/errorMessage';
+import { StateChip } from '../components/stateChip';
+import type { IHyperpodClient } from './client';
+import {
+  IAllocation,
+  IClusterPolicy,
+  IGovernance,
+  IPriorityClass,
+  ITeamQuota
+} from './governanceTypes';
+import {
+  allocationText,
+  fairShareText,
+  governanceStateText,
+  idleSharingText,
+  preemptionText,
+  sharingText
+} from './governanceWords';
+import { Watched } from './watched';
+
+/**
+ * The task governance of a cluster on EKS: what each team has, and how work is ordered. It is read while this is shown.
+ */
+export function GovernanceTab(props: {
+  cluster: string;
+  client: IHyperpodClient;
+  isShown: () => boolean;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { trans } = props;
+  const watched = useGovernance(props);
+  const { error, value } = watched;
+  return (
+    <>
+      {error && (
+        <ErrorMessage
+          error={error}
+          trans={trans}
+          retry={() => watched.refresh()}
+        />
+      )}
+      {value === null && !error && (
+        <p className="jp-HyperPod-Message" role="status">
+          {trans.__('Reading…')}
+        </p>
+      )}
+      {value && (
+        <>
+          <div className="jp-HyperPod-Table-head">
+            <button
+              type="button"
+              className="jp-HyperPod-button"
+              onClick={() => watched.refresh()}
+            >
+              {trans.__('Refresh')}
+            </button>
+          </div>
+          <Told governance={value} trans={trans} />
+        </>
+      )}
+    </>
+  );
+}
+
+/** The cluster's task governance, read as long as the tab is there. */
+function useGovernance(props: {
+  cluster: string;
+  client: IHyperpodClient;
+  isShown: () => boolean;
+}): Watched<IGovernance> {
+  const { client, cluster, isShown } = props;
+  const [, setTold] = React.useState(0);
+  const [watched] = React.useState(
+    () =>
+      new Watched<IGovernance>(
+        refresh => client.governance(cluster, refresh),
+        undefined,
+        isShown
+      )
+  );
+  React.useEffect(() => {
+    watched.changed.connect(() => setTold(count => count + 1));
+    watched.start();
+    return () => watched.dispose();
+  }, [watched]);
+  return watched;
+}
+
+function Told(props: {
+  governance: IGovernance;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { governance, trans } = props;
+  const { asOf, loading, notes, policies, problem, quotas } = governance;
+  return (
+    <>
+      {asOf && problem && (
+        <StaleNote asOf={asOf} problem={problem} isAws trans={trans} />
+      )}
+      {asOf && !problem && (
+        <AwsAge asOf={asOf} isLoading={loading} trans={trans} />
+      )}
+      {notes.map(note => (
+        <p key={note} className="jp-HyperPod-Table-note" role="note">
+          {note}
+        </p>
+      ))}
+      {quotas.length > 0 && <Quotas quotas={quotas} trans={trans} />}
+      {policies.map(policy => (
+        <Policy key={policy.id} policy={policy} trans={trans} />
+      ))}
+    </>
+  );
+}
+
+function Quotas(props: {
+  quotas: readonly ITeamQuota[];
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { quotas, trans } = props;
+  const most = Math.max(...quotas.map(quota => quota.weight ?? 0), 1);
+  return (
+    <Table
+      label={trans.__('Teams')}
+      titles={[
+        trans.__('Team'),
+        trans.__('State'),
+        trans.__('Allocated'),
+        trans.__('In use'),
+        trans.__('Jobs'),
+        trans.__('Idle compute'),
+        trans.__('Weight'),
+        trans.__('Preemption')
+      ]}
+    >
+      {quotas.map(quota => (
+        <QuotaRow key={quota.id} quota={quota} most={most} trans={trans} />
+      ))}
+    </Table>
+  );
+}
+
+function QuotaRow(props: {
+  quota: ITeamQuota;
+  /** The greatest weight of all teams. */
+  most: number;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { most, quota, trans } = props;
+  return (
+    <tr>
+      <th scope="row" title={quota.namespace}>
+        {quota.team}
+      </th>
+      <td>
+        <StateChip
+          state={chipOf(quota.state)}
+          text={governanceStateText(quota.state, trans)}
+          reason={quota.reason}
+          trans={trans}
+        />
+        {quota.reason && (
+          <span className="jp-HyperPod-Settings-meaning">{quota.reason}</span>
+        )}
+      </td>
+      <td>
+        <Allocations allocated={quota.allocated} trans={trans} />
+      </td>
+      <td>
+        {quota.used === null ? (
+          trans.__('not known')
+        ) : (
+          <QuotaBars quotas={quota.used} trans={trans} />
+        )}
+      </td>
+      <td>{jobsText(quota, trans)}</td>
+      <td>
+        {sharingText(quota.sharing, trans)}
+        <Borrows quota={quota} trans={trans} />
+      </td>
+      <td>
+        <Weight weight={quota.weight} most={most} />
+      </td>
+      <td>{preemptionText(quota.preemption, trans)}</td>
+    </tr>
+  );
+}
+
+function Policy(props: {
+  policy: IClusterPolicy;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { policy, trans } = props;
+  const facts = [
+    fairShareText(policy.fairShare, trans),
+    idleSharingText(policy.idleSharing, trans)
+  ].filter(words => words !== '');
+  return (
+    <>
+      <h2>
+        {policy.name}{' '}
+        <StateChip
+          state={chipOf(policy.state)}
+          text={governanceStateText(policy.state, trans)}
+          reason={policy.reason}
+          trans={trans}
+        />
+      </h2>
+      {policy.state === 'failed' && policy.reason && (
+        <p className="jp-HyperPod-Table-note" role="note">
+          {policy.reason}
+        </p>
+      )}
+      <ul className="jp-HyperPod-Governance-rules">
+        {facts.map(words => (
+          <li key={words}>{words}</li>
+        ))}
+      </ul>
+      {policy.priorities.length > 0 && (
+        <Priorities priorities={policy.priorities} trans={trans} />
+      )}
+    </>
+  );
+}
+
+function Priorities(props: {
+  priorities: readonly IPriorityClass[];
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { priorities, trans } = props;
+  const most = Math.max(...priorities.map(one => one.weight), 1);
+  return (
+    <Table
+      label={trans.__('Priority classes')}
+      titles={[
+        trans.__('Priority class'),
+        trans.__('Weight'),
+        trans.__('Label')
+      ]}
+    >
+      {priorities.map(one => (
+        <tr key={one.name}>
+          <th scope="row">{one.name}</th>
+          <td>
+            <Weight weight={one.weight} most={most} />
+          </td>
+          <td>
+            <code>{`kueue.x-k8s.io/priority-class: ${one.label}`}</code>
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function Table(props: {
+  label: string;
+  titles: readonly string[];
+  children: React.ReactNode;
+}): JSX.Element {
+  const { children, label, titles } = props;
+  return (
+    <section
+      className="jp-HyperPod-Table jp-HyperPod-Governance"
+      aria-label={label}
+    >
+      <div className="jp-HyperPod-Table-head">
+        <h2>{label}</h2>
+      </div>
+      <div
+        className="jp-HyperPod-Table-scroll"
+        role="group"
+        aria-label={label}
+        tabIndex={0}
+      >
+        <table>
+          <thead>
+            <tr>
+              {titles.map(title => (
+                <th key={title} scope="col">
+                  {title}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>{children}</tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+/** A weight, with a bar beside the number. */
+function Weight(props: {
+  weight: number | null;
+  most: number;
+}): JSX.Element | null {
+  const { most, weight } = props;
+  return weight === null ? null : (
+    <span className="jp-HyperPod-Governance-weight">
+      <Bar parts={[{ use: 'used', amount: weight }]} total={most} />
+      {weight}
+    </span>
+  );
+}
+
+function Allocations(props: {
+  allocated: readonly IAllocation[];
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { allocated, trans } = props;
+  return (
+    <ul className="jp-HyperPod-Quotas">
+      {allocated.map((one, at) => (
+        <li key={at}>{allocationText(one, trans)}</li>
+      ))}
+    </ul>
+  );
+}
+
+function Borrows(props: {
+  quota: ITeamQuota;
+  trans: TranslationBundle;
+}): JSX.Element | null {
+  const { quota, trans } = props;
+  if (quota.borrowMost.length > 0) {
+    return (
+      <>
+        <br />
+        {trans.__('borrows at most:')}
+        <Allocations allocated={quota.borrowMost} trans={trans} />
+      </>
+    );
+  }
+  return quota.borrowPercent === null ? null : (
+    <>
+      <br />
+      {trans.__('borrows up to %1 %', quota.borrowPercent)}
+    </>
+  );
+}
+
+function jobsText(quota: ITeamQuota, trans: TranslationBundle): string {
+  const { running, waiting } = quota;
+  return running === null || waiting === null
+    ? ''
+    : trans.__('%1 running, %2 waiting', running, waiting);
+}
+
+/** The chip's state: those of clusters have their shapes. */
+function chipOf(state: string): string {
+  return state === 'active' ? 'in-service' : state;
+}

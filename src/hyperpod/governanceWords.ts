@@ -1,0 +1,106 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+
+import { IAllocation } from './governanceTypes';
+import { hyperpodStateText } from './words';
+
+/** The state of a quota or a policy in words. */
+export function governanceStateText(
+  state: string,
+  trans: TranslationBundle
+): string {
+  switch (state) {
+    case 'active':
+      return trans.__('active');
+    case 'disabled':
+      return trans.__('switched off');
+    case 'deleted':
+      return trans.__('deleted');
+    default:
+      return hyperpodStateText(state, trans);
+  }
+}
+
+/** Whether a team lends and borrows idle compute. */
+export function sharingText(
+  sharing: string | null,
+  trans: TranslationBundle
+): string {
+  switch (sharing) {
+    case 'Lend':
+      return trans.__('lends');
+    case 'DontLend':
+      return trans.__('keeps its own');
+    case 'LendAndBorrow':
+      return trans.__('lends and borrows');
+    default:
+      return sharing ?? '';
+  }
+}
+
+/** Which work of a team its own more important work ends. */
+export function preemptionText(
+  preemption: string | null,
+  trans: TranslationBundle
+): string {
+  switch (preemption) {
+    case 'LowerPriority':
+      return trans.__('own work of lower priority');
+    case 'Never':
+      return trans.__('never ends own work');
+    default:
+      return preemption ?? '';
+  }
+}
+
+/** How idle compute is shared among the teams. */
+export function fairShareText(
+  fairShare: string | null,
+  trans: TranslationBundle
+): string {
+  switch (fairShare) {
+    case 'Enabled':
+      return trans.__('Idle compute is shared by the teams’ weights.');
+    case 'Disabled':
+      return trans.__('Idle compute goes to who comes first.');
+    default:
+      return fairShare ?? '';
+  }
+}
+
+/** Whether what is no team's own can be borrowed. */
+export function idleSharingText(
+  idleSharing: string | null,
+  trans: TranslationBundle
+): string {
+  switch (idleSharing) {
+    case 'Enabled':
+      return trans.__('What is no team’s own can be borrowed too.');
+    case 'Disabled':
+      return trans.__('What is no team’s own is not lent.');
+    default:
+      return idleSharing ?? '';
+  }
+}
+
+/** Such as "4 × ml.g5.8xlarge". */
+export function allocationText(
+  one: IAllocation,
+  trans: TranslationBundle
+): string {
+  const { accelerators, count, cpus, instanceType, memoryGib } = one;
+  const parts: string[] = [];
+  if (accelerators !== null) {
+    parts.push(trans._n('%1 accelerator', '%1 accelerators', accelerators));
+  }
+  if (one.partition !== null && one.partitions !== null) {
+    parts.push(`${one.partitions} × ${one.partition}`);
+  }
+  if (cpus !== null) {
+    parts.push(trans.__('%1 vCPUs', cpus));
+  }
+  if (memoryGib !== null) {
+    parts.push(trans.__('%1 GiB', memoryGib));
+  }
+  const head = count === null ? instanceType : `${count} × ${instanceType}`;
+  return parts.length === 0 ? head : `${head}: ${parts.join(', ')}`;
+}

@@ -1,0 +1,83 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { ISetting } from './types';
+
+/**
+ * The settings of a HyperPod cluster, and what they mean. Those that this version does not know have AWS' own names.
+ */
+export function Settings(props: {
+  settings: readonly ISetting[];
+  trans: TranslationBundle;
+}): JSX.Element | null {
+  const { settings, trans } = props;
+  return settings.length === 0 ? null : (
+    <section aria-label={trans.__('Settings')}>
+      <h2>{trans.__('Settings')}</h2>
+      <dl className="jp-HyperPod-Settings">
+        {settings.map(setting => (
+          <div key={setting.name}>
+            <dt>{nameText(setting.name, trans)}</dt>
+            <dd>
+              {setting.value}
+              {setting.meaning && (
+                <span className="jp-HyperPod-Settings-meaning">
+                  {meaningText(setting, trans)}
+                </span>
+              )}
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+function nameText(name: string, trans: TranslationBundle): string {
+  switch (name) {
+    case 'node-recovery':
+      return trans.__('Failed nodes');
+    case 'provisioning':
+      return trans.__('Provisioning');
+    case 'autoscaling':
+      return trans.__('Autoscaling');
+    case 'tiered-storage':
+      return trans.__('Tiered checkpoints');
+    case 'subnets':
+      return trans.__('Subnets');
+    case 'security-groups':
+      return trans.__('Security groups');
+    case 'cluster-role':
+      return trans.__('Role for scaling');
+    case 'slurm-configuration':
+      return trans.__('Slurm configuration');
+    case 'accounting-database':
+      return trans.__('Accounting database');
+    case 'eks-cluster':
+      return trans.__('EKS cluster');
+    case 'restricted-groups':
+      return trans.__('Restricted groups');
+    case 'restricted-environment':
+      return trans.__('Restricted environment');
+    default:
+      return name;
+  }
+}
+
+/** What a setting means: that of its commonest values is translated, else it is the server's sentence. */
+function meaningText(setting: ISetting, trans: TranslationBundle): string {
+  switch (`${setting.name} ${setting.value}`) {
+    case 'node-recovery Automatic':
+      return trans.__('nodes that fail are rebooted or replaced by HyperPod');
+    case 'node-recovery None':
+      return trans.__(
+        'nodes that fail stay as they are; somebody has to act on them'
+      );
+    case 'provisioning Continuous':
+      return trans.__(
+        'instances come and go one by one, while the cluster stays in service; AWS keeps its events'
+      );
+    default:
+      return setting.meaning ?? '';
+  }
+}

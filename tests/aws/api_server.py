@@ -1,0 +1,77 @@
+"""The answers of an EKS cluster's API server to who asks what they may do: over TLS, with an authority of its own."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from testbed.aws.state import ControlPlane
+
+REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+@dataclass
+class ApiServer:
+    """What it answers, and what it was asked."""
+
+    plane: ControlPlane
+    status: int = 201
+    allowed: bool = True
+    asked: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
+
+
+@contextmanager
+def api_server(folder: Path) -> Iterator[ApiServer]:
+    """A server on loopback until the end of the block."""
+    certificate, key = folder / "api.crt", folder / "api.key"
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=kubernetes"
+    names = [
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+        "-keyout",
+        str(key),
+        "-out",
+        str(certificate),
+    ]
+    subprocess.run([*command.split(), *names], capture_output=True, timeout=60, check=True)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            made.asked.append((self.path, self.headers.get("Authorization", ""), body))
+            if made.status == 201:
+                answer: dict[str, Any] = {**body, "status": {"allowed": made.allowed}}
+            else:
+                answer = {"kind": "Status", "message": "Unauthorized", "code": made.status}
+            text = json.dumps(answer).encode()
+            self.send_response(made.status)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    authority = base64.b64encode(certificate.read_bytes()).decode()
+    made = ApiServer(ControlPlane(f"https://127.0.0.1:{server.server_port}", authority))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield made
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

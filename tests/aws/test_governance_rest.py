@@ -1,0 +1,89 @@
+"""Task governance, settings and whether one can submit over REST: a real server, real boto3, the testbed's AWS."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from testbed.aws.example import example_account
+from tests.aws.conftest import REGION
+from tests.aws.test_rest import made, refused, until_loaded
+from tests.conftest import home  # noqa: F401 - the server's tests have another one than the command line's
+from tests.server.conftest import *  # noqa: F403
+
+PATH = "hyperpod/research-eks/governance"
+
+
+@pytest.fixture
+def example(endpoint, no_aws, tmp_path):
+    """The example, from a machine without Slurm."""
+    no_aws.setenv("PATH", str(tmp_path))
+    endpoint.account = example_account(REGION)
+    return endpoint
+
+
+async def test_governance(example, api):
+    answer = await until_loaded(api, PATH)
+    assert [one["team"] for one in answer["quotas"]] == ["robots", "speech", "vision"]
+    assert answer["policies"][0]["priorities"][0]["name"] == "inference"
+    assert answer["problem"] is None
+    assert answer["as_of"]
+    await asyncio.gather(*(api.get(PATH) for _ in range(5)))
+    assert made(example, "sagemaker:ListComputeQuotas") == 1
+    assert await until_loaded(api, PATH, refresh="true")
+    assert made(example, "sagemaker:ListComputeQuotas") == 2
+
+
+async def test_what_has_none(example, api):
+    status, error = await refused(api, "hyperpod/ml-cluster/governance")
+    assert (status, error["code"]) == (422, "no_governance")
+    status, error = await refused(api, "hyperpod/nope/governance")
+    assert (status, error["code"]) == (404, "not_found")
+
+
+async def test_the_old_ones_stay_when_aws_refuses(example, api):
+    first = await until_loaded(api, PATH)
+    example.faults.deny("sagemaker:ListComputeQuotas")
+    example.faults.deny("sagemaker:ListClusterSchedulerConfigs")
+    answer = await until_loaded(api, PATH, refresh="true")
+    assert answer["quotas"] == first["quotas"]
+    assert answer["problem"]["code"] == "missing_right"
+
+
+async def test_settings_in_words(example, api):
+    cluster = next(one for one in example.account.clusters[REGION] if one.name == "research-eks")
+    cluster.settings["AutoScaling"] = {
+        "Mode": "Enable",
+        "Status": "Failed",
+        "FailureMessage": "no role",
+    }
+    answer = await until_loaded(api, "hyperpod/research-eks")
+    found = {one["name"]: one for one in answer["settings"]}
+    assert "replaced by HyperPod" in found["node-recovery"]["meaning"]
+    assert "it is Failed: no role" in found["autoscaling"]["meaning"]
+    assert "20 % of the memory" in found["tiered-storage"]["meaning"]
+    assert found["security-groups"]["value"].startswith("sg-")
+    assert found["eks-cluster"]["value"].endswith("cluster/research")
+
+
+async def test_whether_one_can_submit_is_looked_at_in_the_background(example, api):
+    example.faults.slow["eks:DescribeCluster"] = 1.0
+    answer = await api.get("hyperpod")
+    seen = set()
+    while answer["loading"]:
+        seen |= {row["reach"] for row in answer["clusters"]}
+        await asyncio.sleep(0.1)
+        answer = await api.get("hyperpod")
+    assert "not-looked" in seen
+    rows = {row["name"]: row for row in answer["clusters"]}
+    assert rows["research-eks"]["reach"] == "not-in-service"
+    assert rows["ml-cluster"]["reach"] == "no-file-system"
+    assert rows["older-cluster"]["reach"] == "no-login-node"
+    assert "--login-node" in rows["older-cluster"]["reach_next"]
+    assert made(example, "eks:DescribeCluster") == 1
+    await until_loaded(api, "hyperpod", sort="reach")
+    detail = await until_loaded(api, "hyperpod/research-eks")
+    assert detail["reach"]["word"] == "not-in-service"
+    assert 'eks = "research"' in detail["reach"]["config"]
+    assert made(example, "eks:DescribeCluster") == 1

@@ -1,0 +1,214 @@
+"""Whether one can submit from here: ``hpj clusters --hyperpod``, ``hpj config add``, against the testbed's AWS."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import socket
+import tomllib
+
+import pytest
+
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.model.config import Settings
+from hyperpod_jlab.services import reach
+from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters
+from hyperpod_jlab.services.reach import Reaches
+from testbed.aws.example import example_account
+from testbed.aws.state import ControlPlane
+from testbed.aws.studio import SimulatedStudio
+from tests.aws.api_server import REVIEW, api_server
+from tests.aws.conftest import REGION
+from tests.aws.shell import Shell
+
+DESCRIBE = "eks:DescribeCluster"
+SINFO = "printf 'ip-10-0-0-%s\\n' 2 3 4 5"
+
+
+@pytest.fixture
+def example(endpoint, no_aws, tmp_path):
+    """The example account, from a machine without Slurm."""
+    endpoint.account = example_account(REGION)
+    no_aws.setenv("PATH", str(tmp_path / "bin"))
+    return endpoint
+
+
+@pytest.fixture
+def server(example, tmp_path, no_aws):
+    no_aws.setenv("PATH", os.defpath)
+    with api_server(tmp_path) as made:
+        no_aws.setenv("PATH", str(tmp_path / "bin"))
+        example.account.control_planes[REGION, "research"] = made.plane
+        yield made
+
+
+@pytest.fixture
+def studio(example, no_aws, tmp_path, home):
+    """A space that has the example's file system; runs go to its partition there."""
+    made = SimulatedStudio(tmp_path, REGION)
+    made.write(example.account)
+    made.mount_point.mkdir(parents=True)
+    for name, value in made.environment.items():
+        no_aws.setenv(name, value)
+    home.config.write_text(f'[storage]\npath = "{made.mount_point}"\n')
+    return made
+
+
+@pytest.fixture
+def found(hpj):
+    """Whether one can submit to a cluster, by its name."""
+
+    def look(name):
+        return hpj("clusters", "--hyperpod", name, "--json").ok().json["reach"]
+
+    return look
+
+
+def test_each_cluster_says_it(example, hpj):
+    listed = hpj("clusters", "--hyperpod", "--json").ok().json["clusters"]
+    assert {one["name"]: one["reach"]["word"] for one in listed} == {
+        "ml-cluster": "no-file-system",
+        "research-eks": "not-in-service",
+        "older-cluster": "no-login-node",
+        "first-try": "not-in-service",
+    }
+    shown = hpj("clusters", "--hyperpod").ok()
+    assert "no-file-system" in shown.out.splitlines()[1]
+    assert "what is missing to submit" in shown.err
+
+
+def test_one_that_lets_us_in(server, hpj, found):
+    reach = found("research-eks")
+    assert reach["word"] == "ready"
+    assert tomllib.loads(reach["config"])["clusters"]["research-eks"]["eks"] == "research"
+    ((path, token, asked),) = server.asked
+    assert path == REVIEW
+    assert asked["spec"]["resourceAttributes"]["verb"] == "create"
+    signed = base64.urlsafe_b64decode(token.removeprefix("Bearer k8s-aws-v1.") + "==")
+    assert b"X-Amz-Signature" in signed
+    assert "1 can be added to the configuration" in hpj("clusters", "--hyperpod").ok().err
+
+
+@pytest.mark.parametrize(
+    ("status", "word"), [(401, "not-let-in"), (403, "not-let-in"), (503, "no-way")]
+)
+def test_one_that_does_not(server, found, status, word):
+    server.status = status
+    assert found("research-eks")["word"] == word
+
+
+def test_one_that_lets_us_in_and_no_further(server, found):
+    server.allowed = False
+    assert found("research-eks")["word"] == "no-namespace"
+
+
+def test_a_private_address_that_does_not_answer(example, found, server):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # nobody listens there
+        example.account.control_planes[REGION, "research"] = ControlPlane(
+            f"https://127.0.0.1:{closed.getsockname()[1]}", server.plane.authority, private=True
+        )
+        reach = found("research-eks")
+    assert reach["word"] == "no-way"
+    assert "in its VPC only" in reach["sentence"]
+
+
+def test_without_the_right_to_see_the_eks_cluster(example, found):
+    example.faults.deny(DESCRIBE)
+    reach = found("research-eks")
+    assert reach["word"] == "no-right"
+    assert DESCRIBE in reach["sentence"]
+
+
+def test_a_slow_one_is_given_up(example, hpj, monkeypatch):
+    monkeypatch.setattr(reach, "LONGEST", 0.5)
+    example.faults.slow[DESCRIBE] = 1.5
+    listed = hpj("clusters", "--hyperpod", "--json").ok().json["clusters"]
+    assert {one["name"]: one["reach"]["word"] for one in listed}["research-eks"] == "no-way"
+
+
+def test_the_machines_slurm_is_the_clusters(studio, found, home, tmp_path, hpj):
+    Shell(home, tmp_path / "bin").install("sinfo", SINFO)
+    reach = found("ml-cluster")
+    assert (reach["word"], reach["sentence"][-24:]) == (
+        "ready",
+        "knows 4 of 4 instances of it"[-24:],
+    )
+    assert f'storage = "/fsx{studio.partition}"' in reach["config"]
+    # Those of the older cluster have other addresses, or would be the same machines.
+    done = hpj("config", "add", "train", "--hyperpod", "ml-cluster").ok()
+    assert "train is added" in done.out
+    assert found("ml-cluster")["word"] == "configured"
+    assert home.config.read_text().startswith("[storage]")
+    twice = hpj("config", "add", "again", "--hyperpod", "ml-cluster", "--json")
+    assert (twice.code, twice.error["code"]) == (2, "cluster_exists")
+
+
+def test_another_slurm(studio, found, home, tmp_path):
+    Shell(home, tmp_path / "bin").install("sinfo", "echo elsewhere-1")
+    reach = found("ml-cluster")
+    assert reach["word"] == "no-login-node"
+    assert "another cluster's" in reach["sentence"]
+
+
+def test_adding_without_writing(example, hpj, home):
+    before = home.config.read_text()
+    text = (
+        hpj(
+            "config",
+            "add",
+            "far",
+            "--hyperpod",
+            "older-cluster",
+            "--login-node",
+            "me@door",
+            "--dry-run",
+        )
+        .ok()
+        .out
+    )
+    added = tomllib.loads(text)["clusters"]["far"]
+    assert (added["transport"], added["login_nodes"]) == ("ssh", ["me@door"])
+    eks = hpj("config", "add", "research-eks", "--namespace", "team", "--dry-run", "--json").ok()
+    assert tomllib.loads(eks.json["config"])["clusters"]["research-eks"]["namespace"] == "team"
+    assert not eks.json["written"]
+    assert home.config.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "field"),
+    [
+        (("no name",), 2, "name"),
+        (("research-eks", "--login-node", "x"), 2, "login_node"),
+        (("ml-cluster", "--namespace", "x"), 2, "namespace"),
+        (("nope",), 3, None),
+    ],
+)
+def test_bad_words_for_it(example, hpj, words, code, field):
+    done = hpj("config", "add", *words, "--json")
+    assert (done.code, done.error["detail"].get("field")) == (code, field)
+
+
+async def test_each_is_looked_at_once(example, server):
+    aws = Aws(REGION)
+    clusters = await HyperpodClusters(Settings(), aws, []).clusters()
+    reaches = Reaches(Settings(), aws, [])
+    assert {one.reach.word for one in reaches.known(clusters)} >= {"not-looked"}
+    first = await reaches.looked(clusters)
+    assert await reaches.looked(clusters) == first
+    assert len(server.asked) == 1
+    await asyncio.gather(*reaches.begin(clusters, refresh=True))
+    assert len(server.asked) == 2
+    server.status = 401
+    await asyncio.gather(*reaches.begin(clusters, refresh=True))
+    assert {one.name: one.reach.word for one in reaches.known(clusters)}[
+        "research-eks"
+    ] == "not-let-in"
+    await reaches.close()
+
+
+def test_an_orchestrator_that_is_not_named_and_one_that_is_new(example, hpj):
+    older = hpj("clusters", "--hyperpod", "older-cluster", "--json").ok().json
+    assert older["orchestrator"] == "slurm"
+    assert "taken for one" in older["reason"]
