@@ -142,6 +142,7 @@ class Caller:
     user_id: str
     expired: bool = False
     policies: tuple[Policy, ...] = (Policy(EVERYTHING),)
+    secret: str = "of-the-testbed"
 
 
 @dataclass
@@ -158,6 +159,8 @@ class Account:
         profiles: User profiles of Studio by domain id and name.
         file_systems: File systems of FSx for Lustre by region.
         telemetry: What CloudWatch has.
+        addons: The configuration of EKS' add-ons, as text, by region, EKS cluster and add-on.
+        workspaces: The address of the Prometheus behind each workspace, by region and the workspace's id.
     """
 
     account_id: str = "111122223333"
@@ -169,6 +172,8 @@ class Account:
     profiles: dict[tuple[str, str], Profile] = field(default_factory=dict)
     file_systems: dict[str, list[LustreFileSystem]] = field(default_factory=dict)
     telemetry: Telemetry = field(default_factory=Telemetry)
+    addons: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    workspaces: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def add_caller(
         self,
