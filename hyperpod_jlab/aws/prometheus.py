@@ -27,11 +27,11 @@ from hyperpod_jlab.model.node_metrics import Window
 ADDON = "amazon-sagemaker-hyperpod-observability"
 """HyperPod's observability add-on of EKS."""
 
-_URL = re.compile(r"(https?://[^/@?#]+/workspaces/ws-[0-9A-Za-z-]+)(?:/\S*)?")
+_URL = re.compile(r"(https?://[0-9A-Za-z.:-]+/workspaces/ws-[0-9A-Za-z-]+)(?:/\S*)?")
 _ARN = re.compile(r"arn:(aws[a-z-]*):aps:([a-z0-9-]+):\d{12}:workspace/(ws-[0-9A-Za-z-]+)")
 _REGION = re.compile(r"aps-workspaces[a-z-]*\.([a-z0-9-]+)\.")
 _AWS_HOSTS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
-_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+_LOOPBACK = frozenset({"127.0.0.1", "localhost"})
 
 
 @dataclass(frozen=True)

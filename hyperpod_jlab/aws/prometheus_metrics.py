@@ -41,7 +41,7 @@ class Expression:
         """The value for each node.
 
         Args:
-            names: The nodes' names.
+            names: The nodes' names (see `is_name`).
             period: Seconds of a period.
             pods: Only GPUs of pods whose name begins so.
         """
@@ -57,6 +57,11 @@ class Expression:
         return text if self.whole else f"avg({text})"
 
 
+def is_name(text: str) -> bool:
+    """Whether a node can be called so; nothing else may come into an expression."""
+    return _NAME.fullmatch(text) is not None
+
+
 def _any_of(names: Iterable[str]) -> str:
     return "|".join(map(_literal, names))
 
@@ -65,9 +70,9 @@ def _literal(name: str) -> str:
     """A name as a regular expression in a string of PromQL.
 
     Raises:
-        ValueError: It has what no node's or run's name has.
+        ValueError: It is none.
     """
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise ValueError(name)
     return name.replace(".", "[.]")
 

@@ -13,6 +13,7 @@ from hyperpod_jlab.aws.prometheus_metrics import (
     PER_NODE_ON_EKS,
     PER_NODE_WITH_SLURM,
     Expression,
+    is_name,
 )
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance
@@ -55,9 +56,10 @@ class PrometheusMetrics:
         Raises:
             HyperpodError: See `aws.errors`.
         """
-        if not names:
+        known = list(filter(is_name, names))
+        if not known:
             return [Course(METRICS[name], ()) for name in self._whole]
-        asked = {name: one.of_all(names, window.period) for name, one in self._whole.items()}
+        asked = {name: one.of_all(known, window.period) for name, one in self._whole.items()}
         found = await self._ask(asked, window)
         return [
             Course(METRICS[name], series[0].points if series else ())
@@ -85,10 +87,11 @@ class PrometheusMetrics:
         wanted = {
             name: one for name, one in self._each.items() if metrics is None or name in metrics
         }
+        known = list(filter(is_name, names))
         asked = {
-            name: one.by_node(names, window.period, pods if name in OF_GPUS else None)
+            name: one.by_node(known, window.period, pods if name in OF_GPUS else None)
             for name, one in wanted.items()
-            if names
+            if known
         }
         found = await self._ask(asked, window)
         return {node: list(_courses_of(node, wanted, found)) for node in names}

@@ -21,6 +21,7 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("metrics", "--hyperpod", "research-eks", "--by-node"),
         ("metrics", "--hyperpod", "research-eks", "--node", "{eks_node}"),
     ),
+    "prometheus": (("metrics", "--hyperpod", "observed-eks"),),
     "storage": (("storage",),),
     "node-actions": (
         ("node", "reboot", "ip-10-0-0-2", "--hyperpod", "ml-cluster", "--yes"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,9 +20,10 @@ from testbed.aws.events import event_id
 from testbed.aws.example import example_account
 from testbed.aws.example_telemetry import add_telemetry
 from testbed.aws.iam import Policy
+from testbed.aws.observability import install_addon
 from testbed.aws.state import Event
 from testbed.aws.studio import SimulatedStudio
-from tests.aws.conftest import KEY, REGION
+from tests.aws.conftest import KEY, REGION, add_observed
 from tests.aws.feature_runs import ON_A_TERMINAL, PAGES, RUNS
 from tests.aws.shell import Shell
 
@@ -52,10 +54,14 @@ BY_NAME = [pytest.param(feature, id=feature.name) for feature in WITH_COMMANDS]
 
 
 @pytest.fixture
-def account(endpoint, no_aws, tmp_path):
+def account(endpoint, no_aws, tmp_path, prometheus):
     """An account with clusters, logs and metrics, seen from a space of Studio with no right at all."""
     endpoint.account = example_account(REGION)
     add_telemetry(endpoint.account, REGION, hours=1)
+    add_observed(endpoint.account)
+    install_addon(
+        *(endpoint.account, REGION, "observed"), os.environ["AWS_ENDPOINT_URL"], prometheus.url
+    )
     studio = SimulatedStudio(tmp_path, REGION)
     studio.write(endpoint.account)
     studio.mount_point.mkdir(parents=True)
