@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -22,7 +23,7 @@ from hyperpod_jlab.model.errors import DeniedError, InvalidInputError, Unsupport
 from hyperpod_jlab.model.node_metrics import METRICS
 from hyperpod_jlab.services.metric_windows import between, last
 from hyperpod_jlab.services.node_metrics import NodeMetrics
-from testbed.aws.observability import WORKSPACE, add_workspace, host_of, install_addon
+from testbed.aws.observability import WORKSPACE, host_of, install_addon
 from tests.aws.conftest import OBSERVED, REGION, observed_account
 
 HOUR = 3600
@@ -73,15 +74,24 @@ async def test_a_cluster_on_eks_is_the_mean_of_its_own_nodes(example):
         (),
     )
     assert lasts(found) == {
-        **{"gpu-utilization": 35.0, "gpu-memory": 37.5, "gpu-temperature": 46.0},
-        **{"efa-received": 4e9, "efa-sent": 2e9, "efa-dropped": 0.0, "cpu": 25.0, "memory": 25.0},
-        **{"healthy": 100.0, "deep-health-check": 0.0, "to-reboot": 0.0, "to-replace": 0.0},
+        "gpu-utilization": 35.0,
+        "gpu-memory": 37.5,
+        "gpu-temperature": 46.0,
+        "efa-received": 4e9,
+        "efa-sent": 2e9,
+        "efa-dropped": 0.0,
+        "cpu": 25.0,
+        "memory": 25.0,
+        "healthy": 100.0,
+        "deep-health-check": 0.0,
+        "to-reboot": 0.0,
+        "to-replace": 0.0,
         "nodes": 3.0,
     }
     gpu = found.courses["gpu-utilization"]
     assert round(gpu.values[0], 1) == 30.0
     times = [moment for moment, _ in gpu.points]
-    assert {after - before for before, after in zip(times, times[1:], strict=False)} == {60}
+    assert {after - before for before, after in pairwise(times)} == {60}
     assert times[0] >= found.window.begin
     assert times[-1] + 60 <= found.window.end
     assert len(asked(example)) == len(OF_EKS) == 13
@@ -154,7 +164,7 @@ async def test_a_wrong_clock_is_told(example, workspace):
 
 async def test_an_expression_that_is_none_and_a_workspace_that_is_not_there(example, workspace):
     aws, here = Aws(REGION), workspace_at(workspace, REGION)
-    with pytest.raises(InvalidInputError, match="aps:QueryMetrics.*parse error"):
+    with pytest.raises(InvalidInputError, match=r"aps:QueryMetrics.*parse error"):
         await query_range(aws, here, "avg(", last(HOUR))
     gone = Workspace(here.url.replace(WORKSPACE, "ws-gone"), REGION)
     example.account.workspaces.clear()

@@ -13,7 +13,7 @@ from hyperpod_jlab.storage.partition import Partition
 from testbed.aws.example_telemetry import add_telemetry
 from testbed.aws.observability import WORKSPACE, host_of, install_addon
 from tests.aws.conftest import OBSERVED, REGION, RUN, observed_account
-from tests.storage.bundles import SPEC, head, write_files
+from tests.storage.forged_runs import forge_run
 
 MINUTE = 60
 GPU = METRICS["gpu-utilization"]
@@ -45,29 +45,7 @@ def clusters(example, home):
 
 def run_of(home, cluster, orchestrator, *attempts, run_id=RUN, ended=True):
     """A run with attempts, each with its nodes, its begin and its end in minutes from now."""
-    partition = Partition(home.partition)
-    partition.prepare()
-    now = time.time()
-    created = now + attempts[0][1] * MINUTE if attempts else now
-    known = {"cluster": cluster, "orchestrator": orchestrator}
-    count = max((len(nodes) for nodes, _, _ in attempts), default=1)
-    files = {
-        "bundle.json": head(run_id, created - 2, nodes=count, **known),
-        "spec.json": SPEC,
-        "submission.json": {"scheduler_id": "17", "submitted_at": created - 1},
-    }
-    for number, (nodes, begin, end) in enumerate(attempts, 1):
-        folder, start = f"status/attempt-{number}", now + begin * MINUTE
-        claim = {"scheduler_id": "17", "incarnation": f"17.{number}", "time": start}
-        files |= {"status/claim.json": {"scheduler_id": "17", "time": start}}
-        files[f"{folder}/claim.json"] = claim
-        last = number == len(attempts)
-        for rank, node in enumerate(nodes):
-            over = {} if last and not ended else {"ended_at": now + end * MINUTE, "exit_code": 0}
-            record = {"node_rank": rank, "node": node, "started_at": start, **over}
-            files[f"{folder}/node-{rank}.json"] = record
-    write_files(partition.bundle(run_id), files.items())
-    return run_id
+    forge_run(Partition(home.partition), run_id, cluster, orchestrator, *attempts, ended=ended)
 
 
 def means(measured):
@@ -83,8 +61,14 @@ def test_on_eks_gpus_are_those_of_the_run_s_pods(clusters, example, home, hpj):
     assert (whole["source"], whole["node"], whole["notes"]) == ("Prometheus", None, [])
     # The first GPU of each node is the run's: it has a quarter of its memory in use, the other one a half.
     assert means(whole) == {
-        **{"gpu-utilization": 25.0, "gpu-memory": 25.0, "gpu-temperature": 40.5},
-        **{"efa-received": 3e9, "efa-sent": 1.5e9, "efa-dropped": 0.0, "cpu": 25.0, "memory": 25.0},
+        "gpu-utilization": 25.0,
+        "gpu-memory": 25.0,
+        "gpu-temperature": 40.5,
+        "efa-received": 3e9,
+        "efa-sent": 1.5e9,
+        "efa-dropped": 0.0,
+        "cpu": 25.0,
+        "memory": 25.0,
     }
     assert {one["node"]: means(one)["gpu-utilization"] for one in nodes} == {
         first: 20.0,
