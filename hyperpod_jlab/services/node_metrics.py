@@ -192,7 +192,7 @@ class NodeMetrics:
 
         Raises:
             InvalidInputError: What the configuration or the add-on names is no workspace.
-            HyperpodError: Of CloudWatch; of the workspace where CloudWatch can have no such metrics.
+            HyperpodError: Of CloudWatch; of the workspace where CloudWatch can have no such metrics or knows none of the nodes.
         """
         failed: HyperpodError | None = None
         why: str | None = None
@@ -215,6 +215,8 @@ class NodeMetrics:
                     f"{why}, and {error.message}", hint=error.hint, detail=error.detail
                 ) from None
             raise
+        if failed is not None and not found:
+            raise failed
         return found if why is None else [one.noting(why) for one in found]
 
     async def _node_of_eks(self, cluster: HyperpodCluster, node: str, window: Window) -> Measured:

@@ -20,7 +20,7 @@ export class MetricsTab extends WatchingWidget<RunMetricsModel> {
     trans: TranslationBundle
   ) {
     super(new RunMetricsModel(client, runId));
-    this.addClass('jp-HyperPod-TextTab');
+    this.addClass('jp-HyperPod-MetricsTab');
     this._trans = trans;
   }
 
