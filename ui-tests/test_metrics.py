@@ -15,6 +15,7 @@ from playwright.sync_api import Page, expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from hyperpod_jlab.orchestrators.kubernetes.kinds.names import object_name
 from hyperpod_jlab.storage.partition import Partition
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.example import client_environment, example_account
@@ -54,7 +55,7 @@ def observed(tmp_path: Path) -> Iterator[tuple[LabServer, Endpoint]]:
     endpoint = Endpoint(example_account(REGION))
     cluster = endpoint.account.clusters[REGION][1]
     nodes = [node.instance_id for node in cluster.nodes[:3]]
-    pods = {name: (f"{RUN}-worker-{at}",) * 2 for at, name in enumerate(nodes)}
+    pods = {name: (f"{object_name(RUN)}-worker-{at}",) * 2 for at, name in enumerate(nodes)}
     scraped = scrapes(hours=2)
     observe_eks(scraped, cluster, pods=pods)
     home = tmp_path / "home"

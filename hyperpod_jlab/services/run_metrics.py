@@ -21,6 +21,7 @@ from hyperpod_jlab.model.node_metrics import (
     within,
 )
 from hyperpod_jlab.model.run import Attempt, Run
+from hyperpod_jlab.orchestrators.kubernetes.kinds.names import object_name
 from hyperpod_jlab.services.hyperpod_instances import find_cluster
 from hyperpod_jlab.services.metric_windows import between
 from hyperpod_jlab.services.node_metrics import NodeMetrics, measured
@@ -116,7 +117,7 @@ class RunMetrics:
         self, cluster: HyperpodCluster, names: Sequence[str], window: Window, run: Run
     ) -> list[Measured]:
         async def ask(prometheus: PrometheusMetrics) -> list[Measured]:
-            pods = run.run_id if cluster.eks_arn is not None else None
+            pods = _pods_of(run) if cluster.eks_arn is not None else None
             courses = await prometheus.of_nodes(names, window, OF_RUN, pods)
             shared = pods is None or not _has_gpus(courses.values())
             if pods is not None and shared:
@@ -137,6 +138,11 @@ class RunMetrics:
             return [replace(row, node=by_id[row.node or ""]).noting(_SHARED) for row in rows]
 
         return await self._metrics.first_of(cluster, ask, otherwise)
+
+
+def _pods_of(run: Run) -> str:
+    """What the names of a run's pods begin with; an array's pods have their index after its name, as a Job's do."""
+    return object_name(run.run_id.replace(".", "-"))
 
 
 def _attempts(run: Run, number: int | None) -> list[Attempt]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.aws.session import forget_session
+from hyperpod_jlab.orchestrators.kubernetes.kinds.names import object_name
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.example import example_account
 from testbed.aws.observability import observe_eks, observe_slurm, scrapes
@@ -57,7 +58,7 @@ def prometheus() -> Iterator[Prometheus]:
     scraped = scrapes(hours=2)
     late = len(scraped.times) - 60
     pods = {
-        node.instance_id: (f"{RUN}-worker-{at}", "other")
+        node.instance_id: (f"{object_name(RUN)}-worker-{at}", "other")
         for at, node in enumerate(observed.nodes[:2])
     }
     observe_eks(scraped, observed, lambda node, at: 20 + 10 * node + 5 * (at >= late), pods)

@@ -48,6 +48,13 @@ def run_of(home, cluster, orchestrator, *attempts, run_id=RUN, ended=True):
     forge_run(Partition(home.partition), run_id, cluster, orchestrator, *attempts, ended=ended)
 
 
+def moment(told: dict[str, str], name: str = "time") -> float:
+    """A time in an answer, as Unix seconds."""
+    found = unix_time(told[name])
+    assert found is not None
+    return found
+
+
 def means(measured):
     return {one["name"]: round(one["mean"], 1) for one in measured["metrics"]}
 
@@ -76,8 +83,8 @@ def test_on_eks_gpus_are_those_of_the_run_s_pods(clusters, example, home, hpj):
     }
     points = whole["metrics"][0]["points"]
     assert 20 <= len(points) <= 22
-    assert unix_time(points[0]["time"]) > time.time() - 62 * MINUTE
-    assert unix_time(points[-1]["time"]) < time.time() - 39 * MINUTE
+    assert moment(points[0]) > time.time() - 62 * MINUTE
+    assert moment(points[-1]) < time.time() - 39 * MINUTE
     table = hpj("metrics", RUN, "--by-node").ok().out.splitlines()
     assert [line.split()[:3] for line in table[1:]] == [[first, "20", "%"], [second, "30", "%"]]
     assert hpj("metrics", RUN).ok().out.startswith(f"{RUN} on {OBSERVED}: 2")
@@ -100,8 +107,8 @@ def test_with_slurm_by_the_hosts_and_only_while_the_run_was_there(clusters, home
     by_node = {one["node"]: one["metrics"][0]["points"] for one in found["nodes"]}
     assert by_node.keys() == set(hosts[1:4])
     first, both, second = (by_node[name] for name in hosts[1:4])
-    assert unix_time(first[-1]["time"]) < time.time() - 44 * MINUTE
-    assert unix_time(second[0]["time"]) > time.time() - 32 * MINUTE
+    assert moment(first[-1]) < time.time() - 44 * MINUTE
+    assert moment(second[0]) > time.time() - 32 * MINUTE
     assert len(both) == len(first) + len(second)
     assert {point["value"] for point in first} == {30.0}
     whole = {point["time"]: point["value"] for point in found["whole"]["metrics"][0]["points"]}
@@ -109,14 +116,14 @@ def test_with_slurm_by_the_hosts_and_only_while_the_run_was_there(clusters, home
     assert whole[second[-1]["time"]] == 45.0
     one = hpj("metrics", RUN, "--attempt", "2", "--json").ok().json
     assert {node["node"] for node in one["nodes"]} == set(hosts[2:4])
-    assert unix_time(one["whole"]["begin"]) > time.time() - 32 * MINUTE
+    assert moment(one["whole"], "begin") > time.time() - 32 * MINUTE
 
 
 def test_a_run_that_runs_is_shown_up_to_now(clusters, home, hpj):
     hosts = [host_of(node) for node in clusters["ml-cluster"].nodes]
     run_of(home, "ml", "slurm", (hosts[1:2], -20, 0), ended=False)
     whole = hpj("metrics", RUN, "--json").ok().json["whole"]
-    assert abs(unix_time(whole["end"]) - time.time()) < 20
+    assert abs(moment(whole, "end") - time.time()) < 20
     assert 17 <= len(whole["metrics"][0]["points"]) <= 21
 
 
