@@ -1,6 +1,7 @@
 """Metrics of a run: of the nodes that it is or was on, while it was.
 
-On EKS those of GPUs are of the run's own pods where the workspace tells the pods apart; all others, and those of CloudWatch, are of whole nodes.
+On EKS those of GPUs are of the run's own pods where the pods are told apart: the workspace does that for each node, CloudWatch for the run as a whole. All
+others are of whole nodes.
 """
 
 from __future__ import annotations
@@ -8,6 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from hyperpod_jlab.aws.metrics import (
+    INSIGHTS,
+    ON_PODS,
+    ask_for,
+    pods_with_gpus,
+    read_courses,
+)
 from hyperpod_jlab.aws.prometheus_metrics import OF_GPUS
 from hyperpod_jlab.model.config import LocalCluster, Settings
 from hyperpod_jlab.model.errors import ConflictError, NotFoundError, UnsupportedError
@@ -23,6 +31,7 @@ from hyperpod_jlab.model.node_metrics import (
 from hyperpod_jlab.model.run import Attempt, Run
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import object_name
 from hyperpod_jlab.services.hyperpod_instances import find_cluster
+from hyperpod_jlab.services.metric_notes import eks_of
 from hyperpod_jlab.services.metric_windows import between
 from hyperpod_jlab.services.node_metrics import NodeMetrics, measured
 from hyperpod_jlab.services.prometheus_metrics import PrometheusMetrics
@@ -42,6 +51,10 @@ OF_RUN = (
 
 _NODE = "hyperpod-"
 """What a node's name in Kubernetes has before the instance's id."""
+
+_PODS = (
+    "GPUs are those of the run's pods; of a single node all are counted, also those of other jobs"
+)
 
 _SHARED = "GPUs are counted on whole nodes: other jobs on them count too"
 
@@ -83,8 +96,9 @@ class RunMetrics:
         names = list(dict.fromkeys(node for one in attempts for node in one.nodes))
         found = await find_cluster(self._metrics.aws, cluster)
         rows = await self._on_nodes(found, names, window, run)
-        own = [_own(one, attempts) for one in rows]
-        return RunMeasured(run_id, _whole(found, own, window), tuple(own))
+        own = [_own(one, attempts) for one in rows if one.node is not None]
+        pods = [one for one in rows if one.node is None]
+        return RunMeasured(run_id, _whole(found, own, pods, window), tuple(own))
 
     def _hyperpod_of(self, run: Run) -> str:
         """The HyperPod cluster that a run is on.
@@ -135,9 +149,24 @@ class RunMetrics:
             rows = await self._metrics.nodes_of_eks(cluster, window, OF_RUN, only=by_id.keys())
             if not rows:
                 return []
-            return [replace(row, node=by_id[row.node or ""]).noting(_SHARED) for row in rows]
+            pods = await self._gpus_of_pods(cluster, run, window)
+            note = _PODS if pods.courses else _SHARED
+            named = [replace(row, node=by_id[row.node or ""]).noting(note) for row in rows]
+            return [*named, *([pods] if pods.courses else [])]
 
         return await self._metrics.first_of(cluster, ask, otherwise)
+
+    async def _gpus_of_pods(self, cluster: HyperpodCluster, run: Run, window: Window) -> Measured:
+        """What CloudWatch has of the GPUs of a run's pods: the mean over the pods."""
+        aws, eks = self._metrics.aws, eks_of(cluster) or ""
+        pods = await pods_with_gpus(aws, eks, _pods_of(run))
+        asked = [one for on in pods for one in ask_for(ON_PODS, INSIGHTS, on)]
+        courses = await read_courses(aws, asked, window) if asked else []
+        means = [
+            mean_course([one for one in courses if one.metric.name == name])
+            for name in (ON_PODS if courses else ())
+        ]
+        return measured(cluster, None, window, means, notes=False)
 
 
 def _pods_of(run: Run) -> str:
@@ -181,11 +210,14 @@ def _own(row: Measured, attempts: Iterable[Attempt]) -> Measured:
     return replace(row, courses={name: course for name, course in kept.items() if course.points})
 
 
-def _whole(cluster: HyperpodCluster, rows: Sequence[Measured], window: Window) -> Measured:
-    """The mean over the nodes, with what is said of any of them."""
+def _whole(
+    cluster: HyperpodCluster, rows: Sequence[Measured], pods: Sequence[Measured], window: Window
+) -> Measured:
+    """The mean over the nodes, with what is said of any of them; what is known of the run's pods goes before that."""
     courses = []
     for name in OF_RUN:
-        some = [row.courses[name] for row in rows if name in row.courses]
+        own = [row.courses[name] for row in pods if name in row.courses]
+        some = own or [row.courses[name] for row in rows if name in row.courses]
         courses.extend([mean_course(some)] if some else [])
     there = {course.metric.name for course in courses}
     source = rows[0].source if rows else "CloudWatch"

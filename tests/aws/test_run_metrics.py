@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from hyperpod_jlab.model.node_metrics import METRICS, Course, mean_course, within
 from hyperpod_jlab.model.run import unix_time
+from hyperpod_jlab.orchestrators.kubernetes.kinds.names import object_name
 from hyperpod_jlab.storage.partition import Partition
 from testbed.aws.example_telemetry import add_telemetry
 from testbed.aws.observability import WORKSPACE, host_of, install_addon
@@ -139,6 +141,35 @@ def test_in_cloudwatch_by_the_nodes_of_eks(clusters, example, home, hpj):
     assert "other jobs on them count too" in found["whole"]["notes"][0]
     (call,) = [call for call in example.calls if call.action == "cloudwatch:GetMetricData"]
     assert len(call.given["MetricDataQueries"]) == 16  # of these nodes only
+
+
+def test_in_cloudwatch_the_gpus_of_the_run_are_those_of_its_pods(clusters, example, home, hpj):
+    add_telemetry(example.account, REGION, hours=2)
+    names = [f"hyperpod-{node.instance_id}" for node in clusters["research-eks"].nodes[:2]]
+    run_of(home, "plain", "kubernetes", (names, -60, -30))
+    minutes = [datetime.now(UTC) - timedelta(minutes=ago) for ago in range(50, 40, -1)]
+    own = object_name(RUN)
+    for pod, use in (
+        (f"{own}-master-0", 10.0),
+        (f"{own}-worker-0", 30.0),
+        (f"{own}0-worker-0", 90.0),
+    ):
+        on = {"ClusterName": "research", "Namespace": "default", "PodName": own, "FullPodName": pod}
+        for dimensions in (on, {**on, "GpuDevice": "nvidia0"}):
+            example.account.telemetry.measure(
+                *(REGION, "ContainerInsights", "pod_gpu_utilization", dimensions),
+                [(minute, use) for minute in minutes],
+            )
+    found = hpj("metrics", RUN, "--json").ok().json
+    by_name = {one["name"]: one for one in found["whole"]["metrics"]}
+    assert by_name["gpu-utilization"]["mean"] == 20.0
+    assert len(by_name["gpu-utilization"]["points"]) == 10
+    # What CloudWatch does not have of pods is that of the nodes.
+    assert len(by_name["gpu-temperature"]["points"]) > 25
+    assert found["whole"]["notes"] == [
+        "GPUs are those of the run's pods; of a single node all are counted, also those of other jobs"
+    ]
+    assert means(found["nodes"][0])["gpu-utilization"] != 20.0
 
 
 def test_nodes_of_which_nobody_knows_anything(clusters, example, home, hpj):
