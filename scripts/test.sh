@@ -47,6 +47,7 @@ if [[ $full == true ]]; then
 else
   step "Slurm 22.05" testbed/install-slurm.sh
 fi
+step "Prometheus" testbed/install-prometheus.sh
 step "Kubernetes" kubernetes_is_built
 step "Browser tests" scripts/ui-test.sh -q "${select[@]}" "${again[@]}"
 if [[ $full == true ]]; then

@@ -29,7 +29,11 @@ SINCE = {
 }
 """Versions of boto3 that are known to have an operation (botocore's models of those versions); older ones may have it too."""
 
-_ENDPOINTS = {"sagemaker": "sagemaker.api", "cloudwatch": "monitoring"}
+_ENDPOINTS = {
+    "sagemaker": "sagemaker.api",
+    "cloudwatch": "monitoring",
+    "aps": "aps-workspaces",
+}
 """Names of VPC endpoints where they are others than the service's."""
 
 _DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})

@@ -64,6 +64,17 @@ ON_NODES = {
 }
 """Metrics of each node of an EKS cluster, and of all of them together."""
 
+ON_PODS = {
+    "gpu-utilization": Source("pod_gpu_utilization"),
+    "gpu-memory": Source("pod_gpu_memory_utilization"),
+    "gpu-temperature": Source("pod_gpu_temperature"),
+}
+"""Metrics of the GPUs of a pod."""
+
+_OF_POD = frozenset({"ClusterName", "Namespace", "PodName", "FullPodName"})
+"""Dimensions of such a metric over all GPUs of a pod, as CloudWatch's agent is configured for it (its ``awsemf`` exporter for Container
+Insights): ``PodName`` is that of the pod's owner."""
+
 ON_EKS = {
     **ON_NODES,
     "nodes": Source("cluster_node_count"),
@@ -160,6 +171,28 @@ async def metrics_of_node(aws: Aws, eks: str, instance: str) -> dict[str, Dimens
                 *("ClusterName", "InstanceId", "NodeName"),
             }:
                 found[one["MetricName"]] = on
+    return found
+
+
+async def pods_with_gpus(aws: Aws, eks: str, beginning: str) -> list[dict[str, str]]:
+    """The pods of an EKS cluster with GPUs that CloudWatch has metrics of in the last two weeks, as the dimensions of those.
+
+    Args:
+        aws: AWS.
+        eks: Name of the EKS cluster.
+        beginning: Only pods called so, or so and a dash and more.
+
+    Raises:
+        HyperpodError: See `aws.errors`.
+    """
+    name = ON_PODS["gpu-utilization"].name
+    filters = [{"Name": "ClusterName", "Value": eks}, {"Name": "FullPodName"}]
+    found = []
+    async for page in _metrics(aws, Namespace=INSIGHTS, MetricName=name, Dimensions=filters):
+        for one in page:
+            on = {pair["Name"]: pair["Value"] for pair in one["Dimensions"]}
+            if on.keys() == _OF_POD and f"{on['FullPodName']}-".startswith(f"{beginning}-"):
+                found.append(on)
     return found
 
 

@@ -38,11 +38,18 @@ DOMAIN = "arn:{partition}:sagemaker:{region}:{account}:domain/*"
 
 INTERFACE = "arn:{partition}:ec2:{region}:{account}:network-interface/*"
 """A network interface."""
+
 QUOTA = "arn:{partition}:sagemaker:{region}:{account}:compute-quota/*"
 """A team's quota of a HyperPod cluster."""
 
 POLICY = "arn:{partition}:sagemaker:{region}:{account}:cluster-scheduler-config/*"
 """The policy of a HyperPod cluster's task governance."""
+
+ADDON = "arn:{partition}:eks:{region}:{account}:addon/*"
+"""An add-on of an EKS cluster."""
+
+WORKSPACE = "arn:{partition}:aps:{region}:{account}:workspace/*"
+"""A workspace of Amazon Managed Service for Prometheus."""
 
 EVERY = "*"
 """For actions of which IAM knows nothing narrower."""
@@ -214,6 +221,25 @@ FEATURES: tuple[Feature, ...] = (
             Permission("sagemaker:ListClusterNodes", CLUSTER, "none of one node"),
             Permission("cloudwatch:GetMetricData", EVERY, "no metrics"),
             Permission("cloudwatch:ListMetrics", EVERY, "none of single nodes"),
+        ),
+    ),
+    Feature(
+        "prometheus",
+        "Metrics of clusters, nodes and runs in Amazon Managed Service for Prometheus",
+        ("hpj metrics --hyperpod NAME", "hpj metrics RUN"),
+        (
+            Permission("sagemaker:DescribeCluster", CLUSTER, "no metrics"),
+            Permission(
+                "sagemaker:ListClusterNodes",
+                CLUSTER,
+                "only those of runs: which series are the cluster's is known by its nodes",
+            ),
+            Permission(
+                "eks:DescribeAddon",
+                ADDON,
+                "the workspace of HyperPod's observability add-on is not known, only those that the configuration names",
+            ),
+            Permission("aps:QueryMetrics", WORKSPACE, "only what CloudWatch has"),
         ),
     ),
     Feature(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from hyperpod_jlab.aws.answers import check_kind, keep_newer
 from hyperpod_jlab.aws.errors import Call, boto3_missing, boto3_too_old, no_region, translate
+from hyperpod_jlab.aws.signed import post_form
 from hyperpod_jlab.aws.studio import find_studio
 from hyperpod_jlab.model.errors import HyperpodError
 
@@ -45,6 +46,7 @@ class _Session:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._session: Any = None
+        self._http: Any = None
         self._clients: dict[tuple[str, str, bool], Any] = {}
 
     def client(self, call: Call, *, hasty: bool = False) -> Any:
@@ -71,10 +73,30 @@ class _Session:
             found: str | None = self._boto3().region_name
             return found
 
+    def signing(self, url: str) -> tuple[Any, Any]:
+        """The session of botocore, and its connections to an address outside of its clients: the same proxies, certificates and patience.
+
+        Raises:
+            UnsupportedError: boto3 is not installed.
+        """
+        with self._lock:
+            core = self._boto3()._session  # noqa: SLF001
+            if self._http is None:
+                from botocore.httpsession import URLLib3Session
+                from botocore.utils import get_environ_proxies
+
+                self._http = URLLib3Session(
+                    verify=core.get_config_variable("ca_bundle") or True,
+                    proxies=get_environ_proxies(url),
+                    timeout=(_CONNECT, _READ),
+                    max_pool_connections=_CONNECTIONS,
+                )
+            return core, self._http
+
     def forget(self) -> None:
         """Make a new session for the next call."""
         with self._lock:
-            self._session = None
+            self._session = self._http = None
             self._clients.clear()
 
     def _made(self, call: Call, connect: float, read: float, attempts: int) -> Any:
@@ -195,6 +217,24 @@ class Aws:
         while (page := await self._done(call, lambda: next(iterator, None))) is not None:
             self.calls += 1
             yield page
+
+    async def post(self, call: Call, url: str, form: Mapping[str, str]) -> Any:
+        """Post a form to an address of AWS that boto3 has no operation for, and read the answer's JSON.
+
+        Args:
+            call: What is done: the service that the signature is for, what IAM calls it, and the region.
+            url: The address.
+            form: The form's fields.
+
+        Raises:
+            HyperpodError: See `aws.errors`.
+        """
+
+        def work() -> Any:
+            return post_form(*_session.signing(url), call, url, form)
+
+        self.calls += 1
+        return await self._done(call, work)
 
     async def _done(self, call: Call, work: Callable[[], T]) -> T:
         try:

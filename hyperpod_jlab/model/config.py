@@ -70,6 +70,8 @@ class SlurmCluster(_Part):
     """Interpreter on the nodes; default: the node's python3."""
     user: str | None = None
     """User whom runs run as there, when not this one."""
+    prometheus: str | None = None
+    """Address of the workspace of Amazon Managed Service for Prometheus that has its metrics; default: none."""
 
 
 class KubernetesCluster(_Part):
@@ -94,6 +96,8 @@ class KubernetesCluster(_Part):
     """Training runtime for TrainJobs; default: torch-distributed."""
     patch: dict[str, Any] = {}
     """A patch on the manifest of each run, as kubernetes.patch of a spec, which comes after it."""
+    prometheus: str | None = None
+    """Address of the workspace of Amazon Managed Service for Prometheus that has its metrics; default: that of HyperPod's observability add-on."""
 
     @model_validator(mode="after")
     def _one_way_in(self) -> KubernetesCluster:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from hyperpod_jlab.model.run import iso_time
 
@@ -91,14 +91,19 @@ class Course:
         }
 
 
+Source = Literal["CloudWatch", "Prometheus"]
+"""Where measurements come from: Amazon CloudWatch, or Amazon Managed Service for Prometheus."""
+
+
 @dataclass(frozen=True)
 class Measured:
     """What was measured on a cluster, or on one of its nodes.
 
     Attributes:
         cluster: Name of the cluster.
-        node: Instance id of the node; None: the whole cluster.
+        node: Instance id of the node, or of a run's node its name in the scheduler; None: the whole cluster, or all nodes of a run.
         window: When.
+        source: Where from.
         courses: The metrics that have values, by name.
         missing: Names of the metrics that could be there and have no value.
         notes: What there is to say.
@@ -107,6 +112,7 @@ class Measured:
     cluster: str
     node: str | None
     window: Window
+    source: Source
     courses: Mapping[str, Course] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -116,6 +122,7 @@ class Measured:
         return {
             "cluster": self.cluster,
             "node": self.node,
+            "source": self.source,
             "begin": iso_time(self.window.begin),
             "end": iso_time(self.window.end),
             "period_s": self.window.period,
@@ -123,3 +130,48 @@ class Measured:
             "missing": list(self.missing),
             "notes": list(self.notes),
         }
+
+    def noting(self, *notes: str) -> Measured:
+        """The same, with more to say; that comes first."""
+        return replace(self, notes=(*notes, *self.notes))
+
+
+@dataclass(frozen=True)
+class RunMeasured:
+    """What was measured on the nodes of a run while they were its own.
+
+    Attributes:
+        run_id: The run.
+        whole: The mean over its nodes.
+        nodes: Each of its nodes that something is known of.
+    """
+
+    run_id: str
+    whole: Measured
+    nodes: tuple[Measured, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; times are ISO 8601."""
+        nodes = [one.to_dict() for one in self.nodes]
+        return {"run_id": self.run_id, "whole": self.whole.to_dict(), "nodes": nodes}
+
+
+def mean_course(courses: Sequence[Course]) -> Course:
+    """The mean of the courses of one metric, of which there is one at the least; a period that only some have a value in is the mean of those."""
+    values: dict[float, list[float]] = {}
+    for course in courses:
+        for moment, value in course.points:
+            values.setdefault(moment, []).append(value)
+    means = ((moment, sum(some) / len(some)) for moment, some in sorted(values.items()))
+    return Course(courses[0].metric, tuple(means))
+
+
+def within(course: Course, spans: Iterable[tuple[float, float]], period: int) -> Course:
+    """The points whose period lies in one of some times (Unix seconds), also those of which a part does."""
+    known = tuple(spans)
+    points = tuple(
+        (moment, value)
+        for moment, value in course.points
+        if any(begin < moment + period and moment < end for begin, end in known)
+    )
+    return Course(course.metric, points)

@@ -1,4 +1,4 @@
-"""Requests about metrics of HyperPod clusters and of their nodes."""
+"""Requests about metrics of HyperPod clusters, of their nodes and of runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hyperpod_jlab.model.node_metrics import Measured
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
 from hyperpod_jlab.services.metric_looks import MetricQuery
-from hyperpod_jlab.services.node_metrics import LONGEST
+from hyperpod_jlab.services.metric_windows import LONGEST
 
 
 class MetricPoint(TypedDict):
@@ -35,10 +35,11 @@ class HyperpodMetric(TypedDict):
 
 
 class HyperpodMetrics(TypedDict):
-    """What was measured on a HyperPod cluster (`node` is null) or on one of its nodes. `missing` names what could be there and is not, `notes` say why."""
+    """What was measured on a HyperPod cluster (`node` is null), on one of its nodes, or on a run's nodes. `missing` names what could be there and is not, `notes` say why."""
 
     cluster: str
     node: str | None
+    source: Literal["CloudWatch", "Prometheus"]
     begin: str
     end: str
     period_s: int
@@ -50,6 +51,14 @@ class HyperpodMetrics(TypedDict):
 class HyperpodNodeMetrics(TypedDict):
     """The most important metrics of each node."""
 
+    nodes: list[HyperpodMetrics]
+
+
+class RunMetrics(TypedDict):
+    """What was measured on a run's nodes while they were its own: the mean over them, and each that something is known of."""
+
+    run_id: str
+    whole: HyperpodMetrics
     nodes: list[HyperpodMetrics]
 
 
@@ -71,6 +80,13 @@ class NodeMetricsQuery(RequestModel):
     """At most so many nodes."""
 
 
+class RunMetricsQuery(RequestModel):
+    """Which attempt."""
+
+    attempt: Annotated[int | None, Field(ge=1)] = None
+    """Only while this attempt ran; default: all."""
+
+
 async def show_metrics(call: Call, cluster: str, query: MetricsQuery) -> HyperpodMetrics:
     """The metrics of a HyperPod cluster, by its name or ARN, or of one of its nodes; at most a minute old."""
     looks = await call.process.metrics()
@@ -85,6 +101,13 @@ async def list_node_metrics(
     looks = await call.process.metrics()
     found = await looks.get(MetricQuery(cluster, query.seconds, nodes=query.limit))
     return {"nodes": [_answer(one) for one in found]}
+
+
+async def show_run_metrics(call: Call, run_id: str, query: RunMetricsQuery) -> RunMetrics:
+    """The metrics of a run on a HyperPod cluster, over the time in which it ran; at most a minute old."""
+    looks = await call.process.metrics()
+    whole, *nodes = await looks.get(MetricQuery(run=run_id, attempt=query.attempt))
+    return {"run_id": run_id, "whole": _answer(whole), "nodes": [_answer(one) for one in nodes]}
 
 
 def _answer(found: Measured) -> HyperpodMetrics:

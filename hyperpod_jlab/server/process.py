@@ -59,13 +59,13 @@ class ServerProcess:
         return Snapshots()
 
     async def metrics(self) -> MetricLooks:
-        """What CloudWatch said in the last minute of HyperPod clusters."""
+        """What AWS said in the last minute of HyperPod clusters and of runs on them."""
         hyperpod = await self.hyperpod()
         if self._metrics is None:
             from hyperpod_jlab.services.metric_looks import MetricLooks
-            from hyperpod_jlab.services.node_metrics import NodeMetrics
 
-            self._metrics = MetricLooks(NodeMetrics(hyperpod.hyperpod_clusters().aws))
+            metrics = hyperpod.node_metrics()
+            self._metrics = MetricLooks(metrics, hyperpod.run_metrics(metrics))
         return self._metrics
 
     @cached_property

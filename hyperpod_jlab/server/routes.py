@@ -134,6 +134,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("get", "runs/{run_id}/children", "read", "run_content:list_children"),
     Route("get", "runs/{run_id}/why", "read", "run_content:explain_wait"),
     Route("get", "runs/{run_id}/usage", "read", "run_content:show_usage"),
+    Route("get", "runs/{run_id}/metrics", "read", "node_metrics:show_run_metrics"),
     Route("get", "runs/{run_id}/access", "read", "run_content:show_access"),
     Route("get", "runs/{run_id}/logs", "read", "logs:show_page"),
     Route("get", "runs/{run_id}/logs/search", "read", "logs:search_log"),

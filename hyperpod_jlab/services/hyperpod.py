@@ -29,7 +29,9 @@ from hyperpod_jlab.services.job_links import JobLinks
 from hyperpod_jlab.services.logs import LogService
 from hyperpod_jlab.services.node_actions import NodeActions
 from hyperpod_jlab.services.reach import Reaches
+from hyperpod_jlab.services.node_metrics import NodeMetrics
 from hyperpod_jlab.services.run_logs import RunLogsOf
+from hyperpod_jlab.services.run_metrics import RunMetrics
 from hyperpod_jlab.services.runs import Runs
 from hyperpod_jlab.services.storage import Storage
 from hyperpod_jlab.services.submission import Submitter
@@ -115,6 +117,22 @@ class Hyperpod:
             region: The region of their HyperPod cluster; default: see `aws.session.Aws`.
         """
         return NodeActions(self.engines, self.hyperpod_clusters(region))
+
+    def node_metrics(self, region: str | None = None) -> NodeMetrics:
+        """The metrics of HyperPod clusters and of their nodes.
+
+        Args:
+            region: Their region; default: see `aws.session.Aws`.
+        """
+        return NodeMetrics(Aws(region), self.settings)
+
+    def run_metrics(self, metrics: NodeMetrics | None = None) -> RunMetrics:
+        """The metrics of runs.
+
+        Args:
+            metrics: Who asks AWS; default: one in the region of `aws.session.Aws`.
+        """
+        return RunMetrics(metrics or self.node_metrics(), self.runs, self.settings)
 
     def storage(self, *, ask_aws: bool = True) -> Storage:
         """The file systems and partitions of this machine.

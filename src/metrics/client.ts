@@ -32,12 +32,20 @@ export interface IMetric {
 /** What was measured on a HyperPod cluster, or on one of its nodes. */
 export interface IMetrics {
   readonly node: string | null;
+  /** `CloudWatch` or `Prometheus`. */
+  readonly source: string;
   /** Begin and end (Unix milliseconds), and the milliseconds of a period. */
   readonly begin: number;
   readonly end: number;
   readonly period: number;
   readonly metrics: readonly IMetric[];
   readonly notes: readonly string[];
+}
+
+/** What was measured on a run's nodes: the mean over them, and each. */
+export interface IRunMetrics {
+  readonly whole: IMetrics;
+  readonly nodes: readonly IMetrics[];
 }
 
 /** What is looked at: a cluster or one of its nodes, over so many seconds. */
@@ -52,6 +60,13 @@ export interface ISubject {
  */
 export interface IMetricsClient {
   metrics(subject: ISubject): Promise<IMetrics>;
+}
+
+/**
+ * Asks the server for the metrics of runs.
+ */
+export interface IRunMetricsClient {
+  metrics(runId: string): Promise<IRunMetrics>;
 }
 
 /**
@@ -84,11 +99,21 @@ export function decodeMetrics(value: unknown): IMetrics {
   const from = recordOf<wire.IHyperpodMetrics>(value, 'metrics');
   return {
     node: textOrNull(from, 'node'),
+    source: textOf(from, 'source'),
     begin: Date.parse(textOf(from, 'begin')),
     end: Date.parse(textOf(from, 'end')),
     period: numberOf(from, 'period_s') * 1000,
     metrics: listOf(from, 'metrics', decodeMetric),
     notes: listOf(from, 'notes', asText)
+  };
+}
+
+/** What the server answers of a run. */
+export function decodeRunMetrics(value: unknown): IRunMetrics {
+  const from = recordOf<wire.IRunMetrics>(value, 'metrics of a run');
+  return {
+    whole: decodeMetrics(from.whole),
+    nodes: listOf(from, 'nodes', decodeMetrics)
   };
 }
 

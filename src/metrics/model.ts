@@ -3,19 +3,24 @@ import { Poll } from '@lumino/polling';
 import { ISignal, Signal } from '@lumino/signaling';
 
 import { ApiError } from '../api';
-import { IMetrics, IMetricsClient, ISubject } from './client';
+import {
+  IMetrics,
+  IMetricsClient,
+  IRunMetrics,
+  IRunMetricsClient,
+  ISubject
+} from './client';
 
-/** CloudWatch has a new value each minute. */
+/** AWS has a new value each minute. */
 const POLL_MS = 60_000;
+/** Measurements come this late at the most; then those of a time that is over are all there. */
+const LATE_MS = 10 * 60_000;
 
 /**
- * The metrics that a page shows, read again each minute while somebody looks; what was read stays when it can't be read again.
+ * Something that is read again each minute while somebody looks; what was read stays when it can't be read again.
  */
-export class MetricsModel implements IDisposable {
-  constructor(
-    private readonly _client: IMetricsClient,
-    private _subject: ISubject
-  ) {
+abstract class Looked<T> implements IDisposable {
+  constructor() {
     this._poll = new Poll({
       auto: false,
       name: 'hyperpod_jlab:metrics',
@@ -29,12 +34,8 @@ export class MetricsModel implements IDisposable {
     return this._changed;
   }
 
-  get subject(): ISubject {
-    return this._subject;
-  }
-
   /** What was read last; null before that. */
-  get value(): IMetrics | null {
+  get value(): T | null {
     return this._value;
   }
 
@@ -56,7 +57,7 @@ export class MetricsModel implements IDisposable {
 
   /** Somebody looks. */
   start(): void {
-    if (!this.isDisposed) {
+    if (!this.isDisposed && !this._settled) {
       void this._poll.start();
     }
   }
@@ -68,28 +69,39 @@ export class MetricsModel implements IDisposable {
     }
   }
 
-  /** Look so many seconds back. */
-  setSeconds(seconds: number): void {
-    this._subject = { ...this._subject, seconds };
-    this._changed.emit();
-    this.refresh();
-  }
-
   /** Read again. */
   refresh(): void {
     void this._poll.refresh();
   }
 
+  /** Something else is wanted: an answer that is under way is of no use. */
+  protected askAnew(): void {
+    this._turn += 1;
+    this._changed.emit();
+    this.refresh();
+  }
+
+  /** Asks the server. */
+  protected abstract read(): Promise<T>;
+
+  /** Whether an answer stays as it is, so that nothing has to be asked again. */
+  protected isSettled(found: T | ApiError): boolean {
+    void found;
+    return false;
+  }
+
   private async _load(): Promise<void> {
-    const subject = this._subject;
+    const turn = this._turn;
     try {
-      const found = await this._client.metrics(subject);
-      if (subject === this._subject) {
+      const found = await this.read();
+      if (turn === this._turn) {
         this._value = found;
         this._error = null;
+        this._settle(found);
       }
     } catch (reason) {
       this._error = ApiError.of(reason);
+      this._settle(this._error);
       throw this._error;
     } finally {
       if (!this.isDisposed) {
@@ -98,8 +110,65 @@ export class MetricsModel implements IDisposable {
     }
   }
 
+  private _settle(found: T | ApiError): void {
+    this._settled = this.isSettled(found);
+    if (this._settled) {
+      this.stop();
+    }
+  }
+
   private readonly _poll: Poll;
   private readonly _changed = new Signal<this, void>(this);
-  private _value: IMetrics | null = null;
+  private _value: T | null = null;
   private _error: ApiError | null = null;
+  private _turn = 0;
+  private _settled = false;
+}
+
+/**
+ * The metrics of a cluster or of a node.
+ */
+export class MetricsModel extends Looked<IMetrics> {
+  constructor(
+    private readonly _client: IMetricsClient,
+    private _subject: ISubject
+  ) {
+    super();
+  }
+
+  get subject(): ISubject {
+    return this._subject;
+  }
+
+  /** Look so many seconds back. */
+  setSeconds(seconds: number): void {
+    this._subject = { ...this._subject, seconds };
+    this.askAnew();
+  }
+
+  protected override read(): Promise<IMetrics> {
+    return this._client.metrics(this._subject);
+  }
+}
+
+/**
+ * The metrics of a run: of one that is long over they are asked for once, as is a run of which there can be none.
+ */
+export class RunMetricsModel extends Looked<IRunMetrics> {
+  constructor(
+    private readonly _client: IRunMetricsClient,
+    private readonly _runId: string
+  ) {
+    super();
+  }
+
+  protected override read(): Promise<IRunMetrics> {
+    return this._client.metrics(this._runId);
+  }
+
+  protected override isSettled(found: IRunMetrics | ApiError): boolean {
+    return found instanceof ApiError
+      ? found.code === 'unsupported'
+      : Date.now() - found.whole.end > LATE_MS;
+  }
 }

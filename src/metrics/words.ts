@@ -66,6 +66,18 @@ function counts(name: string, trans: TranslationBundle): string {
   }
 }
 
+/** The service that measurements come from; its name is the same in all languages. */
+export function sourceText(source: string): string {
+  switch (source) {
+    case 'CloudWatch':
+      return 'Amazon CloudWatch';
+    case 'Prometheus':
+      return 'Amazon Managed Service for Prometheus';
+    default:
+      return source;
+  }
+}
+
 const STEPS = ['B/s', 'KiB/s', 'MiB/s', 'GiB/s', 'TiB/s'];
 
 /** A value with its unit, as the user's language writes numbers. */

@@ -11,6 +11,7 @@ import {
   textOrNull
 } from '../api';
 import type * as wire from '../api/types';
+import { decodeRunMetrics, IRunMetrics } from '../metrics/client';
 import { decodeAccess, IRunAccess, portPath } from './access';
 import { decodeRun, IRun } from './types';
 import { decodeUsage, IUsage } from './usage';
@@ -49,6 +50,8 @@ export interface IRunClient {
   children(runId: string): Promise<readonly IRun[]>;
   why(runId: string): Promise<IWaitReason>;
   usage(runId: string): Promise<IUsage | null>;
+  /** What AWS measured on its nodes. */
+  metrics(runId: string): Promise<IRunMetrics>;
   /** What of its nodes can be reached now. */
   access(runId: string): Promise<IRunAccess>;
   /** Where a port of a node is, for the browser. */
@@ -100,6 +103,10 @@ export class RunClient implements IRunClient {
 
   usage(runId: string): Promise<IUsage | null> {
     return this._client.get(runPath(runId, 'usage'), decodeUsage);
+  }
+
+  metrics(runId: string): Promise<IRunMetrics> {
+    return this._client.get(runPath(runId, 'metrics'), decodeRunMetrics);
   }
 
   access(runId: string): Promise<IRunAccess> {

@@ -7,12 +7,13 @@ import { IRunClient } from './client';
 import { CodeTab } from './codeTab';
 import { IRunActions, RunHeader } from './header';
 import { LogInStep } from './logInStep';
+import { MetricsTab } from './metricsTab';
 import { RunsModel } from './model';
 import { RunPageModel } from './pageModel';
 import { TextTab } from './textTab';
 
 /**
- * A run in the main area: its head, and tabs for its log, script, spec and code.
+ * A run in the main area: its head, and tabs for its log, script, spec, code and metrics.
  */
 export class RunPage extends Panel {
   constructor(options: RunPage.IOptions) {
@@ -37,6 +38,7 @@ export class RunPage extends Panel {
       JSON.stringify(await runClient.spec(runId), null, 2);
     this._addTab(new TextTab(loadSpec, trans), trans.__('Spec'));
     this._addTab(new CodeTab(runClient, runId, trans), trans.__('Code'));
+    this._addTab(new MetricsTab(runClient, runId, trans), trans.__('Metrics'));
     this.addWidget(new RunHeader(this.model, actions, trans));
     this.addWidget(this._tabs);
     this.model.showRank = rank => {

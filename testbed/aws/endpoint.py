@@ -16,6 +16,7 @@ from typing import Any
 import botocore.session
 
 from testbed.aws import (
+    aps,
     cbor_wire,
     cloudwatch,
     ec2,
@@ -37,7 +38,7 @@ from testbed.aws.query_wire import QueryWire
 from testbed.aws.replies import ApiError, DriftError, Reply
 from testbed.aws.rest_wire import RestWire
 from testbed.aws.shapes import problems
-from testbed.aws.signature import check, scope_of
+from testbed.aws.signature import Scope, check, scope_of
 from testbed.aws.state import Account
 from testbed.aws.wire import JsonWire, Wire
 
@@ -111,6 +112,8 @@ class Endpoint:
             scope = scope_of(headers)
         except ApiError as error:
             return JsonWire(service_model("sagemaker")).fail(error, request_id)
+        if scope.service == aps.SERVICE:
+            return self._query(scope, headers, body, path, verb)
         service = SERVICES.get(scope.service)
         if service is None:
             return Reply(501, f"testbed/aws has no service {scope.service}".encode())
@@ -130,6 +133,18 @@ class Endpoint:
         except DriftError as error:
             self.drift.append(str(error))
             return wire.fail(ApiError("TestbedDrift", str(error), 501), request_id)
+
+    def _query(self, scope: Scope, headers: Message, body: bytes, path: str, verb: str) -> Reply:
+        """A query of a workspace of Prometheus, for which botocore has no model."""
+        try:
+            caller = check(headers, scope, self.account, datetime.now(UTC) + self.faults.clock)
+            query = aps.Query(headers, scope, caller, verb, path, body)
+            return aps.answer(
+                *(self.account, self.faults, query),
+                lambda given: self._counted(Call(aps.ACTION, scope.region, given)),
+            )
+        except ApiError as error:
+            return aps.fail(error)
 
     @staticmethod
     def _operation(service: Service, name: str) -> Any:

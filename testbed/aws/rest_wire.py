@@ -34,8 +34,22 @@ class RestWire:
             pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(http["requestUri"]))
             found = re.fullmatch(pattern, self._path)
             if http["method"] == self._verb and found:
-                return name, {key: unquote(value) for key, value in found.groupdict().items()}
+                members = self._members(name)
+                return name, {
+                    members.get(key, key): unquote(value)
+                    for key, value in found.groupdict().items()
+                }
         raise ApiError("UnknownOperationException", f"no operation: {self._verb} {self._path}")
+
+    def _members(self, name: str) -> dict[str, str]:
+        """The members of an operation's input by what they are called in its path."""
+        shape = self._model.operation_model(name).input_shape
+        members = shape.members.items() if shape is not None else ()
+        return {
+            member.serialization["name"]: key
+            for key, member in members
+            if member.serialization.get("location") == "uri"
+        }
 
     def write(self, operation: Any, answer: dict[str, Any], request_id: str) -> Reply:
         """An answer that has been checked."""

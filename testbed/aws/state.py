@@ -232,6 +232,7 @@ class Caller:
     user_id: str
     expired: bool = False
     policies: tuple[Policy, ...] = (Policy(EVERYTHING),)
+    secret: str = "of-the-testbed"
 
 
 @dataclass
@@ -254,6 +255,8 @@ class Account:
         quotas: Quotas of teams by region.
         policies: Policies of clusters by region.
         control_planes: EKS clusters that answer, by region and name; others are being made.
+        addons: The configuration of EKS' add-ons, as text, by region, EKS cluster and add-on.
+        workspaces: The address of the Prometheus behind each workspace, by region and the workspace's id.
     """
 
     account_id: str = "111122223333"
@@ -271,6 +274,8 @@ class Account:
     quotas: dict[str, list[ComputeQuota]] = field(default_factory=dict)
     policies: dict[str, list[SchedulerConfig]] = field(default_factory=dict)
     control_planes: dict[tuple[str, str], ControlPlane] = field(default_factory=dict)
+    addons: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    workspaces: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def add_caller(
         self,

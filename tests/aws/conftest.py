@@ -9,14 +9,63 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.aws.session import forget_session
+from hyperpod_jlab.orchestrators.kubernetes.kinds.names import object_name
 from testbed.aws.endpoint import Endpoint
+from testbed.aws.example import example_account
+from testbed.aws.observability import observe_eks, observe_slurm, scrapes
 from testbed.aws.server import AwsServer
+from testbed.aws.state import Account, Cluster
+from testbed.prometheus import Prometheus
 from tests.cli.conftest import home, hpj
 
 __all__ = ["home", "hpj"]
 
 REGION = "us-west-2"
 KEY = "AKIATESTBEDEXAMPLE01"
+
+
+OBSERVED = "observed-eks"
+"""A HyperPod cluster whose EKS cluster (``observed``) may have the observability add-on; the other ones have none."""
+
+RUN = "train-20261122-1600"
+"""A run, pods of which have one GPU of each of the first two nodes of the cluster `OBSERVED`."""
+
+
+def observed_account() -> Account:
+    """The example's account, and a cluster more."""
+    account = example_account(REGION)
+    add_observed(account)
+    return account
+
+
+def add_observed(account: Account) -> Cluster:
+    """Add the cluster `OBSERVED`."""
+    cluster = account.add_cluster(OBSERVED, REGION, orchestrator=account.eks("observed", REGION))
+    cluster.add_group("accelerated", "ml.p5.48xlarge", 3)
+    for at, node in enumerate(cluster.nodes):
+        node.address = f"10.9.0.{at + 1}"
+    return cluster
+
+
+@pytest.fixture(scope="session")
+def prometheus() -> Iterator[Prometheus]:
+    """A Prometheus that knows two hours of the example's two clusters on EKS and of its one with Slurm.
+
+    GPUs of node N of the cluster `OBSERVED` are used to 10 * N + 20 percent, in the last half hour 5 more; of the others to 99.
+    """
+    account = observed_account()
+    slurm, eks, *_, observed = account.clusters[REGION]
+    scraped = scrapes(hours=2)
+    late = len(scraped.times) - 60
+    pods = {
+        node.instance_id: (f"{object_name(RUN)}-worker-{at}", "other")
+        for at, node in enumerate(observed.nodes[:2])
+    }
+    observe_eks(scraped, observed, lambda node, at: 20 + 10 * node + 5 * (at >= late), pods)
+    observe_eks(scraped, eks, lambda _node, _at: 99.0)
+    observe_slurm(scraped, slurm, lambda node, _at: 30.0 + 10 * node)
+    with Prometheus(scraped) as server:
+        yield server
 
 
 @pytest.fixture

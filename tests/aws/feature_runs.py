@@ -28,6 +28,7 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("metrics", "--hyperpod", "research-eks", "--by-node"),
         ("metrics", "--hyperpod", "research-eks", "--node", "{eks_node}"),
     ),
+    "prometheus": (("metrics", "--hyperpod", "observed-eks"),),
     "storage": (("storage",),),
     "governance": (("quotas", "--hyperpod", "research-eks"),),
     "node-actions": (

@@ -12,7 +12,8 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.cli.sparkline import sparkline
 from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError, UnsupportedError
 from hyperpod_jlab.model.node_metrics import METRICS
-from hyperpod_jlab.services.node_metrics import BY_NODE, NodeMetrics, last
+from hyperpod_jlab.services.metric_windows import last
+from hyperpod_jlab.services.node_metrics import BY_NODE, NodeMetrics
 from testbed.aws.example import example_account
 from tests.aws.conftest import REGION
 
@@ -220,7 +221,10 @@ def test_a_missing_right_is_named(example, hpj, denied, words):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "Missing option '--hyperpod'"),
+        ((), "say of what: a run, or a HyperPod cluster"),
+        (("run", "--hyperpod", "c"), "--hyperpod is not for a run"),
+        (("run", "--since", "1h"), "--since is not for a run"),
+        (("--hyperpod", "c", "--attempt", "1"), "--attempt is for a run only"),
         (("--hyperpod", "c", "--node", "n", "--by-node"), "not both"),
         (("--hyperpod", "c", "--limit", "3"), "--limit is for --by-node"),
         (("--hyperpod", "c", "--since", "soon"), "is not a duration"),

@@ -21,8 +21,10 @@ from testbed.aws.example import example_account
 from testbed.aws.example_telemetry import add_telemetry
 from testbed.aws.iam import Policy
 from testbed.aws.state import Event, Profile, Space
+from testbed.aws.observability import install_addon
+from testbed.aws.state import Event
 from testbed.aws.studio import SimulatedStudio
-from tests.aws.conftest import KEY, REGION
+from tests.aws.conftest import KEY, REGION, add_observed
 from tests.aws.feature_runs import ON_A_TERMINAL, PAGES, RUNS
 from tests.aws.shell import Shell
 
@@ -53,7 +55,7 @@ BY_NAME = [pytest.param(feature, id=feature.name) for feature in WITH_COMMANDS]
 
 
 @pytest.fixture
-def account(endpoint, no_aws, tmp_path):
+def account(endpoint, no_aws, tmp_path, prometheus):
     """An account with clusters, logs and metrics, seen from a space of Studio with no right at all."""
     endpoint.account = example_account(REGION)
     spare = endpoint.account.eks("spare", REGION)
@@ -68,6 +70,10 @@ def account(endpoint, no_aws, tmp_path):
     endpoint.account.profiles["d-example", "bob"] = Profile()
     endpoint.account.spaces["d-example", "empty"] = Space("alice")
     next(iter(endpoint.account.networks[REGION].interfaces.values())).groups = []
+    add_observed(endpoint.account)
+    install_addon(
+        *(endpoint.account, REGION, "observed"), os.environ["AWS_ENDPOINT_URL"], prometheus.url
+    )
     studio = SimulatedStudio(tmp_path, REGION)
     studio.write(endpoint.account)
     studio.mount_point.mkdir(parents=True)
@@ -193,9 +199,9 @@ def test_every_operation_in_the_code_is_of_a_feature():
     package = Path(hyperpod_jlab.__file__).parent
     askers = [path for path in package.rglob("*.py") if "aws" in path.read_text(encoding="utf-8")]
     named = set().union(*map(operations_in, askers)) - {"sts:GetCallerIdentity"}
-    # The AWS CLI starts sessions, not this code.
+    # The AWS CLI starts sessions, not this code; queries of Prometheus are no operation of boto3.
     listed = {one.action for feature in FEATURES for one in feature.permissions}
-    assert named == listed - {"ssm:StartSession"}
+    assert named == listed - {"ssm:StartSession", "aps:QueryMetrics"}
 
 
 @pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])

@@ -1,4 +1,4 @@
-"""``hpj metrics``: GPUs, EFA and health of a HyperPod cluster and its nodes."""
+"""``hpj metrics``: GPUs, EFA and health of a HyperPod cluster and its nodes, or of a run."""
 
 from __future__ import annotations
 
@@ -10,27 +10,32 @@ import click
 
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
+from hyperpod_jlab.cli.naming import find_run
 from hyperpod_jlab.cli.output import Table, print_json, print_list, print_table
-from hyperpod_jlab.cli.parameters import AgeParam
+from hyperpod_jlab.cli.parameters import RUN, AgeParam
 from hyperpod_jlab.cli.sparkline import sparkline
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.model.node_metrics import METRICS, Course, Measured, Window
+from hyperpod_jlab.model.node_metrics import METRICS, Course, Measured, RunMeasured, Window
 from hyperpod_jlab.model.quantities import format_duration, format_size
 from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.node_metrics import BY_NODE, NodeMetrics
+from hyperpod_jlab.services.node_metrics import BY_NODE
 
 _WIDEST, _NARROWEST, _BESIDE = 60, 10, 70
 _NODE_COURSE = "gpu-utilization"
 _NODE_WIDTH = 20
+_HOUR = 3600.0
 
 _HELP = """\
-Show the metrics of a HyperPod cluster, or of its nodes, that CloudWatch has: use of GPUs and of their memory, EFA, health.
+Show the metrics of a run, of a HyperPod cluster or of its nodes: use of GPUs and of their memory, EFA, health.
 
-Of a cluster each value is the mean over its nodes. On EKS the cluster's metrics are those of the whole EKS cluster.
+They come from the cluster's workspace of Amazon Managed Service for Prometheus where there is one, else from CloudWatch. Of a cluster or a run each value
+is the mean over its nodes. On EKS the cluster's metrics are those of the whole EKS cluster. A run's are of the time in which it ran.
 """
 
 _EXAMPLES = (
+    "hpj metrics last",
+    "hpj metrics last --by-node --attempt 2",
     "hpj metrics --hyperpod research-eks",
     "hpj metrics --hyperpod research-eks --node hyperpod-i-0123456789abcdef0 --since 6h",
     "hpj metrics --hyperpod research-eks --by-node",
@@ -39,23 +44,27 @@ _EXAMPLES = (
 
 
 @click.command(cls=HpjCommand, help=_HELP, examples=_EXAMPLES)
+@click.argument("run", type=RUN, required=False)
 @click.option(
     "--hyperpod",
     "cluster",
     metavar="NAME",
-    required=True,
-    help="The HyperPod cluster: name or ARN.",
+    help="Instead of a run, this HyperPod cluster: name or ARN.",
 )
 @click.option(
     "--node", metavar="NODE", help="Only this node: its instance id or its name in Kubernetes."
 )
 @click.option("--by-node", is_flag=True, help="A row for each node.")
 @click.option(
+    "--attempt",
+    type=click.IntRange(min=1),
+    metavar="A",
+    help="Of a run: only while this attempt ran. Default: all.",
+)
+@click.option(
     "--since",
     type=AgeParam(),
-    default="1h",
-    show_default=True,
-    help="How long to look back, as in 30m or 7d; 63 days at the most.",
+    help="How long to look back, as in 30m or 7d; 63 days at the most. Default: 1h; not for a run, whose time is known.",
 )
 @click.option(
     "--limit",
@@ -68,18 +77,59 @@ _EXAMPLES = (
     help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
 )
 def metrics(
-    cluster: str,
+    run: str | None,
+    cluster: str | None,
     node: str | None,
     by_node: bool,
-    since: float,
+    attempt: int | None,
+    since: float | None,
     limit: int | None,
     region: str | None,
 ) -> None:
     """Show metrics."""
     _check(node, by_node, limit)
+    if run is not None:
+        _check_run(cluster, node, since)
+        _show_run(run, attempt, region, by_node=by_node, limit=limit)
+        return
+    if cluster is None:
+        raise InvalidInputError(
+            "say of what: a run, or a HyperPod cluster with --hyperpod",
+            code="usage",
+            hint="hpj metrics last, or hpj metrics --hyperpod NAME",
+        )
+    if attempt is not None:
+        raise InvalidInputError("--attempt is for a run only", code="usage")
+    _show_cluster(cluster, node, since or _HOUR, region, by_node=by_node, limit=limit)
 
+
+def _check(node: str | None, by_node: bool, limit: int | None) -> None:
+    if by_node and node is not None:
+        raise InvalidInputError("give --node or --by-node, not both", code="usage")
+    if limit is not None and not by_node:
+        raise InvalidInputError(
+            "--limit is for --by-node only", code="usage", detail={"field": "limit"}
+        )
+
+
+def _check_run(cluster: str | None, node: str | None, since: float | None) -> None:
+    given = {"--hyperpod": cluster, "--node": node, "--since": since}
+    for option, value in given.items():
+        if value is not None:
+            raise InvalidInputError(f"{option} is not for a run", code="usage")
+
+
+def _show_cluster(
+    cluster: str,
+    node: str | None,
+    since: float,
+    region: str | None,
+    *,
+    by_node: bool,
+    limit: int | None,
+) -> None:
     async def read(hyperpod: Hyperpod) -> list[Measured]:
-        service = NodeMetrics(hyperpod.hyperpod_clusters(region).aws)
+        service = hyperpod.node_metrics(region)
         if by_node:
             return await service.of_nodes(cluster, since, limit)
         if node is not None:
@@ -93,22 +143,30 @@ def metrics(
         _show(found[0])
 
 
-def _check(node: str | None, by_node: bool, limit: int | None) -> None:
-    if by_node and node is not None:
-        raise InvalidInputError("give --node or --by-node, not both", code="usage")
-    if limit is not None and not by_node:
-        raise InvalidInputError(
-            "--limit is for --by-node only", code="usage", detail={"field": "limit"}
-        )
+def _show_run(
+    text: str, attempt: int | None, region: str | None, *, by_node: bool, limit: int | None
+) -> None:
+    async def read(hyperpod: Hyperpod) -> RunMeasured:
+        run_id = await find_run(hyperpod, text)
+        service = hyperpod.run_metrics(hyperpod.node_metrics(region))
+        return await service.of_run(run_id, attempt)
+
+    found = with_services(read, asking=True)
+    if by_node:
+        _show_nodes(found.nodes[:limit])
+    elif invocation().as_json:
+        print_json(found.to_dict())
+    else:
+        _show(found.whole, found.run_id)
 
 
-def _show(measured: Measured) -> None:
+def _show(measured: Measured, run_id: str | None = None) -> None:
     if invocation().as_json:
         print_json(measured.to_dict())
         return
     window = measured.window
     if measured.courses:
-        print(_headline(measured))
+        print(_headline(measured, run_id))
     rows = [
         (
             course.metric.name,
@@ -120,7 +178,11 @@ def _show(measured: Measured) -> None:
     ]
     titles = ("METRIC", "LAST", "MEAN", "LOWEST", "HIGHEST", "COURSE", "OF")
     print_table(Table(titles, rows, empty="no metrics"))
-    for note in measured.notes:
+    _print_notes([measured])
+
+
+def _print_notes(found: Sequence[Measured]) -> None:
+    for note in dict.fromkeys(note for one in found for note in one.notes):
         print(f"note: {printable(note)}", file=sys.stderr)
 
 
@@ -138,13 +200,16 @@ def _show_nodes(found: Sequence[Measured]) -> None:
     ]
     titles = ("INSTANCE", "GPU", "GPU MEMORY", "EFA IN", "EFA OUT", "CPU", "GPU COURSE")
     print_table(Table(titles, rows, empty="no metrics of nodes in this time"))
+    _print_notes(found)
 
 
-def _headline(measured: Measured) -> str:
+def _headline(measured: Measured, run_id: str | None) -> str:
     window = measured.window
-    what = f"{measured.cluster}, node {measured.node}" if measured.node else measured.cluster
+    what = f"{run_id} on {measured.cluster}" if run_id else measured.cluster
+    node = f", node {measured.node}" if measured.node else ""
     length = format_duration(window.end - window.begin)
-    return f"{printable(what)}: {length}, a value each {format_duration(window.period)}"
+    each = format_duration(window.period)
+    return f"{printable(what + node)}: {length}, a value each {each}, from {measured.source}"
 
 
 def _figures(course: Course) -> tuple[float, float, float, float]:

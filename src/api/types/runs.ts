@@ -7,6 +7,7 @@
 import { IError, RunState } from './base';
 import { IJobSpec } from './spec';
 import { NodeAction } from './clusters';
+import { IHyperpodMetrics } from './telemetry';
 
 /** How to call it. */
 export interface IAdoptBody {
@@ -199,6 +200,19 @@ export interface IRunEvent {
 export interface IRunList {
   readonly runs: readonly IRun[];
   readonly next: string | null;
+}
+
+/** What was measured on a run's nodes while they were its own: the mean over them, and each that something is known of. */
+export interface IRunMetrics {
+  readonly run_id: string;
+  readonly whole: IHyperpodMetrics;
+  readonly nodes: readonly IHyperpodMetrics[];
+}
+
+/** Which attempt. */
+export interface IRunMetricsQuery {
+  /** Only while this attempt ran; default: all. */
+  readonly attempt?: number | null;
 }
 
 /** The newest run that has a cell, and the CRC-32 of the cell's source as it was sent. */

@@ -49,10 +49,11 @@ export interface IHyperpodMetric {
   readonly points: readonly IMetricPoint[];
 }
 
-/** What was measured on a HyperPod cluster (`node` is null) or on one of its nodes. `missing` names what could be there and is not, `notes` say why. */
+/** What was measured on a HyperPod cluster (`node` is null), on one of its nodes, or on a run's nodes. `missing` names what could be there and is not, `notes` say why. */
 export interface IHyperpodMetrics {
   readonly cluster: string;
   readonly node: string | null;
+  readonly source: 'CloudWatch' | 'Prometheus';
   readonly begin: string;
   readonly end: string;
   readonly period_s: number;

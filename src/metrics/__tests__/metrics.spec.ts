@@ -15,6 +15,7 @@ function answer(more: object = {}): IMetrics {
   return decodeMetrics({
     cluster: 'ml',
     node: null,
+    source: 'CloudWatch',
     begin: BEGIN,
     end: '2026-11-22T12:10:00.000Z',
     period_s: 60,

@@ -1,5 +1,6 @@
 import type { ActionKind, IChange } from '../../actions/kinds';
 import { ApiError } from '../../api';
+import { IRunMetrics } from '../../metrics/client';
 import {
   ICodeFile,
   INamedText,
@@ -78,6 +79,14 @@ export class FakeRunClient implements IRunClient {
   usage(runId: string): Promise<IUsage | null> {
     this.calls.push(`usage ${runId}`);
     return Promise.resolve(this.used);
+  }
+
+  measured: () => Promise<IRunMetrics> = () =>
+    Promise.reject(ApiError.local('unsupported', 'none here', 422));
+
+  metrics(runId: string): Promise<IRunMetrics> {
+    this.calls.push(`metrics ${runId}`);
+    return this.measured();
   }
 
   reach: IRunAccess = decodeAccess({ run_id: 'x', ports: true, shells: [] });

@@ -1,0 +1,112 @@
+"""Requests to addresses of AWS for which boto3 has no operation, signed as boto3 signs its own (Signature Version 4)."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from hyperpod_jlab.aws.errors import Call
+
+_BUSY = frozenset({429, 500, 502, 503, 504})
+_CODES = {
+    400: "ValidationException",
+    403: "AccessDeniedException",
+    404: "ResourceNotFoundException",
+    422: "ValidationException",
+    429: "ThrottlingException",
+}
+"""What a status means where the answer names no error."""
+
+_TOKEN = re.compile(r"security token included in the request is (expired|invalid)", re.IGNORECASE)
+_SIGNATURE = re.compile(
+    r"signature (expired|not yet current|we calculated)|too skewed", re.IGNORECASE
+)
+
+
+def post_form(core: Any, http: Any, call: Call, url: str, form: Mapping[str, str]) -> Any:
+    """Post a form, signed with the session's credentials, and read the answer's JSON. It is tried again where AWS is busy.
+
+    Args:
+        core: botocore's session.
+        http: botocore's connections.
+        call: What is done: its service is what the signature is for.
+        url: The address.
+        form: The form's fields.
+
+    Raises:
+        botocore.exceptions.ClientError: AWS refuses.
+        botocore.exceptions.BotoCoreError: There are no credentials, or no answer.
+    """
+    from botocore.compat import urlencode
+    from botocore.exceptions import ClientError
+
+    body = urlencode(form)
+    for wait in (*_waits(), None):
+        answer = http.send(_signed(core, call, url, body))
+        if answer.status_code < 300:
+            return _decoded(answer, call)
+        if wait is None or answer.status_code not in _BUSY:
+            raise ClientError(_refusal(answer), call.operation)
+        time.sleep(wait)
+    raise AssertionError  # the last turn has no wait
+
+
+def _waits() -> list[float]:
+    """Seconds between the tries, ever longer and at random, as botocore's are."""
+    return [random.random() * 2**turn for turn in range(3)]  # noqa: S311
+
+
+def _signed(core: Any, call: Call, url: str, body: str) -> Any:
+    """The request, with a signature that is good for some minutes."""
+    from botocore.auth import SigV4Auth
+    from botocore.awsrequest import AWSRequest
+    from botocore.exceptions import NoCredentialsError
+
+    found = core.get_credentials()
+    if found is None:
+        raise NoCredentialsError
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    request = AWSRequest("POST", url, headers=headers, data=body)
+    SigV4Auth(found.get_frozen_credentials(), call.service, call.region).add_auth(request)
+    return request.prepare()
+
+
+def _decoded(answer: Any, call: Call) -> Any:
+    from botocore.parsers import ResponseParserError
+
+    try:
+        return json.loads(answer.content)
+    except ValueError:
+        raise ResponseParserError(f"{call.action}: the answer is no JSON") from None
+
+
+def _refusal(answer: Any) -> dict[str, Any]:
+    """What was refused, as botocore tells it of its own operations."""
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    try:
+        told = json.loads(answer.content)
+    except ValueError:
+        told = {}
+    if not isinstance(told, dict):
+        told = {}
+    # AWS says ``message``, Prometheus itself ``error``.
+    message = str(told.get("message") or told.get("Message") or told.get("error") or "")
+    named = headers.get("x-amzn-errortype", "").partition(":")[0]
+    code = named or _code_by(message) or _CODES.get(answer.status_code, str(answer.status_code))
+    return {
+        "Error": {"Code": code, "Message": message},
+        "ResponseMetadata": {"HTTPStatusCode": answer.status_code, "HTTPHeaders": headers},
+    }
+
+
+def _code_by(message: str) -> str | None:
+    """The error that a sentence of AWS' is of, where it says no other than 403."""
+    token = _TOKEN.search(message)
+    if token is not None:
+        expired = token[1].lower() == "expired"
+        return "ExpiredTokenException" if expired else "UnrecognizedClientException"
+    return "InvalidSignatureException" if _SIGNATURE.search(message) else None
