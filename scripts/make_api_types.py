@@ -45,6 +45,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("HyperpodLogs", "HyperpodLogLines", "HyperpodMetrics", "HyperpodNodeMetrics"),
         *("NodeLogsQuery", "NodeLinesQuery", "MetricsQuery", "NodeMetricsQuery"),
     ),
+    "aws": ("AwsCalls", "AwsCallsEvent"),
     "runs": (),
 }
 """Which file holds these types and what they need; the last one holds all the rest."""

@@ -10,6 +10,7 @@ import { panelPlugin } from './panel/plugin';
 import { basePlugin } from './plugin';
 import { runningPlugin } from './running/plugin';
 import { runsPlugin } from './runs/plugin';
+import { awsCallsPlugin } from './status/awsCallsPlugin';
 import { statusPlugin } from './status/plugin';
 import { submitPlugin } from './submit/plugin';
 
@@ -26,6 +27,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   metricsPlugin,
   panelPlugin,
   statusPlugin,
+  awsCallsPlugin,
   runningPlugin,
   noticesPlugin
 ];

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from hyperpod_jlab.aws.answers import check_kind, keep_newer
+from hyperpod_jlab.aws.call_meter import METER
 from hyperpod_jlab.aws.errors import Call, boto3_missing, boto3_too_old, no_region, translate
 from hyperpod_jlab.aws.studio import find_studio
 from hyperpod_jlab.model.errors import HyperpodError
@@ -84,6 +85,7 @@ class _Session:
             raise boto3_too_old(call, _version()) from None
         client.meta.events.register("after-call", check_kind)
         client.meta.events.register("after-call", keep_newer)
+        METER.count(client)
         return client
 
     def _boto3(self) -> Any:

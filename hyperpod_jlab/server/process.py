@@ -6,6 +6,7 @@ import asyncio
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from hyperpod_jlab.server.aws_call_events import AwsCallEvents
 from hyperpod_jlab.server.events import RunEvents
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class ServerProcess:
         self._metrics: MetricLooks | None = None
         self.sockets: set[Closable] = set()
         self.events = RunEvents(bus, self._runs)
+        self.aws_calls = AwsCallEvents(bus)
 
     async def hyperpod(self) -> Hyperpod:
         """The services.
@@ -78,6 +80,7 @@ class ServerProcess:
     def attend(self) -> None:
         """Somebody has asked for something: runs and clusters are looked at."""
         self.events.asked()
+        self.aws_calls.begin()
         if self._hyperpod is not None:
             self._hyperpod.engines.attend()
 
@@ -86,6 +89,7 @@ class ServerProcess:
         for socket in list(self.sockets):
             socket.close(_GOING_AWAY, "the server stops")
         await self.events.close()
+        await self.aws_calls.close()
         if "ports" in self.__dict__:
             await self.ports.close()
         if self._hyperpod is not None:

@@ -89,6 +89,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("get", "hyperpod/{cluster}", "read", "hyperpod:show_hyperpod_cluster"),
     Route("get", "hyperpod/{cluster}/nodes", "read", "hyperpod:list_hyperpod_nodes"),
     Route("get", "storage", "read", "storage:show_storage"),
+    Route("get", "aws/calls", "read", "aws_calls:show_aws_calls"),
     Route("get", "hyperpod/{cluster}/logs", "read", "node_logs:list_node_logs"),
     Route("get", "hyperpod/{cluster}/logs/lines", "read", "node_logs:show_node_lines"),
     Route("get", "hyperpod/{cluster}/metrics", "read", "node_metrics:show_metrics"),

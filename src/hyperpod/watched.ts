@@ -32,6 +32,7 @@ export class Watched<
       name: 'hyperpod_jlab:aws',
       factory: () => this._load(),
       frequency: { interval: times.poll, backoff: true, max: 10 * times.poll },
+      linger: 0,
       standby: 'when-hidden'
     });
   }
@@ -98,7 +99,7 @@ export class Watched<
       this._value = await this._read(refresh);
       this._error = null;
       if (this._value.loading && this._started) {
-        this._timer = window.setTimeout(() => this.reread(), this._soon);
+        this._timer = window.setTimeout(() => this._goOn(), this._soon);
       }
     } catch (reason) {
       this._error = ApiError.of(reason);
@@ -107,6 +108,15 @@ export class Watched<
       if (!this.isDisposed) {
         this._changed.emit();
       }
+    }
+  }
+
+  /** Read what came meanwhile, once the page is seen: the server looks on only for those who ask. */
+  private _goOn(): void {
+    if (document.hidden) {
+      this._timer = window.setTimeout(() => this._goOn(), this._soon);
+    } else {
+      this.reread();
     }
   }
 

@@ -21,6 +21,7 @@ export class MetricsModel implements IDisposable {
       name: 'hyperpod_jlab:metrics',
       factory: () => this._load(),
       frequency: { interval: POLL_MS, backoff: true, max: 10 * POLL_MS },
+      linger: 0,
       standby: 'when-hidden'
     });
   }
