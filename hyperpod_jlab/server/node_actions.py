@@ -7,6 +7,7 @@ from typing import Annotated, Literal, cast
 from pydantic import Field
 from typing_extensions import TypeAliasType, TypedDict
 
+from hyperpod_jlab.model.hyperpod import region_of
 from hyperpod_jlab.model.node_actions import LONGEST_REASON, MOST_NODES, NodeActionPlan
 from hyperpod_jlab.server.answers import Error
 from hyperpod_jlab.server.call import Call
@@ -102,12 +103,12 @@ def _request(
 
 
 async def _preview(call: Call, request: NodeRequest) -> NodeActionPreview:
-    plan = await (await call.hyperpod()).node_actions().plan(request)
+    plan = await (await call.hyperpod()).node_actions(_region(request)).plan(request)
     return cast("NodeActionPreview", plan.to_dict())
 
 
 async def _act(call: Call, request: NodeRequest) -> NodeResults:
-    actions = (await call.hyperpod()).node_actions()
+    actions = (await call.hyperpod()).node_actions(_region(request))
     plan = await actions.plan(request)
     try:
         results = await actions.carry_out(plan)
@@ -119,10 +120,14 @@ async def _act(call: Call, request: NodeRequest) -> NodeResults:
     }
 
 
+def _region(request: NodeRequest) -> str | None:
+    return region_of(request.hyperpod) if request.hyperpod else None
+
+
 async def _forget(call: Call, plan: NodeActionPlan) -> None:
     """What tables showed of the nodes a moment ago is not how they are now."""
     hyperpod = await call.hyperpod()
-    hyperpod.watch.forget(plan.cluster)
+    hyperpod.watch_in(region_of(plan.cluster)).forget(plan.cluster)
     for name, config in hyperpod.settings.clusters.items():
         if plan.cluster in {name, getattr(config, "hyperpod", None)}:
             call.process.snapshots.forget(("nodes", name))

@@ -9,6 +9,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.model.hyperpod import region_of
 from hyperpod_jlab.model.node_log import NodeLogLine
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.log_messages import Moment
@@ -81,7 +82,7 @@ class NodeLinesQuery(RequestModel):
 
 async def list_node_logs(call: Call, cluster: str, query: NodeLogsQuery) -> HyperpodLogs:
     """The logs of a HyperPod cluster, by its name or ARN."""
-    found = await (await _service(call)).logs(cluster, query.limit + 1)
+    found = await (await _service(call, cluster)).logs(cluster, query.limit + 1)
     shown = [cast("HyperpodLog", log.to_dict()) for log in found[: query.limit]]
     return {"logs": shown, "more": len(found) > query.limit}
 
@@ -90,7 +91,7 @@ async def show_node_lines(call: Call, cluster: str, query: NodeLinesQuery) -> Hy
     """Lines of a node's logs. To follow it, ask again with the cursor."""
     if (query.node is None) == (query.streams is None):
         raise InvalidInputError("give either a node or streams", detail={"field": "node"})
-    service = await _service(call)
+    service = await _service(call, cluster)
     streams = tuple(query.streams or ())
     if query.node is not None:
         streams = await service.streams_of(cluster, query.node, query.log)
@@ -115,5 +116,5 @@ async def show_node_lines(call: Call, cluster: str, query: NodeLinesQuery) -> Hy
     }
 
 
-async def _service(call: Call) -> NodeLogs:
-    return NodeLogs((await call.hyperpod()).hyperpod_clusters().aws)
+async def _service(call: Call, cluster: str) -> NodeLogs:
+    return NodeLogs((await call.hyperpod()).hyperpod_clusters(region_of(cluster)).aws)

@@ -36,7 +36,7 @@ class ServerProcess:
     def __init__(self, bus: EventLogger) -> None:
         self._lock = asyncio.Lock()
         self._hyperpod: Hyperpod | None = None
-        self._metrics: MetricLooks | None = None
+        self._metrics: dict[str | None, MetricLooks] = {}
         self.sockets: set[Closable] = set()
         self.events = RunEvents(bus, self._runs)
         self.aws_calls = AwsCallEvents(bus)
@@ -60,15 +60,17 @@ class ServerProcess:
 
         return Snapshots()
 
-    async def metrics(self) -> MetricLooks:
-        """What CloudWatch said in the last minute of HyperPod clusters."""
+    async def metrics(self, region: str | None = None) -> MetricLooks:
+        """What CloudWatch said in the last minute of the HyperPod clusters of a region; default: see `aws.session.Aws`."""
         hyperpod = await self.hyperpod()
-        if self._metrics is None:
+        if region not in self._metrics:
             from hyperpod_jlab.services.metric_looks import MetricLooks
             from hyperpod_jlab.services.node_metrics import NodeMetrics
 
-            self._metrics = MetricLooks(NodeMetrics(hyperpod.hyperpod_clusters().aws))
-        return self._metrics
+            self._metrics[region] = MetricLooks(
+                NodeMetrics(hyperpod.hyperpod_clusters(region).aws)
+            )
+        return self._metrics[region]
 
     @cached_property
     def ports(self) -> PortPools:

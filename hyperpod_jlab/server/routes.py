@@ -14,6 +14,9 @@ Verb = Literal["get", "post"]
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
+# An ARN has a slash, which a proxy on the way may have decoded.
+_PATTERNS = {"path": ".+", "cluster": "(?:arn(?::|%3A)[^/]+/)?[^/]+"}
+
 
 @dataclass(frozen=True)
 class Route:
@@ -46,7 +49,7 @@ class Route:
 
 def _group(match: re.Match[str]) -> str:
     name = match.group(1)
-    return f"(?P<{name}>{'.+' if name == 'path' else '[^/]+'})"
+    return f"(?P<{name}>{_PATTERNS.get(name, '[^/]+')})"
 
 
 ROUTES: Final[tuple[Route, ...]] = (
@@ -90,6 +93,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("get", "hyperpod/{cluster}/nodes", "read", "hyperpod:list_hyperpod_nodes"),
     Route("get", "storage", "read", "storage:show_storage"),
     Route("get", "aws/calls", "read", "aws_calls:show_aws_calls"),
+    Route("get", "aws/regions", "read", "aws_regions:list_aws_regions"),
     Route("get", "hyperpod/{cluster}/logs", "read", "node_logs:list_node_logs"),
     Route("get", "hyperpod/{cluster}/logs/lines", "read", "node_logs:show_node_lines"),
     Route("get", "hyperpod/{cluster}/metrics", "read", "node_metrics:show_metrics"),

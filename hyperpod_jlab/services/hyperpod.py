@@ -47,8 +47,9 @@ class Hyperpod:
             catch_up=known.catch_up,
         )
         self.submitter = Submitter(self.engines, self.runs)
-        self.watch = HyperpodWatch(self.hyperpod_clusters())
-        """What AWS tells, kept for all who look."""
+        self._watches: dict[str | None, HyperpodWatch] = {}
+        self.watch = self.watch_in(None)
+        """What AWS tells of the region that is found where nobody names one."""
         self._seen: dict[str, tuple[float, Cluster]] = {}
         self._links: dict[str, JobLinks] = {}
 
@@ -63,6 +64,16 @@ class Hyperpod:
             region: Their region; default: see `aws.session.Aws`.
         """
         return HyperpodClusters(self.settings, Aws(region))
+
+    def watch_in(self, region: str | None) -> HyperpodWatch:
+        """What AWS tells of the HyperPod clusters of a region, kept for all who look.
+
+        Args:
+            region: The region; None: see `aws.session.Aws`.
+        """
+        if region not in self._watches:
+            self._watches[region] = HyperpodWatch(self.hyperpod_clusters(region))
+        return self._watches[region]
 
     def hyperpod_events(self, region: str | None = None) -> HyperpodEvents:
         """The events of HyperPod clusters.
@@ -129,7 +140,8 @@ class Hyperpod:
     async def close(self) -> None:
         """Give back what is held open."""
         await self.logs.close()
-        await self.watch.close()
+        for watch in self._watches.values():
+            await watch.close()
         await self.engines.close()
 
     async def cluster(self, name: str) -> Cluster:
