@@ -38,14 +38,14 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "hyperpod": (
         *("HyperpodClusters", "HyperpodClusterAnswer", "HyperpodNodes"),
-        *("HyperpodTableQuery", "HyperpodQuery"),
+        *("HyperpodListQuery", "HyperpodTableQuery", "HyperpodQuery"),
     ),
     "storage": ("StorageOverview", "StorageQuery"),
     "telemetry": (
         *("HyperpodLogs", "HyperpodLogLines", "HyperpodMetrics", "HyperpodNodeMetrics"),
         *("NodeLogsQuery", "NodeLinesQuery", "MetricsQuery", "NodeMetricsQuery"),
     ),
-    "aws": ("AwsCalls", "AwsCallsEvent"),
+    "aws": ("AwsCalls", "AwsCallsEvent", "AwsRegions"),
     "runs": (),
 }
 """Which file holds these types and what they need; the last one holds all the rest."""

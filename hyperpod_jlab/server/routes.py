@@ -15,7 +15,7 @@ Verb = Literal["get", "post"]
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 # An ARN has a slash, which a proxy on the way may have decoded.
-_PATTERNS = {"path": ".+", "cluster": "(?:arn(?::|%3A)[^/]+/)?[^/]+"}
+_PATTERNS = {"path": ".+", "cluster": "(?:arn(?::|%3A)[^/]+cluster/)?[^/]+"}
 
 
 @dataclass(frozen=True)

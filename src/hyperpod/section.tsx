@@ -11,6 +11,8 @@ import { ErrorMessage } from '../components/errorMessage';
 import { IconButton } from '../components/iconButton';
 import { WatchingWidget } from '../components/watchingWidget';
 import type { IHyperpodClient } from './client';
+import { RegionField } from './regionField';
+import { RegionChoice } from './regions';
 import { IHyperpodCluster, IHyperpodList } from './types';
 import { Watched } from './watched';
 import { hyperpodStateText, orchestratorText } from './words';
@@ -20,7 +22,8 @@ const STEP = 100;
 
 /** What the section does with the application. */
 interface IActions {
-  openHyperpodCluster(name: string): void;
+  /** Open a cluster's page, by its name or ARN. */
+  openHyperpodCluster(cluster: string, name: string): void;
 }
 
 /**
@@ -32,12 +35,17 @@ export class HyperpodSection
 {
   constructor(
     client: IHyperpodClient,
+    regions: RegionChoice,
     actions: IActions,
     trans: TranslationBundle
   ) {
     const wanted = { limit: STEP };
-    const list = new Watched(refresh => client.list(wanted.limit, refresh));
+    const list = new Watched(refresh =>
+      client.list(wanted.limit, refresh, regions.chosen)
+    );
     super(list);
+    this._regions = regions;
+    regions.changed.connect(this._onRegion, this);
     this.addClass('jp-HyperPod-Section');
     this.addClass('jp-HyperPod-Aws');
     this.title.label = trans.__('HyperPod in AWS');
@@ -65,6 +73,7 @@ export class HyperpodSection
 
   override dispose(): void {
     if (!this.isDisposed) {
+      this._regions.changed.disconnect(this._onRegion, this);
       Signal.clearData(this);
       super.dispose();
     }
@@ -72,16 +81,41 @@ export class HyperpodSection
 
   protected override render(): JSX.Element {
     return (
-      <HyperpodList
-        list={this.watched}
-        open={name => this._actions.openHyperpodCluster(name)}
-        more={() => {
-          this._wanted.limit += STEP;
-          this.watched.reread();
-        }}
-        trans={this._trans}
-      />
+      <>
+        {this._canChoose && (
+          <RegionField regions={this._regions} trans={this._trans} />
+        )}
+        <HyperpodList
+          list={this.watched}
+          open={({ arn, name }) =>
+            this._actions.openHyperpodCluster(
+              this._regions.chosen === null ? name : arn,
+              name
+            )
+          }
+          more={() => {
+            this._wanted.limit += STEP;
+            this.watched.reread();
+          }}
+          trans={this._trans}
+        />
+      </>
     );
+  }
+
+  /** Whether another region may tell something: not where there is no account. */
+  private get _canChoose(): boolean {
+    const { error, value } = this.watched;
+    return value === null
+      ? error !== null || this._regions.chosen !== null
+      : value.asOf !== null ||
+          this._regions.chosen !== null ||
+          value.problem?.code === 'no_aws_region';
+  }
+
+  private _onRegion(): void {
+    this._wanted.limit = STEP;
+    this.watched.restart();
   }
 
   private _onList(list: Watched<IHyperpodList>): void {
@@ -94,6 +128,7 @@ export class HyperpodSection
   }
 
   private readonly _absent = new Signal<this, void>(this);
+  private readonly _regions: RegionChoice;
   private readonly _wanted: { limit: number };
   private readonly _actions: IActions;
   private readonly _trans: TranslationBundle;
@@ -101,7 +136,7 @@ export class HyperpodSection
 
 function HyperpodList(props: {
   list: Watched<IHyperpodList>;
-  open: (name: string) => void;
+  open: (cluster: IHyperpodCluster) => void;
   more: () => void;
   trans: TranslationBundle;
 }): JSX.Element {
@@ -130,7 +165,7 @@ function HyperpodList(props: {
             key={cluster.arn}
             cluster={cluster}
             isLoading={value.loading}
-            open={() => open(cluster.name)}
+            open={() => open(cluster)}
             trans={trans}
           />
         ))}

@@ -73,8 +73,11 @@ function makePanel(
   const actions = {
     openCluster: (cluster: string) =>
       void app.commands.execute(CommandIDs.openCluster, { cluster }),
-    openHyperpodCluster: (cluster: string) =>
-      void app.commands.execute(CommandIDs.openHyperpodCluster, { cluster }),
+    openHyperpodCluster: (cluster: string, name: string) =>
+      void app.commands.execute(CommandIDs.openHyperpodCluster, {
+        cluster,
+        name
+      }),
     openRun: (runId: string) => void hyperPod.openRun(runId)
   };
   return new HyperPodPanel(hyperPod, actions, translator);

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from hyperpod_jlab.aws.session import Aws, forget_session, home_region, known_regions
 from hyperpod_jlab.model.config import Settings
 from hyperpod_jlab.model.hyperpod import HyperpodCluster, region_of
+from hyperpod_jlab.server.routes import ROUTES
 from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters, configured_as
 from testbed.aws.example import example_account
 from tests.aws.conftest import REGION
@@ -32,6 +35,21 @@ def test_an_arn_names_its_region():
     assert region_of("ml-cluster") is None
     assert region_of("arn:aws:eks:us-west-2:111122223333:cluster/x") is None
     assert region_of("arn:aws:sagemaker:evil.example/:111122223333:cluster/x") is None
+
+
+@pytest.mark.parametrize("slash", ["/", "%2F"])
+@pytest.mark.parametrize("colon", [":", "%3A"])
+@pytest.mark.parametrize("behind", ["", "/nodes", "/logs/lines", "/nodes/actions/preview"])
+def test_an_arn_in_a_path_is_one_part_of_it_as_it_comes(slash, colon, behind):
+    """Browsers quote its slash, and a proxy on the way may take that back."""
+    arn = f"arn{colon}aws{colon}sagemaker{colon}eu-central-1{colon}1{colon}cluster{slash}abc"
+    path = f"hyperpod/{arn}{behind}"
+    matches = {
+        (route.path, match["cluster"])
+        for route in ROUTES
+        if (match := re.fullmatch(route.pattern, path)) and "cluster" in route.parameters
+    }
+    assert matches == {(f"hyperpod/{{cluster}}{behind}", arn)}
 
 
 async def test_the_list_of_a_region(endpoint, twin, api):

@@ -24,3 +24,9 @@ export interface IAwsOperationCalls {
   readonly operation: string;
   readonly calls: number;
 }
+
+/** Regions with SageMaker of one AWS partition, as far as this boto3 knows them. `default` is the one that is asked where nobody names one; null where none is known. */
+export interface IAwsRegions {
+  readonly default: string | null;
+  readonly regions: readonly string[];
+}

@@ -101,6 +101,8 @@ export const NODE = {
 export class FakeHyperpodClient implements IHyperpodClient {
   /** What was asked, in order: the list's limit or the cluster's name, and whether AWS was to be asked. */
   readonly asked: [string, boolean][] = [];
+  /** The regions of the lists that were asked for. */
+  readonly regions: (string | null)[] = [];
   readonly queries: ITableQuery[] = [];
 
   answer: unknown = { ...AGED, clusters: [], next: null, total: 0 };
@@ -108,8 +110,13 @@ export class FakeHyperpodClient implements IHyperpodClient {
   nodeAnswer: unknown = { ...AGED, nodes: [NODE], next: null, total: 1 };
   failure: Error | null = null;
 
-  list(limit: number, refresh: boolean): Promise<IHyperpodList> {
+  list(
+    limit: number,
+    refresh: boolean,
+    region: string | null
+  ): Promise<IHyperpodList> {
     this.asked.push([String(limit), refresh]);
+    this.regions.push(region);
     return this._answer(() => decodeList(this.answer));
   }
 

@@ -9,6 +9,7 @@ import { AGED, FakeHyperpodClient } from '../../hyperpod/__tests__/fakes';
 import { FakeRunClient, run } from '../../runs/__tests__/fakes';
 import { RunsModel } from '../../runs/model';
 import { IHyperPod } from '../../tokens';
+import { RegionChoice } from '../../hyperpod/regions';
 import { HyperPodPanel } from '../panel';
 
 const cluster = {
@@ -36,6 +37,7 @@ async function shownPanel(
   const hyperPod = {
     clusterClient,
     hyperpodClient,
+    regions: new RegionChoice({ get: () => new Promise(() => undefined) }),
     runs,
     trans: nullTranslator.load('hyperpod_jlab')
   } as unknown as IHyperPod;
