@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from hyperpod_jlab.server.port_pools import PortPools
     from hyperpod_jlab.server.tables import Snapshots
+    from hyperpod_jlab.services.examinations import Examinations
     from hyperpod_jlab.services.hyperpod import Hyperpod
     from hyperpod_jlab.services.metric_looks import MetricLooks
     from hyperpod_jlab.services.runs import Runs
@@ -37,6 +38,8 @@ class ServerProcess:
         self._lock = asyncio.Lock()
         self._hyperpod: Hyperpod | None = None
         self._metrics: dict[str | None, MetricLooks] = {}
+        self._bus = bus
+        self._examinations: Examinations | None = None
         self.sockets: set[Closable] = set()
         self.events = RunEvents(bus, self._runs)
         self.aws_calls = AwsCallEvents(bus)
@@ -67,10 +70,16 @@ class ServerProcess:
             from hyperpod_jlab.services.metric_looks import MetricLooks
             from hyperpod_jlab.services.node_metrics import NodeMetrics
 
-            self._metrics[region] = MetricLooks(
-                NodeMetrics(hyperpod.hyperpod_clusters(region).aws)
-            )
+            self._metrics[region] = MetricLooks(NodeMetrics(hyperpod.hyperpod_clusters(region).aws))
         return self._metrics[region]
+
+    async def examinations(self) -> Examinations:
+        """The doctor's examinations. They need no configuration, which may be what is wrong."""
+        if self._examinations is None:
+            async with self._lock:
+                if self._examinations is None:
+                    self._examinations = await asyncio.to_thread(_make_examinations, self._bus)
+        return self._examinations
 
     @cached_property
     def ports(self) -> PortPools:
@@ -92,6 +101,8 @@ class ServerProcess:
             socket.close(_GOING_AWAY, "the server stops")
         await self.events.close()
         await self.aws_calls.close()
+        if self._examinations is not None:
+            await self._examinations.close()
         if "ports" in self.__dict__:
             await self.ports.close()
         if self._hyperpod is not None:
@@ -109,3 +120,10 @@ def _make_services() -> Hyperpod:
     hyperpod = Hyperpod()
     hyperpod.engines.load()
     return hyperpod
+
+
+def _make_examinations(bus: EventLogger) -> Examinations:
+    # As with the services: its imports take a moment.
+    from hyperpod_jlab.server.doctor_events import make_examinations
+
+    return make_examinations(bus)

@@ -98,6 +98,10 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("get", "hyperpod/{cluster}/logs/lines", "read", "node_logs:show_node_lines"),
     Route("get", "hyperpod/{cluster}/metrics", "read", "node_metrics:show_metrics"),
     Route("get", "hyperpod/{cluster}/metrics/nodes", "read", "node_metrics:list_node_metrics"),
+    Route("get", "doctor", "read", "doctor:show_examination"),
+    # It writes a probe to the storage partition, and asks clusters and AWS.
+    Route("post", "doctor", "execute", "doctor:begin_examination"),
+    Route("post", "doctor/cancel", "execute", "doctor:cancel_examination"),
     Route("get", "runs", "read", "runs:list_runs"),
     Route("post", "runs", "execute", "submit:submit_run", statuses=(200, 201)),
     Route("get", "cells", "read", "cells:list_cells"),

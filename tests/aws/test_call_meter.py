@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 
 import pytest
 
@@ -67,7 +68,7 @@ def test_what_kubernetes_asks_eks_is_counted_too(endpoint, meter):
 def test_only_the_last_minute_counts(monkeypatch):
     meter = CallMeter()
     now = [1000.0]
-    monkeypatch.setattr(call_meter.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     meter.note("sagemaker", "ListClusters")
     now[0] += 59
     meter.note("sagemaker", "DescribeCluster")
@@ -79,10 +80,12 @@ def test_only_the_last_minute_counts(monkeypatch):
 
 def test_many_threads_lose_no_call():
     meter = CallMeter()
-    threads = [
-        threading.Thread(target=lambda: [meter.note("s", "O") for _ in range(1000)])
-        for _ in range(8)
-    ]
+
+    def many():
+        for _ in range(1000):
+            meter.note("s", "O")
+
+    threads = [threading.Thread(target=many) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

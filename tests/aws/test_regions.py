@@ -100,7 +100,11 @@ def test_an_eks_cluster_of_the_configuration_is_one_of_this_region(endpoint):
         configured_as(
             settings,
             HyperpodCluster(
-                "any", f"arn:{region}", region, "InService", eks_arn=f"arn:{region}:cluster/research"
+                "any",
+                f"arn:{region}",
+                region,
+                "InService",
+                eks_arn=f"arn:{region}:cluster/research",
             ),
         )
         for region in (REGION, ELSEWHERE)

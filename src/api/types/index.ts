@@ -7,6 +7,7 @@
 export * from './aws';
 export * from './base';
 export * from './clusters';
+export * from './doctor';
 export * from './hyperpod';
 export * from './logs';
 export * from './runs';
