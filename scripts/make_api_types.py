@@ -46,7 +46,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("NodeLogsQuery", "NodeLinesQuery", "MetricsQuery", "NodeMetricsQuery"),
     ),
     "aws": ("AwsCalls", "AwsCallsEvent", "AwsRegions"),
-    "doctor": ("DoctorExamination", "DoctorEvent"),
+    "doctor": ("DoctorExamination", "DoctorBody", "DoctorReport", "DoctorEvent"),
     "runs": (),
 }
 """Which file holds these types and what they need; the last one holds all the rest."""

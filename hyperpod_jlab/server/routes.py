@@ -101,6 +101,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("get", "doctor", "read", "doctor:show_examination"),
     # It writes a probe to the storage partition, and asks clusters and AWS.
     Route("post", "doctor", "execute", "doctor:begin_examination"),
+    Route("get", "doctor/report", "read", "doctor:show_doctor_report"),
     Route("post", "doctor/cancel", "execute", "doctor:cancel_examination"),
     Route("get", "runs", "read", "runs:list_runs"),
     Route("post", "runs", "execute", "submit:submit_run", statuses=(200, 201)),

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hyperpod_jlab.model.check import Check, Step
-from hyperpod_jlab.model.errors import HyperpodError, InternalError
-from hyperpod_jlab.services.doctor.examination import examine
+from hyperpod_jlab.model.errors import ConflictError, HyperpodError, InternalError
+from hyperpod_jlab.services.doctor.examination import Asked, examine
 
 State = Literal["running", "done", "cancelled", "failed"]
 """It goes on; it came to its end, whatever it found; somebody ended it; it broke."""
 
-Examine = Callable[[Callable[[Step], None]], AsyncIterator[Check]]
-"""Examines; tells of each step that begins."""
+Examine = Callable[[Asked, Callable[[Step], None]], AsyncIterator[Check]]
+"""Examines what is asked; tells of each step that begins."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,6 +29,7 @@ class Examination:
 
     Attributes:
         number: Its number in this process, from 1.
+        asked: What is examined.
         begun_at: When it began (Unix seconds).
         state: How it is.
         checks: The checks so far, in their order.
@@ -39,6 +40,7 @@ class Examination:
     """
 
     number: int
+    asked: Asked
     begun_at: float
     state: State = "running"
     checks: list[Check] = field(default_factory=list)
@@ -67,13 +69,24 @@ class Examinations:
         """The newest examination; None before the first."""
         return self._last
 
-    def begin(self) -> Examination:
-        """Begin an examination; while one goes on that one is meant."""
-        if self._last is None or self._last.state != "running":
-            number = self._last.number + 1 if self._last else 1
-            self._last = Examination(number, time.time())
-            self._task = asyncio.create_task(self._run(self._last), name="hyperpod-doctor")
-            self._tell(self._last)
+    def begin(self, asked: Asked) -> Examination:
+        """Begin an examination; while the same goes on that one is meant.
+
+        Raises:
+            ConflictError: Another one goes on.
+        """
+        if self._last is not None and self._last.state == "running":
+            if self._last.asked != asked:
+                raise ConflictError(
+                    "another examination goes on",
+                    code="examination_running",
+                    hint="wait for its end, or stop it",
+                )
+            return self._last
+        number = self._last.number + 1 if self._last else 1
+        self._last = Examination(number, asked, time.time())
+        self._task = asyncio.create_task(self._run(self._last), name="hyperpod-doctor")
+        self._tell(self._last)
         return self._last
 
     async def cancel(self) -> Examination | None:
@@ -94,7 +107,7 @@ class Examinations:
 
         state: State = "cancelled"
         try:
-            checks = self._make(begun)
+            checks = self._make(examination.asked, begun)
             async with aclosing(checks):  # type: ignore[type-var]
                 async for check in checks:
                     examination.checks.append(check)

@@ -23,8 +23,8 @@ def heard(jp_serverapp):
     return told
 
 
-async def begun(api):
-    status, answer = await api.request("POST", "doctor", "")
+async def begun(api, **body):
+    status, answer = await api.request("POST", "doctor", body)
     assert status == 200, answer
     return answer
 
@@ -44,7 +44,7 @@ class Slow:
         self.on = asyncio.Event()
         self.closed = False
 
-    async def __call__(self, begun):
+    async def __call__(self, asked, begun):
         async def look():
             return None
 
@@ -81,7 +81,7 @@ async def test_the_real_one_on_the_embedded_cluster(api):
     assert checks["writing"]["level"] == "ok"
     assert checks["cluster local"]["level"] == "ok"
     assert checks["cluster local"]["about"] == "local"
-    assert {check["group"] for check in answer["checks"]} >= {"installation", "partition", "queue"}
+    assert {check["group"] for check in answer["checks"]} >= {"installation", "partition"}
     assert all(check["who"] for check in answer["checks"] if check["fix"])
 
 
@@ -121,6 +121,37 @@ async def test_what_is_there_so_far_is_shown_and_told(api, heard, slow):
     assert (await begun(api))["number"] == 2
 
 
+async def test_another_one_has_to_wait(api, slow):
+    await begun(api)
+    status, error = await api.request("POST", "doctor", {"job": True})
+    assert (status, error["code"]) == (409, "examination_running")
+    status, error = await api.request("POST", "doctor", {"cluster": "nowhere"})
+    assert (status, error["code"]) == (404, "unknown_cluster")
+    slow.on.set()
+    await ended(api)
+
+
+async def test_a_tiny_job_on_the_embedded_cluster(api):
+    answer = await begun(api, cluster="local", job=True)
+    assert (answer["cluster"], answer["job"]) == ("local", True)
+    answer = await ended(api)
+    assert [check["level"] for check in answer["checks"] if check["group"] == "job"] == ["ok"]
+    assert (await api.get("runs"))["runs"] == [], "nothing of it is left"
+
+
+async def test_a_report_for_an_admin(api, slow):
+    status, error = await api.request("GET", "doctor/report")
+    assert (status, error["code"]) == (404, "no_examination")
+    await begun(api)
+    slow.on.set()
+    await ended(api)
+    report = await api.get("doctor/report")
+    assert report["name"].endswith(".md")
+    assert "1 ok, 1 warning" in report["text"]
+    assert "## For the admin" in report["text"]
+    assert "mend it" in report["text"]
+
+
 async def test_it_can_be_ended_and_what_it_found_stays(api, slow):
     await begun(api)
     status, answer = await api.request("POST", "doctor/cancel", "")
@@ -132,9 +163,8 @@ async def test_it_can_be_ended_and_what_it_found_stays(api, slow):
 
 
 async def test_one_that_breaks_says_so_without_a_traceback(api, process):
-    async def broken(begun):
-        raise RuntimeError("secret path")
-        yield
+    async def broken(asked, begun):
+        yield int("a secret path")
 
     (await process.examinations())._make = broken
     await begun(api)

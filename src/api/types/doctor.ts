@@ -6,6 +6,14 @@
 
 import { IError } from './base';
 
+/** What is to be examined. */
+export interface IDoctorBody {
+  /** Only the way to this cluster of the configuration; default: all. */
+  readonly cluster?: string | null;
+  /** At the end send a real job to that cluster, or the default one: one task on one node, for at most three minutes; then it is cancelled and removed. */
+  readonly job?: boolean;
+}
+
 /** A check: what was looked at, how it is, and who mends what is not well. `unknown` could not be checked; `fix` and `who` are null where nothing is to be done. */
 export interface IDoctorCheck {
   readonly key: string;
@@ -26,16 +34,24 @@ export interface IDoctorEvent {
   readonly state: 'running' | 'done' | 'cancelled' | 'failed';
 }
 
-/** An examination, as far as it has come. `number` is 0 before the first one; `problem` says why one broke. */
+/** An examination, as far as it has come. `number` is 0 before the first one; `problem` says why one broke; `cluster` and `job` are what was asked for. */
 export interface IDoctorExamination {
   readonly number: number;
   readonly version: number;
+  readonly cluster: string | null;
+  readonly job: boolean;
   readonly state: 'none' | 'running' | 'done' | 'cancelled' | 'failed';
   readonly begun_at: string | null;
   readonly ended_at: string | null;
   readonly step: IDoctorStep | null;
   readonly checks: readonly IDoctorCheck[];
   readonly problem: IError | null;
+}
+
+/** The examination in Markdown, for an admin, without secrets. `name` is one for a file. */
+export interface IDoctorReport {
+  readonly name: string;
+  readonly text: string;
 }
 
 /** What is looked at now. */
