@@ -1,6 +1,7 @@
 import { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
 import { clustersPlugin } from './clusters/plugin';
+import { doctorPlugin } from './doctor/plugin';
 import { hyperpodPlugin } from './hyperpod/plugin';
 import { metricsPlugin } from './metrics/plugin';
 import { noticesPlugin } from './notices/plugin';
@@ -25,6 +26,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   clustersPlugin,
   hyperpodPlugin,
   metricsPlugin,
+  doctorPlugin,
   panelPlugin,
   statusPlugin,
   awsCallsPlugin,

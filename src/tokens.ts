@@ -57,6 +57,8 @@ export namespace CommandIDs {
   export const openHyperpodCluster = 'hyperpod:open-hyperpod-cluster';
   /** Small charts of a HyperPod cluster; `{cluster, node}`. */
   export const openMetrics = 'hyperpod:open-metrics';
+  /** Examines what a run needs; `{examine}`. */
+  export const openDoctor = 'hyperpod:open-doctor';
   export const showPanel = 'hyperpod:show-panel';
   /** Asks what to run and how; `{cloneOf}` begins with another run's spec. */
   export const submit = 'hyperpod:submit';

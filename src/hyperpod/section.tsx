@@ -10,6 +10,7 @@ import { CardLine, CardNote, ClusterCard } from '../components/clusterCard';
 import { ErrorMessage } from '../components/errorMessage';
 import { IconButton } from '../components/iconButton';
 import { WatchingWidget } from '../components/watchingWidget';
+import { DoctorLink } from '../doctor/doctorLink';
 import type { IHyperpodClient } from './client';
 import { RegionField } from './regionField';
 import { RegionChoice } from './regions';
@@ -24,6 +25,7 @@ const STEP = 100;
 interface IActions {
   /** Open a cluster's page, by its name or ARN. */
   openHyperpodCluster(cluster: string, name: string): void;
+  openDoctor(): void;
 }
 
 /**
@@ -99,6 +101,12 @@ export class HyperpodSection
           }}
           trans={this._trans}
         />
+        {this._isUnwell && (
+          <DoctorLink
+            open={() => this._actions.openDoctor()}
+            trans={this._trans}
+          />
+        )}
       </>
     );
   }
@@ -111,6 +119,15 @@ export class HyperpodSection
       : value.asOf !== null ||
           this._regions.chosen !== null ||
           value.problem?.code === 'no_aws_region';
+  }
+
+  /** Whether the doctor may know more; that there is no account is nothing to examine. */
+  private get _isUnwell(): boolean {
+    const { error, value } = this.watched;
+    return (
+      error !== null ||
+      (value !== null && value.asOf !== null && value.problem !== null)
+    );
   }
 
   private _onRegion(): void {

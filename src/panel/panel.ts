@@ -22,6 +22,7 @@ export interface IPanelActions {
   openCluster(name: string): void;
   openHyperpodCluster(cluster: string, name: string): void;
   openRun(runId: string): void;
+  openDoctor(): void;
 }
 
 /**

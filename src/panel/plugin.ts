@@ -78,7 +78,8 @@ function makePanel(
         cluster,
         name
       }),
-    openRun: (runId: string) => void hyperPod.openRun(runId)
+    openRun: (runId: string) => void hyperPod.openRun(runId),
+    openDoctor: () => void app.commands.execute(CommandIDs.openDoctor)
   };
   return new HyperPodPanel(hyperPod, actions, translator);
 }

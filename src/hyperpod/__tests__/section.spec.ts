@@ -29,7 +29,7 @@ describe('HyperpodSection', () => {
     section = new HyperpodSection(
       client,
       regions,
-      { openHyperpodCluster },
+      { openHyperpodCluster, openDoctor: () => opened.push('doctor') },
       trans
     );
   });

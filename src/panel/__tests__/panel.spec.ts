@@ -44,6 +44,7 @@ async function shownPanel(
   const actions = {
     openCluster: (name: string) => opened.push(name),
     openHyperpodCluster: (name: string) => opened.push(name),
+    openDoctor: () => opened.push('doctor'),
     openRun: (runId: string) => opened.push(runId)
   };
   const panel = new HyperPodPanel(hyperPod, actions, nullTranslator);
