@@ -22,20 +22,34 @@ def describe_domain(request: Request) -> dict[str, Any]:
         "AppNetworkAccessType": domain.network,
         "VpcId": domain.vpc,
         "SubnetIds": domain.subnets,
-        "DefaultUserSettings": settings(domain.groups, domain.file_systems),
-        "DefaultSpaceSettings": settings(domain.groups, domain.shared_file_systems),
+        "DefaultUserSettings": settings(domain.groups, domain.file_systems, domain.idle),
+        "DefaultSpaceSettings": settings(
+            domain.groups, domain.shared_file_systems, domain.shared_idle
+        ),
     }
 
 
-def settings(groups: list[str], file_systems: list[tuple[str, str]]) -> dict[str, Any]:
-    """The settings of users that say where their applications reach to; file systems are pairs of id and path."""
+def settings(
+    groups: list[str], file_systems: list[tuple[str, str]], idle: dict[str, Any]
+) -> dict[str, Any]:
+    """The settings of users that say where their applications reach to, and when they are stopped; file systems are pairs of id and path."""
     return {
+        **idle_settings(idle),
         "SecurityGroups": groups,
         "CustomFileSystemConfigs": [
             {"FSxLustreFileSystemConfig": {"FileSystemId": one, "FileSystemPath": path}}
             for one, path in file_systems
         ],
     }
+
+
+def idle_settings(idle: dict[str, Any]) -> dict[str, Any]:
+    """The settings of JupyterLab that have these IdleSettings; none where nothing was set."""
+    return (
+        {"JupyterLabAppSettings": {"AppLifecycleManagement": {"IdleSettings": idle}}}
+        if idle
+        else {}
+    )
 
 
 def domain_resource(request: Request) -> Resource:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from testbed.aws.domains import idle_settings
 from testbed.aws.operations import Request, Resource
 from testbed.aws.replies import ApiError
 
@@ -21,9 +22,10 @@ def describe_space(request: Request) -> dict[str, Any]:
         "OwnershipSettings": {"OwnerUserProfileName": space.owner},
         "SpaceSharingSettings": {"SharingType": space.sharing},
         "SpaceSettings": {
+            **idle_settings(space.idle),
             "CustomFileSystems": [
                 {"FSxLustreFileSystem": {"FileSystemId": one}} for one in space.file_systems
-            ]
+            ],
         },
     }
 

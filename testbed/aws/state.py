@@ -110,11 +110,12 @@ class Cluster:
 
 @dataclass
 class Space:
-    """A space of Studio, ``Private`` or ``Shared``."""
+    """A space of Studio, ``Private`` or ``Shared``. `idle` are the IdleSettings of its applications, as in the API; those of domains and profiles are the same."""
 
     owner: str
     sharing: str = "Private"
     file_systems: list[str] = field(default_factory=list)
+    idle: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -129,6 +130,8 @@ class Domain:
     groups: list[str] = field(default_factory=list)
     file_systems: list[tuple[str, str]] = field(default_factory=list)
     shared_file_systems: list[tuple[str, str]] = field(default_factory=list)
+    idle: dict[str, Any] = field(default_factory=dict)
+    shared_idle: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -139,6 +142,7 @@ class Profile:
     gid: int = 1001
     groups: list[str] = field(default_factory=list)
     file_systems: list[tuple[str, str]] = field(default_factory=list)
+    idle: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
