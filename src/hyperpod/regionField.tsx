@@ -2,7 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { useLoaded } from '../components/useLoaded';
-import { RegionChoice } from './regions';
+import type { RegionChoice } from './regions';
 
 /**
  * Chooses the region whose clusters are listed.

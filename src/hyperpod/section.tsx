@@ -13,7 +13,7 @@ import { WatchingWidget } from '../components/watchingWidget';
 import { DoctorLink } from '../doctor/doctorLink';
 import type { IHyperpodClient } from './client';
 import { RegionField } from './regionField';
-import { RegionChoice } from './regions';
+import type { RegionChoice } from './regions';
 import { IHyperpodCluster, IHyperpodList } from './types';
 import { Watched } from './watched';
 import { hyperpodStateText, orchestratorText } from './words';
