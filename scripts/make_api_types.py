@@ -38,7 +38,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "hyperpod": (
         *("HyperpodClusters", "HyperpodClusterAnswer", "HyperpodNodes"),
-        *("HyperpodTableQuery", "HyperpodQuery"),
+        *("HyperpodListQuery", "HyperpodTableQuery", "HyperpodQuery"),
         *("HyperpodEvents", "HyperpodEventDetail", "EventsQuery"),
     ),
     "governance": ("HyperpodGovernance",),
@@ -48,6 +48,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("NodeLogsQuery", "NodeLinesQuery", "MetricsQuery", "NodeMetricsQuery"),
         *("HyperpodNodeLogs", "NodeLogPage", "NodeLogHits", "NodePageQuery", "NodeSearchQuery"),
     ),
+    "aws": ("AwsCalls", "AwsCallsEvent", "AwsRegions"),
+    "doctor": ("DoctorExamination", "DoctorBody", "DoctorReport", "DoctorEvent"),
     "runs": (),
 }
 """Which file holds these types and what they need; the last one holds all the rest."""

@@ -1,6 +1,7 @@
 import { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
 import { clustersPlugin } from './clusters/plugin';
+import { doctorPlugin } from './doctor/plugin';
 import { hyperpodPlugin } from './hyperpod/plugin';
 import { metricsPlugin } from './metrics/plugin';
 import { nodesPlugin } from './nodes/plugin';
@@ -12,6 +13,7 @@ import { panelPlugin } from './panel/plugin';
 import { basePlugin } from './plugin';
 import { runningPlugin } from './running/plugin';
 import { runsPlugin } from './runs/plugin';
+import { awsCallsPlugin } from './status/awsCallsPlugin';
 import { statusPlugin } from './status/plugin';
 import { submitPlugin } from './submit/plugin';
 
@@ -28,8 +30,10 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   metricsPlugin,
   nodesPlugin,
   nodeLogsPlugin,
+  doctorPlugin,
   panelPlugin,
   statusPlugin,
+  awsCallsPlugin,
   runningPlugin,
   noticesPlugin
 ];

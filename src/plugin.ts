@@ -9,6 +9,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { HyperPodClient } from './api';
 import { ClusterClient } from './clusters/client';
 import { HyperpodClient } from './hyperpod/client';
+import { RegionChoice } from './hyperpod/regions';
 import { LogClient } from './logs/client';
 import { LogSocket } from './logs/socket';
 import { WakeDetector } from './logs/wake';
@@ -57,7 +58,7 @@ export const basePlugin: JupyterFrontEndPlugin<IHyperPod> = {
       category: trans.__('HyperPod')
     });
     if (settingRegistry) {
-      void followSettings(settingRegistry, PLUGIN_ID, client);
+      void followSettings(settingRegistry, PLUGIN_ID, hyperPod);
     }
     return hyperPod;
   }
@@ -83,6 +84,7 @@ function makeShared(app: JupyterFrontEnd, translator: ITranslator): IHyperPod {
     client,
     clusterClient: new ClusterClient(client),
     hyperpodClient: new HyperpodClient(client),
+    regions: new RegionChoice(client),
     runClient,
     runs,
     logs,

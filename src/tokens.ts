@@ -4,6 +4,7 @@ import { Token } from '@lumino/coreutils';
 import type { HyperPodClient } from './api';
 import type { IClusterClient } from './clusters/client';
 import type { IHyperpodClient } from './hyperpod/client';
+import type { RegionChoice } from './hyperpod/regions';
 import type { ILogClient } from './logs/client';
 import type { IRunClient } from './runs/client';
 import type { RunsModel } from './runs/model';
@@ -18,6 +19,8 @@ export interface IHyperPod {
   readonly clusterClient: IClusterClient;
   /** Requests on HyperPod clusters as AWS knows them. */
   readonly hyperpodClient: IHyperpodClient;
+  /** The region of the HyperPod clusters that are listed. */
+  readonly regions: RegionChoice;
   /** Requests on runs. */
   readonly runClient: IRunClient;
   /** The runs that this page knows; `start` it before use. */
@@ -62,6 +65,8 @@ export namespace CommandIDs {
   export const openNodeTerminal = 'hyperpod:open-node-terminal';
   /** What a node logged; `{cluster, node}`. */
   export const openNodeLogs = 'hyperpod:open-node-logs';
+  /** Examines what a run needs; `{examine}`. */
+  export const openDoctor = 'hyperpod:open-doctor';
   export const showPanel = 'hyperpod:show-panel';
   /** Asks what to run and how; `{cloneOf}` begins with another run's spec. */
   export const submit = 'hyperpod:submit';

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from hyperpod_jlab.aws.idle_settings import idle_settings
 from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.model.idle_shutdown import IdleSettings
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class Domain:
         file_systems: The file systems of FSx for Lustre that users may mount, and the folder of each.
         shared_file_systems: The same of its shared spaces.
         problem: Why it does not work.
+        idle: Its idle shutdown of users' applications, by the application's type.
+        shared_idle: The same of its shared spaces.
     """
 
     name: str
@@ -34,6 +38,8 @@ class Domain:
     file_systems: tuple[tuple[str, str], ...] = ()
     shared_file_systems: tuple[tuple[str, str], ...] = ()
     problem: str | None = None
+    idle: Mapping[str, IdleSettings] = field(default_factory=dict)
+    shared_idle: Mapping[str, IdleSettings] = field(default_factory=dict)
 
 
 async def describe_domain(aws: Aws, name: str) -> Domain:
@@ -55,6 +61,8 @@ async def describe_domain(aws: Aws, name: str) -> Domain:
         file_systems=custom_file_systems(users),
         shared_file_systems=custom_file_systems(spaces),
         problem=told.get("FailureReason"),
+        idle=idle_settings(users),
+        shared_idle=idle_settings(spaces),
     )
 
 

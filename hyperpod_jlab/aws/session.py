@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -10,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from hyperpod_jlab.aws.answers import check_kind, keep_newer
+from hyperpod_jlab.aws.call_meter import METER
 from hyperpod_jlab.aws.errors import Call, boto3_missing, boto3_too_old, no_region, translate
 from hyperpod_jlab.aws.signed import post_form
 from hyperpod_jlab.aws.studio import find_studio
@@ -48,6 +50,8 @@ class _Session:
         self._session: Any = None
         self._http: Any = None
         self._clients: dict[tuple[str, str, bool], Any] = {}
+        self.home: str | None = None
+        """The region that was found where nobody named one."""
 
     def client(self, call: Call, *, hasty: bool = False) -> Any:
         """The client for a service in a region.
@@ -93,11 +97,28 @@ class _Session:
                 )
             return core, self._http
 
+    def regions(self, near: str | None) -> list[str]:
+        """The regions of an AWS partition in which there is SageMaker, as far as this botocore knows them.
+
+        Args:
+            near: A region of that partition; default: the partition ``aws``.
+        """
+        from botocore.exceptions import UnknownRegionError
+
+        with self._lock:
+            session = self._boto3()
+            try:
+                partition = session.get_partition_for_region(near) if near else "aws"
+            except UnknownRegionError:
+                partition = "aws"
+            return sorted(session.get_available_regions("sagemaker", partition))
+
     def forget(self) -> None:
         """Make a new session for the next call."""
         with self._lock:
             self._session = self._http = None
             self._clients.clear()
+            self.home = None
 
     def _made(self, call: Call, connect: float, read: float, attempts: int) -> Any:
         session = self._boto3()
@@ -116,6 +137,7 @@ class _Session:
             raise boto3_too_old(call, _version()) from None
         client.meta.events.register("after-call", check_kind)
         client.meta.events.register("after-call", keep_newer)
+        METER.count(client)
         return client
 
     def _boto3(self) -> Any:
@@ -140,6 +162,28 @@ _session = _Session()
 def forget_session() -> None:
     """Drop the process's session and clients, so that the next call reads credentials and configuration anew."""
     _session.forget()
+
+
+def home_region() -> str | None:
+    """The region that names without one are in, as `Aws` finds it; None where nobody says which. May read files the first time."""
+    if _session.home is None:
+        with contextlib.suppress(HyperpodError):
+            _session.home = _find_region()
+    return _session.home
+
+
+async def known_regions() -> tuple[str | None, list[str]]:
+    """The region that is asked where nobody names one, and those that can be named. AWS is not asked.
+
+    Raises:
+        UnsupportedError: boto3 is not installed.
+    """
+
+    def find() -> tuple[str | None, list[str]]:
+        home = home_region()
+        return home, _session.regions(home)
+
+    return await asyncio.get_running_loop().run_in_executor(_threads, find)
 
 
 class Aws:

@@ -5,12 +5,15 @@ Every `status` is AWS' own word, kept as it came, also one that is newer than th
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from hyperpod_jlab.model.hyperpod_settings import Setting
 from hyperpod_jlab.model.reach import Reach
 from hyperpod_jlab.model.run import iso_time
+
+_ARN = re.compile(r"arn:[a-z0-9-]+:sagemaker:([a-z0-9-]+):\d+:cluster/.+")
 
 CLUSTER_STATES = {
     "Creating": "creating",
@@ -36,6 +39,12 @@ INSTANCE_STATES = {
     "NotFound": "not-found",
 }
 """Words for the states of instances, by the API's."""
+
+
+def region_of(cluster: str) -> str | None:
+    """The region that the ARN of a HyperPod cluster names; None for a plain name, which is in the region that was found."""
+    found = _ARN.fullmatch(cluster)
+    return found.group(1) if found else None
 
 
 @dataclass(frozen=True)

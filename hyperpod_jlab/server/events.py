@@ -200,12 +200,17 @@ class RunEvents:
         self._bus.emit(schema_id=SCHEMA_ID, data=data)
 
     def _anybody_listens(self) -> bool:
-        if self._bus.handlers:
-            return True
-        # The bus has no public word for it; should these names go, somebody is taken to be there.
-        names = ("_modified_listeners", "_unmodified_listeners")
-        tables = [getattr(self._bus, name, {SCHEMA_ID: True}) for name in names]
-        return any(table.get(SCHEMA_ID) for table in tables)
+        return anybody_listens(self._bus, SCHEMA_ID)
+
+
+def anybody_listens(bus: EventLogger, schema_id: str) -> bool:
+    """Whether somebody hears events of a schema."""
+    if bus.handlers:
+        return True
+    # The bus has no public word for it; should these names go, somebody is taken to be there.
+    names = ("_modified_listeners", "_unmodified_listeners")
+    tables = [getattr(bus, name, {schema_id: True}) for name in names]
+    return any(table.get(schema_id) for table in tables)
 
 
 def _is_open(run: Run) -> bool:

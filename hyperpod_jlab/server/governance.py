@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from typing_extensions import TypedDict
 
 from hyperpod_jlab.model.errors import HyperpodError, UnreachableError
+from hyperpod_jlab.model.hyperpod import region_of
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.clusters import Quota
 from hyperpod_jlab.server.hyperpod import AwsAged, HyperpodQuery, age_of
@@ -91,8 +92,9 @@ class HyperpodGovernance(AwsAged):
 async def show_governance(call: Call, cluster: str, query: HyperpodQuery) -> HyperpodGovernance:
     """The task governance of a HyperPod cluster on EKS, by its name or ARN; what is in use where the configuration has the cluster."""
     hyperpod = await call.hyperpod()
-    shown = await hyperpod.watch.governance(cluster, refresh=query.refresh)
-    found = await hyperpod.watch.cluster(cluster)
+    watch = hyperpod.watch_in(region_of(cluster))
+    shown = await watch.governance(cluster, refresh=query.refresh)
+    found = await watch.cluster(cluster)
     use = await _queues(call, hyperpod, found.rows[0])
     told = joined(shown.rows[0], use)
     age = age_of(shown, told.notes)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from hyperpod_jlab.aws.consoles import cluster_console, eks_console, log_group, logs_console
 from hyperpod_jlab.model.cluster import Node
 from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
-from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance
+from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance, region_of
 from hyperpod_jlab.model.hyperpod_rows import ClusterRow, NodeRow, node_row
 from hyperpod_jlab.model.node_join import JoinedNode, join_nodes
 from hyperpod_jlab.model.run import iso_time
@@ -195,6 +196,13 @@ class HyperpodTableQuery(TableQuery):
     """Ask AWS now."""
 
 
+class HyperpodListQuery(HyperpodTableQuery):
+    """Which rows of the table of clusters."""
+
+    region: Annotated[str | None, Field(pattern=r"^[a-z][a-z0-9-]{0,38}[a-z0-9]$")] = None
+    """Those of this region; default: the one that AWS is asked in where nobody names one. A cluster of another one is asked for by its ARN."""
+
+
 class HyperpodQuery(RequestModel):
     """How to look at a HyperPod cluster."""
 
@@ -202,11 +210,11 @@ class HyperpodQuery(RequestModel):
     """Ask AWS now."""
 
 
-async def list_hyperpod_clusters(call: Call, query: HyperpodTableQuery) -> HyperpodClusters:
-    """The HyperPod clusters of the AWS account. Without an account there are none, and `problem` says why."""
-    hyperpod = await call.hyperpod()
+async def list_hyperpod_clusters(call: Call, query: HyperpodListQuery) -> HyperpodClusters:
+    """The HyperPod clusters of the AWS account in a region. Without an account there are none, and `problem` says why."""
+    watch = (await call.hyperpod()).watch_in(query.region)
     try:
-        shown, notes = await hyperpod.watch.clusters(refresh=query.refresh)
+        shown, notes = await watch.clusters(refresh=query.refresh)
     except HyperpodError as error:
         if error.code not in _NO_AWS:
             raise
@@ -225,7 +233,7 @@ async def show_hyperpod_cluster(
     call: Call, cluster: str, query: HyperpodQuery
 ) -> HyperpodClusterAnswer:
     """A HyperPod cluster, by its name or ARN."""
-    watch = (await call.hyperpod()).watch
+    watch = (await call.hyperpod()).watch_in(region_of(cluster))
     shown = await watch.cluster(cluster, refresh=query.refresh)
     found = shown.rows[0]
     tags = await _tags(watch, found.arn, refresh=query.refresh)
@@ -255,7 +263,7 @@ async def list_hyperpod_nodes(call: Call, cluster: str, query: HyperpodTableQuer
     """The nodes of a HyperPod cluster: its instances, joined with the scheduler's nodes where the cluster is configured."""
     hyperpod = await call.hyperpod()
     shown, description = await asyncio.gather(
-        hyperpod.watch.instances(cluster, refresh=query.refresh),
+        hyperpod.watch_in(region_of(cluster)).instances(cluster, refresh=query.refresh),
         described(hyperpod, cluster),
     )
     scheduler = await _scheduler_nodes(call, hyperpod, description.cluster, known=description.known)
@@ -316,11 +324,11 @@ async def described(hyperpod: Hyperpod, cluster: str) -> Description:
         NotFoundError: There is none.
     """
     try:
-        shown = await hyperpod.watch.cluster(cluster)
+        shown = await hyperpod.watch_in(region_of(cluster)).cluster(cluster)
     except NotFoundError:
         raise
     except HyperpodError as error:
-        bare = HyperpodCluster(cluster, cluster, "", "")
+        bare = HyperpodCluster(cluster, cluster, region_of(cluster) or "", "")
         return Description(bare, False, [f"{cluster} could not be described: {_words(error)}"])
     return Description(shown.rows[0], True)
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, cast
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from hyperpod_jlab.model.hyperpod import region_of
 from hyperpod_jlab.model.hyperpod_events import ClusterEvent, newest_first, said_once
 from hyperpod_jlab.model.hyperpod_rows import EventRow, event_row
 from hyperpod_jlab.server.call import Call
@@ -70,7 +71,7 @@ class EventsQuery(HyperpodTableQuery):
 
 async def list_hyperpod_events(call: Call, cluster: str, query: EventsQuery) -> HyperpodEvents:
     """The events of a HyperPod cluster, by its name or ARN, newest first; those that AWS has dropped are from the journal."""
-    watch = (await call.hyperpod()).event_watch
+    watch = (await call.hyperpod()).event_watch_in(region_of(cluster))
     shown, notes = await watch.events(cluster, refresh=query.refresh)
     events = await asyncio.to_thread(newest_first, shown.rows)
     page = await asyncio.to_thread(_page, events, query)
@@ -86,7 +87,8 @@ async def list_hyperpod_events(call: Call, cluster: str, query: EventsQuery) -> 
 
 async def show_hyperpod_event(call: Call, cluster: str, event: str) -> HyperpodEventDetail:
     """An event of a HyperPod cluster with its details, which alone tell why something failed."""
-    found = await (await call.hyperpod()).event_watch.event(cluster, event)
+    watch = (await call.hyperpod()).event_watch_in(region_of(cluster))
+    found = await watch.event(cluster, event)
     return cast("HyperpodEventDetail", found.to_dict())
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, cast
 from pydantic import Field
 from typing_extensions import TypeAliasType, TypedDict
 
+from hyperpod_jlab.model.hyperpod import region_of
 from hyperpod_jlab.model.node_actions import LONGEST_REASON, MOST_NODES, NodeActionPlan
 from hyperpod_jlab.server.answers import Error
 from hyperpod_jlab.server.call import Call
@@ -100,7 +101,7 @@ async def list_hyperpod_node_actions(call: Call, cluster: str) -> NodeAbilities:
     """What can be done to nodes of a HyperPod cluster."""
     hyperpod = await call.hyperpod()
     found = (await described(hyperpod, cluster)).cluster
-    aws = hyperpod.hyperpod_clusters().aws
+    aws = hyperpod.hyperpod_clusters(region_of(cluster)).aws
     return _abilities(await abilities_on_hyperpod(hyperpod.engines, aws, found))
 
 
@@ -139,12 +140,13 @@ def _abilities(found: Sequence[Ability]) -> NodeAbilities:
 
 
 async def _preview(call: Call, request: NodeRequest) -> NodeActionPreview:
-    plan = await (await call.hyperpod()).node_actions().plan(request, needs_reason=False)
+    actions = (await call.hyperpod()).node_actions(_region(request))
+    plan = await actions.plan(request, needs_reason=False)
     return cast("NodeActionPreview", plan.to_dict())
 
 
 async def _act(call: Call, request: NodeRequest) -> NodeResults:
-    actions = (await call.hyperpod()).node_actions()
+    actions = (await call.hyperpod()).node_actions(_region(request))
     plan = await actions.plan(request)
     try:
         results = await actions.carry_out(plan)
@@ -156,11 +158,16 @@ async def _act(call: Call, request: NodeRequest) -> NodeResults:
     }
 
 
+def _region(request: NodeRequest) -> str | None:
+    return region_of(request.hyperpod) if request.hyperpod else None
+
+
 async def _forget(call: Call, plan: NodeActionPlan) -> None:
     """What tables showed of the nodes a moment ago is not how they are now."""
     hyperpod = await call.hyperpod()
-    hyperpod.watch.forget(plan.cluster)
-    hyperpod.event_watch.forget(plan.cluster)
+    region = region_of(plan.cluster)
+    hyperpod.watch_in(region).forget(plan.cluster)
+    hyperpod.event_watch_in(region).forget(plan.cluster)
     for name, config in hyperpod.settings.clusters.items():
         if plan.cluster in {name, getattr(config, "hyperpod", None)}:
             call.process.snapshots.forget(("nodes", name))

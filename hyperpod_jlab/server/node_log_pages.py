@@ -66,7 +66,7 @@ class NodeLogHits(TypedDict):
 
 async def show_node_page(call: Call, cluster: str, query: NodePageQuery) -> NodeLogPage:
     """A page of logs of a HyperPod cluster's nodes, in the order of time; a log that is not there has no lines. To follow, ask forward from `after`."""
-    service = await service_of(call)
+    service = await service_of(call, cluster)
     pages = NodeLogPages(service, cluster, query.streams)
     read = pages.backward if query.direction == "backward" else pages.forward
     page = await read(query.cursor, query.limit)
@@ -84,7 +84,7 @@ async def show_node_page(call: Call, cluster: str, query: NodePageQuery) -> Node
 async def search_node_logs(call: Call, cluster: str, query: NodeSearchQuery) -> NodeLogHits:
     """Search logs of a HyperPod cluster's nodes for a regular expression, forward; after some seconds what was found by then is answered."""
     pattern = parse_pattern(query.grep, ignore_case=query.ignore_case)
-    service = await service_of(call)
+    service = await service_of(call, cluster)
     pages = NodeLogPages(service, cluster, query.streams)
     hits, following = await pages.search(pattern, query.cursor, query.limit)
     return {

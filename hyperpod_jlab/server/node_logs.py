@@ -9,7 +9,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.model.hyperpod import HyperpodCluster
+from hyperpod_jlab.model.hyperpod import HyperpodCluster, region_of
 from hyperpod_jlab.model.node_log import NodeLog, NodeLogLine
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.log_messages import Moment
@@ -97,14 +97,14 @@ class NodeLinesQuery(RequestModel):
 
 async def list_node_logs(call: Call, cluster: str, query: NodeLogsQuery) -> HyperpodLogs:
     """The logs of a HyperPod cluster, by its name or ARN."""
-    found = await (await service_of(call)).logs(cluster, query.limit + 1, query.kind)
+    found = await (await service_of(call, cluster)).logs(cluster, query.limit + 1, query.kind)
     shown = [cast("HyperpodLog", log.to_dict()) for log in found[: query.limit]]
     return {"logs": shown, "more": len(found) > query.limit}
 
 
 async def list_logs_of_node(call: Call, cluster: str, node: str) -> HyperpodNodeLogs:
     """The logs of a node of a HyperPod cluster, whether they are written or not. One that AWS does not list any more is found by its instance id."""
-    streams = await (await service_of(call)).streams_of(cluster, node)
+    streams = await (await service_of(call, cluster)).streams_of(cluster, node)
     return {"logs": [{"stream": one, "kind": NodeLog(one).kind} for one in streams]}
 
 
@@ -112,7 +112,7 @@ async def show_node_lines(call: Call, cluster: str, query: NodeLinesQuery) -> Hy
     """Lines of a node's logs. To follow it, ask again with the cursor."""
     if (query.node is None) == (query.streams is None):
         raise InvalidInputError("give either a node or streams", detail={"field": "node"})
-    service = await service_of(call)
+    service = await service_of(call, cluster)
     streams = tuple(query.streams or ())
     if query.node is not None:
         streams = await service.streams_of(cluster, query.node, query.log)
@@ -137,12 +137,13 @@ async def show_node_lines(call: Call, cluster: str, query: NodeLinesQuery) -> Hy
     }
 
 
-async def service_of(call: Call) -> NodeLogs:
-    """The logs of nodes. Clusters and instances are those that this server knows already."""
+async def service_of(call: Call, cluster: str) -> NodeLogs:
+    """The logs of nodes of a HyperPod cluster. Clusters and instances are those that this server knows already."""
     hyperpod = await call.hyperpod()
-    watch = hyperpod.watch
+    region = region_of(cluster)
+    watch = hyperpod.watch_in(region)
 
-    async def described(cluster: str) -> HyperpodCluster:
-        return (await watch.cluster(cluster)).rows[0]
+    async def described(name: str) -> HyperpodCluster:
+        return (await watch.cluster(name)).rows[0]
 
-    return NodeLogs(hyperpod.hyperpod_clusters().aws, described, watch.known_instances)
+    return NodeLogs(hyperpod.hyperpod_clusters(region).aws, described, watch.known_instances)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from hyperpod_jlab.model.hyperpod import region_of
 from hyperpod_jlab.model.node_metrics import Measured
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
@@ -89,7 +90,7 @@ class RunMetricsQuery(RequestModel):
 
 async def show_metrics(call: Call, cluster: str, query: MetricsQuery) -> HyperpodMetrics:
     """The metrics of a HyperPod cluster, by its name or ARN, or of one of its nodes; at most a minute old."""
-    looks = await call.process.metrics()
+    looks = await call.process.metrics(region_of(cluster))
     (found,) = await looks.get(MetricQuery(cluster, query.seconds, node=query.node))
     return _answer(found)
 
@@ -98,7 +99,7 @@ async def list_node_metrics(
     call: Call, cluster: str, query: NodeMetricsQuery
 ) -> HyperpodNodeMetrics:
     """The most important metrics of each node of a HyperPod cluster on EKS; at most a minute old."""
-    looks = await call.process.metrics()
+    looks = await call.process.metrics(region_of(cluster))
     found = await looks.get(MetricQuery(cluster, query.seconds, nodes=query.limit))
     return {"nodes": [_answer(one) for one in found]}
 

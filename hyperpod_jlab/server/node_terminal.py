@@ -6,6 +6,7 @@ import asyncio
 
 from typing_extensions import TypedDict
 
+from hyperpod_jlab.model.hyperpod import region_of
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.services.node_terminal import PROGRAMS, missing_programs, terminal_on
 
@@ -29,7 +30,7 @@ class HyperpodTerminal(TypedDict):
 
 async def show_terminal(call: Call, cluster: str, node: str) -> HyperpodTerminal:
     """The command that opens a terminal on a node. No session is begun."""
-    aws = (await call.hyperpod()).hyperpod_clusters().aws
+    aws = (await call.hyperpod()).hyperpod_clusters(region_of(cluster)).aws
     found = await terminal_on(aws, cluster, node)
     missing = await asyncio.to_thread(missing_programs)
     return {

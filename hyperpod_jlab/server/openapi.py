@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import BaseModel, TypeAdapter
 
 import hyperpod_jlab
+from hyperpod_jlab.server import aws_call_events, doctor_events
 from hyperpod_jlab.server.answers import Error
 from hyperpod_jlab.server.base import API_VERSION
 from hyperpod_jlab.server.call import Call, Download
@@ -52,7 +54,9 @@ def document() -> dict[str, Any]:
         operation = _operation(route, schemas, components)
         paths.setdefault(f"/{route.path}", {})[route.verb] = operation
     paths[f"/{SOCKET_PATH}"] = {"get": _socket_operation()}
-    components["RunEvent"] = _event_schema()
+    components["RunEvent"] = _run_event_schema()
+    components["AwsCallsEvent"] = _event_schema(aws_call_events.SCHEMA_FILE)
+    components["DoctorEvent"] = _event_schema(doctor_events.SCHEMA_FILE)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -168,10 +172,15 @@ def _socket_operation() -> dict[str, Any]:
     }
 
 
-def _event_schema() -> dict[str, Any]:
-    """What stands on Jupyter's event bus."""
-    schema: dict[str, Any] = yaml.safe_load(SCHEMA_FILE.read_text(encoding="utf-8"))
+def _run_event_schema() -> dict[str, Any]:
+    schema = _event_schema(SCHEMA_FILE)
     schema["properties"]["state"] = {"$ref": f"{_COMPONENTS}RunState"}
+    return schema
+
+
+def _event_schema(file: Path) -> dict[str, Any]:
+    """What stands on Jupyter's event bus."""
+    schema: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
     return {name: schema[name] for name in ("description", "type", "required", "properties")}
 
 

@@ -6,6 +6,7 @@ import asyncio
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from hyperpod_jlab.server.aws_call_events import AwsCallEvents
 from hyperpod_jlab.server.events import RunEvents
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from hyperpod_jlab.server.port_pools import PortPools
     from hyperpod_jlab.server.tables import Snapshots
+    from hyperpod_jlab.services.examinations import Examinations
     from hyperpod_jlab.services.hyperpod import Hyperpod
     from hyperpod_jlab.services.metric_looks import MetricLooks
     from hyperpod_jlab.services.runs import Runs
@@ -35,9 +37,12 @@ class ServerProcess:
     def __init__(self, bus: EventLogger) -> None:
         self._lock = asyncio.Lock()
         self._hyperpod: Hyperpod | None = None
-        self._metrics: MetricLooks | None = None
+        self._metrics: dict[str | None, MetricLooks] = {}
+        self._bus = bus
+        self._examinations: Examinations | None = None
         self.sockets: set[Closable] = set()
         self.events = RunEvents(bus, self._runs)
+        self.aws_calls = AwsCallEvents(bus)
 
     async def hyperpod(self) -> Hyperpod:
         """The services.
@@ -58,15 +63,23 @@ class ServerProcess:
 
         return Snapshots()
 
-    async def metrics(self) -> MetricLooks:
-        """What AWS said in the last minute of HyperPod clusters and of runs on them."""
+    async def metrics(self, region: str | None = None) -> MetricLooks:
+        """What AWS said in the last minute of the HyperPod clusters of a region, and of runs on them; default: see `aws.session.Aws`."""
         hyperpod = await self.hyperpod()
-        if self._metrics is None:
+        if region not in self._metrics:
             from hyperpod_jlab.services.metric_looks import MetricLooks
 
-            metrics = hyperpod.node_metrics()
-            self._metrics = MetricLooks(metrics, hyperpod.run_metrics(metrics))
-        return self._metrics
+            metrics = hyperpod.node_metrics(region)
+            self._metrics[region] = MetricLooks(metrics, hyperpod.run_metrics(metrics))
+        return self._metrics[region]
+
+    async def examinations(self) -> Examinations:
+        """The doctor's examinations. They need no configuration, which may be what is wrong."""
+        if self._examinations is None:
+            async with self._lock:
+                if self._examinations is None:
+                    self._examinations = await asyncio.to_thread(_make_examinations, self._bus)
+        return self._examinations
 
     @cached_property
     def ports(self) -> PortPools:
@@ -78,6 +91,7 @@ class ServerProcess:
     def attend(self) -> None:
         """Somebody has asked for something: runs and clusters are looked at."""
         self.events.asked()
+        self.aws_calls.begin()
         if self._hyperpod is not None:
             self._hyperpod.engines.attend()
 
@@ -86,6 +100,9 @@ class ServerProcess:
         for socket in list(self.sockets):
             socket.close(_GOING_AWAY, "the server stops")
         await self.events.close()
+        await self.aws_calls.close()
+        if self._examinations is not None:
+            await self._examinations.close()
         if "ports" in self.__dict__:
             await self.ports.close()
         if self._hyperpod is not None:
@@ -103,3 +120,10 @@ def _make_services() -> Hyperpod:
     hyperpod = Hyperpod()
     hyperpod.engines.load()
     return hyperpod
+
+
+def _make_examinations(bus: EventLogger) -> Examinations:
+    # As with the services: its imports take a moment.
+    from hyperpod_jlab.server.doctor_events import make_examinations
+
+    return make_examinations(bus)

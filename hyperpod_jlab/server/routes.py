@@ -14,6 +14,9 @@ Verb = Literal["get", "post"]
 
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
+# An ARN has a slash, which a proxy on the way may have decoded.
+_PATTERNS = {"path": ".+", "cluster": "(?:arn(?::|%3A)[^/]+cluster/)?[^/]+"}
+
 
 @dataclass(frozen=True)
 class Route:
@@ -46,7 +49,7 @@ class Route:
 
 def _group(match: re.Match[str]) -> str:
     name = match.group(1)
-    return f"(?P<{name}>{'.+' if name == 'path' else '[^/]+'})"
+    return f"(?P<{name}>{_PATTERNS.get(name, '[^/]+')})"
 
 
 ROUTES: Final[tuple[Route, ...]] = (
@@ -108,6 +111,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     ),
     Route("get", "hyperpod/{cluster}/governance", "read", "governance:show_governance"),
     Route("get", "storage", "read", "storage:show_storage"),
+    Route("get", "aws/calls", "read", "aws_calls:show_aws_calls"),
+    Route("get", "aws/regions", "read", "aws_regions:list_aws_regions"),
     Route("get", "hyperpod/{cluster}/logs", "read", "node_logs:list_node_logs"),
     Route("get", "hyperpod/{cluster}/nodes/{node}/logs", "read", "node_logs:list_logs_of_node"),
     Route("get", "hyperpod/{cluster}/logs/page", "read", "node_log_pages:show_node_page"),
@@ -115,6 +120,11 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("get", "hyperpod/{cluster}/logs/lines", "read", "node_logs:show_node_lines"),
     Route("get", "hyperpod/{cluster}/metrics", "read", "node_metrics:show_metrics"),
     Route("get", "hyperpod/{cluster}/metrics/nodes", "read", "node_metrics:list_node_metrics"),
+    Route("get", "doctor", "read", "doctor:show_examination"),
+    # It writes a probe to the storage partition, and asks clusters and AWS.
+    Route("post", "doctor", "execute", "doctor:begin_examination"),
+    Route("get", "doctor/report", "read", "doctor:show_doctor_report"),
+    Route("post", "doctor/cancel", "execute", "doctor:cancel_examination"),
     Route("get", "runs", "read", "runs:list_runs"),
     Route("post", "runs", "execute", "submit:submit_run", statuses=(200, 201)),
     Route("get", "cells", "read", "cells:list_cells"),

@@ -28,8 +28,8 @@ from hyperpod_jlab.services.job_actions import act_on_jobs
 from hyperpod_jlab.services.job_links import JobLinks
 from hyperpod_jlab.services.logs import LogService
 from hyperpod_jlab.services.node_actions import NodeActions
-from hyperpod_jlab.services.reach import Reaches
 from hyperpod_jlab.services.node_metrics import NodeMetrics
+from hyperpod_jlab.services.reach import Reaches
 from hyperpod_jlab.services.run_logs import RunLogsOf
 from hyperpod_jlab.services.run_metrics import RunMetrics
 from hyperpod_jlab.services.runs import Runs
@@ -53,10 +53,10 @@ class Hyperpod:
             catch_up=known.catch_up,
         )
         self.submitter = Submitter(self.engines, self.runs)
-        self.watch = HyperpodWatch(self.hyperpod_clusters())
-        """What AWS tells, kept for all who look."""
-        self.event_watch = EventWatch(self.watch, self.hyperpod_events())
-        """The same of events, with the journal."""
+        self._watches: dict[str | None, HyperpodWatch] = {}
+        self.watch = self.watch_in(None)
+        """What AWS tells of the region that is found where nobody names one."""
+        self._event_watches: dict[str | None, EventWatch] = {}
         self._seen: dict[str, tuple[float, Cluster]] = {}
         self._links: dict[str, JobLinks] = {}
 
@@ -101,6 +101,23 @@ class Hyperpod:
             return joined(told, await queues_of(self.engines, found))
         except HyperpodError as error:
             return joined(told, error)
+
+    def watch_in(self, region: str | None) -> HyperpodWatch:
+        """What AWS tells of the HyperPod clusters of a region, kept for all who look.
+
+        Args:
+            region: The region; None: see `aws.session.Aws`.
+        """
+        if region not in self._watches:
+            self._watches[region] = HyperpodWatch(self.hyperpod_clusters(region))
+        return self._watches[region]
+
+    def event_watch_in(self, region: str | None) -> EventWatch:
+        """The same of their events, with the journal."""
+        if region not in self._event_watches:
+            events = self.hyperpod_events(region)
+            self._event_watches[region] = EventWatch(self.watch_in(region), events)
+        return self._event_watches[region]
 
     def hyperpod_events(self, region: str | None = None) -> HyperpodEvents:
         """The events of HyperPod clusters.
@@ -183,8 +200,10 @@ class Hyperpod:
     async def close(self) -> None:
         """Give back what is held open."""
         await self.logs.close()
-        await self.watch.close()
-        await self.event_watch.close()
+        for watch in self._watches.values():
+            await watch.close()
+        for events in self._event_watches.values():
+            await events.close()
         await self.engines.close()
 
     async def cluster(self, name: str) -> Cluster:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from hyperpod_jlab.aws.clusters import describe_cluster, list_clusters, list_instances
 from hyperpod_jlab.aws.lustre import LustreMount, is_mount_of, lustre_mounts
-from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.aws.session import Aws, home_region
 from hyperpod_jlab.model.cluster import Node, Rows
 from hyperpod_jlab.model.config import KubernetesCluster, LocalCluster, Settings
 from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
@@ -160,14 +160,19 @@ def undescribed(problems: Sequence[HyperpodError], total: int) -> list[str]:
 
 
 def configured_as(settings: Settings, cluster: HyperpodCluster) -> tuple[str, ...]:
-    """The names of the configuration's clusters that are this HyperPod cluster."""
+    """The names of the configuration's clusters that are this HyperPod cluster.
+
+    A plain name in the configuration is one of the region that is found where nobody names one; in others there may be a cluster of the same name.
+    """
+    at_home = home_region() in {None, cluster.region}
+    names = {cluster.arn, *([cluster.name] if at_home else [])}
     return tuple(
         name
         for name, config in settings.clusters.items()
         if not isinstance(config, LocalCluster)
         and (
-            config.hyperpod in {cluster.name, cluster.arn}
-            or (isinstance(config, KubernetesCluster) and _is_eks(config, cluster.eks_arn))
+            config.hyperpod in names
+            or (isinstance(config, KubernetesCluster) and _is_eks(config, cluster.eks_arn, at_home))
         )
     )
 
@@ -182,8 +187,8 @@ def mounted_here(cluster: HyperpodCluster, mounts: Sequence[LustreMount]) -> tup
     )
 
 
-def _is_eks(config: KubernetesCluster, eks_arn: str | None) -> bool:
+def _is_eks(config: KubernetesCluster, eks_arn: str | None, at_home: bool) -> bool:
     """Whether a cluster of the configuration is an EKS cluster; contexts that AWS' own tools make are called by its ARN."""
     if eks_arn is None:
         return False
-    return config.context == eks_arn or config.eks == eks_arn.rpartition("/")[2]
+    return config.context == eks_arn or (at_home and config.eks == eks_arn.rpartition("/")[2])

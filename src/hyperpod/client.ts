@@ -18,9 +18,13 @@ import {
  * With `refresh` AWS is asked now, else the server may answer what it was told a moment ago.
  */
 export interface IHyperpodClient {
-  /** The first clusters by name, at most so many. */
-  list(limit: number, refresh: boolean): Promise<IHyperpodList>;
-  /** One cluster, by its name. */
+  /** The first clusters of a region by name, at most so many; null: the region that the server finds. */
+  list(
+    limit: number,
+    refresh: boolean,
+    region: string | null
+  ): Promise<IHyperpodList>;
+  /** One cluster, by its name; in another region than the one that the server finds by its ARN. */
   cluster(name: string, refresh: boolean): Promise<IHyperpodDetail>;
   /** Quotas and policies of a cluster on EKS. */
   governance(name: string, refresh: boolean): Promise<IGovernance>;
@@ -36,12 +40,17 @@ export class HyperpodClient implements IHyperpodClient {
     this._client = client;
   }
 
-  list(limit: number, refresh: boolean): Promise<IHyperpodList> {
+  list(
+    limit: number,
+    refresh: boolean,
+    region: string | null
+  ): Promise<IHyperpodList> {
     return this._client.get('hyperpod', decodeList, {
       query: {
         limit: String(limit),
-        refresh: refresh ? 'true' : undefined
-      } satisfies Query<wire.IHyperpodTableQuery>
+        refresh: refresh ? 'true' : undefined,
+        region: region ?? undefined
+      } satisfies Query<wire.IHyperpodListQuery>
     });
   }
 

@@ -75,7 +75,7 @@ function Tabs(props: IProps): JSX.Element {
   };
   return (
     <>
-      <h1>{cluster}</h1>
+      <h1>{watched.value?.name ?? cluster}</h1>
       <TabList
         id={id}
         label={trans.__('What of the cluster is shown')}

@@ -43,7 +43,11 @@ export const hyperpodPlugin: JupyterFrontEndPlugin<void> = {
           properties: {
             cluster: {
               type: 'string',
-              description: 'The HyperPod cluster’s name in AWS'
+              description: 'The HyperPod cluster’s name in AWS, or its ARN'
+            },
+            name: {
+              type: 'string',
+              description: 'What the page is called; default: the same'
             }
           },
           required: ['cluster'],
@@ -55,13 +59,14 @@ export const hyperpodPlugin: JupyterFrontEndPlugin<void> = {
         if (typeof cluster !== 'string') {
           throw new Error('cluster is missing');
         }
-        return openCluster(app, hyperPod, tracker, cluster);
+        const name = typeof args.name === 'string' ? args.name : cluster;
+        return openCluster(app, hyperPod, tracker, { cluster, name });
       }
     });
     if (restorer) {
       void restorer.restore(tracker, {
         command: CommandIDs.openHyperpodCluster,
-        args: page => ({ cluster: page.cluster }),
+        args: page => ({ cluster: page.cluster, name: page.title.label }),
         name: page => page.cluster
       });
     }
@@ -72,7 +77,7 @@ async function openCluster(
   app: JupyterFrontEnd,
   hyperPod: IHyperPod,
   tracker: WidgetTracker<HyperpodPage>,
-  cluster: string
+  { cluster, name }: { cluster: string; name: string }
 ): Promise<JSONObject> {
   await openPage(app, tracker, `hyperpod-aws-cluster-${cluster}`, async () => {
     const [{ NodeClient }, { EventClient }, { HyperpodPage }] =
@@ -94,7 +99,7 @@ async function openCluster(
         void app.commands.execute(CommandIDs.openMetrics, { cluster }),
       trans: hyperPod.trans
     });
-    page.title.label = cluster;
+    page.title.label = name;
     page.title.caption = hyperPod.trans.__('HyperPod cluster %1', cluster);
     return page;
   });

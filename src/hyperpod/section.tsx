@@ -10,8 +10,11 @@ import { CardLine, CardNote, ClusterCard } from '../components/clusterCard';
 import { ErrorMessage } from '../components/errorMessage';
 import { IconButton } from '../components/iconButton';
 import { WatchingWidget } from '../components/watchingWidget';
+import { DoctorLink } from '../doctor/doctorLink';
 import type { IHyperpodClient } from './client';
 import { reachText } from './reach';
+import { RegionField } from './regionField';
+import type { RegionChoice } from './regions';
 import { IHyperpodCluster, IHyperpodList } from './types';
 import { Watched } from './watched';
 import { hyperpodStateText, orchestratorText } from './words';
@@ -21,7 +24,9 @@ const STEP = 100;
 
 /** What the section does with the application. */
 interface IActions {
-  openHyperpodCluster(name: string): void;
+  /** Open a cluster's page, by its name or ARN. */
+  openHyperpodCluster(cluster: string, name: string): void;
+  openDoctor(): void;
 }
 
 /**
@@ -33,12 +38,17 @@ export class HyperpodSection
 {
   constructor(
     client: IHyperpodClient,
+    regions: RegionChoice,
     actions: IActions,
     trans: TranslationBundle
   ) {
     const wanted = { limit: STEP };
-    const list = new Watched(refresh => client.list(wanted.limit, refresh));
+    const list = new Watched(refresh =>
+      client.list(wanted.limit, refresh, regions.chosen)
+    );
     super(list);
+    this._regions = regions;
+    regions.changed.connect(this._onRegion, this);
     this.addClass('jp-HyperPod-Section');
     this.addClass('jp-HyperPod-Aws');
     this.title.label = trans.__('HyperPod in AWS');
@@ -66,6 +76,7 @@ export class HyperpodSection
 
   override dispose(): void {
     if (!this.isDisposed) {
+      this._regions.changed.disconnect(this._onRegion, this);
       Signal.clearData(this);
       super.dispose();
     }
@@ -73,16 +84,56 @@ export class HyperpodSection
 
   protected override render(): JSX.Element {
     return (
-      <HyperpodList
-        list={this.watched}
-        open={name => this._actions.openHyperpodCluster(name)}
-        more={() => {
-          this._wanted.limit += STEP;
-          this.watched.reread();
-        }}
-        trans={this._trans}
-      />
+      <>
+        {this._canChoose && (
+          <RegionField regions={this._regions} trans={this._trans} />
+        )}
+        <HyperpodList
+          list={this.watched}
+          open={({ arn, name }) =>
+            this._actions.openHyperpodCluster(
+              this._regions.chosen === null ? name : arn,
+              name
+            )
+          }
+          more={() => {
+            this._wanted.limit += STEP;
+            this.watched.reread();
+          }}
+          trans={this._trans}
+        />
+        {this._isUnwell && (
+          <DoctorLink
+            open={() => this._actions.openDoctor()}
+            trans={this._trans}
+          />
+        )}
+      </>
     );
+  }
+
+  /** Whether another region may tell something: not where there is no account. */
+  private get _canChoose(): boolean {
+    const { error, value } = this.watched;
+    return value === null
+      ? error !== null || this._regions.chosen !== null
+      : value.asOf !== null ||
+          this._regions.chosen !== null ||
+          value.problem?.code === 'no_aws_region';
+  }
+
+  /** Whether the doctor may know more; that there is no account is nothing to examine. */
+  private get _isUnwell(): boolean {
+    const { error, value } = this.watched;
+    return (
+      error !== null ||
+      (value !== null && value.asOf !== null && value.problem !== null)
+    );
+  }
+
+  private _onRegion(): void {
+    this._wanted.limit = STEP;
+    this.watched.restart();
   }
 
   private _onList(list: Watched<IHyperpodList>): void {
@@ -95,6 +146,7 @@ export class HyperpodSection
   }
 
   private readonly _absent = new Signal<this, void>(this);
+  private readonly _regions: RegionChoice;
   private readonly _wanted: { limit: number };
   private readonly _actions: IActions;
   private readonly _trans: TranslationBundle;
@@ -102,7 +154,7 @@ export class HyperpodSection
 
 function HyperpodList(props: {
   list: Watched<IHyperpodList>;
-  open: (name: string) => void;
+  open: (cluster: IHyperpodCluster) => void;
   more: () => void;
   trans: TranslationBundle;
 }): JSX.Element {
@@ -131,7 +183,7 @@ function HyperpodList(props: {
             key={cluster.arn}
             cluster={cluster}
             isLoading={value.loading}
-            open={() => open(cluster.name)}
+            open={() => open(cluster)}
             trans={trans}
           />
         ))}

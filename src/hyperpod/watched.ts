@@ -35,6 +35,7 @@ export class Watched<
       name: 'hyperpod_jlab:aws',
       factory: () => this._load(),
       frequency: { interval: times.poll, backoff: true, max: 10 * times.poll },
+      linger: 0,
       standby: isShown ? () => !isShown() : 'when-hidden'
     });
   }
@@ -93,23 +94,52 @@ export class Watched<
     void this._poll.refresh();
   }
 
+  /** What is to be read is another thing now: forget what was read. */
+  restart(): void {
+    this._subject += 1;
+    this._value = null;
+    this._error = null;
+    clearTimeout(this._timer);
+    this._changed.emit();
+    if (this._started) {
+      void this._poll.refresh();
+    }
+  }
+
   private async _load(): Promise<void> {
     const refresh = this._forced;
+    const subject = this._subject;
     this._forced = false;
     clearTimeout(this._timer);
     try {
-      this._value = await this._read(refresh);
+      const value = await this._read(refresh);
+      if (subject !== this._subject) {
+        return;
+      }
+      this._value = value;
       this._error = null;
-      if (this._value.loading && this._started && this._isShown()) {
-        this._timer = window.setTimeout(() => this.reread(), this._soon);
+      if (value.loading && this._started) {
+        this._timer = window.setTimeout(() => this._goOn(), this._soon);
       }
     } catch (reason) {
-      this._error = ApiError.of(reason);
-      throw this._error;
+      const error = ApiError.of(reason);
+      if (subject === this._subject) {
+        this._error = error;
+      }
+      throw error;
     } finally {
       if (!this.isDisposed) {
         this._changed.emit();
       }
+    }
+  }
+
+  /** Read what came meanwhile, once the page is seen: the server looks on only for those who ask. */
+  private _goOn(): void {
+    if (document.hidden || !this._isShown()) {
+      this._timer = window.setTimeout(() => this._goOn(), this._soon);
+    } else {
+      this.reread();
     }
   }
 
@@ -118,6 +148,7 @@ export class Watched<
   private readonly _soon: number;
   private readonly _poll: Poll;
   private readonly _changed = new Signal<this, void>(this);
+  private _subject = 0;
   private _value: T | null = null;
   private _error: ApiError | null = null;
   private _started = false;

@@ -26,6 +26,7 @@ abstract class Looked<T> implements IDisposable {
       name: 'hyperpod_jlab:metrics',
       factory: () => this._load(),
       frequency: { interval: POLL_MS, backoff: true, max: 10 * POLL_MS },
+      linger: 0,
       standby: 'when-hidden'
     });
   }

@@ -12,7 +12,11 @@ import { IconButton } from '../components/iconButton';
 import { SignalWidget } from '../components/signalWidget';
 import { useTick } from '../components/useTick';
 import { durationText } from '../components/words';
+import { DoctorLink } from '../doctor/doctorLink';
 import type { IPanelActions } from './panel';
+
+/** States of which the doctor may know more. */
+const UNWELL = ['unreachable', 'misconfigured', 'down'];
 
 /**
  * The clusters of the configuration.
@@ -67,7 +71,14 @@ function ClusterList(props: {
   const { clusters, error } = model;
   if (clusters === null) {
     return error ? (
-      <ErrorMessage error={error} trans={trans} retry={() => model.refresh()} />
+      <>
+        <ErrorMessage
+          error={error}
+          trans={trans}
+          retry={() => model.refresh()}
+        />
+        <DoctorLink open={() => actions.openDoctor()} trans={trans} />
+      </>
     ) : (
       <p className="jp-HyperPod-Message" role="status">
         {trans.__('Reading…')}
@@ -87,6 +98,9 @@ function ClusterList(props: {
           />
         ))}
       </ul>
+      {clusters.some(cluster => UNWELL.includes(cluster.state)) && (
+        <DoctorLink open={() => actions.openDoctor()} trans={trans} />
+      )}
       {clusters.every(cluster => cluster.orchestrator === 'local') && (
         <p className="jp-HyperPod-Message">
           {trans.__(

@@ -20,8 +20,9 @@ const SIZES = [1, 1, 2, 1];
  */
 export interface IPanelActions {
   openCluster(name: string): void;
-  openHyperpodCluster(name: string): void;
+  openHyperpodCluster(cluster: string, name: string): void;
   openRun(runId: string): void;
+  openDoctor(): void;
 }
 
 /**
@@ -34,7 +35,8 @@ export class HyperPodPanel extends SidePanel {
     translator: ITranslator
   ) {
     super({ translator });
-    const { client, clusterClient, hyperpodClient, runs, trans } = hyperPod;
+    const { client, clusterClient, hyperpodClient, regions, runs, trans } =
+      hyperPod;
     this.id = 'hyperpod-panel';
     this.addClass('jp-HyperPod-Panel');
     this.title.icon = hyperPodIcon;
@@ -44,7 +46,7 @@ export class HyperPodPanel extends SidePanel {
     this._clusters = new ClustersModel(clusterClient);
     this._hyperPod = hyperPod;
     this.addWidget(new ClustersSection(this._clusters, actions, trans));
-    const aws = new HyperpodSection(hyperpodClient, actions, trans);
+    const aws = new HyperpodSection(hyperpodClient, regions, actions, trans);
     aws.absent.connect(() => this._fold(aws));
     this.addWidget(aws);
     this.addWidget(new RunsSection(runs, actions, trans));

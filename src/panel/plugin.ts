@@ -10,6 +10,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { hyperPodIcon } from '../icons';
 import { CommandIDs, IHyperPod } from '../tokens';
+// eslint-disable-next-line jupyter/prefer-lazy-imports -- it has to stand in the shell before the layout is restored
 import { HyperPodPanel } from './panel';
 
 /** Behind the file browser and the running sessions. */
@@ -73,9 +74,13 @@ function makePanel(
   const actions = {
     openCluster: (cluster: string) =>
       void app.commands.execute(CommandIDs.openCluster, { cluster }),
-    openHyperpodCluster: (cluster: string) =>
-      void app.commands.execute(CommandIDs.openHyperpodCluster, { cluster }),
-    openRun: (runId: string) => void hyperPod.openRun(runId)
+    openHyperpodCluster: (cluster: string, name: string) =>
+      void app.commands.execute(CommandIDs.openHyperpodCluster, {
+        cluster,
+        name
+      }),
+    openRun: (runId: string) => void hyperPod.openRun(runId),
+    openDoctor: () => void app.commands.execute(CommandIDs.openDoctor)
   };
   return new HyperPodPanel(hyperPod, actions, translator);
 }

@@ -24,15 +24,32 @@ def describe_domain(request: Request) -> dict[str, Any]:
         "SubnetIds": domain.subnets,
         "DefaultUserSettings": {
             "ExecutionRole": domain.role,
-            **settings(domain.groups, domain.file_systems),
+            **settings(domain.groups, domain.file_systems, domain.idle),
         },
-        "DefaultSpaceSettings": settings(domain.groups, domain.shared_file_systems),
+        "DefaultSpaceSettings": settings(
+            domain.groups, domain.shared_file_systems, domain.shared_idle
+        ),
     }
 
 
-def settings(groups: list[str], file_systems: list[dict[str, Any]]) -> dict[str, Any]:
-    """The settings of users that say where their applications reach to."""
-    return {"SecurityGroups": groups, "CustomFileSystemConfigs": file_systems}
+def settings(
+    groups: list[str], file_systems: list[dict[str, Any]], idle: dict[str, Any]
+) -> dict[str, Any]:
+    """The settings of users that say where their applications reach to, and when they are stopped."""
+    return {
+        **idle_settings(idle),
+        "SecurityGroups": groups,
+        "CustomFileSystemConfigs": file_systems,
+    }
+
+
+def idle_settings(idle: dict[str, Any]) -> dict[str, Any]:
+    """The settings of JupyterLab that have these IdleSettings; none where nothing was set."""
+    return (
+        {"JupyterLabAppSettings": {"AppLifecycleManagement": {"IdleSettings": idle}}}
+        if idle
+        else {}
+    )
 
 
 def domain_resource(request: Request) -> Resource:

@@ -15,7 +15,7 @@ def describe_user_profile(request: Request) -> dict[str, Any]:
     if profile is None:
         words = f"User Profile with name {name} not found."
         raise ApiError("ResourceNotFound", words)
-    settings = common_settings(profile.groups, profile.file_systems)
+    settings = common_settings(profile.groups, profile.file_systems, profile.idle)
     if profile.uid is not None:
         settings |= {"CustomPosixUserConfig": {"Uid": profile.uid, "Gid": profile.gid}}
     return {

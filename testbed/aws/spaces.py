@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from testbed.aws.domains import idle_settings
 from testbed.aws.operations import Request, Resource
 from testbed.aws.replies import ApiError
 
@@ -20,7 +21,10 @@ def describe_space(request: Request) -> dict[str, Any]:
         "Status": space.status,
         "OwnershipSettings": {"OwnerUserProfileName": space.owner},
         "SpaceSharingSettings": {"SharingType": space.sharing},
-        "SpaceSettings": {"CustomFileSystems": space.file_systems},
+        "SpaceSettings": {
+            **idle_settings(space.idle),
+            "CustomFileSystems": space.file_systems,
+        },
     }
 
 

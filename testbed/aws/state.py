@@ -149,7 +149,10 @@ class SchedulerConfig:
 
 @dataclass
 class Space:
-    """A space of Studio, ``Private`` or ``Shared``; file systems as the API has them (`attached`), and what runs in it."""
+    """A space of Studio, ``Private`` or ``Shared``; file systems as the API has them (`attached`), what runs in it, and the IdleSettings of its applications.
+
+    Those of domains and profiles are the same.
+    """
 
     owner: str
     sharing: str = "Private"
@@ -157,6 +160,7 @@ class Space:
     status: str = "InService"
     tags: dict[str, str] = field(default_factory=dict)
     apps: list[str] = field(default_factory=list)
+    idle: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -173,6 +177,8 @@ class Domain:
     shared_file_systems: list[dict[str, Any]] = field(default_factory=list)
     role: str = "arn:aws:iam::111122223333:role/StudioRole"
     tags: dict[str, str] = field(default_factory=dict)
+    idle: dict[str, Any] = field(default_factory=dict)
+    shared_idle: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -185,6 +191,7 @@ class Profile:
     file_systems: list[dict[str, Any]] = field(default_factory=list)
     status: str = "InService"
     tags: dict[str, str] = field(default_factory=dict)
+    idle: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass

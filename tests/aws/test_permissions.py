@@ -20,9 +20,8 @@ from testbed.aws.events import event_id
 from testbed.aws.example import example_account
 from testbed.aws.example_telemetry import add_telemetry
 from testbed.aws.iam import Policy
-from testbed.aws.state import Event, Profile, Space
 from testbed.aws.observability import install_addon
-from testbed.aws.state import Event
+from testbed.aws.state import Event, Profile, Space
 from testbed.aws.studio import SimulatedStudio
 from tests.aws.conftest import KEY, REGION, add_observed
 from tests.aws.feature_runs import ON_A_TERMINAL, PAGES, RUNS

@@ -100,7 +100,7 @@ class Api:
         return response.code, json.loads(response.body)
 
     async def raw(self, verb, path, body=None, *, query=None, headers=None, timeout=60):
-        """The response as it came."""
+        """The response as it came; a path of parts may have slashes in them."""
         if body is not None and not isinstance(body, str | bytes):
             body = json.dumps(body)
         options = {"headers": headers} if headers is not None else {}
@@ -108,7 +108,7 @@ class Api:
             "hyperpod",
             "api",
             "v1",
-            *path.split("/"),
+            *(path.split("/") if isinstance(path, str) else path),
             method=verb,
             body=body,
             params=query or {},

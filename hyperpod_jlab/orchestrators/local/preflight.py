@@ -11,6 +11,7 @@ from hyperpod_jlab.model.errors import RefusedError
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.orchestrators.local import machine
+from hyperpod_jlab.orchestrators.local.idle import idle_findings
 
 MAX_NODES = 64
 """Nodes that one machine is asked to play at the most."""
@@ -71,7 +72,13 @@ def findings(spec: JobSpec, python: str) -> list[Finding]:
         RefusedError: The interpreter cannot be used.
     """
     found = interpreter(python)
-    return [*_sizes(spec), *_gpus(spec), *_torch(spec, python, found), *_ignored(spec)]
+    return [
+        *_sizes(spec),
+        *_gpus(spec),
+        *_torch(spec, python, found),
+        *_ignored(spec),
+        *idle_findings(spec),
+    ]
 
 
 def _sizes(spec: JobSpec) -> list[Finding]:

@@ -9,6 +9,7 @@ from hyperpod_jlab.aws.studio import Studio
 from hyperpod_jlab.model.check import Step, Told, fail, of_error, ok, warn
 from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.model.hyperpod import HyperpodCluster
+from hyperpod_jlab.model.idle_shutdown import APPS, idle_shutdown
 from hyperpod_jlab.services.doctor.at_aws import AtAws
 from hyperpod_jlab.services.doctor.opened import CONFIGURATION
 
@@ -37,6 +38,7 @@ class StudioLooks:
             Step("space", "space", "domain", self._space, needs=(ROLE,)),
             Step("domain", "domain", "domain", self._domain, needs=(ROLE,)),
             Step("profile", "user profile", "domain", self._profile, needs=(ROLE,)),
+            Step("idle-shutdown", "idle shutdown", "domain", self._idle, needs=(ROLE,)),
             Step(HYPERPOD, "HyperPod", "domain", self._clusters, needs=needs),
             Step("names", "names at AWS", "domain", self._names, needs=(*needs, HYPERPOD)),
         ]
@@ -102,6 +104,29 @@ class StudioLooks:
         folders = ", ".join(f"{name} (its {folder})" for name, folder in profile.file_systems)
         words = f"{profile.name}, {number} on file systems"
         return ok(f"{words}; may mount {folders}" if folders else words)
+
+    async def _idle(self) -> Told | None:
+        studio = self._at.studio
+        if studio is None or studio.app_type not in APPS:
+            return None
+        app = studio.app_type
+        space, domain = await self._at.space(), await self._at.domain()
+        if domain is None:
+            return None
+        said = [space.idle.get(app) if space else None]
+        if space is not None and space.shared:
+            said.append(domain.shared_idle.get(app))
+        else:
+            profile = await self._at.profile()
+            said += [profile.idle.get(app) if profile else None, domain.idle.get(app)]
+        holds = idle_shutdown(said)
+        if not holds.on:
+            return ok(f"Studio does not stop {app} when it is idle")
+        after = f"{holds.minutes} minutes" if holds.minutes else "a while"
+        return warn(
+            f"Studio stops {app} after {after} without activity, and runs of the cluster local end with it; runs on other clusters go on",
+            "send long runs to a cluster that is not local",
+        )
 
     async def _clusters(self) -> Told | None:
         if not self._at.concerned:

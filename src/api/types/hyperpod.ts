@@ -152,6 +152,22 @@ export interface IHyperpodLinks {
   readonly eks: string | null;
 }
 
+/** Which rows of the table of clusters. */
+export interface IHyperpodListQuery {
+  /** At most this many. */
+  readonly limit?: number;
+  /** Go on after an earlier page: its `next`. Sort and filter must be the same. */
+  readonly cursor?: string | null;
+  /** A column, or `-column` for the other way round; rows without a value come last. */
+  readonly sort?: string | null;
+  /** Words that must all occur in a row, in upper or lower case. */
+  readonly filter?: string | null;
+  /** Ask AWS now. */
+  readonly refresh?: boolean;
+  /** Those of this region; default: the one that AWS is asked in where nobody names one. A cluster of another one is asked for by its ARN. */
+  readonly region?: string | null;
+}
+
 /** A node of a HyperPod cluster as AWS and, where it is configured, the scheduler know it. `name` is the instance id, or the scheduler's name where AWS lists no instance (`state` is `not-listed` then). What is from the scheduler is null where it does not know the node, or was not asked. */
 export interface IHyperpodNode {
   readonly name: string;

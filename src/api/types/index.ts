@@ -4,8 +4,10 @@
  * Made by scripts/make_api_types.py from the OpenAPI document: do not edit.
  */
 
+export * from './aws';
 export * from './base';
 export * from './clusters';
+export * from './doctor';
 export * from './governance';
 export * from './hyperpod';
 export * from './logs';

@@ -28,6 +28,7 @@ it('the panel says how often a scheduler was asked, where there is one', async (
   const actions = {
     openCluster: jest.fn(),
     openHyperpodCluster: jest.fn(),
+    openDoctor: jest.fn(),
     openRun: jest.fn()
   };
   const section = new ClustersSection(model, actions, trans);

@@ -165,6 +165,8 @@ export const GOVERNANCE = {
 export class FakeHyperpodClient implements IHyperpodClient {
   /** What was asked, in order: the list's limit or the cluster's name, and whether AWS was to be asked. */
   readonly asked: [string, boolean][] = [];
+  /** The regions of the lists that were asked for. */
+  readonly regions: (string | null)[] = [];
   readonly queries: ITableQuery[] = [];
 
   answer: unknown = { ...AGED, clusters: [], next: null, total: 0 };
@@ -173,8 +175,13 @@ export class FakeHyperpodClient implements IHyperpodClient {
   governanceAnswer: unknown = GOVERNANCE;
   failure: Error | null = null;
 
-  list(limit: number, refresh: boolean): Promise<IHyperpodList> {
+  list(
+    limit: number,
+    refresh: boolean,
+    region: string | null
+  ): Promise<IHyperpodList> {
     this.asked.push([String(limit), refresh]);
+    this.regions.push(region);
     return this._answer(() => decodeList(this.answer));
   }
 

@@ -3,7 +3,9 @@ import { Widget } from '@lumino/widgets';
 
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
+import { RegionChoice } from '../regions';
 import { HyperpodSection } from '../section';
+import { decodeList, IHyperpodList } from '../types';
 import { AGED, FakeHyperpodClient, row } from './fakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
@@ -11,13 +13,25 @@ const trans = nullTranslator.load('hyperpod_jlab');
 describe('HyperpodSection', () => {
   let client: FakeHyperpodClient;
   let opened: string[];
+  let regions: RegionChoice;
   let section: HyperpodSection;
 
   beforeEach(() => {
     client = new FakeHyperpodClient();
     opened = [];
     const openHyperpodCluster = (name: string) => opened.push(name);
-    section = new HyperpodSection(client, { openHyperpodCluster }, trans);
+    regions = new RegionChoice({
+      get: (_path, decode) =>
+        Promise.resolve(
+          decode({ default: 'us-west-2', regions: ['eu-west-1', 'us-west-2'] })
+        )
+    });
+    section = new HyperpodSection(
+      client,
+      regions,
+      { openHyperpodCluster, openDoctor: () => opened.push('doctor') },
+      trans
+    );
   });
 
   afterEach(() => section.dispose());
@@ -119,7 +133,7 @@ describe('HyperpodSection', () => {
       403
     );
     await show();
-    expect(text()).toBe(
+    expect(text()).toContain(
       'AWS does not let you sagemaker:ListClusters: the AWS admin can grant it'
     );
     expect(section.node.querySelector('[role="alert"]')).toBeNull();
@@ -154,5 +168,36 @@ describe('HyperpodSection', () => {
     more?.click();
     await until(() => client.asked.length === 2);
     expect(client.asked[1]).toEqual(['200', false]);
+  });
+
+  it('lists another region, and opens its clusters by their ARNs', async () => {
+    client.answer = list(row('one'));
+    await show();
+    const select = () => section.node.querySelector('select');
+    await until(() => select()?.options.length === 3);
+    expect(select()?.options[0].textContent).toBe('us-west-2 (found)');
+    client.answer = list(row('far', { arn: 'arn:far' }));
+    await regions.choose('eu-west-1');
+    await until(() => text().includes('far'));
+    expect(text()).not.toContain('one');
+    expect(client.regions).toEqual([null, 'eu-west-1']);
+    expect(select()?.value).toBe('eu-west-1');
+    section.node.querySelector<HTMLElement>('.jp-HyperPod-item')?.click();
+    expect(opened).toEqual(['arn:far']);
+  });
+
+  it('forgets an answer of the region before', async () => {
+    let answer: (value: IHyperpodList) => void = () => undefined;
+    jest
+      .spyOn(client, 'list')
+      .mockImplementationOnce(() => new Promise(resolve => (answer = resolve)));
+    Widget.attach(section, document.body);
+    client.answer = list(row('far'));
+    await until(() => jest.mocked(client.list).mock.calls.length === 1);
+    await regions.choose('eu-west-1');
+    await until(() => text().includes('far'));
+    answer(decodeList(list(row('late'))));
+    await new Promise(resolve => setTimeout(resolve, 50));
+    expect(text()).not.toContain('late');
   });
 });

@@ -9,6 +9,7 @@ import { AGED, FakeHyperpodClient } from '../../hyperpod/__tests__/fakes';
 import { FakeRunClient, run } from '../../runs/__tests__/fakes';
 import { RunsModel } from '../../runs/model';
 import { IHyperPod } from '../../tokens';
+import { RegionChoice } from '../../hyperpod/regions';
 import { HyperPodPanel } from '../panel';
 
 const cluster = {
@@ -36,12 +37,14 @@ async function shownPanel(
   const hyperPod = {
     clusterClient,
     hyperpodClient,
+    regions: new RegionChoice({ get: () => new Promise(() => undefined) }),
     runs,
     trans: nullTranslator.load('hyperpod_jlab')
   } as unknown as IHyperPod;
   const actions = {
     openCluster: (name: string) => opened.push(name),
     openHyperpodCluster: (name: string) => opened.push(name),
+    openDoctor: () => opened.push('doctor'),
     openRun: (runId: string) => opened.push(runId)
   };
   const panel = new HyperPodPanel(hyperPod, actions, nullTranslator);

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hyperpod_jlab.aws.call_meter import METER
 from hyperpod_jlab.aws.errors import Call, boto3_missing, no_credentials, translate
 from hyperpod_jlab.aws.session import find_region
 from hyperpod_jlab.model.errors import DeniedError, HyperpodError, NotFoundError, UnreachableError
@@ -134,7 +135,9 @@ def _session(region: str | None = None) -> Any:
 
 def _described(session: Any, name: str) -> dict[str, Any]:
     def ask() -> dict[str, Any]:
-        found = session.client("eks").describe_cluster(name=name)["cluster"]
+        client = session.client("eks")
+        METER.count(client)
+        found = client.describe_cluster(name=name)["cluster"]
         return found if isinstance(found, dict) else {}
 
     described: dict[str, Any] = _guarded(session, ask, name)

@@ -1,0 +1,13 @@
+/**
+ * Have the browser save a text as a file on the user's machine.
+ */
+export function saveText(name: string, text: string): void {
+  const blob = new Blob([text], { type: 'text/markdown;charset=utf-8' });
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  document.body.append(link);
+  link.click();
+  link.remove();
+  URL.revokeObjectURL(link.href);
+}

@@ -1,0 +1,45 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { useLoaded } from '../components/useLoaded';
+import type { RegionChoice } from './regions';
+
+/**
+ * Chooses the region whose clusters are listed.
+ */
+export function RegionField(props: {
+  regions: RegionChoice;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { regions, trans } = props;
+  const [load] = React.useState(() => () => regions.known());
+  const known = useLoaded(load).value;
+  const { chosen } = regions;
+  const found = known?.found ?? null;
+  const names = new Set(known?.all ?? []);
+  if (chosen !== null) {
+    // It may be newer than what the server's boto3 knows.
+    names.add(chosen);
+  }
+  return (
+    <label className="jp-HyperPod-Region">
+      {trans.__('Region')}
+      <select
+        className="jp-mod-styled"
+        value={chosen ?? ''}
+        onChange={event => void regions.choose(event.target.value || null)}
+      >
+        <option value="">
+          {found === null
+            ? trans.__('As this server finds it')
+            : trans.__('%1 (found)', found)}
+        </option>
+        {[...names].sort().map(name => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}

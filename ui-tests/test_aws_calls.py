@@ -1,0 +1,124 @@
+"""What a page costs AWS: the counter in the status bar, and nothing at all while nobody looks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from hyperpod_lab import hyperpod_lab
+from lab_page import CLUSTER_PAGE, PANEL, execute, open_lab, use_theme, violations
+from lab_server import LabServer
+from playwright.sync_api import Page, Request, expect
+
+from testbed.aws.endpoint import Endpoint
+
+COUNTER = re.compile(r"^HyperPod: (\d+) AWS calls? a minute$")
+POPUP = ".jp-HyperPod-AwsCalls"
+#: Pages ask the server each minute.
+MINUTES = 10
+
+_HIDE = """hidden => {
+  Object.defineProperty(document, 'hidden', {configurable: true, get: () => hidden});
+  Object.defineProperty(
+    document, 'visibilityState', {configurable: true, get: () => hidden ? 'hidden' : 'visible'}
+  );
+  document.dispatchEvent(new Event('visibilitychange'));
+}"""
+
+
+@pytest.fixture
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LabServer, Endpoint]]:
+    """An account that nobody has asked yet."""
+    with hyperpod_lab(tmp_path_factory.mktemp("aws") / "home") as both:
+        yield both
+
+
+@pytest.fixture
+def requests(page: Page) -> list[str]:
+    """What the page asks our server on AWS."""
+    found: list[str] = []
+
+    def note(request: Request) -> None:
+        if re.search(r"/hyperpod/api/v1/(hyperpod|aws)\b", request.url):
+            found.append(request.url)
+
+    page.on("request", note)
+    return found
+
+
+def pass_minutes(page: Page, minutes: int) -> None:
+    """Let the page's timers believe that minutes went by."""
+    for _ in range(minutes):
+        page.clock.fast_forward(61_000)
+        page.wait_for_timeout(200)
+
+
+def test_the_counter_says_what_aws_was_asked(
+    account: tuple[LabServer, Endpoint], page: Page, console: list[str]
+) -> None:
+    server, aws = account
+    open_lab(page, server)
+    counter = page.get_by_role("button", name=COUNTER)
+    expect(page.locator("#jp-main-statusbar")).to_be_visible()
+    page.wait_for_timeout(1000)
+    expect(counter).to_be_hidden()
+    assert aws.calls == []
+    execute(page, "hyperpod:show-panel")
+    expect(page.locator(PANEL).get_by_text("Kubernetes (EKS) · 6 of 8 nodes")).to_be_visible()
+    expect(counter).to_have_text(f"HyperPod: {len(aws.calls)} AWS calls a minute")
+    counter.focus()
+    page.keyboard.press("Enter")
+    popup = page.locator(POPUP)
+    described = [call.action for call in aws.calls].count("sagemaker:DescribeCluster")
+    assert described == 4
+    expect(popup.get_by_role("row", name="sagemaker:DescribeCluster")).to_contain_text("4")
+    expect(popup.get_by_text(f"{len(aws.calls)} calls since this server began.")).to_be_visible()
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        use_theme(page, theme)
+        page.wait_for_timeout(300)
+        assert violations(page, POPUP) == []
+        assert violations(page, ".jp-HyperPod-StatusItem") == []
+    page.keyboard.press("Escape")
+    expect(popup).to_be_hidden()
+    expect(counter).to_be_focused()
+    # A second page is told what was asked before it came.
+    open_lab(page, server)
+    expect(counter).to_have_text(f"HyperPod: {len(aws.calls)} AWS calls a minute")
+    assert [line for line in console if "hyperpod/api" in line or "exception" in line] == []
+
+
+def test_a_hidden_page_asks_aws_for_nothing(
+    account: tuple[LabServer, Endpoint], page: Page, requests: list[str]
+) -> None:
+    server, aws = account
+    page.clock.install()
+    open_lab(page, server)
+    execute(page, "hyperpod:show-panel")
+    execute(page, "hyperpod:open-hyperpod-cluster", {"cluster": "ml-cluster"})
+    expect(page.locator(PANEL).get_by_text("Kubernetes (EKS) · 6 of 8 nodes")).to_be_visible()
+    expect(page.locator(CLUSTER_PAGE).get_by_text("vision")).to_be_visible()
+    requests.clear()
+    pass_minutes(page, 2)
+    assert len(requests) >= 2, "a page that is shown asks each minute, so the clock is moved well"
+
+    page.evaluate(_HIDE, True)
+    page.wait_for_timeout(500)
+    requests.clear()
+    before = len(aws.calls)
+    pass_minutes(page, MINUTES)
+    assert [url for url in requests if "/aws/calls" not in url] == [], requests
+    assert len(aws.calls) == before
+
+    page.evaluate(_HIDE, False)
+    execute(page, "application:toggle-left-area", keep=False)
+    execute(page, "launcher:create", keep=False)
+    expect(page.locator(PANEL)).to_be_hidden()
+    expect(page.locator(CLUSTER_PAGE)).to_be_hidden()
+    page.wait_for_timeout(500)
+    requests.clear()
+    before = len(aws.calls)
+    pass_minutes(page, MINUTES)
+    # The counter has heard nothing for more than a minute: once it asks the server whether it is still there.
+    assert [url for url in requests if "/aws/calls" not in url] == []
+    assert len(aws.calls) == before

@@ -1,0 +1,138 @@
+"""The doctor's page: the way of a run, examined step by step, on this machine alone and with an account of AWS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hyperpod_lab import hyperpod_lab
+from lab_page import PANEL, execute, open_lab, use_theme, violations
+from lab_server import LabServer
+from playwright.sync_api import Locator, Page, expect
+
+from testbed.aws.endpoint import Endpoint
+
+DOCTOR = ".jp-HyperPod-Doctor"
+AGAIN = "Examine Again"
+LIST = "sagemaker:ListClusters"
+#: A machine with much to do.
+PATIENCE_MS = 60_000
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LabServer, Endpoint]]:
+    """A Lab whose configuration names a HyperPod cluster of the testbed's account."""
+    with hyperpod_lab(tmp_path_factory.mktemp("aws") / "home") as (server, aws):
+        with (server.home / "config.toml").open("a") as config:
+            config.write('[clusters.train]\norchestrator = "slurm"\nhyperpod = "ml-cluster"\n')
+        yield server, aws
+
+
+def check(shown: Locator, name: str) -> Locator:
+    """A check, by its name."""
+    found = shown.page.locator("strong").get_by_text(name, exact=True)
+    return shown.get_by_role("listitem").filter(has=found)
+
+
+def examined(page: Page, server: LabServer) -> Locator:
+    """The page, once its first examination is over."""
+    open_lab(page, server)
+    execute(page, "hyperpod:open-doctor")
+    shown = page.locator(DOCTOR)
+    expect(shown.get_by_role("button", name=AGAIN)).to_be_visible(timeout=PATIENCE_MS)
+    return shown
+
+
+def sound(page: Page, console: list[str]) -> None:
+    """Nobody is kept out, in light and dark, and nothing of ours is wrong in the console."""
+    for theme in ("JupyterLab Light", "JupyterLab Dark"):
+        use_theme(page, theme)
+        page.wait_for_timeout(300)
+        assert violations(page, DOCTOR) == []
+    assert [line for line in console if "hyperpod/api" in line or "exception" in line] == []
+
+
+def test_examined_on_this_machine_alone_with_a_tiny_job(
+    own_lab: LabServer, page: Page, console: list[str], tmp_path: Path
+) -> None:
+    shown = examined(page, own_lab)
+    expect(check(shown, "writing")).to_contain_text("files can be made, linked and renamed")
+    expect(check(shown, "writing").locator("[data-state]")).to_have_text("ok")
+    expect(shown.get_by_role("status")).to_contain_text("The examination is over.")
+    sound(page, console)
+    page.screenshot(path=tmp_path / "doctor-local-dark.png")
+
+    shown.get_by_label("Cluster").select_option("local")
+    shown.get_by_role("button", name="Run a Tiny Job").focus()
+    page.keyboard.press("Enter")
+    job = check(shown, "a tiny job on local")
+    expect(job).to_contain_text("it ran on", timeout=PATIENCE_MS)
+    expect(shown.get_by_text("Only local", exact=True)).to_be_visible()
+    with page.expect_download() as downloaded:
+        shown.get_by_role("button", name="Download Report").click()
+    report = downloaded.value.path().read_text()
+    assert downloaded.value.suggested_filename.endswith(".md")
+    assert "### A tiny job" in report
+    assert own_lab.hpj("runs", "--json").startswith('{"runs": []')
+    sound(page, console)
+
+
+def test_all_pages_share_one_examination_which_can_be_stopped(
+    account: tuple[LabServer, Endpoint], page: Page
+) -> None:
+    server, aws = account
+    aws.faults.slow["sts:GetCallerIdentity"] = 3.0
+    open_lab(page, server)
+    execute(page, "hyperpod:open-doctor", {"examine": False})
+    shown = page.locator(DOCTOR)
+    shown.get_by_role("button", name="Examine", exact=True).click()
+    expect(check(shown, "versions")).to_be_visible()
+    other = page.context.new_page()
+    open_lab(other, server)
+    execute(other, "hyperpod:open-doctor")
+    expect(other.locator(DOCTOR).get_by_role("button", name="Stop")).to_be_visible()
+    expect(check(other.locator(DOCTOR), "versions")).to_be_visible()
+    other.locator(DOCTOR).get_by_role("button", name="Stop").click()
+    expect(shown.get_by_role("status")).to_contain_text("The examination was stopped.")
+    expect(check(shown, "versions")).to_be_visible()
+    expect(shown.get_by_role("button", name=AGAIN)).to_be_visible()
+    other.close()
+    aws.faults.slow.clear()
+
+
+def test_what_is_wrong_says_who_mends_it_and_how(
+    account: tuple[LabServer, Endpoint], page: Page, console: list[str], tmp_path: Path
+) -> None:
+    server, aws = account
+    aws.faults.deny(LIST)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    open_lab(page, server)
+    execute(page, "hyperpod:show-panel")
+    # From what is wrong in the panel to the doctor.
+    page.locator(PANEL).get_by_role("button", name="Examine with the HyperPod Doctor").first.click()
+    shown = page.locator(DOCTOR)
+    button = shown.get_by_role("button", name=AGAIN)
+    expect(button).to_be_visible(timeout=PATIENCE_MS)
+    button.click()
+    expect(shown.get_by_role("button", name="Stop")).to_be_visible()
+    expect(button).to_be_visible(timeout=PATIENCE_MS)
+    denied = shown.get_by_role("listitem").filter(has_text=LIST).first
+    expect(denied.locator("[data-state='unknown']")).to_have_text("could not be checked")
+    expect(denied).to_contain_text("For your admin:")
+    failed = shown.locator("li[data-level='fail']")
+    expect(failed.first).to_be_visible()
+    shown.get_by_label("Only what is not well").check()
+    expect(shown.locator("li[data-level='ok']")).to_have_count(0)
+    denied.get_by_role("button", name="Copy what is to be done").focus()
+    page.keyboard.press("Enter")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == denied.locator("pre").inner_text()
+    shown.get_by_role("button", name="Copy Report").click()
+    expect(page.get_by_text("The report was copied")).to_be_visible()
+    report = page.evaluate("navigator.clipboard.readText()")
+    assert "## For the admin" in report
+    assert "of-the-testbed" not in report, "the secret key stands in no report"
+    page.screenshot(path=tmp_path / "doctor-aws.png")
+    sound(page, console)
+    aws.faults.denied.clear()
