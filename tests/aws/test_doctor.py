@@ -64,7 +64,7 @@ def test_a_space_where_all_is_well(studio, checks):
     assert words.startswith(
         f"4 clusters in {REGION}: ml-cluster (slurm, in-service, its file system is mounted here)"
     )
-    assert "older-cluster (orchestrator unknown, updating-software)" in words
+    assert "older-cluster (slurm, updating-software)" in words
 
 
 def test_a_shared_space_says_that_all_act_as_it(studio, checks):
