@@ -30,6 +30,12 @@ LOG = f"{LOGS}:log-stream:*"
 EKS = "arn:{partition}:eks:{region}:{account}:cluster/*"
 """An EKS cluster."""
 
+FSX = "arn:{partition}:fsx:{region}:{account}:*"
+"""A file system of FSx and its tasks: to make a task is an action on both."""
+
+FSX_TASK = "arn:{partition}:fsx:{region}:{account}:task/*"
+"""A data repository task of FSx."""
+
 EVERY = "*"
 """For actions of which IAM knows nothing narrower."""
 
@@ -174,6 +180,28 @@ FEATURES: tuple[Feature, ...] = (
                 "sagemaker:DescribeUserProfile", PROFILE, "the user number is taken for everybody's"
             ),
         ),
+    ),
+    Feature(
+        "storage-tasks",
+        "Files of file systems that are linked to S3, by AWS",
+        ("hpj storage export --by aws", "hpj storage import", "hpj storage tasks"),
+        (
+            Permission("fsx:CreateDataRepositoryTask", FSX, "no export, import or release"),
+            Permission("fsx:DescribeDataRepositoryTasks", EVERY, "no list of tasks"),
+            Permission("fsx:CancelDataRepositoryTask", FSX_TASK, "a task cannot be cancelled"),
+            Permission(
+                "fsx:DescribeFileSystems",
+                EVERY,
+                "nothing where the mount names the file system, as Studio's does",
+                optional=True,
+            ),
+            Permission(
+                "fsx:DescribeDataRepositoryAssociations",
+                EVERY,
+                "no import; of what is not linked AWS says so, later",
+            ),
+        ),
+        changes=True,
     ),
     Feature(
         "node-actions",

@@ -134,6 +134,25 @@ class LustreFileSystem:
     associations: list[dict[str, Any]] = field(default_factory=list)
 
 
+@dataclass
+class DataRepositoryTask:
+    """A task between a file system and S3; `kind` and `report` as in the API. `failed` of the `total` files will not be done."""
+
+    task_id: str
+    file_system_id: str
+    kind: str
+    paths: list[str] = field(default_factory=list)
+    report: dict[str, Any] = field(default_factory=lambda: {"Enabled": False})
+    created: datetime = START
+    started: datetime | None = None
+    ended: datetime | None = None
+    lifecycle: str = "PENDING"
+    total: int = 10
+    succeeded: int = 0
+    failed: int = 0
+    release: dict[str, Any] | None = None
+
+
 @dataclass(frozen=True)
 class Caller:
     """Who owns a key, and what they may do."""
@@ -158,6 +177,7 @@ class Account:
         profiles: User profiles of Studio by domain id and name.
         file_systems: File systems of FSx for Lustre by region.
         telemetry: What CloudWatch has.
+        tasks: Data repository tasks of FSx by region.
     """
 
     account_id: str = "111122223333"
@@ -169,6 +189,7 @@ class Account:
     profiles: dict[tuple[str, str], Profile] = field(default_factory=dict)
     file_systems: dict[str, list[LustreFileSystem]] = field(default_factory=dict)
     telemetry: Telemetry = field(default_factory=Telemetry)
+    tasks: dict[str, list[DataRepositoryTask]] = field(default_factory=dict)
 
     def add_caller(
         self,

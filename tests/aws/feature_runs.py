@@ -22,6 +22,12 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("metrics", "--hyperpod", "research-eks", "--node", "{eks_node}"),
     ),
     "storage": (("storage",),),
+    "storage-tasks": (
+        ("storage", "export", "{linked}", "--by", "aws"),
+        ("storage", "import", "{linked}"),
+        ("storage", "tasks"),
+        ("storage", "cancel", "{task}"),
+    ),
     "node-actions": (
         ("node", "reboot", "ip-10-0-0-2", "--hyperpod", "ml-cluster", "--yes"),
         ("node", "replace", "ip-10-0-0-3", "--hyperpod", "ml-cluster", "--yes"),

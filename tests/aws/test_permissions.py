@@ -19,7 +19,7 @@ from testbed.aws.events import event_id
 from testbed.aws.example import example_account
 from testbed.aws.example_telemetry import add_telemetry
 from testbed.aws.iam import Policy
-from testbed.aws.state import Event
+from testbed.aws.state import DataRepositoryTask, Event
 from testbed.aws.studio import SimulatedStudio
 from tests.aws.conftest import KEY, REGION
 from tests.aws.feature_runs import ON_A_TERMINAL, PAGES, RUNS
@@ -53,12 +53,16 @@ BY_NAME = [pytest.param(feature, id=feature.name) for feature in WITH_COMMANDS]
 
 @pytest.fixture
 def account(endpoint, no_aws, tmp_path):
-    """An account with clusters, logs and metrics, seen from a space of Studio with no right at all."""
+    """An account with clusters, logs, metrics and a task on S3, seen from a space of Studio with no right at all."""
     endpoint.account = example_account(REGION)
     add_telemetry(endpoint.account, REGION, hours=1)
     studio = SimulatedStudio(tmp_path, REGION)
     studio.write(endpoint.account)
-    studio.mount_point.mkdir(parents=True)
+    (studio.mount_point / "data").mkdir(parents=True)
+    endpoint.account.tasks[REGION] = [
+        DataRepositoryTask(f"task-{1:017x}", "fs-0aaaaaaaaaaaaaaaa", "EXPORT_TO_REPOSITORY")
+    ]
+    endpoint.linked = str(studio.mount_point / "data")
     for name, value in studio.environment.items():
         no_aws.setenv(name, value)
     return endpoint
@@ -72,7 +76,13 @@ def names(account, home):
     eks = account.account.clusters[REGION][1]
     event = Event(datetime.now(UTC), "Scaling up.")
     eks.events = [event]
-    return {"event": event_id(eks, event), "eks_node": eks.nodes[0].instance_id}
+    (task,) = account.account.tasks[REGION]
+    return {
+        "event": event_id(eks, event),
+        "eks_node": eks.nodes[0].instance_id,
+        "linked": account.linked,
+        "task": task.task_id,
+    }
 
 
 @pytest.fixture
