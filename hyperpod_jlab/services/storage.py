@@ -15,6 +15,7 @@ from hyperpod_jlab.model.config import KubernetesCluster, Settings, SlurmCluster
 from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.model.file_system import FileSystem
 from hyperpod_jlab.services.engines import Engines
+from hyperpod_jlab.services.partition_choice import choose_partition
 from hyperpod_jlab.services.storage_identity import Asked, Whose, find_profile, find_whose
 from hyperpod_jlab.services.storage_places import (
     Place,
@@ -140,6 +141,7 @@ class Storage:
         studio, mounts, asked = self._begin()
         whose = await find_whose(studio, asked)
         root = self._partition.root
+        choice = await asyncio.to_thread(choose_partition, self._settings)
         partition = await look_at(root, whose)
         points = dict.fromkeys([partition.mount, *mount_points()])
         seen = await asyncio.gather(*(look_at_mount(point, whose) for point in points))
@@ -156,7 +158,7 @@ class Storage:
         )
         return Overview(
             partition=partition,
-            chosen_by="the configuration" if self._settings.storage.path else "default",
+            chosen_by=choice.by,
             folder=str(self._partition.folder),
             runs_shared=self._partition.shared,
             index=_text(default_path(self._partition)),
@@ -164,7 +166,7 @@ class Storage:
             sides=self._sides(root),
             in_studio=studio is not None,
             shared_space=whose.in_shared_space,
-            notes=(*self._warnings(partition, whose), *dict.fromkeys(asked.notes)),
+            notes=(*choice.notes, *self._warnings(partition, whose), *dict.fromkeys(asked.notes)),
         )
 
     async def of_path(self, path: Path) -> PathView:
