@@ -40,7 +40,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("HyperpodClusters", "HyperpodClusterAnswer", "HyperpodNodes"),
         *("HyperpodTableQuery", "HyperpodQuery"),
     ),
-    "storage": ("StorageOverview", "StorageQuery"),
+    "storage": (
+        *("StorageOverview", "StorageQuery", "StorageLinkMade", "StoragePaths", "PathsQuery"),
+        *("FilesBody", "FilesActionBody", "StoredFiles", "RepositoryTasks", "TaskState"),
+    ),
     "telemetry": (
         *("HyperpodLogs", "HyperpodLogLines", "HyperpodMetrics", "HyperpodNodeMetrics"),
         *("NodeLogsQuery", "NodeLinesQuery", "MetricsQuery", "NodeMetricsQuery"),

@@ -11,6 +11,7 @@ import { basePlugin } from './plugin';
 import { runningPlugin } from './running/plugin';
 import { runsPlugin } from './runs/plugin';
 import { statusPlugin } from './status/plugin';
+import { storagePlugin } from './storage/plugin';
 import { submitPlugin } from './submit/plugin';
 
 export * from './tokens';
@@ -25,6 +26,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   hyperpodPlugin,
   metricsPlugin,
   panelPlugin,
+  storagePlugin,
   statusPlugin,
   runningPlugin,
   noticesPlugin

@@ -54,6 +54,12 @@ export namespace CommandIDs {
   export const openHyperpodCluster = 'hyperpod:open-hyperpod-cluster';
   /** Small charts of a HyperPod cluster; `{cluster, node}`. */
   export const openMetrics = 'hyperpod:open-metrics';
+  /** Makes a link to the storage partition, and shows it in the file browser. */
+  export const openPartition = 'hyperpod:open-partition';
+  /** Copies a file's path as a cluster sees it; `{path, cluster}`. */
+  export const copyPath = 'hyperpod:copy-path';
+  /** Shows where the bytes of files are, with what can be done; `{paths}`. */
+  export const showFileStates = 'hyperpod:show-file-states';
   export const showPanel = 'hyperpod:show-panel';
   /** Asks what to run and how; `{cloneOf}` begins with another run's spec. */
   export const submit = 'hyperpod:submit';

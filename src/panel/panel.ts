@@ -22,6 +22,7 @@ export interface IPanelActions {
   openCluster(name: string): void;
   openHyperpodCluster(name: string): void;
   openRun(runId: string): void;
+  openPartition(): void;
 }
 
 /**
@@ -48,7 +49,9 @@ export class HyperPodPanel extends SidePanel {
     aws.absent.connect(() => this._fold(aws));
     this.addWidget(aws);
     this.addWidget(new RunsSection(runs, actions, trans));
-    this.addWidget(new StorageSection(new StorageClient(client), trans));
+    this.addWidget(
+      new StorageSection(new StorageClient(client), actions, trans)
+    );
   }
 
   override dispose(): void {

@@ -75,7 +75,8 @@ function makePanel(
       void app.commands.execute(CommandIDs.openCluster, { cluster }),
     openHyperpodCluster: (cluster: string) =>
       void app.commands.execute(CommandIDs.openHyperpodCluster, { cluster }),
-    openRun: (runId: string) => void hyperPod.openRun(runId)
+    openRun: (runId: string) => void hyperPod.openRun(runId),
+    openPartition: () => void app.commands.execute(CommandIDs.openPartition)
   };
   return new HyperPodPanel(hyperPod, actions, translator);
 }

@@ -142,7 +142,7 @@ async def follow(server: Server, run_id: str, lines: list[str]) -> str:
     await socket.write_message(json.dumps({"type": "subscribe", "id": 1, "run_id": run_id}))
     while True:
         message = await asyncio.wait_for(socket.read_message(), PATIENCE)
-        told = json.loads(message) if message is not None else {"type": "closed"}
+        told: dict[str, Any] = json.loads(message) if message is not None else {"type": "closed"}
         if told["type"] not in {"subscribed", "frame"}:
             return str(told["type"])
         for block in told.get("blocks", ()):
