@@ -179,6 +179,11 @@ FEATURES: tuple[Feature, ...] = (
             Permission(
                 "sagemaker:DescribeUserProfile", PROFILE, "the user number is taken for everybody's"
             ),
+            Permission(
+                "sagemaker:DescribeCluster",
+                CLUSTER,
+                "it is not known whether clusters of the configuration mount the file system",
+            ),
         ),
     ),
     Feature(

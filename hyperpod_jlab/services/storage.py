@@ -16,6 +16,7 @@ from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.model.file_system import FileSystem
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.partition_choice import choose_partition
+from hyperpod_jlab.services.storage_clusters import other_file_systems
 from hyperpod_jlab.services.storage_identity import Asked, Whose, find_profile, find_whose
 from hyperpod_jlab.services.storage_places import (
     Place,
@@ -148,6 +149,7 @@ class Storage:
         places = [replace(one, runs_go_here=one.path == partition.mount) for one in seen]
         places = [await self._with_aws(one, mounts, studio, whose, asked) for one in places]
         its = next(one for one in places if one.runs_go_here)
+        others = await other_file_systems(self._settings.clusters, mounts, its.mount, asked)
         partition = replace(
             partition,
             runs_go_here=True,
@@ -166,7 +168,13 @@ class Storage:
             sides=self._sides(root),
             in_studio=studio is not None,
             shared_space=whose.in_shared_space,
-            notes=(*choice.notes, *self._warnings(partition, whose), *dict.fromkeys(asked.notes)),
+            notes=(
+                *(studio.problems if studio is not None else ()),
+                *choice.notes,
+                *self._warnings(partition, whose),
+                *others,
+                *dict.fromkeys(asked.notes),
+            ),
         )
 
     async def of_path(self, path: Path) -> PathView:

@@ -39,9 +39,10 @@ class Presence:
             StorageError: With code ``storage_gone``.
         """
         check_present(self._root)
-        if not self._noted and self._ours.is_dir():
-            self._noted = True
-            note_present(self._root)
+        with contextlib.suppress(OSError):  # a folder that is closed is told where it is needed
+            if not self._noted and self._ours.is_dir():
+                self._noted = True
+                note_present(self._root)
 
 
 def own_cache() -> Path | None:

@@ -72,7 +72,9 @@ def account(endpoint, no_aws, tmp_path):
 def names(account, home):
     """What the command lines name by what the account has; a cluster of it is in the configuration."""
     with home.config.open("a") as config:
-        config.write('[clusters.on-eks]\norchestrator = "kubernetes"\neks = "research"\n')
+        config.write(
+            '[clusters.on-eks]\norchestrator = "kubernetes"\neks = "research"\nhyperpod = "research-eks"\n'
+        )
     eks = account.account.clusters[REGION][1]
     event = Event(datetime.now(UTC), "Scaling up.")
     eks.events = [event]

@@ -1,4 +1,4 @@
-"""The partition is unmounted while a run writes there, for real, and mounted again."""
+"""The partition is unmounted while a run writes there, for real, and mounted again; or it is mounted to be read only."""
 
 from __future__ import annotations
 
@@ -45,3 +45,17 @@ def test_server_index_and_run_survive(told):
     assert told["run"] == [200, "succeeded"]
     assert told["listed"] == [[True, "succeeded"]]
     assert told["same_index"]
+
+
+def test_one_that_can_only_be_read_takes_no_run_and_shows_what_it_has(tmp_path):
+    told = on_small_disk(
+        *("tests.cli.unmounted", "read-only", tmp_path / "disk"), options="size=64m,mode=755"
+    )
+    code, out, error = told["refused"]
+    assert (code, out, error["code"]) == (2, "", "storage_read_only")
+    assert "read-only" in error["message"]
+    assert told["left"]
+    assert (told["listed"], told["log"]) == (["succeeded"], "0|there\n")
+    partition = told["storage"]["partition"]
+    assert (partition["read_only"], partition["writable"]) == (True, False)
+    assert any("it can only be read here" in note for note in told["storage"]["notes"])

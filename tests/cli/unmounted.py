@@ -1,4 +1,4 @@
-"""A child in a mount namespace of its own: the partition goes away while a run writes there, and comes back.
+"""A child in a mount namespace of its own: the partition goes away while a run writes there, and comes back; or it can only be read.
 
 The run has a mount of its own, as nodes of a cluster have; what reads its log is here, where the mount goes: ``hpj logs -f``, a Jupyter server
 with its REST API, and a log socket.
@@ -207,5 +207,27 @@ def while_gone(space: Space, server: Server, run_id: str) -> dict[str, Any]:
     }
 
 
+def read_only(space: Space) -> dict[str, Any]:
+    """What can be done where the partition can only be read, with a run on it from before."""
+    space.mount()
+    before = space.hpj("submit", "-c", "echo there", "--wait", "--json")
+    run_id = json.loads(before.stdout)["run_id"]
+    files = sorted(str(path) for path in space.real.rglob("*"))
+    subprocess.run(["mount", "-o", "remount,bind,ro", space.point], check=True)
+    refused = space.hpj("submit", "-c", "true", "--json")
+    return {
+        "refused": [
+            refused.returncode,
+            refused.stdout,
+            json.loads(refused.stderr.splitlines()[-1]),
+        ],
+        "left": sorted(str(path) for path in space.real.rglob("*")) == files,
+        "listed": [one["state"] for one in json.loads(space.hpj("runs", "--json").stdout)["runs"]],
+        "log": space.hpj("logs", run_id).stdout,
+        "storage": json.loads(space.hpj("storage", "--json", "--no-aws").stdout),
+    }
+
+
 if __name__ == "__main__":
-    tell(asyncio.run(main(Space(Path(sys.argv[2])))))
+    place = Space(Path(sys.argv[2]))
+    tell(read_only(place) if sys.argv[1] == "read-only" else asyncio.run(main(place)))

@@ -49,7 +49,7 @@ def states(fsx, root, tmp_path, monkeypatch):
     monkeypatch.setenv("LFS_STATES", str(table))
 
     def write(**flags):
-        told = {"calls": []}
+        told: dict[str, object] = {"calls": []}
         for name, flag in flags.items():
             (fsx / "data" / name).write_text("x")
             path = root / "hyperpod-partition" / "data" / name  # as it is called in the request
