@@ -42,6 +42,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "storage": (
         *("StorageOverview", "StorageQuery", "StorageLinkMade", "StoragePaths", "PathsQuery"),
+        "LinkBody",
         *("FilesBody", "FilesActionBody", "StoredFiles", "RepositoryTasks", "TaskState"),
     ),
     "telemetry": (

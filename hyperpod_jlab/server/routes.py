@@ -89,9 +89,10 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("get", "hyperpod/{cluster}", "read", "hyperpod:show_hyperpod_cluster"),
     Route("get", "hyperpod/{cluster}/nodes", "read", "hyperpod:list_hyperpod_nodes"),
     Route("get", "storage", "read", "storage:show_storage"),
-    Route("post", "storage/link", "write", "storage_files:link_storage"),
+    Route("post", "storage/link", "execute", "storage_files:link_storage"),
     Route("get", "storage/paths", "read", "storage_files:show_paths"),
-    Route("post", "storage/files/states", "read", "storage_files:show_states"),
+    # It starts Lustre's program, so who may only look may not do it.
+    Route("post", "storage/files/states", "execute", "storage_files:show_states"),
     Route("post", "storage/files/actions", "execute", "storage_files:move_files"),
     Route("get", "storage/tasks", "read", "storage_files:list_tasks"),
     Route("post", "storage/tasks/{task}/cancel", "execute", "storage_files:cancel_task"),

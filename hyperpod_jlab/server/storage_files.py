@@ -31,6 +31,13 @@ StorageWay = TypeAliasType("StorageWay", Literal["lfs", "aws"])
 """By Lustre's program on the server's machine, or by a task of AWS."""
 
 
+class LinkBody(RequestModel):
+    """The link to make."""
+
+    name: Annotated[str, Field(min_length=1, max_length=255)]
+    """What it is called, such as `hyperpod-partition`."""
+
+
 class StorageLinkMade(TypedDict):
     """The partition in the folder that the file browser shows: `path` is the link below the server's root; `made` is false when it was there already."""
 
@@ -124,10 +131,10 @@ class TaskState(TypedDict):
     state: str
 
 
-async def link_storage(call: Call) -> StorageLinkMade:
+async def link_storage(call: Call, body: LinkBody) -> StorageLinkMade:
     """Make a link to the partition in the server's root, so that the file browser shows it. One that is there already stays."""
     hyperpod = await call.hyperpod()
-    linked = await link_partition(hyperpod.storage(), hyperpod.partition, _root(call))
+    linked = await link_partition(hyperpod.storage(), hyperpod.partition, _root(call), body.name)
     return {
         "path": linked.path.name,
         "link": str(linked.path),

@@ -12,10 +12,10 @@ import { JSONObject } from '@lumino/coreutils';
 import { ApiError } from '../api';
 import { errorText } from '../components/errorMessage';
 import { IHyperPod } from '../tokens';
-import { FileAction, IFileClient } from './client';
+import { FileAction, IFileClient } from './fileClient';
 import { FileStates } from './fileStates';
-import { IPaths, IStoredFile } from './types';
-import { actionText } from './words';
+import { IPaths, IStoredFile } from './fileTypes';
+import { actionText } from './fileWords';
 
 /** The file browser's own command that shows a folder. */
 const GO_TO_PATH = 'filebrowser:go-to-path';

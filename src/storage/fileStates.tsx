@@ -2,9 +2,9 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { FileAction } from './client';
-import { IStoredFile } from './types';
-import { fileText, stateText } from './words';
+import { FileAction } from './fileClient';
+import { IStoredFile } from './fileTypes';
+import { fileText, stateText } from './fileWords';
 
 /**
  * The body of a dialog: files, where their bytes are, and what became of a request.

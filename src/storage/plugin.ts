@@ -8,7 +8,7 @@ import { JSONObject } from '@lumino/coreutils';
 
 import { hyperPodIcon } from '../icons';
 import { CommandIDs, IHyperPod } from '../tokens';
-import { StorageClient } from './client';
+import { FileClient } from './fileClient';
 import type { IFileTools } from './fileCommands';
 
 const COPY_ARGUMENTS: JSONObject = {
@@ -57,7 +57,7 @@ export const storagePlugin: JupyterFrontEndPlugin<void> = {
     browsers: IFileBrowserFactory | null,
     palette: ICommandPalette | null
   ): void => {
-    const client = new StorageClient(hyperPod.client);
+    const client = new FileClient(hyperPod.client);
     const tools = { app, hyperPod, client, browsers };
     addCommands(tools);
     palette?.addItem({

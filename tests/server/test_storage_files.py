@@ -60,7 +60,7 @@ def states(fsx, root, tmp_path, monkeypatch):
 
 
 async def linked(api):
-    status, told = await api.request("POST", "storage/link", {})
+    status, told = await api.request("POST", "storage/link", {"name": "hyperpod-partition"})
     assert status == 200, told
     return told
 
@@ -85,9 +85,16 @@ async def test_the_link_lies_where_the_file_browser_shows_it(api, fsx, root):
 
 async def test_something_else_of_its_name_stays(api, fsx, root):
     (root / "hyperpod-partition").write_text("mine")
-    status, error = await api.request("POST", "storage/link", {})
+    status, error = await api.request("POST", "storage/link", {"name": "hyperpod-partition"})
     assert (status, error["code"]) == (409, "not_our_link")
     assert (root / "hyperpod-partition").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["../out", "a/b", ".hidden", ""])
+async def test_a_link_has_a_name_that_the_file_browser_shows(api, fsx, root, name):
+    status, error = await api.request("POST", "storage/link", {"name": name})
+    assert (status, error["detail"]["field"]) == (400, "name")
+    assert list(root.iterdir()) == []
 
 
 async def test_a_path_on_each_side(api, fsx, root):

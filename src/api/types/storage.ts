@@ -37,6 +37,12 @@ export interface IFilesBody {
   readonly paths: readonly string[];
 }
 
+/** The link to make. */
+export interface ILinkBody {
+  /** What it is called, such as `hyperpod-partition`. */
+  readonly name: string;
+}
+
 /** A file or folder of the file browser. */
 export interface IPathsQuery {
   /** Its path below the server's root. */

@@ -42,7 +42,8 @@ async function shownPanel(
   const actions = {
     openCluster: (name: string) => opened.push(name),
     openHyperpodCluster: (name: string) => opened.push(name),
-    openRun: (runId: string) => opened.push(runId)
+    openRun: (runId: string) => opened.push(runId),
+    openPartition: () => opened.push('partition')
   };
   const panel = new HyperPodPanel(hyperPod, actions, nullTranslator);
   panel.disposed.connect(() => runs.dispose());

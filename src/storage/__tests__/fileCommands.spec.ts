@@ -5,9 +5,9 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 import { IHyperPod } from '../../tokens';
-import { FileAction, IFileClient } from '../client';
+import { FileAction, IFileClient } from '../fileClient';
 import { copyPath, IFileTools, showFileStates } from '../fileCommands';
-import { decodePaths, decodeStoredFiles, IStoredFile } from '../types';
+import { decodePaths, decodeStoredFiles, IStoredFile } from '../fileTypes';
 
 const PATHS = {
   here: '/mnt/fsx/a',
