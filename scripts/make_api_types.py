@@ -42,7 +42,11 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("HyperpodEvents", "HyperpodEventDetail", "EventsQuery"),
     ),
     "governance": ("HyperpodGovernance",),
-    "storage": ("StorageOverview", "StorageQuery"),
+    "storage": (
+        *("StorageOverview", "StorageQuery", "StorageLinkMade", "StoragePaths", "PathsQuery"),
+        "LinkBody",
+        *("FilesBody", "FilesActionBody", "StoredFiles", "RepositoryTasks", "TaskState"),
+    ),
     "telemetry": (
         *("HyperpodLogs", "HyperpodLogLines", "HyperpodMetrics", "HyperpodNodeMetrics"),
         *("NodeLogsQuery", "NodeLinesQuery", "MetricsQuery", "NodeMetricsQuery"),

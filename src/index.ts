@@ -15,6 +15,7 @@ import { runningPlugin } from './running/plugin';
 import { runsPlugin } from './runs/plugin';
 import { awsCallsPlugin } from './status/awsCallsPlugin';
 import { statusPlugin } from './status/plugin';
+import { storagePlugin } from './storage/plugin';
 import { submitPlugin } from './submit/plugin';
 
 export * from './tokens';
@@ -32,6 +33,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   nodeLogsPlugin,
   doctorPlugin,
   panelPlugin,
+  storagePlugin,
   statusPlugin,
   awsCallsPlugin,
   runningPlugin,

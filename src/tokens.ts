@@ -67,6 +67,12 @@ export namespace CommandIDs {
   export const openNodeLogs = 'hyperpod:open-node-logs';
   /** Examines what a run needs; `{examine}`. */
   export const openDoctor = 'hyperpod:open-doctor';
+  /** Makes a link to the storage partition, and shows it in the file browser. */
+  export const openPartition = 'hyperpod:open-partition';
+  /** Copies a file's path as a cluster sees it; `{path, cluster}`. */
+  export const copyPath = 'hyperpod:copy-path';
+  /** Shows where the bytes of files are, with what can be done; `{paths}`. */
+  export const showFileStates = 'hyperpod:show-file-states';
   export const showPanel = 'hyperpod:show-panel';
   /** Asks what to run and how; `{cloneOf}` begins with another run's spec. */
   export const submit = 'hyperpod:submit';

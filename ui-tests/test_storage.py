@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from lab_page import PANEL, execute, open_lab, use_theme, violations
-from lab_server import LabServer, lab_server
+from lab_server import PYTHON, LabServer, lab_server
 from playwright.sync_api import Page, expect
 
 SECTION = f"{PANEL} .jp-HyperPod-Section:has([aria-label='File systems'])"
+STAND_IN = Path(__file__).parents[1] / "tests" / "storage" / "recorded_lfs.py"
+"""For Lustre's program."""
 
 
 @pytest.fixture
@@ -27,11 +31,14 @@ def lustre_lab(tmp_path: Path) -> Iterator[LabServer]:
     )
     environment = {
         "HYPERPOD_MOUNT_TABLE": str(table),
+        "LFS_STATES": str(home / "states.json"),
+        "PATH": f"{home}/bin:{Path(PYTHON).parent}:/usr/bin:/bin",
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_CONFIG_FILE": str(tmp_path / "none"),
         "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "none"),
     }
     (home / "fsx").mkdir(parents=True, mode=0o700)
+    (home / "bin").mkdir()
     with lab_server(home, config=config, environment=environment) as server:
         yield server
 
@@ -54,4 +61,61 @@ def test_the_partition_its_isolation_and_its_path_on_each_side(
     for theme in ("JupyterLab Light", "JupyterLab Dark"):
         use_theme(page, theme)
         assert violations(page, SECTION) == []
+    assert [line for line in console if line.startswith("error: ")] == []
+
+
+@pytest.fixture
+def lustre_files(lustre_lab: LabServer) -> LabServer:
+    """The same with files, of which the stand-in for Lustre's program says where their bytes are."""
+    data = lustre_lab.home / "fsx" / "data"
+    data.mkdir()
+    table = {"calls": []}
+    for name, flags in (("here.tar", 0x9), ("gone.tar", 0xD)):
+        (data / name).write_text("x")
+        path = lustre_lab.work / "hyperpod-partition" / "data" / name
+        table[str(path)] = {"flags": flags, "archive": 1}
+    (lustre_lab.home / "states.json").write_text(json.dumps(table))
+    program = lustre_lab.home / "bin" / "lfs"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {STAND_IN} "$@"\n')
+    program.chmod(0o755)
+    return lustre_lab
+
+
+def context_menu(page: Page, name: str, command: str) -> None:
+    """Choose a command for a file of the file browser."""
+    page.locator(".jp-DirListing-item", has_text=name).click(button="right")
+    page.locator(".lm-Menu-item", has_text=command).click()
+
+
+def test_the_partition_is_opened_in_the_file_browser(
+    page: Page, lustre_files: LabServer, console: list[str]
+) -> None:
+    open_lab(page, lustre_files)
+    execute(page, "hyperpod:show-panel")
+    button = page.locator(PANEL).get_by_role(
+        "button", name="Open the partition in the file browser"
+    )
+    expect(page.locator(SECTION).get_by_label("File systems")).to_be_visible()
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".jp-BreadCrumbs-item", has_text="hyperpod-partition")).to_be_visible()
+    assert (lustre_files.work / "hyperpod-partition").readlink() == lustre_files.home / "fsx"
+    page.locator(".jp-DirListing-item", has_text="data").dblclick()
+    context_menu(page, "gone.tar", "Copy Path for a Cluster")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("combobox")).to_have_value("nodes of train: /fsx/alice/data/gone.tar")
+    dialog.get_by_role("button", name="Copy").click()
+    expect(page.get_by_text("Copied: /fsx/alice/data/gone.tar").first).to_be_visible()
+    context_menu(page, "gone.tar", "Where Its Bytes Are")
+    expect(dialog).to_contain_text("in S3 only; it comes back when it is read")
+    for theme in ("JupyterLab Light", "JupyterLab Dark"):
+        use_theme(page, theme)
+        assert violations(page, ".jp-Dialog") == []
+    dialog.get_by_role("button", name="Bring Back from S3").click()
+    expect(dialog).to_contain_text("asked for")
+    dialog.get_by_role("button", name="Close").click()
+    context_menu(page, "gone.tar", "Where Its Bytes Are")
+    expect(dialog).to_contain_text("on its way back from S3")
+    expect(dialog.get_by_role("button", name="Bring Back from S3")).to_have_count(0)
+    dialog.get_by_role("button", name="Close").click()
     assert [line for line in console if line.startswith("error: ")] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from hyperpod_jlab.model.hyperpod import LustreStorage
 from hyperpod_jlab.storage.mounts import all_mounts
@@ -36,6 +36,14 @@ class LustreMount:
     folder: str
     file_system: str | None = None
     read_only: bool = False
+
+    def path_there(self, path: Path) -> str:
+        """A path below the mount point as the file system has it, from its own root: also of a mounted folder.
+
+        Raises:
+            ValueError: The path does not lie below the mount point.
+        """
+        return str(PurePosixPath(self.folder) / path.relative_to(self.point))
 
 
 def lustre_mounts(table: Path | None = None) -> list[LustreMount]:

@@ -51,6 +51,12 @@ ADDON = "arn:{partition}:eks:{region}:{account}:addon/*"
 WORKSPACE = "arn:{partition}:aps:{region}:{account}:workspace/*"
 """A workspace of Amazon Managed Service for Prometheus."""
 
+FSX = "arn:{partition}:fsx:{region}:{account}:*"
+"""A file system of FSx and its tasks: to make a task is an action on both."""
+
+FSX_TASK = "arn:{partition}:fsx:{region}:{account}:task/*"
+"""A data repository task of FSx."""
+
 EVERY = "*"
 """For actions of which IAM knows nothing narrower."""
 
@@ -259,6 +265,11 @@ FEATURES: tuple[Feature, ...] = (
             Permission(
                 "sagemaker:DescribeUserProfile", PROFILE, "the user number is taken for everybody's"
             ),
+            Permission(
+                "sagemaker:DescribeCluster",
+                CLUSTER,
+                "it is not known whether clusters of the configuration mount the file system",
+            ),
         ),
     ),
     Feature(
@@ -274,6 +285,28 @@ FEATURES: tuple[Feature, ...] = (
             Permission("sagemaker:ListClusterSchedulerConfigs", EVERY, "no policy"),
             Permission("sagemaker:DescribeClusterSchedulerConfig", POLICY, "no priority classes"),
         ),
+    ),
+    Feature(
+        "storage-tasks",
+        "Files of file systems that are linked to S3, by AWS",
+        ("hpj storage export --by aws", "hpj storage import", "hpj storage tasks"),
+        (
+            Permission("fsx:CreateDataRepositoryTask", FSX, "no export, import or release"),
+            Permission("fsx:DescribeDataRepositoryTasks", EVERY, "no list of tasks"),
+            Permission("fsx:CancelDataRepositoryTask", FSX_TASK, "a task cannot be cancelled"),
+            Permission(
+                "fsx:DescribeFileSystems",
+                EVERY,
+                "nothing where the mount names the file system, as Studio's does",
+                optional=True,
+            ),
+            Permission(
+                "fsx:DescribeDataRepositoryAssociations",
+                EVERY,
+                "no import; of what is not linked AWS says so, later",
+            ),
+        ),
+        changes=True,
     ),
     Feature(
         "node-actions",

@@ -15,12 +15,15 @@ from hyperpod_jlab.cli.invocation import InterruptionError, invocation
 from hyperpod_jlab.cli.log_writer import log_writer
 from hyperpod_jlab.cli.output import elapsed
 from hyperpod_jlab.cli.terminal import is_terminal, printable
+from hyperpod_jlab.model.errors import StorageError
 from hyperpod_jlab.model.run import FirstError, Run
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.logs import LogRequest
+from hyperpod_jlab.storage.presence import GONE
 
 _LONG = 2000
 _PATIENCE = 2.0
+_LOOK_AGAIN = 1.0
 
 
 class Reading:
@@ -91,7 +94,7 @@ async def _tell_states(hyperpod: Hyperpod, run_id: str, patience: float, seen: R
         _tell_silence(seen)
     await asyncio.sleep(patience)
     told = None
-    async for run in hyperpod.runs.watch(run_id):
+    async for run in _watched(hyperpod, run_id):
         words = run.status.reason if run.state == "waiting" else None
         if words is not None and words != told:
             _tell(f"waiting: {printable(words)}")
@@ -101,6 +104,27 @@ async def _tell_states(hyperpod: Hyperpod, run_id: str, patience: float, seen: R
         elif silent and not is_unreachable(run):
             _tell(f"{run.cluster} answers again")
         silent = is_unreachable(run)
+
+
+async def _watched(hyperpod: Hyperpod, run_id: str) -> AsyncIterator[Run]:
+    """The run each time that it changed, until it has ended, also where its file system goes away and comes back meanwhile."""
+    gone = False
+    while True:
+        try:
+            async for run in hyperpod.runs.watch(run_id):
+                if gone:
+                    gone = False
+                    _tell("the storage partition is there again")
+                yield run
+        except StorageError as error:
+            if error.code != GONE:
+                raise
+            if not gone:
+                _tell(f"{printable(error.message)}; the log goes on when it is")
+            gone = True
+            await asyncio.sleep(_LOOK_AGAIN)
+        else:
+            return
 
 
 def _tell_silence(run: Run) -> None:

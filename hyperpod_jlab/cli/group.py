@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import keyword
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -93,7 +94,7 @@ class LazyGroup(click.Group):
         if entry is None:
             return None
         module = importlib.import_module(f"hyperpod_jlab.cli.commands.{entry.module}")
-        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        command: click.Command = getattr(module, _attribute(cmd_name))
         command.short_help = entry.help
         return command
 
@@ -135,3 +136,9 @@ class LazyGroup(click.Group):
         """Write the examples."""
         write_examples(self.examples, formatter)
         super().format_epilog(ctx, formatter)
+
+
+def _attribute(name: str) -> str:
+    """What a command's function is called in its module."""
+    name = name.replace("-", "_")
+    return f"{name}_" if keyword.iskeyword(name) else name

@@ -10,6 +10,7 @@ from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.runs import Wanted
 from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.presence import check_present
 
 LAST = "last"
 _SHOWN = 5
@@ -26,6 +27,7 @@ async def find_run(hyperpod: Hyperpod, text: str, *, whole: bool = False) -> str
     Raises:
         InvalidInputError: It is no run id, or means several runs.
         NotFoundError: There is no such run.
+        StorageError: The partition is not mounted, and was before.
     """
     parent, index = split_run_id(text)
     if await asyncio.to_thread(hyperpod.partition.holds, parent):
@@ -40,6 +42,7 @@ async def find_run(hyperpod: Hyperpod, text: str, *, whole: bool = False) -> str
         raise InvalidInputError(
             f"'{parent}' may be any of {len(found)} runs", code="ambiguous_run", hint=names
         )
+    await asyncio.to_thread(check_present, hyperpod.partition.root)
     raise NotFoundError(f"there is no run {text}", code="no_such_run", hint="see: hpj runs")
 
 

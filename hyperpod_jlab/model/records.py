@@ -29,6 +29,7 @@ class Head(_Record):
 
     `host` is the submitter's machine, `created_at` Unix seconds, `spec_digest` the digest that tells whether two submits of one id mean the same.
     `kind` is the kind of object that the scheduler has of it, such as ``PyTorchJob``, where it has several.
+    `space` is the shared space of Studio that the run acts as: everybody in it is `user` then.
     """
 
     format: Annotated[int, Field(ge=1)] = 1
@@ -47,6 +48,7 @@ class Head(_Record):
     nodes: Annotated[int, Field(ge=1)] = 1
     processes_per_node: Annotated[int, Field(ge=1)] = 1
     array: ArrayText | None = None
+    space: str | None = None
 
 
 class Submission(_Record):

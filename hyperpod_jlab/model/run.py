@@ -136,7 +136,7 @@ class Run:
     """One run, or one child of an array (`parent` is then the array's id).
 
     `kind` is the kind of object that the scheduler has of it, such as ``PyTorchJob``; None where it has one only.
-    `bundle` is its folder on this machine; `children` counts an array's children by state; `created_at` is in Unix seconds.
+    `space` is the shared space of Studio that it acts as; None elsewhere. `bundle` is its folder on this machine; `children` counts an array's children by state; `created_at` is in Unix seconds.
     """
 
     run_id: str
@@ -156,6 +156,7 @@ class Run:
     nodes: int = 1
     processes_per_node: int = 1
     children: dict[str, int] = field(default_factory=dict)
+    space: str | None = None
 
     @property
     def state(self) -> State:
@@ -171,6 +172,7 @@ class Run:
             "cluster": self.cluster,
             "orchestrator": self.orchestrator,
             "user": self.user,
+            "space": self.space,
             "queue": self.queue,
             "state": status.state,
             "reason": status.reason,
@@ -208,6 +210,7 @@ class Run:
         return cls(
             **{name: data[name] for name in (*plain, *rest)},
             kind=data.get("kind"),
+            space=data.get("space"),
             status=status,
             created_at=unix_time(data["created_at"]) or 0.0,
             submitted_at=unix_time(data["submitted_at"]),

@@ -57,13 +57,14 @@ class Attempt(TypedDict):
 
 
 class Run(TypedDict):
-    """One run, or a child of an array."""
+    """One run, or a child of an array. `space` is the shared space of Studio that it acts as, null elsewhere."""
 
     run_id: str
     name: str
     cluster: str
     orchestrator: str
     user: str
+    space: str | None
     queue: str | None
     state: RunState
     reason: str | None

@@ -113,6 +113,13 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("get", "storage", "read", "storage:show_storage"),
     Route("get", "aws/calls", "read", "aws_calls:show_aws_calls"),
     Route("get", "aws/regions", "read", "aws_regions:list_aws_regions"),
+    Route("post", "storage/link", "execute", "storage_files:link_storage"),
+    Route("get", "storage/paths", "read", "storage_files:show_paths"),
+    # It starts Lustre's program, so who may only look may not do it.
+    Route("post", "storage/files/states", "execute", "storage_files:show_states"),
+    Route("post", "storage/files/actions", "execute", "storage_files:move_files"),
+    Route("get", "storage/tasks", "read", "storage_files:list_tasks"),
+    Route("post", "storage/tasks/{task}/cancel", "execute", "storage_files:cancel_task"),
     Route("get", "hyperpod/{cluster}/logs", "read", "node_logs:list_node_logs"),
     Route("get", "hyperpod/{cluster}/nodes/{node}/logs", "read", "node_logs:list_logs_of_node"),
     Route("get", "hyperpod/{cluster}/logs/page", "read", "node_log_pages:show_node_page"),

@@ -16,6 +16,7 @@ from hyperpod_jlab.model.spec import JobSpec, Resources
 from hyperpod_jlab.orchestrators.plan import launch_plan
 from hyperpod_jlab.orchestrators.protocol import ForeignJob, Orchestrator
 from hyperpod_jlab.services.engines import Engines
+from hyperpod_jlab.services.shared_space import shared_space
 from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.storage.atomic import to_json
 from hyperpod_jlab.storage.bundle import BundleWriter
@@ -111,6 +112,7 @@ def _make_bundle(
         run_id=run_id,
         name=run_name(spec.name, job.facts.name or f"job-{job.scheduler_id}"),
         user=current_user(),
+        space=shared_space(),
         host=platform.node(),
         created_at=now,
         cluster=engine.name,

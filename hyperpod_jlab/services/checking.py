@@ -8,6 +8,7 @@ from hyperpod_jlab.model.errors import UnreachableError
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.orchestrators.protocol import Orchestrator, Rendered
+from hyperpod_jlab.services.shared_space import shared_space
 
 UNCHECKED = "unchecked"
 """Code of the warning that the cluster could not be asked."""
@@ -63,6 +64,20 @@ def launcher_findings(spec: JobSpec) -> list[Finding]:
             message=f"the command runs once on each node, not {asked} times: that is what the launcher none does",
             hint="give --launcher python to have it in each process, or leave out --processes-per-node",
             field="resources.processes_per_node",
+        )
+    ]
+
+
+def space_findings() -> list[Finding]:
+    """In a shared space of Studio nobody is himself."""
+    space = shared_space()
+    if space is None:
+        return []
+    return [
+        Finding(
+            level="info",
+            code="shared_space",
+            message=f"the run acts as the shared space {space}: everybody in it sees the run, and can cancel it and read its results",
         )
     ]
 

@@ -11,10 +11,8 @@ from typing import Any
 from hyperpod_jlab.model.config import Settings
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.validation import parse
+from hyperpod_jlab.services.partition_choice import choose_partition
 from hyperpod_jlab.storage.partition import Partition
-
-STUDIO_MOUNT = Path("/mnt/custom-file-systems/fsx_lustre")
-"""Where Studio mounts FSx for Lustre file systems, each in a folder of its own."""
 
 _LINE = re.compile(r"\(at line (\d+), column (\d+)\)")
 
@@ -79,31 +77,8 @@ def _in_file(
 
 
 def find_partition(settings: Settings) -> Partition:
-    """The storage partition: the configured one, else Studio's mount, else a folder in the user's data directory."""
-    if settings.storage.path is not None:
-        root = Path(settings.storage.path).expanduser()
-        if not root.is_absolute():
-            raise InvalidInputError(
-                f"storage.path: {settings.storage.path} is no absolute path",
-                code="invalid_config",
-                hint="write the whole path",
-                detail={"field": "storage.path"},
-            )
-    else:
-        root = _studio_mount() or _data_folder()
-    return Partition(Path(os.path.normpath(root)), shared=settings.storage.shared)
-
-
-def _studio_mount() -> Path | None:
-    if not STUDIO_MOUNT.is_dir():
-        return None
-    mounts = sorted(path for path in STUDIO_MOUNT.iterdir() if path.is_mount())
-    return mounts[0] if mounts else None
-
-
-def _data_folder() -> Path:
-    home = os.environ.get("XDG_DATA_HOME") or Path("~/.local/share").expanduser()
-    return Path(home) / "hyperpod-jlab" / "partition"
+    """The storage partition that runs go to (see `services.partition_choice`)."""
+    return choose_partition(settings).partition
 
 
 def _read(path: Path) -> dict[str, Any]:

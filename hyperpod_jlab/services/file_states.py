@@ -14,7 +14,8 @@ from hyperpod_jlab.storage.lfs import Lfs
 from hyperpod_jlab.storage.mounts import mount_of
 from hyperpod_jlab.storage.patience import within
 
-_NOT_PERMITTED = "Operation not permitted"
+NOT_PERMITTED = "Operation not permitted"
+"""What Lustre's program says where only root may ask."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +24,11 @@ class Result:
 
     Attributes:
         path: The file.
-        done: ``seen`` for a state that was only looked at; ``asked``: Lustre does it now; ``nothing``: there was nothing to do; ``refused``.
+        done: ``seen`` for a state that was only looked at; ``asked``: Lustre or AWS does it now; ``nothing``: there was nothing to do; ``refused``.
         file: Its state before; None where it cannot be had.
         reason: Why nothing was done, or it was refused.
         hint: What to do about it.
+        task: Id of the task by which AWS does it; None where Lustre does.
     """
 
     path: str
@@ -34,6 +36,7 @@ class Result:
     file: FileState | None = None
     reason: str | None = None
     hint: str | None = None
+    task: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -44,6 +47,7 @@ class Result:
             "file": self.file and self.file.to_dict(),
             "reason": self.reason,
             "hint": self.hint,
+            "task": self.task,
         }
 
 
@@ -143,8 +147,8 @@ async def _unfit(path: Path) -> str | None:
 
 def _hint(verb: Verb, problem: str | None) -> str | None:
     """What to do when Lustre lets only root ask for it, which it does for all but hydrating."""
-    if problem is None or _NOT_PERMITTED not in problem:
+    if problem is None or NOT_PERMITTED not in problem:
         return None
     if verb == "hydrate":
         return "it must be your file; reading it brings it back too"
-    return "Lustre lets only root of this machine ask for it: sudo; or a data repository task, by whoever may make those"
+    return "Lustre lets only root of this machine ask for it: sudo; or have AWS do it: --by aws"

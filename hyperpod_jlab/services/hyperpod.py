@@ -30,6 +30,7 @@ from hyperpod_jlab.services.logs import LogService
 from hyperpod_jlab.services.node_actions import NodeActions
 from hyperpod_jlab.services.node_metrics import NodeMetrics
 from hyperpod_jlab.services.reach import Reaches
+from hyperpod_jlab.services.repository_tasks import RepositoryTasks
 from hyperpod_jlab.services.run_logs import RunLogsOf
 from hyperpod_jlab.services.run_metrics import RunMetrics
 from hyperpod_jlab.services.runs import Runs
@@ -158,6 +159,14 @@ class Hyperpod:
             ask_aws: Whether AWS is asked what it knows of them, where they come from there.
         """
         return Storage(self.settings, self.partition, self.engines, Aws() if ask_aws else None)
+
+    def repository_tasks(self, region: str | None = None) -> RepositoryTasks:
+        """What AWS does to files of file systems that are linked to S3 (see `services.repository_tasks`).
+
+        Args:
+            region: Their region; default: see `aws.session.Aws`.
+        """
+        return RepositoryTasks(Aws(region))
 
     async def nodes(self, cluster: str | None = None) -> list[Node]:
         """The nodes of one cluster."""

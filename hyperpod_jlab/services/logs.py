@@ -19,7 +19,7 @@ from hyperpod_jlab.logs.hub import Hub
 from hyperpod_jlab.logs.records import RecordStreams
 from hyperpod_jlab.logs.source import SourceSet
 from hyperpod_jlab.logs.stream import Stream
-from hyperpod_jlab.model.errors import InvalidInputError, UnreachableError
+from hyperpod_jlab.model.errors import InvalidInputError, StorageError, UnreachableError
 from hyperpod_jlab.services.log_choice import no_such_log
 from hyperpod_jlab.services.log_request import (
     Direction,
@@ -33,6 +33,7 @@ from hyperpod_jlab.services.log_request import (
 from hyperpod_jlab.services.log_search import search
 from hyperpod_jlab.services.log_streams import LogStream, log_streams
 from hyperpod_jlab.services.log_view import Reasons, View
+from hyperpod_jlab.storage.presence import GONE
 
 __all__ = [
     "LogBatch",
@@ -313,6 +314,10 @@ class LogService:
             except UnreachableError as error:
                 # Files can be read while the scheduler is away; it will tell the end when it is back.
                 _LOG.debug("whether %s has ended is not known: %s", view.request.run_id, error)
+            except StorageError as error:
+                if error.code != GONE:
+                    raise
+                # It goes on where it was when the file system is mounted again.
             if attempt is not None:
                 attempts = await self.hub.thread(view.sources.attempts)
                 if attempts and attempts[-1] > attempt:

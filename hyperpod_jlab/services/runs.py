@@ -30,6 +30,7 @@ from hyperpod_jlab.services.usage import usage_of
 from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.services.view import as_damaged, children_of, damaged_view, is_over, view_of
 from hyperpod_jlab.storage.index import BrokenIndexError, Row, RunIndex, Session, status_stamp
+from hyperpod_jlab.storage.presence import Presence
 from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 
 _AT_ONCE = 500
@@ -103,15 +104,18 @@ class Runs:
         self._engines = engines
         self._partition = engines.partition
         self._index = index or RunIndex(self._partition)
+        self._presence = Presence(self._partition.root, self._partition.runs)
 
     def bundle(self, run_id: str) -> BundleReader:
         """The bundle of a run or of an array's child.
 
         Raises:
             NotFoundError: There is no such run.
+            StorageError: The partition is not mounted, and was before.
         """
         bundle = BundleReader(self._partition, run_id)
         if not self._partition.holds(run_id):
+            self._presence.check()
             raise NotFoundError(
                 f"there is no run {run_id}", code="no_such_run", hint="see: hpj runs"
             )
@@ -138,6 +142,9 @@ class Runs:
         if await self._catch_up(records.head.cluster, bundle, _MOMENT):
             records = await asyncio.to_thread(bundle.read)
         words = await self._words(records.head.cluster, asked)
+        await asyncio.to_thread(
+            self._presence.check
+        )  # records that went meanwhile tell a wrong end
         if any(word.state == "ended" for word in words.said.values()):
             # What ended a moment ago has left its last words since, or the engine has written them down.
             records = await asyncio.to_thread(bundle.read)
@@ -147,9 +154,7 @@ class Runs:
         """Bring a run's records and logs up to what its nodes have said by now.
 
         Raises:
-            NotFoundError: There is no such run.
-            UnreachableError: The cluster does not answer.
-            DeniedError: This user may not read what they say.
+            HyperpodError: There is no such run, its cluster does not answer, or this user may not read what they say.
         """
         bundle = await asyncio.to_thread(self.bundle, run_id)
         head = await asyncio.to_thread(bundle.head)
@@ -266,11 +271,7 @@ class Runs:
         return await usage_of(run, await asyncio.to_thread(self.bundle, run_id), self._engines)
 
     def records_folder(self, run_id: str) -> Path:
-        """Where a run's records and logs lie.
-
-        Raises:
-            NotFoundError: There is no such run.
-        """
+        """Where a run's records and logs lie; raises as `bundle` does."""
         return self.bundle(run_id).records
 
     def _indices(self, bundle: BundleReader) -> tuple[int, ...]:
@@ -279,6 +280,7 @@ class Runs:
 
     def _page(self, wanted: Wanted) -> _Page:
         """A page as the index has it, and what has to be looked at before it can be relied on."""
+        self._presence.check()
         before = run_cursor.decode(wanted.cursor)
 
         def read(session: Session) -> tuple[Sequence[Row], Sequence[Run], Sequence[str], int]:

@@ -15,6 +15,8 @@ from hyperpod_jlab.model.config import KubernetesCluster, Settings, SlurmCluster
 from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.model.file_system import FileSystem
 from hyperpod_jlab.services.engines import Engines
+from hyperpod_jlab.services.partition_choice import choose_partition
+from hyperpod_jlab.services.storage_clusters import other_file_systems
 from hyperpod_jlab.services.storage_identity import Asked, Whose, find_profile, find_whose
 from hyperpod_jlab.services.storage_places import (
     Place,
@@ -140,12 +142,14 @@ class Storage:
         studio, mounts, asked = self._begin()
         whose = await find_whose(studio, asked)
         root = self._partition.root
+        choice = await asyncio.to_thread(choose_partition, self._settings)
         partition = await look_at(root, whose)
         points = dict.fromkeys([partition.mount, *mount_points()])
         seen = await asyncio.gather(*(look_at_mount(point, whose) for point in points))
         places = [replace(one, runs_go_here=one.path == partition.mount) for one in seen]
         places = [await self._with_aws(one, mounts, studio, whose, asked) for one in places]
         its = next(one for one in places if one.runs_go_here)
+        others = await other_file_systems(self._settings.clusters, mounts, its.mount, asked)
         partition = replace(
             partition,
             runs_go_here=True,
@@ -156,7 +160,7 @@ class Storage:
         )
         return Overview(
             partition=partition,
-            chosen_by="the configuration" if self._settings.storage.path else "default",
+            chosen_by=choice.by,
             folder=str(self._partition.folder),
             runs_shared=self._partition.shared,
             index=_text(default_path(self._partition)),
@@ -164,7 +168,13 @@ class Storage:
             sides=self._sides(root),
             in_studio=studio is not None,
             shared_space=whose.in_shared_space,
-            notes=(*self._warnings(partition, whose), *dict.fromkeys(asked.notes)),
+            notes=(
+                *(studio.problems if studio is not None else ()),
+                *choice.notes,
+                *self._warnings(partition, whose),
+                *others,
+                *dict.fromkeys(asked.notes),
+            ),
         )
 
     async def of_path(self, path: Path) -> PathView:

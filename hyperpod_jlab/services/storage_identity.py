@@ -13,12 +13,10 @@ from hyperpod_jlab.aws.spaces import Space, describe_space
 from hyperpod_jlab.aws.studio import Studio
 from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.model.isolation import Identity
+from hyperpod_jlab.services.shared_space import KIND
 from hyperpod_jlab.services.user import current_user
 
 T = TypeVar("T")
-
-SPACE_KIND = "SAGEMAKER_SPACE_TYPE_LOWERCASE"
-"""Variable in which Studio's images say whether the space is ``private`` or ``shared``."""
 
 _EVERYBODYS = frozenset({"root", "ubuntu", "ec2-user", "sagemaker-user"})
 """Accounts that images come with: on every machine, and nobody's own."""
@@ -112,7 +110,7 @@ async def find_profile(studio: Studio | None, name: str, asked: Asked) -> Profil
 async def _space(studio: Studio, asked: Asked) -> Space | None:
     if studio.space is None:
         return None
-    kind = os.environ.get(SPACE_KIND)
+    kind = os.environ.get(KIND)
     bare = Space(studio.space, shared=None if kind is None else kind == "shared")
     if studio.domain_id is None or asked.aws is None:
         return bare

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from hyperpod_jlab.aws.lustre import LustreMount, lustre_mounts
@@ -172,7 +172,7 @@ def _look(path: Path, whose: Whose) -> Place:
 def _place(path: Path, exists: bool, mount: Mount, lustre: LustreMount | None) -> Place:
     there = None
     if lustre is not None and path.is_relative_to(lustre.point):
-        there = str(PurePosixPath(lustre.folder) / path.relative_to(lustre.point))
+        there = lustre.path_there(path)
     return Place(
         path=str(path),
         exists=exists,

@@ -43,12 +43,14 @@ from hyperpod_jlab.services.checking import (
     launcher_findings,
     preflight,
     secret_findings,
+    space_findings,
     verdict,
     version_findings,
 )
 from hyperpod_jlab.services.dependencies import dependencies
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.runs import Runs
+from hyperpod_jlab.services.shared_space import shared_space
 from hyperpod_jlab.services.unsure import maybe_sent
 from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.services.view import submitter_of
@@ -129,7 +131,7 @@ class Submitter:
         checked, unreachable = await preflight(engine, request.spec)
         findings = [*captured.findings, *checked]
         findings += secret_findings(request.spec, request.secrets)
-        findings += launcher_findings(request.spec)
+        findings += [*launcher_findings(request.spec), *space_findings()]
         before = await dependencies(request.spec.after, engine, self._runs)
         findings += before.findings
         if request.clone_of is None:
@@ -338,6 +340,7 @@ def _head(notebook: str | None, preview: Preview, engine: Orchestrator, digest: 
         run_id=preview.run_id,
         name=spec.name or told.name or preview.captured.name,
         user=current_user(),
+        space=shared_space(),
         host=platform.node(),
         created_at=time.time(),
         cluster=engine.name,

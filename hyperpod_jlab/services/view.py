@@ -62,6 +62,7 @@ def view_of(
         cluster=head.cluster,
         orchestrator=head.orchestrator,
         user=head.user,
+        space=head.space,
         queue=_queue_of(records),
         status=status,
         created_at=head.created_at,

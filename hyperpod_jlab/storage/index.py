@@ -12,8 +12,6 @@ import json
 import os
 import secrets
 import sqlite3
-import stat
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +22,7 @@ from typing import Any, TypeVar
 from hyperpod_jlab.storage.atomic import storage_errors
 from hyperpod_jlab.storage.folder_lock import locked
 from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.presence import own_cache
 
 T = TypeVar("T")
 
@@ -82,15 +81,8 @@ class Row:
 def default_path(partition: Partition) -> Path | None:
     """Where the index of a partition lies: the user's cache directory, else a temporary one of the user's own; None when neither will do."""
     name = hashlib.sha256(os.fsencode(partition.root)).hexdigest()[:16]
-    base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    fallback = Path(tempfile.gettempdir()) / f"hyperpod-jlab-{os.getuid()}"
-    for folder in (Path(base) / "hyperpod-jlab", fallback):
-        with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            found = folder.lstat()
-            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
-                return folder / f"index-{name}.sqlite"
-    return None
+    folder = own_cache()
+    return None if folder is None else folder / f"index-{name}.sqlite"
 
 
 class RunIndex:

@@ -10,6 +10,7 @@ from pathlib import Path
 from hyperpod_jlab.model.errors import StorageDeniedError, StorageError
 from hyperpod_jlab.model.run_id import shard_of, split_run_id
 from hyperpod_jlab.storage.atomic import storage_errors
+from hyperpod_jlab.storage.presence import check_present, note_present
 
 FOLDER = ".hyperpod"
 """Our folder on the partition."""
@@ -82,13 +83,15 @@ class Partition:
         """Make our folders, and refuse ones that somebody else could have laid.
 
         Raises:
-            StorageError: The partition is missing or not writable, or ``.hyperpod`` is a symlink or has another owner.
+            StorageError: The partition is missing, not mounted or not writable, or ``.hyperpod`` is a symlink or has another owner.
         """
+        check_present(self.root)
         with storage_errors(self.root):
             if not self.root.is_dir():
                 self._make_root()
         for folder in (self.folder, self.runs, self.content):
             self.make_folder(folder, common=True)
+        note_present(self.root)
 
     def _make_root(self) -> None:
         try:

@@ -23,6 +23,7 @@ export interface IPanelActions {
   openHyperpodCluster(cluster: string, name: string): void;
   openRun(runId: string): void;
   openDoctor(): void;
+  openPartition(): void;
 }
 
 /**
@@ -50,7 +51,9 @@ export class HyperPodPanel extends SidePanel {
     aws.absent.connect(() => this._fold(aws));
     this.addWidget(aws);
     this.addWidget(new RunsSection(runs, actions, trans));
-    this.addWidget(new StorageSection(new StorageClient(client), trans));
+    this.addWidget(
+      new StorageSection(new StorageClient(client), actions, trans)
+    );
   }
 
   override dispose(): void {

@@ -80,7 +80,8 @@ function makePanel(
         name
       }),
     openRun: (runId: string) => void hyperPod.openRun(runId),
-    openDoctor: () => void app.commands.execute(CommandIDs.openDoctor)
+    openDoctor: () => void app.commands.execute(CommandIDs.openDoctor),
+    openPartition: () => void app.commands.execute(CommandIDs.openPartition)
   };
   return new HyperPodPanel(hyperPod, actions, translator);
 }

@@ -51,6 +51,7 @@ function factsOf(
     { name: trans.__('Run'), value: run.runId },
     { name: trans.__('Cluster'), value: run.cluster },
     { name: trans.__('Queue'), value: run.queue ?? '' },
+    { name: trans.__('Acts as the space'), value: run.space ?? '' },
     { name: trans.__('Submitted'), value: momentText(run.submittedAt) },
     { name: trans.__('Started'), value: momentText(run.startedAt) },
     {

@@ -45,6 +45,8 @@ export interface IRun {
   readonly cluster: string;
   readonly orchestrator: string;
   readonly user: string | null;
+  /** The shared space of Studio that it acts as. */
+  readonly space: string | null;
   readonly queue: string | null;
   readonly state: string;
   readonly reason: string | null;
@@ -89,6 +91,7 @@ export function decodeRun(value: unknown): IRun {
     cluster: textOrNull(from, 'cluster') ?? '',
     orchestrator: textOrNull(from, 'orchestrator') ?? '',
     user: textOrNull(from, 'user'),
+    space: textOrNull(from, 'space'),
     queue: textOrNull(from, 'queue'),
     state: textOf(from, 'state'),
     reason: textOrNull(from, 'reason'),

@@ -1,6 +1,11 @@
 import { Clipboard, Notification } from '@jupyterlab/apputils';
 import { TranslationBundle } from '@jupyterlab/translation';
-import { copyIcon, refreshIcon, Toolbar } from '@jupyterlab/ui-components';
+import {
+  copyIcon,
+  folderIcon,
+  refreshIcon,
+  Toolbar
+} from '@jupyterlab/ui-components';
 import { Message } from '@lumino/messaging';
 import * as React from 'react';
 
@@ -16,13 +21,25 @@ import { levelText, placeText } from './words';
 const BRIEFLY = 3000;
 
 /**
+ * What the section does with the application.
+ */
+export interface IStorageActions {
+  /** Show the partition in the file browser. */
+  openPartition(): void;
+}
+
+/**
  * The file systems of the server's machine, who else can read them, and the partition's path on each side.
  */
 export class StorageSection
   extends SignalWidget
   implements Toolbar.IWidgetToolbar
 {
-  constructor(client: IStorageClient, trans: TranslationBundle) {
+  constructor(
+    client: IStorageClient,
+    actions: IStorageActions,
+    trans: TranslationBundle
+  ) {
     const model = new StorageModel(client);
     super(model.changed);
     this.addClass('jp-HyperPod-Section');
@@ -36,6 +53,14 @@ export class StorageSection
         refreshIcon,
         trans.__('Look at the storage again'),
         () => void model.refresh()
+      )
+    );
+    this.toolbar.addItem(
+      'open',
+      new IconButton(
+        folderIcon,
+        trans.__('Open the partition in the file browser'),
+        () => actions.openPartition()
       )
     );
   }

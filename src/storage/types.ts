@@ -47,6 +47,8 @@ export interface IPlace {
  */
 export interface ISide {
   readonly cluster: string;
+  /** Where that is: `here`, `Slurm node`, `pod`, or a newer word. */
+  readonly side: string;
   readonly here: string | null;
   readonly there: string | null;
   readonly reason: string | null;
@@ -108,10 +110,12 @@ function decodeState(value: unknown): string {
   return textOf(recordOf<wire.IAwsFileSystem>(value, 'aws'), 'state');
 }
 
-function decodeSide(value: unknown): ISide {
+/** Read the partition or a path as one cluster sees it. */
+export function decodeSide(value: unknown): ISide {
   const from = recordOf<wire.IStorageSide>(value, 'side');
   return {
     cluster: textOf(from, 'cluster'),
+    side: textOrNull(from, 'side') ?? '',
     here: textOrNull(from, 'here'),
     there: textOrNull(from, 'there'),
     reason: textOrNull(from, 'reason')

@@ -231,6 +231,25 @@ class ControlPlane:
     private: bool = False
 
 
+@dataclass
+class DataRepositoryTask:
+    """A task between a file system and S3; `kind` and `report` as in the API. `failed` of the `total` files will not be done."""
+
+    task_id: str
+    file_system_id: str
+    kind: str
+    paths: list[str] = field(default_factory=list)
+    report: dict[str, Any] = field(default_factory=lambda: {"Enabled": False})
+    created: datetime = START
+    started: datetime | None = None
+    ended: datetime | None = None
+    lifecycle: str = "PENDING"
+    total: int = 10
+    succeeded: int = 0
+    failed: int = 0
+    release: dict[str, Any] | None = None
+
+
 @dataclass(frozen=True)
 class Caller:
     """Who owns a key, and what they may do."""
@@ -264,6 +283,7 @@ class Account:
         control_planes: EKS clusters that answer, by region and name; others are being made.
         addons: The configuration of EKS' add-ons, as text, by region, EKS cluster and add-on.
         workspaces: The address of the Prometheus behind each workspace, by region and the workspace's id.
+        tasks: Data repository tasks of FSx by region.
     """
 
     account_id: str = "111122223333"
@@ -283,6 +303,7 @@ class Account:
     control_planes: dict[tuple[str, str], ControlPlane] = field(default_factory=dict)
     addons: dict[tuple[str, str, str], str] = field(default_factory=dict)
     workspaces: dict[tuple[str, str], str] = field(default_factory=dict)
+    tasks: dict[str, list[DataRepositoryTask]] = field(default_factory=dict)
 
     def add_caller(
         self,

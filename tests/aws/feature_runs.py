@@ -31,6 +31,12 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "prometheus": (("metrics", "--hyperpod", "observed-eks"),),
     "storage": (("storage",),),
     "governance": (("quotas", "--hyperpod", "research-eks"),),
+    "storage-tasks": (
+        ("storage", "export", "{linked}", "--by", "aws"),
+        ("storage", "import", "{linked}"),
+        ("storage", "tasks"),
+        ("storage", "cancel", "{task}"),
+    ),
     "node-actions": (
         ("node", "reboot", "ip-10-0-0-2", "--hyperpod", "ml-cluster", "--yes"),
         ("node", "replace", "ip-10-0-0-3", "--hyperpod", "ml-cluster", "--yes"),

@@ -12,10 +12,7 @@ import pytest
 
 from hyperpod_jlab.aws.errors import SINCE
 from hyperpod_jlab.aws.permissions import FEATURES
-from testbed.aws.example import example_account
-from testbed.aws.example_telemetry import add_telemetry
-from testbed.aws.studio import SimulatedStudio
-from tests.aws.conftest import KEY, REGION
+from tests.aws.feature_account import space_of
 from tests.aws.feature_runs import ON_A_TERMINAL, RUNS
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "ensure-boto3.sh"
@@ -40,27 +37,14 @@ def old_boto3() -> Path:
 
 
 @pytest.fixture
-def ask(endpoint, no_aws, home, tmp_path):
-    """Asks a new account of the example, from a space of Studio, by a command line; gives the answer and the actions."""
-    studio = SimulatedStudio(tmp_path, REGION)
-    studio.mount_point.mkdir(parents=True)
-    for name, value in studio.environment.items():
-        no_aws.setenv(name, value)
-    with home.config.open("a") as config:
-        config.write('[clusters.on-eks]\norchestrator = "kubernetes"\neks = "research"\n')
+def ask(endpoint, no_aws, home, tmp_path, prometheus):
+    """Asks a new account from a space of Studio by a command line; gives the answer and the actions."""
+    features = space_of(endpoint, no_aws, tmp_path, home, prometheus.url)
 
     def asked(words, env=None):
-        endpoint.account = example_account(REGION)
-        endpoint.account.add_caller(KEY)
-        add_telemetry(endpoint.account, REGION, hours=1)
-        studio.write(endpoint.account)
-        eks = endpoint.account.clusters[REGION][1]
-        names = {
-            "event": "0f1e2d3c-0123-4567-89ab-0123456789ab",
-            "eks_node": eks.nodes[0].instance_id,
-        }
-        endpoint.calls.clear()
-        found = home.process(*(word.format(**names) for word in words), "--json", env=env)
+        features.begin()
+        line = [word.format(**features.names) for word in words]
+        found = home.process(*line, "--json", env=env)
         return found, {call.action for call in endpoint.calls}
 
     return asked

@@ -9,10 +9,8 @@ import pytest
 
 from hyperpod_jlab.aws.permissions import FEATURES
 from hyperpod_jlab.aws.session import forget_session
-from testbed.aws.example import example_account
-from testbed.aws.example_telemetry import add_telemetry
-from testbed.aws.studio import SimulatedStudio
-from tests.aws.conftest import KEY, REGION
+from tests.aws.conftest import REGION
+from tests.aws.feature_account import space_of
 from tests.aws.feature_runs import ON_A_TERMINAL, RUNS
 
 ENDPOINTS = {"sagemaker": "sagemaker.api", "cloudwatch": "monitoring"}
@@ -33,28 +31,14 @@ OUTAGES = [
 
 
 @pytest.fixture
-def ask(endpoint, no_aws, home, hpj, tmp_path):
-    """Asks the example's account from a space of Studio; gives the answer and the services that were asked."""
-    studio = SimulatedStudio(tmp_path, REGION)
-    studio.mount_point.mkdir(parents=True)
-    for name, value in studio.environment.items():
-        no_aws.setenv(name, value)
-    with home.config.open("a") as config:
-        config.write('[clusters.on-eks]\norchestrator = "kubernetes"\neks = "research"\n')
+def ask(endpoint, no_aws, home, hpj, tmp_path, prometheus):
+    """Asks a new account from a space of Studio; gives the answer and the services that were asked."""
+    features = space_of(endpoint, no_aws, tmp_path, home, prometheus.url)
 
     def asked(words):
-        endpoint.account = example_account(REGION)
-        endpoint.account.add_caller(KEY)
-        add_telemetry(endpoint.account, REGION, hours=1)
-        studio.write(endpoint.account)
-        eks = endpoint.account.clusters[REGION][1]
-        names = {
-            "event": "0f1e2d3c-0123-4567-89ab-0123456789ab",
-            "eks_node": eks.nodes[0].instance_id,
-        }
-        endpoint.calls.clear()
+        features.begin()
         forget_session()
-        found = hpj(*(word.format(**names) for word in words))
+        found = hpj(*(word.format(**features.names) for word in words))
         return found, {call.action.partition(":")[0] for call in endpoint.calls}
 
     return asked

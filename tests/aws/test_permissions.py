@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import sys
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import botocore.session
@@ -16,14 +14,9 @@ import hyperpod_jlab
 from hyperpod_jlab.aws.permissions import FEATURES, Feature, Permission, choose, policy
 from hyperpod_jlab.aws.session import forget_session
 from hyperpod_jlab.model.errors import InvalidInputError
-from testbed.aws.events import event_id
-from testbed.aws.example import example_account
-from testbed.aws.example_telemetry import add_telemetry
 from testbed.aws.iam import Policy
-from testbed.aws.observability import install_addon
-from testbed.aws.state import Event, Profile, Space
-from testbed.aws.studio import SimulatedStudio
-from tests.aws.conftest import KEY, REGION, add_observed
+from tests.aws.conftest import KEY, REGION
+from tests.aws.feature_account import space_of
 from tests.aws.feature_runs import ON_A_TERMINAL, PAGES, RUNS
 from tests.aws.shell import Shell
 
@@ -54,42 +47,13 @@ BY_NAME = [pytest.param(feature, id=feature.name) for feature in WITH_COMMANDS]
 
 
 @pytest.fixture
-def account(endpoint, no_aws, tmp_path, prometheus):
-    """An account with clusters, logs and metrics, seen from a space of Studio with no right at all."""
-    endpoint.account = example_account(REGION)
-    spare = endpoint.account.eks("spare", REGION)
-    endpoint.account.add_cluster("spare-eks", REGION, orchestrator=spare)
-    slurm = tmp_path / "slurm"  # somebody's: a login node of which nobody knows whose
-    slurm.mkdir()
-    (slurm / "sinfo").write_text("#!/bin/sh\necho ip-10-9-9-9\n")
-    (slurm / "sinfo").chmod(0o755)
-    no_aws.setenv("PATH", f"{slurm}{os.pathsep}{os.environ['PATH']}")
-    add_telemetry(endpoint.account, REGION, hours=1)
-    endpoint.account.update_time = timedelta(0)
-    endpoint.account.profiles["d-example", "bob"] = Profile()
-    endpoint.account.spaces["d-example", "empty"] = Space("alice")
-    next(iter(endpoint.account.networks[REGION].interfaces.values())).groups = []
-    add_observed(endpoint.account)
-    install_addon(
-        *(endpoint.account, REGION, "observed"), os.environ["AWS_ENDPOINT_URL"], prometheus.url
-    )
-    studio = SimulatedStudio(tmp_path, REGION)
-    studio.write(endpoint.account)
-    studio.mount_point.mkdir(parents=True)
-    for name, value in studio.environment.items():
-        no_aws.setenv(name, value)
-    return endpoint
+def features(endpoint, no_aws, tmp_path, home, prometheus):
+    return space_of(endpoint, no_aws, tmp_path, home, prometheus.url)
 
 
 @pytest.fixture
-def names(account, home):
-    """What the command lines name by what the account has; a cluster of it is in the configuration."""
-    with home.config.open("a") as config:
-        config.write('[clusters.on-eks]\norchestrator = "kubernetes"\neks = "research"\n')
-    eks = account.account.clusters[REGION][1]
-    event = Event(datetime.now(UTC), "Scaling up.")
-    eks.events = [event]
-    return {"event": event_id(eks, event), "eks_node": eks.nodes[0].instance_id}
+def account(features):
+    return features.endpoint
 
 
 @pytest.fixture
@@ -103,13 +67,13 @@ def shell(home, tmp_path):
 
 
 @pytest.fixture
-def run(hpj, shell, names):
+def run(hpj, shell, features):
     """All that a feature's commands print."""
 
     def print_all(feature):
         words = []
         for written in RUNS[feature.name]:
-            line = [word.format(**names) for word in written]
+            line = [word.format(**features.names) for word in written]
             if feature.name in ON_A_TERMINAL:
                 words.append(shell.run(*line)[1])
                 continue

@@ -274,3 +274,63 @@ def test_a_path_has_its_place_on_the_file_system_too(studio, hpj):
     assert told["path_there"] == "/alice/data"
     assert {one["cluster"]: one["there"] for one in told["clusters"]}["train"] == "/fsx/alice/data"
     assert (told["private_of"], told["aws"]["name"]) == ("alice", FILE_SYSTEM)
+
+
+def other_file_systems(hpj):
+    return [note for note in storage(hpj)["notes"] if note.startswith("runs on train may not")]
+
+
+def test_a_file_system_that_is_not_the_clusters_is_said(studio, hpj, home, tmp_path):
+    with home.config.open("a") as config:
+        config.write('hyperpod = "ml-cluster"\n')
+    assert other_file_systems(hpj) == []
+    # Its mount name is another file system's now, which is not mounted here.
+    (linked,) = studio.account.clusters[REGION][0].groups[1].storage
+    linked["FsxLustreConfig"] |= {
+        "DnsName": f"fs-0aaaaaaaaaaaaaaaa.fsx.{REGION}.amazonaws.com",
+        "MountName": "other123",
+    }
+    (note,) = other_file_systems(hpj)
+    assert "fs-0aaaaaaaaaaaaaaaa" in note
+    assert note.endswith("which is not mounted on this machine")
+    # It is mounted here too, elsewhere.
+    point = tmp_path / "fsx_lustre" / "fs-0aaaaaaaaaaaaaaaa"
+    point.mkdir()
+    line = f"31 22 0:41 / {point} rw - lustre 10.0.1.3@tcp:/other123/alice rw"
+    studio.mount("/alice", "rw", line)
+    (note,) = other_file_systems(hpj)
+    assert f"which is mounted at {point} here" in note
+    studio.endpoint.faults.deny("sagemaker:DescribeCluster")
+    assert other_file_systems(hpj) == []
+    assert (
+        "the HyperPod cluster ml-cluster: AWS does not let you sagemaker:DescribeCluster"
+        in storage(hpj)["notes"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [("", "is no JSON, or only a part of it"), ('{"AppType": "Jupy', "only a part of it")],
+)
+def test_metadata_that_are_half_there_are_said_and_stop_nothing(
+    studio, hpj, no_aws, content, words
+):
+    no_aws.setenv("AWS_REGION", REGION)
+    (studio.root / "metadata.json").write_text(content)
+    told = storage(hpj)
+    assert words in told["notes"][0]
+    assert (told["studio"], told["shared_space"]) == (True, False)
+    assert told["partition"]["aws"]["state"] == "AVAILABLE"
+    assert (
+        hpj("submit", "-c", "true", "--wait", "--json", "--cluster", "local").ok().json["state"]
+        == "succeeded"
+    )
+
+
+def test_without_metadata_the_mount_is_shown_all_the_same(studio, hpj, no_aws, tmp_path):
+    no_aws.setenv("AWS_REGION", REGION)
+    (studio.root / "metadata.json").unlink()
+    told = storage(hpj)
+    assert told["studio"] is False
+    assert told["partition"]["aws"]["name"] == FILE_SYSTEM
+    assert told["partition"]["private_of"] is None

@@ -131,7 +131,13 @@ def test_somebody_elses_private_partition(folder):
 
 @pytest.mark.parametrize(
     ("where", "mode"),
-    [("", 0o700), (".hyperpod", 0o700), (".hyperpod/runs", 0o700), (".hyperpod/runs", 0o744)],
+    [
+        ("", 0o700),
+        ("", 0o000),
+        (".hyperpod", 0o700),
+        (".hyperpod/runs", 0o700),
+        (".hyperpod/runs", 0o744),
+    ],
 )
 def test_every_command_tells_in_words_that_somebody_elses_partition_is_closed(folder, where, mode):
     partition = Partition(folder / "fsx")

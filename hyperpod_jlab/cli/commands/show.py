@@ -117,7 +117,7 @@ def _print(shown: _Shown) -> None:
             ("exit code", None if run.status.exit_code is None else str(run.status.exit_code)),
             ("cluster", f"{run.cluster} ({run.orchestrator})"),
             ("queue", run.queue),
-            ("user", run.user),
+            ("user", f"{run.user}, for the shared space {run.space}" if run.space else run.user),
             ("job", run.scheduler_id),
             ("kind", run.kind),
             ("array", run.parent),

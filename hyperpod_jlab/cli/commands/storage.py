@@ -35,6 +35,9 @@ COMMANDS = (
             Entry("hydrate", "storage_files", "Bring released files back from S3."),
             Entry("release", "storage_files", "Take files off that have a copy in S3."),
             Entry("export", "storage_files", "Copy files to S3."),
+            Entry("import", "storage_tasks", "Take over what is new in S3."),
+            Entry("tasks", "storage_tasks", "Show how far AWS is with them."),
+            Entry("cancel", "storage_tasks", "Cancel a task of AWS."),
         ),
     ),
     Section(

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import click
 
+from hyperpod_jlab.cli.failure import CommandLineError
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import Table, print_json, print_table
 from hyperpod_jlab.model.errors import RefusedError
 from hyperpod_jlab.model.file_state import MEANINGS, Verb
-from hyperpod_jlab.services.file_states import Result, file_states, move_bytes
+from hyperpod_jlab.services.byte_moves import Way, move
+from hyperpod_jlab.services.file_states import Result, file_states
 from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.services.repository_tasks import Moved, TaskOptions
 
-_paths = click.argument(
+PATHS = click.argument(
     "paths",
     nargs=-1,
     required=True,
@@ -24,7 +27,28 @@ _paths = click.argument(
     type=click.Path(path_type=Path),
 )
 
-_REST = "One that cannot be is named with the reason, and stops no other one. It takes Lustre's program lfs on this machine."
+REPORT = click.option(
+    "--report",
+    metavar="S3-URI",
+    help="Have AWS lay a list of the files that failed there: a place in the linked one. Default: none is made.",
+)
+
+_WAY = click.option(
+    "--by",
+    type=click.Choice(get_args(Way)),
+    help="Lustre's program on this machine, or a task of AWS. Default: the program, and AWS where that is missing or not permitted.",
+)
+
+_UNUSED = click.option(
+    "--unused-for",
+    type=click.IntRange(0),
+    metavar="DAYS",
+    help="By AWS: only files that nobody has read or changed for so many days.",
+)
+
+_REST = "One that cannot be is named with the reason, and stops no other one."
+_EITHER = "It takes Lustre's program lfs on this machine, or a task of AWS, which goes on after the command has ended: hpj storage tasks."
+_LFS_ONLY = "It takes Lustre's program lfs on this machine."
 
 
 @click.command(
@@ -32,51 +56,96 @@ _REST = "One that cannot be is named with the reason, and stops no other one. It
     help="Show where the bytes of files are, on a Lustre file system that is linked to S3: here, in S3, in both, or on the way.",
     examples=("hpj storage state /fsx/alice/data/*.tar",),
 )
-@_paths
+@PATHS
 def state(paths: tuple[Path, ...]) -> None:
     """Show states."""
-    _tell(with_services(lambda _: file_states(_whole(paths)), asking=True))
+
+    async def work(_: Hyperpod) -> Moved:
+        return Moved(await file_states(whole(paths)))
+
+    tell(with_services(work, asking=True))
 
 
-def _verb(verb: Verb, help_text: str) -> click.Command:
-    @click.command(
-        verb,
-        cls=HpjCommand,
-        help=f"{help_text} {_REST}",
-        examples=(f"hpj storage {verb} /fsx/alice/data/*.tar",),
-    )
-    @_paths
-    def command(paths: tuple[Path, ...]) -> None:
-        async def work(_: Hyperpod) -> list[Result]:
-            return await move_bytes(verb, _whole(paths))
-
-        _tell(with_services(work, asking=True))
-
-    return command
-
-
-hydrate = _verb(
-    "hydrate",
-    "Bring the bytes of released files back from S3, before somebody waits for them.",
+@click.command(
+    cls=HpjCommand,
+    help=f"Bring the bytes of released files back from S3, before somebody waits for them. {_REST} {_LFS_ONLY}",
+    examples=("hpj storage hydrate /fsx/alice/data/*.tar",),
 )
-release = _verb(
-    "release",
-    "Take the bytes of files off the file system; they stay in S3, and come back when they are read.",
+@PATHS
+@_WAY
+def hydrate(paths: tuple[Path, ...], by: Way | None) -> None:
+    """Bring files back."""
+    _move("hydrate", paths, by, None)
+
+
+@click.command(
+    cls=HpjCommand,
+    help=f"Take the bytes of files off the file system; they stay in S3, and come back when they are read. {_REST} {_EITHER}",
+    examples=(
+        "hpj storage release /fsx/alice/data/*.tar",
+        "hpj storage release ~/fsx/data --by aws --unused-for 30",
+    ),
 )
-export = _verb("export", "Copy files to S3.")
+@PATHS
+@_WAY
+@_UNUSED
+@REPORT
+def release(
+    paths: tuple[Path, ...], by: Way | None, unused_for: int | None, report: str | None
+) -> None:
+    """Take files off."""
+    chosen = unused_for is not None or report is not None
+    _move("release", paths, by, TaskOptions(unused_for or 0, report) if chosen else None)
 
 
-def _whole(paths: tuple[Path, ...]) -> list[Path]:
-    whole: Callable[[Path], Path] = lambda path: Path(os.path.abspath(path.expanduser()))  # noqa: E731, PTH100
-    return list(dict.fromkeys(map(whole, paths)))
+@click.command(
+    cls=HpjCommand,
+    help=f"Copy files to S3. {_REST} {_EITHER}",
+    examples=("hpj storage export /fsx/alice/data/*.tar", "hpj storage export ~/fsx/data --by aws"),
+)
+@PATHS
+@_WAY
+@REPORT
+def export(paths: tuple[Path, ...], by: Way | None, report: str | None) -> None:
+    """Copy files."""
+    _move("export", paths, by, TaskOptions(report=report) if report else None)
 
 
-def _tell(results: list[Result]) -> None:
+def _move(verb: Verb, paths: tuple[Path, ...], by: Way | None, options: TaskOptions | None) -> None:
+    if by == "lfs" and options is not None:
+        raise CommandLineError(
+            "--report and --unused-for are for a task of AWS, not for Lustre's program",
+            detail={"option": "--by"},
+        )
+
+    async def work(hyperpod: Hyperpod) -> Moved:
+        return await move(verb, whole(paths), hyperpod.repository_tasks(), by, options)
+
+    tell(with_services(work, asking=True))
+
+
+def whole(paths: tuple[Path, ...]) -> list[Path]:
+    """The paths as absolute ones, each once; links stay as they are named."""
+    absolute = (Path(os.path.abspath(path.expanduser())) for path in paths)  # noqa: PTH100
+    return list(dict.fromkeys(absolute))
+
+
+def tell(moved: Moved) -> None:
+    """Print what became of each path.
+
+    Raises:
+        HyperpodError: AWS refused some.
+        RefusedError: Some were refused otherwise.
+    """
+    results = moved.results
     if invocation().as_json:
-        print_json({"files": [result.to_dict() for result in results]})
+        files = [result.to_dict() for result in results]
+        print_json({"files": files, "tasks": [task.to_dict() for task in moved.tasks]})
     else:
         print_table(Table(("FILE", "STATE", "DONE", "MEANING"), list(map(_row, results))))
     refused = [result for result in results if result.done == "refused"]
+    if moved.errors:
+        raise moved.errors[0]
     if refused:
         first = refused[0]
         raise RefusedError(
@@ -93,4 +162,6 @@ def _row(result: Result) -> tuple[str, str, str, str]:
     words = result.reason or (MEANINGS[file.state] if file else "")
     if file is not None and file.progress:
         words = f"{words}, {file.progress}"
+    if result.task is not None:
+        words = f"AWS does it by {result.task}"
     return result.path, file.state if file else "-", result.done, words

@@ -10,9 +10,9 @@ from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.terminal import printable
-from hyperpod_jlab.model.errors import DeniedError
 from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.storage.home_link import NAME, make_link, remove_link
+from hyperpod_jlab.services.storage_link import Linked, link_partition
+from hyperpod_jlab.storage.home_link import NAME, remove_link
 
 _LINK_HELP = f"""\
 Make a link in the home folder to the storage partition, so that it can be opened in the file browser. NAME is {NAME} when it is left out.
@@ -28,20 +28,11 @@ A link that is there already stays; anything else of that name is left alone. Re
 def link(name: str) -> None:
     """Make the link."""
 
-    async def work(hyperpod: Hyperpod) -> tuple[Path, bool]:
-        partition = (await hyperpod.storage().overview()).partition
-        if not partition.offered:
-            raise DeniedError(
-                f"{partition.path} is the private partition of {partition.private_of}, and everybody in this shared space would get at it by the link",
-                code="private_partition",
-                hint="name another folder as path under [storage] in the configuration",
-                detail={"path": partition.path},
-            )
-        hyperpod.partition.prepare()
-        return hyperpod.partition.root, make_link(Path.home(), hyperpod.partition.root, name)
+    async def work(hyperpod: Hyperpod) -> Linked:
+        return await link_partition(hyperpod.storage(), hyperpod.partition, Path.home(), name)
 
-    root, made = with_services(work, asking=True)
-    _tell(Path.home() / name, root, "made" if made else "there already")
+    linked = with_services(work, asking=True)
+    _tell(linked.path, linked.partition, "made" if linked.made else "there already")
 
 
 @click.command(

@@ -151,13 +151,14 @@ export interface IRenderedText {
   readonly text: string;
 }
 
-/** One run, or a child of an array. */
+/** One run, or a child of an array. `space` is the shared space of Studio that it acts as, null elsewhere. */
 export interface IRun {
   readonly run_id: string;
   readonly name: string;
   readonly cluster: string;
   readonly orchestrator: string;
   readonly user: string;
+  readonly space: string | null;
   readonly queue: string | null;
   readonly state: RunState;
   readonly reason: string | null;

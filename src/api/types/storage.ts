@@ -21,6 +21,58 @@ export interface IAwsFileSystem {
   readonly associations: readonly IStorageLink[] | null;
 }
 
+/** What to do to files. */
+export interface IFilesActionBody {
+  /** Their paths below the server's root. */
+  readonly paths: readonly string[];
+  /** `hydrate` brings released ones back, `release` takes those off that are in S3, `export` copies them there. */
+  readonly action: StorageAction;
+  /** How; default: by Lustre's program, and by AWS what that may not do, or where it is missing. */
+  readonly by?: StorageWay | null;
+}
+
+/** Files of the file browser. */
+export interface IFilesBody {
+  /** Their paths below the server's root. */
+  readonly paths: readonly string[];
+}
+
+/** The link to make. */
+export interface ILinkBody {
+  /** What it is called, such as `hyperpod-partition`. */
+  readonly name: string;
+}
+
+/** A file or folder of the file browser. */
+export interface IPathsQuery {
+  /** Its path below the server's root. */
+  readonly path: string;
+}
+
+/** A task by which AWS exports, imports or releases files; `state` is AWS' word. Counts are null before it begins, times ISO 8601. */
+export interface IRepositoryTask {
+  readonly task_id: string;
+  readonly file_system: string | null;
+  readonly kind: string;
+  readonly state: string;
+  readonly paths: readonly string[];
+  readonly created: string | null;
+  readonly started: string | null;
+  readonly ended: string | null;
+  readonly total: number | null;
+  readonly succeeded: number | null;
+  readonly failed: number | null;
+  readonly problem: string | null;
+  readonly report: string | null;
+}
+
+/** Tasks, those asked for last first. */
+export interface IRepositoryTasks {
+  readonly tasks: readonly IRepositoryTask[];
+}
+
+export type StorageAction = 'hydrate' | 'release' | 'export';
+
 /** What keeps others out of a folder: `none`, `mount_path_only`, `posix` or `real_identity`, why, and what others may do there by its rights. */
 export interface IStorageIsolation {
   readonly level: string;
@@ -37,6 +89,14 @@ export interface IStorageLink {
   readonly imports: readonly string[];
   readonly exports: readonly string[];
   readonly problem: string | null;
+}
+
+/** The partition in the folder that the file browser shows: `path` is the link below the server's root; `made` is false when it was there already. */
+export interface IStorageLinkMade {
+  readonly path: string;
+  readonly link: string;
+  readonly partition: string;
+  readonly made: boolean;
 }
 
 /** All storage of this machine. `notes` say what could not be had, and what is to be known. */
@@ -79,6 +139,13 @@ export interface IStoragePartition {
   readonly index: string | null;
 }
 
+/** A path on each side: `here` on the server's machine (`studio`: that is a space of Studio), and as each cluster sees it. */
+export interface IStoragePaths {
+  readonly here: string;
+  readonly studio: boolean;
+  readonly clusters: readonly IStorageSide[];
+}
+
 /** A file system that is mounted here, or a folder of one. Sizes are in bytes; what is not known is null. `mounted_folder` is the folder of a Lustre file system that is mounted (`/`: the whole), `path_there` the place's own path on it. A private partition (`private_of`) is not `offered` in a space that several people act as. */
 export interface IStoragePlace {
   readonly path: string;
@@ -119,4 +186,28 @@ export interface IStorageSide {
   readonly here: string | null;
   readonly there: string | null;
   readonly reason: string | null;
+}
+
+export type StorageWay = 'lfs' | 'aws';
+
+/** What is known of one file, or became of a request for it. `path` is as it was given. `done` is `seen`, `asked` (it goes on after the answer; by the task of AWS that `task` names, if any), `nothing` (it was so already) or `refused`, with the `reason`. `state` is null where it cannot be had; `progress` is how far what is under way is, in Lustre's words. */
+export interface IStoredFile {
+  readonly path: string;
+  readonly done: string;
+  readonly state: string | null;
+  readonly progress: string | null;
+  readonly reason: string | null;
+  readonly hint: string | null;
+  readonly task: string | null;
+}
+
+/** One entry for each file, in their order. */
+export interface IStoredFiles {
+  readonly files: readonly IStoredFile[];
+}
+
+/** A task's state in AWS' word, once it was asked to be cancelled. */
+export interface ITaskState {
+  readonly task: string;
+  readonly state: string;
 }

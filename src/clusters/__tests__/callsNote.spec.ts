@@ -29,7 +29,8 @@ it('the panel says how often a scheduler was asked, where there is one', async (
     openCluster: jest.fn(),
     openHyperpodCluster: jest.fn(),
     openDoctor: jest.fn(),
-    openRun: jest.fn()
+    openRun: jest.fn(),
+    openPartition: jest.fn()
   };
   const section = new ClustersSection(model, actions, trans);
   Widget.attach(section, document.body);

@@ -45,7 +45,8 @@ async function shownPanel(
     openCluster: (name: string) => opened.push(name),
     openHyperpodCluster: (name: string) => opened.push(name),
     openDoctor: () => opened.push('doctor'),
-    openRun: (runId: string) => opened.push(runId)
+    openRun: (runId: string) => opened.push(runId),
+    openPartition: () => opened.push('partition')
   };
   const panel = new HyperPodPanel(hyperPod, actions, nullTranslator);
   panel.disposed.connect(() => runs.dispose());

@@ -44,6 +44,7 @@ const ANSWER = {
 class Client {
   answer: IStorage | ApiError = decodeStorage(ANSWER);
   asked = 0;
+  opened = 0;
 
   overview(): Promise<IStorage> {
     this.asked += 1;
@@ -54,7 +55,8 @@ class Client {
 }
 
 async function shown(client: Client): Promise<StorageSection> {
-  const section = new StorageSection(client, nullTranslator.load('x'));
+  const actions = { openPartition: () => (client.opened += 1) };
+  const section = new StorageSection(client, actions, nullTranslator.load('x'));
   expect(client.asked).toBe(0);
   Widget.attach(section, document.body);
   await until(() => {
@@ -109,6 +111,16 @@ describe('StorageSection', () => {
     expect(client.asked).toBe(1);
     section.toolbar.node.querySelector('button')?.click();
     expect(client.asked).toBe(2);
+    section.dispose();
+  });
+
+  it('opens the partition in the file browser', async () => {
+    const client = new Client();
+    const section = await shown(client);
+    const all = section.toolbar.node.querySelectorAll('button');
+    expect(all).toHaveLength(2);
+    all[1].click();
+    expect(client.opened).toBe(1);
     section.dispose();
   });
 

@@ -1,0 +1,94 @@
+"""The account in which features are run (`feature_runs`), seen from a space of Studio."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from testbed.aws.endpoint import Endpoint
+from testbed.aws.events import event_id
+from testbed.aws.example import example_account
+from testbed.aws.example_telemetry import add_telemetry
+from testbed.aws.observability import install_addon
+from testbed.aws.state import DataRepositoryTask, Event, Profile, Space
+from testbed.aws.studio import SimulatedStudio
+from tests.aws.conftest import KEY, REGION, add_observed
+from tests.cli.conftest import Home
+
+ON_EKS = """
+[clusters.on-eks]
+orchestrator = "kubernetes"
+eks = "research"
+hyperpod = "research-eks"
+"""
+
+
+class FeatureAccount:
+    """An account with clusters, logs, metrics and a task on S3.
+
+    Args:
+        endpoint: Where it is.
+        studio: The space that sees it.
+        prometheus: Address of the Prometheus behind its workspace.
+    """
+
+    def __init__(self, endpoint: Endpoint, studio: SimulatedStudio, prometheus: str) -> None:
+        self.endpoint = endpoint
+        self._studio = studio
+        self._prometheus = prometheus
+        self.begin()
+
+    def begin(self) -> None:
+        """Put all of it as it is at first; the key may do everything."""
+        self.endpoint.account = account = example_account(REGION)
+        account.add_caller(KEY)
+        account.add_cluster("spare-eks", REGION, orchestrator=account.eks("spare", REGION))
+        add_telemetry(account, REGION, hours=1)
+        account.update_time = timedelta(0)
+        account.profiles["d-example", "bob"] = Profile()
+        account.spaces["d-example", "empty"] = Space("alice")
+        next(iter(account.networks[REGION].interfaces.values())).groups = []
+        add_observed(account)
+        where = os.environ["AWS_ENDPOINT_URL"]
+        install_addon(account, REGION, "observed", where, self._prometheus)
+        self._studio.write(account)
+        account.tasks[REGION] = [
+            DataRepositoryTask(f"task-{1:017x}", "fs-0aaaaaaaaaaaaaaaa", "EXPORT_TO_REPOSITORY")
+        ]
+        eks = account.clusters[REGION][1]
+        eks.events = [Event(datetime.now(UTC), "Scaling up.")]
+        self.endpoint.calls.clear()
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """What the command lines name by what the account has."""
+        eks = self.endpoint.account.clusters[REGION][1]
+        (task,) = self.endpoint.account.tasks[REGION]
+        return {
+            "event": event_id(eks, eks.events[0]),
+            "eks_node": eks.nodes[0].instance_id,
+            "linked": str(self._studio.mount_point / "data"),
+            "task": task.task_id,
+        }
+
+
+def space_of(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, folder: Path, home: Home, prometheus: str
+) -> FeatureAccount:
+    """The account, a space of Studio here, and a cluster of it in the configuration."""
+    slurm = folder / "slurm"  # somebody's: a login node of which nobody knows whose
+    slurm.mkdir()
+    (slurm / "sinfo").write_text("#!/bin/sh\necho ip-10-9-9-9\n")
+    (slurm / "sinfo").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{slurm}{os.pathsep}{os.environ['PATH']}")
+    studio = SimulatedStudio(folder, REGION)
+    (studio.mount_point / "data").mkdir(parents=True)
+    for name, value in studio.environment.items():
+        monkeypatch.setenv(name, value)
+    with home.config.open("a") as config:
+        config.write(ON_EKS)
+    return FeatureAccount(endpoint, studio, prometheus)
