@@ -19,6 +19,7 @@
 #                                               only (see kubernetes/user.sh); prints the path of a kubeconfig
 #   kubernetes-testbed.sh node-kill|node-start DIR NODE   as a power failure: its link goes down and all its processes are gone;
 #                                               node-start switches it on again with its disk as it was, and waits for it
+#   kubernetes-testbed.sh node-start DIR NODE NAME   the same as another node of Kubernetes (the object of the old one stays)
 #   kubernetes-testbed.sh node-cut|node-join DIR NODE     only its link goes down, and up again
 #   kubernetes-testbed.sh component-kill|component-start|component-hang|component-resume DIR MACHINE NAME
 #                                               control: etcd kube-apiserver kube-controller-manager kube-scheduler coredns;
@@ -26,6 +27,7 @@
 #
 # Options of start:
 #   --nodes N (1)          node1 ... nodeN
+#   --names NAME,...       what Kubernetes calls them (node1 ...); commands take both names
 #   --gpus N (0)           each node says that it has N nvidia.com/gpu (pods that ask for them find no device)
 #   --partition DIR (DIR/partition)   the folder of this machine that is the storage partition
 #   --training-operator    Kubeflow's training operator v1 (PyTorchJob ...)
