@@ -276,7 +276,7 @@ def hyperpod_tour(given: argparse.Namespace) -> int:
     try:
         with demo_hyperpod.hyperpod_testbed() as place:
             return tour(given, place)
-    except demo_hyperpod.SlurmBedError as error:
+    except demo_hyperpod.BedError as error:
         raise DemoError(str(error)) from error
     finally:
         say("The cluster and all that was started for it are ended.")

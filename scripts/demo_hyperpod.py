@@ -18,7 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from testbed.aws.endpoint import Endpoint  # noqa: E402 - the testbed is no package that is installed
+from testbed.aws.attached import BedError  # noqa: E402 - the testbed is no package that is installed
+from testbed.aws.endpoint import Endpoint  # noqa: E402
 from testbed.aws.example import (  # noqa: E402
     ACCESS_KEY,
     add_file_system,
@@ -29,12 +30,12 @@ from testbed.aws.example import (  # noqa: E402
 from testbed.aws.example_telemetry import add_telemetry  # noqa: E402
 from testbed.aws.lifecycle import Timings  # noqa: E402
 from testbed.aws.server import AwsServer  # noqa: E402
-from testbed.aws.slurm_bed import SCRIPT, AttachedSlurm, SlurmBedError, slurm_bed  # noqa: E402
+from testbed.aws.slurm_bed import SCRIPT, AttachedSlurm, slurm_bed  # noqa: E402
 from testbed.aws.state import Account  # noqa: E402
 from testbed.aws.studio import SimulatedStudio  # noqa: E402
 from testbed.aws.timeline import Timeline  # noqa: E402
 
-__all__ = ["CLUSTER", "QUEUE", "Place", "SlurmBedError", "hyperpod_testbed", "what_is_missing"]
+__all__ = ["CLUSTER", "QUEUE", "BedError", "Place", "hyperpod_testbed", "what_is_missing"]
 
 CLUSTER = "ml-slurm"
 REGION = "us-west-2"

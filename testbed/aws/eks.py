@@ -1,4 +1,4 @@
-"""EKS' one operation that we use. The clusters are those on which the account's HyperPod clusters run; none has a control plane that answers."""
+"""EKS' one operation that we use. The clusters are those on which the account's HyperPod clusters run; those without a control plane are being made."""
 
 from __future__ import annotations
 
@@ -13,7 +13,19 @@ def describe_cluster(request: Request) -> dict[str, Any]:
     for cluster in request.account.clusters.get(request.region, []):
         if (cluster.orchestrator or {}).get("Eks", {}).get("ClusterArn") == arn:
             name = request.given["name"]
-            return {"cluster": {"name": name, "arn": arn, "status": "CREATING"}}
+            about = {"name": name, "arn": arn}
+            plane = request.account.control_planes.get((request.region, name))
+            if plane is None:
+                return {"cluster": {**about, "status": "CREATING"}}
+            authority = {"data": plane.authority}
+            return {
+                "cluster": {
+                    **about,
+                    "status": "ACTIVE",
+                    "endpoint": plane.endpoint,
+                    "certificateAuthority": authority,
+                }
+            }
     raise ApiError(
         "ResourceNotFoundException", f"No cluster found for name: {request.given['name']}.", 404
     )

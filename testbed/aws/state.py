@@ -135,6 +135,23 @@ class LustreFileSystem:
 
 
 @dataclass(frozen=True)
+class AccessEntry:
+    """What a role is in an EKS cluster: a user of these groups. Without a name its sessions are called by their ARNs, as on EKS."""
+
+    groups: tuple[str, ...] = ()
+    username: str | None = None
+
+
+@dataclass
+class ControlPlane:
+    """The control plane of an EKS cluster that answers: where, by which authority (base64 of its certificate), and whom it lets in (roles by their ARNs)."""
+
+    endpoint: str
+    authority: str
+    entries: dict[str, AccessEntry] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Caller:
     """Who owns a key, and what they may do."""
 
@@ -158,6 +175,7 @@ class Account:
         profiles: User profiles of Studio by domain id and name.
         file_systems: File systems of FSx for Lustre by region.
         telemetry: What CloudWatch has.
+        control_planes: EKS clusters that answer, by region and name; others are being made.
     """
 
     account_id: str = "111122223333"
@@ -169,6 +187,7 @@ class Account:
     profiles: dict[tuple[str, str], Profile] = field(default_factory=dict)
     file_systems: dict[str, list[LustreFileSystem]] = field(default_factory=dict)
     telemetry: Telemetry = field(default_factory=Telemetry)
+    control_planes: dict[tuple[str, str], ControlPlane] = field(default_factory=dict)
 
     def add_caller(
         self,
@@ -192,6 +211,10 @@ class Account:
         granted = tuple(Policy(one) for one in policies or (EVERYTHING,))
         self.callers[access_key] = Caller(arn, "AROAEXAMPLE:SageMaker", expired, granted)
         return self.callers[access_key]
+
+    def role_arn(self, role: str) -> str:
+        """A role, as access entries of EKS name it."""
+        return f"arn:{self.partition}:iam::{self.account_id}:role/{role}"
 
     def add_cluster(self, name: str, region: str, **more: Any) -> Cluster:
         """Add a cluster without instance groups."""

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.aws.slurm_bed import PREFIX, SCRIPT, AttachedSlurm, SlurmBedError, nodes_of, slurm_bed
+from testbed.aws.attached import BedError
+from testbed.aws.slurm_bed import PREFIX, SCRIPT, AttachedSlurm, nodes_of, slurm_bed
 from tests.aws.conftest import REGION
 from tests.slurm.cluster import install
 
@@ -118,5 +119,5 @@ def test_a_replacement_that_somebody_asks_for_ends_the_slurmd(attached, bed, row
 
 
 def test_a_folder_that_is_no_such_testbed(tmp_path):
-    with pytest.raises(SlurmBedError, match="--prefix"):
+    with pytest.raises(BedError, match="--prefix"):
         nodes_of(tmp_path)
