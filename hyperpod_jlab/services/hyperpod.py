@@ -25,6 +25,7 @@ from hyperpod_jlab.services.job_actions import act_on_jobs
 from hyperpod_jlab.services.job_links import JobLinks
 from hyperpod_jlab.services.logs import LogService
 from hyperpod_jlab.services.node_actions import NodeActions
+from hyperpod_jlab.services.repairs import AwsRepairs
 from hyperpod_jlab.services.run_logs import RunLogsOf
 from hyperpod_jlab.services.runs import Runs
 from hyperpod_jlab.services.storage import Storage
@@ -38,7 +39,10 @@ class Hyperpod:
         self.settings = settings if settings is not None else load_settings()
         self.partition = find_partition(self.settings)
         self.engines = Engines(self.settings, self.partition)
-        self.runs = Runs(self.engines)
+        self.watch = HyperpodWatch(self.hyperpod_clusters())
+        """What AWS tells, kept for all who look."""
+        self._repairs = AwsRepairs(self.settings, self.watch)
+        self.runs = Runs(self.engines, repairs=self._repairs)
         known = RunLogsOf(self.runs)
         self.logs = LogService(
             known,
@@ -47,8 +51,6 @@ class Hyperpod:
             catch_up=known.catch_up,
         )
         self.submitter = Submitter(self.engines, self.runs)
-        self.watch = HyperpodWatch(self.hyperpod_clusters())
-        """What AWS tells, kept for all who look."""
         self._seen: dict[str, tuple[float, Cluster]] = {}
         self._links: dict[str, JobLinks] = {}
 
@@ -129,6 +131,7 @@ class Hyperpod:
     async def close(self) -> None:
         """Give back what is held open."""
         await self.logs.close()
+        await self._repairs.close()
         await self.watch.close()
         await self.engines.close()
 
