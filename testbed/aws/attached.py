@@ -6,9 +6,11 @@ machines are, and how they are looked at, is in `slurm_bed` and `kubernetes_bed`
 
 from __future__ import annotations
 
+import os
 import queue
 import subprocess
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -23,6 +25,9 @@ GROUP = "worker-group-1"
 MESSAGE = "The instance does not respond."
 """AWS' sentence on an instance whose machine went away."""
 
+_ENVIRONMENT = dict(os.environ)
+"""As it is before a test or the demo gives this process another cache folder: what a testbed is built of lies in the user's own."""
+
 _PAUSE = 0.2
 """Seconds between two looks at the machines."""
 _PATIENCE = 150
@@ -33,7 +38,13 @@ class BedError(Exception):
     """The testbed does not do what it is told, in its own words."""
 
 
-def order(script: Path, folder: Path, command: str, *words: str) -> str:
+def order(
+    script: Path,
+    folder: Path,
+    command: str,
+    *words: str,
+    variables: Mapping[str, str] | None = None,
+) -> str:
     """Run a command of a testbed's script; returns what it prints.
 
     Args:
@@ -41,6 +52,7 @@ def order(script: Path, folder: Path, command: str, *words: str) -> str:
         folder: The testbed's folder.
         command: The command.
         words: Its arguments after the folder.
+        variables: Variables of its environment.
 
     Raises:
         BedError: It fails, or takes too long.
@@ -48,6 +60,7 @@ def order(script: Path, folder: Path, command: str, *words: str) -> str:
     try:
         done = subprocess.run(
             [script, command, folder, *words],
+            env={**_ENVIRONMENT, **(variables or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

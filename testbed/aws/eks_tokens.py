@@ -153,7 +153,8 @@ class TokenAuthenticator:
         authenticator = self
 
         class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+            # One connection for each question: a kept one would be answered by an authenticator that is over.
+            protocol_version = "HTTP/1.0"
 
             def do_POST(self) -> None:
                 review = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))

@@ -64,25 +64,12 @@ def kubernetes_bed(folder: Path, *options: str, nodes: int = 2) -> Iterator[Path
     }
     words = [f"--authentication-token-webhook-{name}={value}" for name, value in flags.items()]
     known = ["--nodes", str(nodes), "--names", names, "--owner", str(os.getpid())]
+    variables = {"APISERVER_ARGS": " ".join(words)}
     try:
-        with _variable("APISERVER_ARGS", " ".join(words)):
-            order(SCRIPT, folder, "start", *known, *options)
+        order(SCRIPT, folder, "start", *known, *options, variables=variables)
         yield folder
     finally:
         subprocess.run([SCRIPT, "stop", folder], capture_output=True, check=False)
-
-
-@contextmanager
-def _variable(name: str, value: str) -> Iterator[None]:
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
 
 
 def names_of(folder: Path) -> list[str]:
@@ -132,11 +119,18 @@ class AttachedKubernetes(Attached):
     ) -> None:
         self.folder = folder
         account = endpoint.account
+        names = names_of(folder)
         cluster = account.add_cluster(
-            name, region, orchestrator=account.eks(eks, region), provisioning="Continuous"
+            name,
+            region,
+            orchestrator=account.eks(eks, region),
+            provisioning="Continuous",
+            salt="".join(
+                names
+            ),  # no node has a name again that one had before, on the same testbed
         )
         group = cluster.add_group(GROUP, "ml.p5.48xlarge", 0, **more)
-        for number, node in enumerate(names_of(folder), 1):
+        for number, node in enumerate(names, 1):
             address = f"10.88.6.{10 + number}"
             cluster.add_node(group, address=address).instance_id = node.removeprefix(PREFIX)
         group.target = len(cluster.nodes)
