@@ -6,6 +6,7 @@
 #   kubernetes-testbed.sh build [PART...]       Debian's packages, programs, images and manifests, into the cache. Parts: core,
 #                                               training-operator, kueue, trainer, kwok (none named: the first two); skips
 #                                               what is there
+#   kubernetes-testbed.sh built                 exit 0 when a start with the training operator has nothing to build
 #   kubernetes-testbed.sh start DIR [options]   bring it up, or add to what is up (builds what is missing first)
 #   kubernetes-testbed.sh stop DIR [--keep-logs]   end every process of it and delete what is in DIR
 #   kubernetes-testbed.sh heal DIR              after faults: all machines and components run, all links are up, all nodes ready
@@ -50,7 +51,7 @@ usage() {
   exit 2
 }
 
-readonly COMMANDS=" build start stop status env kubectl exec image claim user node-kill node-start node-cut node-join \
+readonly COMMANDS=" build built start stop status env kubectl exec image claim user node-kill node-start node-cut node-join \
 component-kill component-start component-hang component-resume heal "
 COMMAND=${1-}
 [[ -n $COMMAND && $COMMANDS == *" $COMMAND "* ]] || usage
@@ -60,6 +61,10 @@ shift
 source "$HERE/build.sh"
 if [[ $COMMAND == build ]]; then
   do_build "$@"
+  exit
+fi
+if [[ $COMMAND == built ]]; then
+  do_built
   exit
 fi
 
