@@ -221,7 +221,7 @@ def next_steps(run_id: str, place: demo_hyperpod.Place | None) -> None:
     for command, words in steps:
         say(f"  {command:<{width}}  # {words}")
     if place is not None:
-        say("To see a machine fail, and another take its place within a minute, one of:")
+        say("To see a machine fail, and another take its place within two minutes, one of:")
         for kill in filter(None, (place.kill, place.kill_kubernetes)):
             say(f"  {kill}")
 

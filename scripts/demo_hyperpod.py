@@ -53,11 +53,15 @@ NODES = 4
 QUEUE = "train"
 TIMINGS = Timings(
     detected=timedelta(seconds=5),
-    started=timedelta(seconds=30),
+    started=timedelta(seconds=60),
     rebooted=timedelta(seconds=15),
     ended=timedelta(seconds=15),
 )
-"""Much shorter than at AWS, where a replacement takes 20 to 30 minutes."""
+"""Much shorter than at AWS, where a replacement takes 20 to 30 minutes.
+
+A replacement takes longer than Slurm needs to miss the node (27 s). When the node is back at just that moment, Slurm 22.05 gives it the order to end its job later on, and ends
+the job's next attempt by it (seen: 20 s after that began).
+"""
 
 Tell = Callable[[str], None]
 """Says what goes on; called several times a second."""

@@ -32,20 +32,24 @@ IMAGE = "localhost/testbed/python:3.11"
 @pytest.fixture(scope="module")
 def bed():
     build("training-operator")
-    options = ("--gpus", "8", "--training-operator")
-    with (
-        tempfile.TemporaryDirectory(prefix="hpj-bed-") as folder,
-        kubernetes_bed(Path(folder) / "k", *options) as made,
-    ):
-        yield made
+    with tempfile.TemporaryDirectory(prefix="hpj-bed-") as folder:
+        base = Path(folder)
+        base.chmod(0o755)
+        partition = base / "fsx"
+        partition.mkdir()
+        options = ("--gpus", "8", "--training-operator", "--partition", str(partition))
+        with kubernetes_bed(base / "k", *options) as made:
+            order(SCRIPT, made, "claim", "default")
+            yield made
 
 
 @pytest.fixture
 def attached(endpoint, no_aws, bed, home):
     home.config.write_text(
-        'default_cluster = "on-eks"\n'
+        f'default_cluster = "on-eks"\n[storage]\npath = "{bed.parent / "fsx"}"\n'
         '[clusters.on-eks]\norchestrator = "kubernetes"\neks = "research"\n'
         f'hyperpod = "research-eks"\nimage = "{IMAGE}"\n'
+        'storage = { claim = "fsx", mount = "/fsx" }\n'
     )
     with AwsServer(endpoint) as server:
         no_aws.setenv("AWS_ENDPOINT_URL", server.url)
@@ -261,7 +265,7 @@ def test_who_labels_a_node_orders_its_replacement(attached, bed, rows):
 @pytest.mark.full
 @pytest.mark.timeout(300)
 async def test_a_run_goes_on_elsewhere_when_its_node_was_replaced(attached, bed, hpj, home):
-    """Running on a node that is lost, then waiting, then another attempt: at no time has it failed."""
+    """On a node that is taken away, then in another attempt: at no time has it failed."""
     ready = ("-n", "kubeflow", "wait", "--for=condition=Available", "deployment", "--all")
     kubectl(bed, *ready, "--timeout=120s")  # its node may have been another test's
     run_id = home.process("submit", *SLEEPS).ok().out.strip()
@@ -277,12 +281,12 @@ async def test_a_run_goes_on_elsewhere_when_its_node_was_replaced(attached, bed,
             "--yes",
         ).ok()
         await reason(hyperpod, run_id, f"HyperPod replaces {node}, on which it runs")
-        run = await reason(hyperpod, run_id, f"HyperPod replaces {node}, on which it ran", 120)
-        assert run.state == "waiting"
         attached.endpoint.advance(timedelta(minutes=25))
-        run = await asyncio.wait_for(hyperpod.runs.wait(run_id), 150)
+        states = [run.state async for run in hyperpod.runs.watch(run_id)]
+        assert set(states[:-1]) <= {"running", "waiting"}
+        run = await hyperpod.runs.get(run_id)
         assert (run.state, len(run.status.attempts)) == ("succeeded", 2), run.status
-        assert run.status.attempts[0].reason_code == "node_fail"
+        assert run.status.attempts[0].reason_code in {"node_fail", "lost"}  # its pod may be gone
     finally:
         await hyperpod.close()
     until(lambda: all(attached.is_up(one) for one in attached.cluster.nodes))
