@@ -170,7 +170,7 @@ async def test_a_run_recovers_before_slurm_knows(attached, bed, sleeper, home, m
         assert (await asyncio.wait_for(hyperpod.runs.wait(run_id), 60)).state == "cancelled"
     finally:
         await hyperpod.close()
-    until(lambda: sinfo(bed, node) == {"idle"}, 60)
+    until(lambda: slurmd_of(bed, node) is not None)
 
 
 async def test_aws_that_does_not_tell_keeps_nobody_waiting(attached, sleeper, monkeypatch):
