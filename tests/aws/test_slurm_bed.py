@@ -149,13 +149,12 @@ async def test_a_run_recovers_before_slurm_knows(attached, bed, sleeper, home, m
     monkeypatch.setattr(repairs, "_LOOKED", 0.0)  # somebody has been looking for a while
     hyperpod = Hyperpod(load_settings())
     try:
-        told = []
+        run = await hyperpod.runs.get(run_id)
         end = time.monotonic() + 10
-        while time.monotonic() < end and "recovering" not in told:
-            run = await hyperpod.runs.get(run_id)
-            told.append(run.status.reason_code)
+        while run.status.reason_code != "recovering":
+            assert time.monotonic() < end, run.status
             await asyncio.sleep(0.3)
-        assert told[-1] == "recovering", told
+            run = await hyperpod.runs.get(run_id)
         assert (run.state, run.status.reason) == (
             "running",
             f"HyperPod reboots {node}, on which it runs; it is resumed there, or goes back into the queue",

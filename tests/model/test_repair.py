@@ -6,7 +6,7 @@ import pytest
 
 from hyperpod_jlab.model.hyperpod import Instance
 from hyperpod_jlab.model.records import Observation
-from hyperpod_jlab.model.repair import aws_repairs, may_recover, recovering
+from hyperpod_jlab.model.repair import NodeRepair, aws_repairs, may_recover, recovering
 
 BEGUN = 1000.0
 HOST = "ip-10-0-0-1"
@@ -91,6 +91,6 @@ def test_what_is_said_of_a_run() -> None:
     ids=["over", "held", "well"],
 )
 def test_what_is_not_said(given: Observation) -> None:
-    repairs = {} if given.state == "running" else {"n1": "replace"}
+    repairs: dict[str, NodeRepair] = {} if given.state == "running" else {"n1": "replace"}
     assert recovering(given, ["n1"], repairs, "slurm") is given
     assert recovering(given, ["another"], {"n1": "replace"}, "slurm") is given
