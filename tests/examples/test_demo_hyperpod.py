@@ -1,5 +1,6 @@
 """The place that `make demo ARGS=--hyperpod` makes: a run goes through it, JupyterLab comes up in it, and nothing of it is left."""
 
+import contextlib
 import json
 import re
 import signal
@@ -27,12 +28,27 @@ with demo_hyperpod.hyperpod_testbed(kubernetes=sys.argv[1:] == ["kubernetes"]) a
 """
 
 
+@contextlib.contextmanager
+def started(environment, *words):
+    """The place, which ends when the test fails."""
+    with subprocess.Popen(
+        [sys.executable, "-c", DEMO, *words],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as demo:
+        try:
+            yield demo
+        except BaseException:
+            demo.terminate()
+            raise
+
+
 @pytest.mark.timeout(240)
 def test_it_is_a_space_of_studio_with_a_cluster_and_leaves_nothing(environment):
     install("22.05")
-    with subprocess.Popen(
-        [sys.executable, "-c", DEMO], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
-    ) as demo:
+    with started(environment) as demo:
         file = Path(demo.stdout.readline().strip())
         url = next(found[0] for line in demo.stdout if (found := re.findall(r"http\S+", line)))
         variables = in_space(environment, file)
@@ -66,10 +82,7 @@ def test_it_has_a_cluster_on_eks_too(environment):
     install("22.05")
     build("training-operator")
     environment.pop("XDG_CACHE_HOME")  # what is built lies in the user's own
-    command = [sys.executable, "-c", DEMO, "kubernetes"]
-    with subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
-    ) as demo:
+    with started(environment, "kubernetes") as demo:
         file = Path(demo.stdout.readline().strip())
         next(line for line in demo.stdout if "http" in line)
         variables = in_space(environment, file)
@@ -86,7 +99,16 @@ def test_it_has_a_cluster_on_eks_too(environment):
         assert [row["node"]["name"] for row in rows] == [
             f"hyperpod-{row['instance']['name']}" for row in rows
         ]
-        words = ("-c", "pwd; hostname", "--cluster", "ml-eks", "--nodes", "2", "--gpus", "4")
+        words = (
+            "-c",
+            "pwd; hostname",
+            "--cluster",
+            "ml-eks",
+            "--nodes",
+            "2",
+            "--gpus-per-node",
+            "4",
+        )
         run = hpj("submit", *words, "--no-project-files", "--wait")
         assert run["state"] == "succeeded"
         node = rows[0]["node"]["name"]
