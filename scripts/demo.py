@@ -206,9 +206,12 @@ def next_steps(run_id: str, place: demo_hyperpod.Place | None) -> None:
     if place is not None:
         steps += [
             ("hpj doctor", "where this is: Studio, AWS, file systems, clusters"),
-            ("hpj admin policy", "what AWS has to allow for it"),
+            ("hpj admin policy", "what AWS has to allow for it; the space's role may do no more"),
             (f"hpj nodes --hyperpod {demo_hyperpod.CLUSTER}", "the machines, at AWS and in Slurm"),
         ]
+        if place.kill_kubernetes is not None:
+            on_eks = f"--cluster {demo_hyperpod.EKS_CLUSTER}"
+            steps.append((f"hpj submit -c hostname {on_eks} --follow", "on the other cluster"))
     width = max(len(command) for command, _ in steps)
     say()
     if place is None:
@@ -218,14 +221,17 @@ def next_steps(run_id: str, place: demo_hyperpod.Place | None) -> None:
     for command, words in steps:
         say(f"  {command:<{width}}  # {words}")
     if place is not None:
-        say(f"To see a machine fail, and another take its place within a minute:\n  {place.kill}")
+        say("To see a machine fail, and another take its place within two minutes, one of:")
+        for kill in filter(None, (place.kill, place.kill_kubernetes)):
+            say(f"  {kill}")
 
 
-def look_around() -> int:
+def look_around(place: demo_hyperpod.Place) -> int:
     """Show what AWS knows; returns the exit code of the first command that fails."""
     for words in (
         ["clusters", "--hyperpod"],
         ["nodes", "--hyperpod", demo_hyperpod.CLUSTER],
+        *([["nodes", "--hyperpod", demo_hyperpod.EKS_CLUSTER]] if place.kill_kubernetes else []),
         ["storage"],
     ):
         say(f"\n$ hpj {' '.join(words)}")
@@ -241,7 +247,7 @@ def tour(given: argparse.Namespace, place: demo_hyperpod.Place | None = None) ->
     progress = Progress(sys.stderr)
     if not HPJ.exists():
         raise DemoError(f"there is no {HPJ}; run: make install")
-    if place is not None and (code := look_around()) != 0:
+    if place is not None and (code := look_around(place)) != 0:
         return code
     say(f"1. PyTorch: {check_torch(progress)}")
     cluster = LOCAL if place is None else demo_hyperpod.CLUSTER
@@ -272,14 +278,22 @@ def hyperpod_tour(given: argparse.Namespace) -> int:
     missing = demo_hyperpod.what_is_missing()
     if missing is not None:
         raise DemoError(missing)
-    say("0. An AWS API, a Slurm cluster behind it, and a space of Studio ...")
+    say("0. An AWS API, clusters of Slurm and of Kubernetes behind it, and a space of Studio ...")
+    progress = Progress(sys.stderr)
     try:
-        with demo_hyperpod.hyperpod_testbed() as place:
+        with demo_hyperpod.hyperpod_testbed(
+            progress.show, kubernetes=not given.no_kubernetes
+        ) as place:
+            progress.clear()
+            say(f"Up after {progress.elapsed:.0f} s.")
+            if place.without_kubernetes is not None:
+                say(f"Kubernetes is left out: {place.without_kubernetes}")
             return tour(given, place)
-    except demo_hyperpod.SlurmBedError as error:
+    except demo_hyperpod.BedError as error:
         raise DemoError(str(error)) from error
     finally:
-        say("The cluster and all that was started for it are ended.")
+        progress.clear()
+        say("The clusters and all that was started for it are ended.")
 
 
 def main() -> int:
@@ -292,7 +306,10 @@ def main() -> int:
     parser.add_argument(
         "--hyperpod",
         action="store_true",
-        help="on a HyperPod cluster: AWS, Slurm and Studio on this machine (Linux, root, Slurm)",
+        help="on HyperPod clusters: AWS, Slurm, Kubernetes and Studio on this machine (Linux, root, Slurm)",
+    )
+    parser.add_argument(
+        "--no-kubernetes", action="store_true", help="with --hyperpod: only the cluster with Slurm"
     )
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--processes-per-node", type=int, default=2)

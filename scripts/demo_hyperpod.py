@@ -1,4 +1,4 @@
-"""What `make demo ARGS=--hyperpod` runs on: an AWS API, a HyperPod cluster of it with a real Slurm behind, and a space of Studio, all on this machine.
+"""What `make demo ARGS=--hyperpod` runs on: an AWS API, HyperPod clusters of it with a real Slurm and a real Kubernetes behind, and a space of Studio, all on this machine.
 
 Everything lies in one folder, and all of it is gone when the demo ends, however it ends.
 """
@@ -10,15 +10,23 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from testbed.aws.endpoint import Endpoint  # noqa: E402 - the testbed is no package that is installed
+import demo_kubernetes  # noqa: E402 - a script beside this one
+
+from hyperpod_jlab.aws.permissions import FEATURES, policy  # noqa: E402
+from testbed.aws import kubernetes_bed  # noqa: E402
+from testbed.aws.attached import Attached, BedError  # noqa: E402 - the testbed is no package that is installed
+from testbed.aws.endpoint import Endpoint  # noqa: E402
 from testbed.aws.example import (  # noqa: E402
     ACCESS_KEY,
     add_file_system,
@@ -27,26 +35,38 @@ from testbed.aws.example import (  # noqa: E402
     lustre,
 )
 from testbed.aws.example_telemetry import add_telemetry  # noqa: E402
+from testbed.aws.kubernetes_bed import AttachedKubernetes  # noqa: E402
 from testbed.aws.lifecycle import Timings  # noqa: E402
 from testbed.aws.server import AwsServer  # noqa: E402
-from testbed.aws.slurm_bed import SCRIPT, AttachedSlurm, SlurmBedError, slurm_bed  # noqa: E402
+from testbed.aws.slurm_bed import SCRIPT, AttachedSlurm, slurm_bed  # noqa: E402
 from testbed.aws.state import Account  # noqa: E402
 from testbed.aws.studio import SimulatedStudio  # noqa: E402
 from testbed.aws.timeline import Timeline  # noqa: E402
 
-__all__ = ["CLUSTER", "QUEUE", "Place", "SlurmBedError", "hyperpod_testbed", "what_is_missing"]
+__all__ = ["CLUSTER", "QUEUE", "BedError", "Place", "hyperpod_testbed", "what_is_missing"]
 
 CLUSTER = "ml-slurm"
+EKS_CLUSTER = demo_kubernetes.CLUSTER
 REGION = "us-west-2"
+ROLE = "StudioRole"
 NODES = 4
 QUEUE = "train"
 TIMINGS = Timings(
     detected=timedelta(seconds=5),
-    started=timedelta(seconds=30),
+    started=timedelta(seconds=60),
     rebooted=timedelta(seconds=15),
     ended=timedelta(seconds=15),
 )
-"""Much shorter than at AWS, where a replacement takes 20 to 30 minutes."""
+"""Much shorter than at AWS, where a replacement takes 20 to 30 minutes.
+
+A replacement takes longer than Slurm needs to miss the node (27 s). When the node is back at just that moment, Slurm 22.05 gives it the order to end its job later on, and ends
+the job's next attempt by it (seen: 20 s after that began).
+"""
+
+Tell = Callable[[str], None]
+"""Says what goes on; called several times a second."""
+
+_PAUSE = 0.2
 
 
 @dataclass(frozen=True)
@@ -55,11 +75,15 @@ class Place:
 
     Attributes:
         environment: A file for a shell that is to be in the space of Studio too.
-        kill: A command that ends one of the cluster's machines.
+        kill: A command that ends one of the Slurm cluster's machines.
+        kill_kubernetes: The same of the cluster on EKS; None: there is none.
+        without_kubernetes: Why there is none.
     """
 
     environment: Path
     kill: str
+    kill_kubernetes: str | None = None
+    without_kubernetes: str | None = None
 
 
 def what_is_missing() -> str | None:
@@ -72,42 +96,108 @@ def what_is_missing() -> str | None:
 
 
 @contextlib.contextmanager
-def hyperpod_testbed() -> Iterator[Place]:
-    """Start all of it, and let this process and what it starts be in the space of Studio."""
+def hyperpod_testbed(tell: Tell = lambda _: None, *, kubernetes: bool = True) -> Iterator[Place]:
+    """Start all of it, and let this process and what it starts be in the space of Studio.
+
+    Args:
+        tell: Says what goes on.
+        kubernetes: Whether there is to be a cluster on EKS too, if it is built.
+    """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     with contextlib.ExitStack() as stack:
         base = Path(tempfile.mkdtemp(prefix="hpj-demo-"))
         stack.callback(shutil.rmtree, base, ignore_errors=True)
-        base.chmod(0o755)  # the cluster's daemons go through it
+        base.chmod(0o755)  # the clusters' daemons go through it
         account = Account(timeline=Timeline(runs=True))
-        account.add_caller(ACCESS_KEY)
+        account.add_caller(ACCESS_KEY, ROLE, _policy(account))
         studio = SimulatedStudio(base / "studio", REGION, user_profile="alice")
         studio.write(account, others=Path("/proc/self/mountinfo").read_text())
         studio.mount_point.mkdir(parents=True)
-        queues = f"dev:1-{NODES}:default {QUEUE}:1-{NODES}"
-        words = ["--nodes", str(NODES), "--parts", queues, "--mount", studio.bind, *_programs()]
-        bed = stack.enter_context(slurm_bed(base / "slurm", *words))
+        slurm, eks, why = _start(stack, base, studio, tell, kubernetes=kubernetes)
+        tell("the AWS API")
         endpoint = Endpoint(account)
-        attached = AttachedSlurm(
-            endpoint, bed, REGION, CLUSTER, timings=TIMINGS, storage=[lustre(REGION)]
-        )
+        server = stack.enter_context(AwsServer(endpoint))
+        more = {"timings": TIMINGS, "storage": [lustre(REGION)]}
+        beds: list[Attached] = [AttachedSlurm(endpoint, slurm, REGION, CLUSTER, **more)]
+        if eks is not None:
+            entries = {ROLE: demo_kubernetes.ENTRY}
+            names = (EKS_CLUSTER, demo_kubernetes.EKS)
+            beds.append(
+                AttachedKubernetes(
+                    endpoint, server.url, eks, REGION, *names, entries=entries, **more
+                )
+            )
         add_others(account, REGION)
         add_file_system(account, REGION)
         add_telemetry(account, REGION)
-        server = stack.enter_context(AwsServer(endpoint))
-        stack.enter_context(attached)
+        for bed in beds:
+            stack.enter_context(bed)
         variables = {
             **client_environment(server.url, REGION),
             **studio.environment,
             "AWS_CONFIG_FILE": str(base / "no-aws-config"),
             "AWS_SHARED_CREDENTIALS_FILE": str(base / "no-aws-credentials"),
-            "HYPERPOD_CONFIG": str(_configuration(base, studio, bed)),
+            "HYPERPOD_CONFIG": str(_configuration(base, studio, slurm, on_eks=eks is not None)),
             "XDG_CACHE_HOME": str(base / "cache"),
         }
+        kill = f"{_as_it_was()}{kubernetes_bed.SCRIPT} node-kill {eks} node1"
         os.environ.update(variables)
         os.environ.pop("AWS_PROFILE", None)
-        yield Place(_shell(base, variables), f"{SCRIPT} node-kill {bed} ip-10-0-0-1")
+        yield Place(
+            _shell(base, variables),
+            f"{SCRIPT} node-kill {slurm} ip-10-0-0-1",
+            kill if eks is not None else None,
+            why,
+        )
+
+
+def _policy(account: Account) -> dict[str, Any]:
+    """What the space's role may do: what `hpj admin policy` says for all features, and nothing else."""
+    return policy(FEATURES, account.partition, REGION, account.account_id)
+
+
+def _start(
+    stack: contextlib.ExitStack,
+    base: Path,
+    studio: SimulatedStudio,
+    tell: Tell,
+    *,
+    kubernetes: bool,
+) -> tuple[Path, Path | None, str | None]:
+    """Start the clusters, at the same time; that of Kubernetes may be missing, and why is told.
+
+    However this ends, what was begun is brought to its end first, so that it can be stopped.
+    """
+    queues = f"dev:1-{NODES}:default {QUEUE}:1-{NODES}"
+    words = ["--nodes", str(NODES), "--parts", queues, "--mount", studio.bind, *_programs()]
+    begun = [stack.enter_context(contextlib.ExitStack()) for _ in range(2)]
+    with ThreadPoolExecutor(2) as threads:
+        slurm = threads.submit(begun[0].enter_context, slurm_bed(base / "slurm", *words))
+        eks: Future[Path] | None = None
+        why = None
+        if kubernetes and demo_kubernetes.is_built():
+            context = demo_kubernetes.kubernetes(base / "k", studio.mount_point)
+            eks = threads.submit(begun[1].enter_context, context)
+        elif kubernetes:
+            why = f"it is not built; {demo_kubernetes.BUILD} does it, once (minutes)"
+        _wait({"Slurm": slurm, **({"Kubernetes": eks} if eks else {})}, tell)
+        if eks is not None and isinstance(problem := eks.exception(), BedError):
+            return slurm.result(), None, str(problem)
+        return slurm.result(), eks.result() if eks else None, why
+
+
+def _wait(works: dict[str, Future[Path]], tell: Tell) -> None:
+    """Wait for what is started, and say for what."""
+    while left := [name for name, work in works.items() if not work.done()]:
+        tell(f"starting {' and '.join(left)}")
+        time.sleep(_PAUSE)
+
+
+def _as_it_was() -> str:
+    """For commands that look for what is built: in the space the cache folder is another."""
+    before = os.environ.get("XDG_CACHE_HOME")
+    return "env -u XDG_CACHE_HOME " if before is None else f"XDG_CACHE_HOME={shlex.quote(before)} "
 
 
 def _programs() -> list[str]:
@@ -116,8 +206,8 @@ def _programs() -> list[str]:
     return [word for path in sorted(paths) for word in ("--bind", str(path))]
 
 
-def _configuration(base: Path, studio: SimulatedStudio, bed: Path) -> Path:
-    lines = (
+def _configuration(base: Path, studio: SimulatedStudio, bed: Path, *, on_eks: bool) -> Path:
+    lines = [
         f'default_cluster = "{CLUSTER}"',
         "[storage]",
         f'path = "{studio.mount_point}"',
@@ -127,7 +217,9 @@ def _configuration(base: Path, studio: SimulatedStudio, bed: Path) -> Path:
         f'storage = "/fsx{studio.partition}"',
         f'python = "{sys.executable}"',
         f'slurm_conf = "{bed}/etc/slurm.conf"',
-    )
+    ]
+    if on_eks:
+        lines += demo_kubernetes.configuration(f"/fsx{studio.partition}")
     path = base / "config.toml"
     path.write_text("\n".join(lines) + "\n")
     return path

@@ -6,6 +6,7 @@
 #   kubernetes-testbed.sh build [PART...]       Debian's packages, programs, images and manifests, into the cache. Parts: core,
 #                                               training-operator, kueue, trainer, kwok (none named: the first two); skips
 #                                               what is there
+#   kubernetes-testbed.sh built                 exit 0 when a start with the training operator has nothing to build
 #   kubernetes-testbed.sh start DIR [options]   bring it up, or add to what is up (builds what is missing first)
 #   kubernetes-testbed.sh stop DIR [--keep-logs]   end every process of it and delete what is in DIR
 #   kubernetes-testbed.sh heal DIR              after faults: all machines and components run, all links are up, all nodes ready
@@ -19,6 +20,7 @@
 #                                               only (see kubernetes/user.sh); prints the path of a kubeconfig
 #   kubernetes-testbed.sh node-kill|node-start DIR NODE   as a power failure: its link goes down and all its processes are gone;
 #                                               node-start switches it on again with its disk as it was, and waits for it
+#   kubernetes-testbed.sh node-start DIR NODE NAME   the same as another node of Kubernetes (the object of the old one stays)
 #   kubernetes-testbed.sh node-cut|node-join DIR NODE     only its link goes down, and up again
 #   kubernetes-testbed.sh component-kill|component-start|component-hang|component-resume DIR MACHINE NAME
 #                                               control: etcd kube-apiserver kube-controller-manager kube-scheduler coredns;
@@ -26,6 +28,7 @@
 #
 # Options of start:
 #   --nodes N (1)          node1 ... nodeN
+#   --names NAME,...       what Kubernetes calls them (node1 ...); commands take both names
 #   --gpus N (0)           each node says that it has N nvidia.com/gpu (pods that ask for them find no device)
 #   --partition DIR (DIR/partition)   the folder of this machine that is the storage partition
 #   --training-operator    Kubeflow's training operator v1 (PyTorchJob ...)
@@ -48,7 +51,7 @@ usage() {
   exit 2
 }
 
-readonly COMMANDS=" build start stop status env kubectl exec image claim user node-kill node-start node-cut node-join \
+readonly COMMANDS=" build built start stop status env kubectl exec image claim user node-kill node-start node-cut node-join \
 component-kill component-start component-hang component-resume heal "
 COMMAND=${1-}
 [[ -n $COMMAND && $COMMANDS == *" $COMMAND "* ]] || usage
@@ -58,6 +61,10 @@ shift
 source "$HERE/build.sh"
 if [[ $COMMAND == build ]]; then
   do_build "$@"
+  exit
+fi
+if [[ $COMMAND == built ]]; then
+  do_built
   exit
 fi
 

@@ -18,8 +18,11 @@ _PREFIX = "hyperpod-"
 _NO_SLURM_NODE = frozenset({"Controller", "Login"})
 """Roles of instance groups of Slurm that run no jobs."""
 
-_COMING = frozenset({"starting", "deep-health-check"})
-_GOING = frozenset({"ending", "failed", "not-found"})
+COMING = frozenset({"starting", "deep-health-check"})
+"""States of instances that are to be nodes."""
+
+GOING = frozenset({"ending", "failed", "not-found"})
+"""States of instances that are nodes no more."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,10 @@ def join_nodes(
     Returns:
         A row for each instance, in AWS' order, then one for each node that no instance belongs to, in the scheduler's.
     """
-    key = _by_id if orchestrator == "kubernetes" else _by_host
+
+    def key(instance: Instance) -> str | None:
+        return instance_key(orchestrator, instance)
+
     waiting: dict[str, list[Node]] = {}
     for node in nodes:
         waiting.setdefault(_node_key(orchestrator, node), []).append(node)
@@ -85,11 +91,10 @@ def join_nodes(
     return [*rows, *(JoinedNode(None, node, _without_instance(orchestrator)) for node in left)]
 
 
-def _by_id(instance: Instance) -> str | None:
-    return instance.name
-
-
-def _by_host(instance: Instance) -> str | None:
+def instance_key(orchestrator: str, instance: Instance) -> str | None:
+    """What an instance and its node have in common, in small letters: the instance id, or the first part of the host's name; None where AWS does not tell it."""
+    if orchestrator == "kubernetes":
+        return instance.name
     return _first_part(instance.host) if instance.host else None
 
 
@@ -117,7 +122,7 @@ def _holders(
 
 def _rank(instance: Instance) -> tuple[bool, float]:
     """Instances that stay go before those that end, newer before older."""
-    return instance.state not in _GOING, instance.launched_at or 0.0
+    return instance.state not in GOING, instance.launched_at or 0.0
 
 
 def _without_node(instance: Instance, name: str | None, roles: Mapping[str, str]) -> str | None:
@@ -125,9 +130,9 @@ def _without_node(instance: Instance, name: str | None, roles: Mapping[str, str]
         return None
     if name is None:
         return "AWS does not tell its name, so it cannot be found in the scheduler"
-    if instance.state in _COMING:
+    if instance.state in COMING:
         return "it has not joined the cluster yet"
-    if instance.state in _GOING:
+    if instance.state in GOING:
         return "it has left the cluster"
     return "the scheduler does not have it"
 

@@ -30,6 +30,7 @@ from hyperpod_jlab.services.logs import LogService
 from hyperpod_jlab.services.node_actions import NodeActions
 from hyperpod_jlab.services.node_metrics import NodeMetrics
 from hyperpod_jlab.services.reach import Reaches
+from hyperpod_jlab.services.repairs import AwsRepairs
 from hyperpod_jlab.services.repository_tasks import RepositoryTasks
 from hyperpod_jlab.services.run_logs import RunLogsOf
 from hyperpod_jlab.services.run_metrics import RunMetrics
@@ -45,7 +46,12 @@ class Hyperpod:
         self.settings = settings if settings is not None else load_settings()
         self.partition = find_partition(self.settings)
         self.engines = Engines(self.settings, self.partition)
-        self.runs = Runs(self.engines)
+        self._watches: dict[str | None, HyperpodWatch] = {}
+        self._event_watches: dict[str | None, EventWatch] = {}
+        self.watch = self.watch_in(None)
+        """What AWS tells of the region that is found where nobody names one."""
+        self._repairs = AwsRepairs(self.settings, self.watch)
+        self.runs = Runs(self.engines, repairs=self._repairs)
         known = RunLogsOf(self.runs)
         self.logs = LogService(
             known,
@@ -54,10 +60,6 @@ class Hyperpod:
             catch_up=known.catch_up,
         )
         self.submitter = Submitter(self.engines, self.runs)
-        self._watches: dict[str | None, HyperpodWatch] = {}
-        self.watch = self.watch_in(None)
-        """What AWS tells of the region that is found where nobody names one."""
-        self._event_watches: dict[str | None, EventWatch] = {}
         self._seen: dict[str, tuple[float, Cluster]] = {}
         self._links: dict[str, JobLinks] = {}
 
@@ -209,6 +211,7 @@ class Hyperpod:
     async def close(self) -> None:
         """Give back what is held open."""
         await self.logs.close()
+        await self._repairs.close()
         for watch in self._watches.values():
             await watch.close()
         for events in self._event_watches.values():

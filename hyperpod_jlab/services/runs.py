@@ -20,15 +20,17 @@ from hyperpod_jlab.model.errors import (
 from hyperpod_jlab.model.job_actions import Change, check_change
 from hyperpod_jlab.model.ranges import parse_array
 from hyperpod_jlab.model.records import ActionKind, Observation, RunRecords
+from hyperpod_jlab.model.repair import is_of_repair
 from hyperpod_jlab.model.run import Run, State
 from hyperpod_jlab.model.run_id import split_run_id
 from hyperpod_jlab.model.usage import Usage
 from hyperpod_jlab.services import run_cursor
 from hyperpod_jlab.services.actions import carry_out, check_action
 from hyperpod_jlab.services.engines import Engines
+from hyperpod_jlab.services.repairs import AwsRepairs
 from hyperpod_jlab.services.usage import usage_of
 from hyperpod_jlab.services.user import current_user
-from hyperpod_jlab.services.view import as_damaged, children_of, damaged_view, is_over, view_of
+from hyperpod_jlab.services.view import as_damaged, damaged_view, is_over, orphans, view_of
 from hyperpod_jlab.storage.index import BrokenIndexError, Row, RunIndex, Session, status_stamp
 from hyperpod_jlab.storage.presence import Presence
 from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
@@ -100,8 +102,14 @@ class _Words:
 class Runs:
     """The runs on the storage partition."""
 
-    def __init__(self, engines: Engines, index: RunIndex | None = None) -> None:
+    def __init__(
+        self,
+        engines: Engines,
+        index: RunIndex | None = None,
+        repairs: AwsRepairs | None = None,
+    ) -> None:
         self._engines = engines
+        self._repairs = repairs
         self._partition = engines.partition
         self._index = index or RunIndex(self._partition)
         self._presence = Presence(self._partition.root, self._partition.runs)
@@ -142,9 +150,7 @@ class Runs:
         if await self._catch_up(records.head.cluster, bundle, _MOMENT):
             records = await asyncio.to_thread(bundle.read)
         words = await self._words(records.head.cluster, asked)
-        await asyncio.to_thread(
-            self._presence.check
-        )  # records that went meanwhile tell a wrong end
+        await asyncio.to_thread(self._presence.check)  # what went meanwhile tells a wrong end
         if any(word.state == "ended" for word in words.said.values()):
             # What ended a moment ago has left its last words since, or the engine has written them down.
             records = await asyncio.to_thread(bundle.read)
@@ -258,6 +264,8 @@ class Runs:
             return WaitReason(run_id, said, run.status.reason_code)
         if run.state != "waiting":
             return WaitReason(run_id, f"it does not wait, it is {run.state}", run.state)
+        if is_of_repair(run.status.reason, run.status.reason_code):
+            return WaitReason(run_id, run.status.reason, run.status.reason_code)
         bundle = await asyncio.to_thread(self.bundle, run_id)
         return await self._engines.get(run.cluster).explain_wait(bundle)
 
@@ -368,7 +376,9 @@ class Runs:
             return _Words()
         try:
             said = await engine.runs(bundles)
-            children = await asyncio.to_thread(_orphans, bundles, said)
+            if self._repairs is not None:
+                said = await self._repairs.told(cluster, bundles, said)
+            children = await asyncio.to_thread(orphans, bundles, said)
             return _Words({**said, **await engine.runs(children)} if children else said)
         except HyperpodError as error:
             silent = "does not tell you" if isinstance(error, DeniedError) else "does not answer"
@@ -388,12 +398,3 @@ def _problem_of_spec(bundle: BundleReader) -> HyperpodError | None:
 def _view(look: _Look, words: _Words) -> Run:
     run = words.view(look.bundle, look.records)
     return run if look.problem is None else as_damaged(run, look.problem.message, look.problem.code)
-
-
-def _orphans(
-    bundles: Sequence[BundleReader], said: dict[str, Observation]
-) -> Sequence[BundleReader]:
-    """The children of arrays that are said to be gone: only the engine knows whether they live on."""
-    gone = [b for b in bundles if b.index is None and b.run_id in said and said[b.run_id].verdict]
-    arrays = [(bundle, bundle.head().array) for bundle in gone]
-    return [child for bundle, array in arrays if array for child in children_of(bundle, array)]

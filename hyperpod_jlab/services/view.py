@@ -146,6 +146,15 @@ def children_of(bundle: BundleReader, array: str) -> Iterator[BundleReader]:
         yield BundleReader(bundle.partition, f"{bundle.run_id}.{index}")
 
 
+def orphans(
+    bundles: Sequence[BundleReader], said: Mapping[str, Observation]
+) -> Sequence[BundleReader]:
+    """The children of arrays that are said to be gone: only the engine knows whether they live on."""
+    gone = [b for b in bundles if b.index is None and b.run_id in said and said[b.run_id].verdict]
+    arrays = [(bundle, bundle.head().array) for bundle in gone]
+    return [child for bundle, array in arrays if array for child in children_of(bundle, array)]
+
+
 def _child_status(
     child: BundleReader,
     end: Observation | None,

@@ -34,11 +34,12 @@ from testbed.aws.ec2_wire import Ec2Wire
 from testbed.aws.faults import Faults
 from testbed.aws.iam import Asked, Verdict, decide, denied
 from testbed.aws.operations import Request, Service
+from testbed.aws.presigned import opened
 from testbed.aws.query_wire import QueryWire
 from testbed.aws.replies import ApiError, DriftError, Reply
 from testbed.aws.rest_wire import RestWire
 from testbed.aws.shapes import problems
-from testbed.aws.signature import Scope, check, scope_of
+from testbed.aws.signature import PRESIGNED_WINDOW, WINDOW, Scope, check, scope_of
 from testbed.aws.state import Account
 from testbed.aws.wire import JsonWire, Wire
 
@@ -109,6 +110,9 @@ class Endpoint:
         """Answer one request, whatever is wrong with it."""
         request_id = f"00000000-0000-4000-8000-{next(self._numbers):012d}"
         try:
+            presigned = opened(headers, path)
+            if presigned is not None:
+                headers, body = presigned.headers, presigned.body
             scope = scope_of(headers)
         except ApiError as error:
             return JsonWire(service_model("sagemaker")).fail(error, request_id)
@@ -121,7 +125,8 @@ class Endpoint:
         wire = wire_of(model, headers, path, verb)
         now = datetime.now(UTC) + self.faults.clock
         try:
-            caller = check(headers, scope, self.account, now)
+            window = WINDOW if presigned is None else PRESIGNED_WINDOW
+            caller = check(headers, scope, self.account, now, window)
             name, given = wire.read(headers, body)
             operation = self._operation(service, name)
             request = Request(self.account, scope.region, caller, given)

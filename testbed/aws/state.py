@@ -62,7 +62,10 @@ class Event:
 
 @dataclass
 class Cluster:
-    """A HyperPod cluster of one region. `orchestrator` and `settings`, further members of its description, are as in the API; an orchestrator of None leaves the field out."""
+    """A HyperPod cluster of one region. `orchestrator` and `settings`, further members of its description, are as in the API; an orchestrator of None leaves the field out.
+
+    Of another `salt` its instances have other ids.
+    """
 
     name: str
     arn: str
@@ -80,6 +83,7 @@ class Cluster:
     network: dict[str, Any] | None = None
     """Its VpcConfig, as in the API."""
     settings: dict[str, Any] = field(default_factory=dict)
+    salt: str = ""
     _nodes_made: int = 0
 
     def add_group(self, name: str, instance_type: str, count: int, **more: Any) -> Group:
@@ -94,7 +98,9 @@ class Cluster:
         """Add a node to a group, with an instance id that none of the cluster had before."""
         number = self._nodes_made
         self._nodes_made += 1
-        name = hashlib.sha256(f"{self.arn}/{group.name}/{number}".encode()).hexdigest()[:17]
+        name = hashlib.sha256(f"{self.arn}/{group.name}/{number}{self.salt}".encode()).hexdigest()[
+            :17
+        ]
         known = {
             "launched": self.created + timedelta(minutes=number),
             "address": f"10.{number // 62500 % 250}.{number // 250 % 250}.{number % 250 + 1}",

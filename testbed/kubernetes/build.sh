@@ -53,9 +53,16 @@ version_flags() {
   echo "$flags"
 }
 
+fresh_knode() { fresh "$CACHE/bin/knode" "$HERE"/knode/{go.mod,go.sum,main.go,pause/main.go}; }
+fresh_python() { fresh "$CACHE/images/python.tar" "$HERE/rootfs.sh" "$HERE/mkimage.py"; }
+fresh_operator() { fresh "$CACHE/manifests/training-operator.yaml" "$HERE"/addons/training-operator/*.yaml <(echo "$OPERATOR"); }
+
+# do_built: whether a start with the training operator builds nothing.
+do_built() { command -v go >/dev/null && command -v containerd >/dev/null && fresh_knode && fresh_python && fresh_operator; }
+
 build_core() {
   "${HERE%/*}/install-kubernetes.sh" || die "Debian's packages are missing"
-  if ! fresh "$CACHE/bin/knode" "$HERE"/knode/{go.mod,go.sum,main.go,pause/main.go}; then
+  if ! fresh_knode; then
     say "building Kubernetes $VERSION (4 to 10 minutes with an empty Go cache)"
     (cd "$HERE/knode" && gobuild build -ldflags "$(version_flags)" -o "$CACHE/bin/" . ./pause) || die "building knode failed"
     # shellcheck disable=SC2016
@@ -64,7 +71,7 @@ build_core() {
     program_image pause:1 "$CACHE/bin/pause" /pause || die "making the pause image failed"
     made "$CACHE/bin/knode"
   fi
-  if ! fresh "$CACHE/images/python.tar" "$HERE/rootfs.sh" "$HERE/mkimage.py"; then
+  if ! fresh_python; then
     say "making the python image"
     rm -rf "$CACHE/tmp-core.rootfs"
     "$HERE/rootfs.sh" "$CACHE/tmp-core.rootfs" &&
@@ -77,7 +84,7 @@ build_core() {
 
 build_training_operator() {
   local module=github.com/kubeflow/training-operator folder
-  fresh "$CACHE/manifests/training-operator.yaml" "$HERE"/addons/training-operator/*.yaml <(echo "$OPERATOR") && return
+  fresh_operator && return
   say "building the training operator $OPERATOR"
   (cd / && GOBIN="$CACHE/bin" gobuild install -ldflags '-s -w' "$module/cmd/training-operator.v1@$OPERATOR") &&
     program_image training-operator:test "$CACHE/bin/training-operator.v1" /manager &&

@@ -5,7 +5,7 @@ kc() { "$CACHE/bin/knode" kubectl --kubeconfig="$D/kubeconfig" "$@"; }
 quick_kc() { kc --request-timeout=5s "$@"; }
 
 # Options of start, as they were given last.
-NODES=1 ADDONS="" KWOK_NODES=0 OWNER=""
+NODES=1 ADDONS="" KWOK_NODES=0 OWNER="" NAMES=()
 
 read_options() {
   local option
@@ -25,6 +25,10 @@ read_options() {
         esac
         shift
         ;;
+      --names)
+        IFS=, read -r -a NAMES <<<"${1-}"
+        shift
+        ;;
       --partition)
         PARTITION=$(readlink -f -- "${1-}") && [[ -d $PARTITION ]] || die "--partition takes a folder"
         shift
@@ -32,6 +36,7 @@ read_options() {
       *) die "unknown option $option" ;;
     esac
   done
+  [[ ${#NAMES[@]} == 0 || ${#NAMES[@]} == "$NODES" ]] || die "--names takes as many names as there are nodes, with commas"
   [[ $NODES -ge 1 && $NODES -le 200 ]] || die "--nodes takes a number from 1 to 200"
 }
 
@@ -84,7 +89,10 @@ do_start() {
   [[ -e $D/pki/outside.kubeconfig ]] || "$HERE/pki.sh" "$D/pki" 127.0.0.1 "$CTL_IP" 10.88.8.1 || die "making certificates failed"
   watch_owner "$OWNER"
   start_machine control control 0
-  for ((i = 1; i <= NODES; i++)); do start_machine "node$i" node "$i"; done
+  for ((i = 1; i <= NODES; i++)); do
+    [[ ${#NAMES[@]} == 0 ]] || call "node$i" "${NAMES[i - 1]}"
+    start_machine "node$i" node "$i"
+  done
   await_cluster
   for part in $ADDONS; do start_addon "$part"; done
   [[ $KWOK_NODES == 0 ]] || start_kwok "$KWOK_NODES"
@@ -100,7 +108,7 @@ await_cluster() {
   wait_for 120 "the API server" quick_kc get --raw /readyz
   say "API server answers after $(milliseconds) ms"
   wait_for 120 "the default service account" quick_kc get serviceaccount default
-  for ((i = 1; i <= NODES; i++)); do wait_for 120 "node$i" quick_kc get node "node$i"; done
+  for ((i = 1; i <= NODES; i++)); do wait_for 120 "node$i" quick_kc get node "$(name_of "node$i")"; done
   kc wait --for=condition=Ready nodes --selector='!type' --timeout=120s >/dev/null || die "not every node is ready; logs are in $D/log"
   for ((i = 1; i <= NODES; i++)); do
     wait_for 120 "the images on node$i" test -e "$D/machines/node$i/images-imported"
@@ -114,7 +122,7 @@ give_gpus() {
   local gpus=0
   [[ ! -s $D/run/gpus ]] || gpus=$(<"$D/run/gpus")
   [[ $gpus != 0 ]] || return 0
-  kc patch node "$1" --subresource=status --type=merge \
+  kc patch node "$(name_of "$1")" --subresource=status --type=merge \
     -p "{\"status\":{\"capacity\":{\"nvidia.com/gpu\":\"$gpus\"},\"allocatable\":{\"nvidia.com/gpu\":\"$gpus\"}}}" >/dev/null || die "cannot give $1 its GPUs"
 }
 

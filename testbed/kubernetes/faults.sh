@@ -12,6 +12,10 @@ node_kill() {
 node_start() {
   local since
   since=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+  if [[ -n ${3-} && $3 != "$(name_of "$1")" ]]; then
+    ! machine_pid "$1" >/dev/null || die "$1 runs, and has a name"
+    call "$1" "$3"
+  fi
   start_machine "$1" node "$2"
   wait_for 60 "$1" heard_since "$1" "$since"
   wait_for 60 "the images on $1" test -e "$D/machines/$1/images-imported"
@@ -21,7 +25,7 @@ node_start() {
 # heard_since NODE TIME: whether its kubelet, started after TIME, says that it is ready.
 heard_since() {
   local heard
-  heard=$(kc --request-timeout=5s get node "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].lastHeartbeatTime}') &&
+  heard=$(kc --request-timeout=5s get node "$(name_of "$1")" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].lastHeartbeatTime}') &&
     [[ $heard == "True "* && ${heard#True } > $2 ]]
 }
 
@@ -71,14 +75,15 @@ heal() {
 }
 
 do_fault() {
-  local number
+  local machine number
   case $1 in
     heal) heal ;;
     node-*)
-      number=$(node_number "${2-}") || exit
+      machine=$(machine_of "${2-}") || exit
+      number=$(node_number "$machine")
       case $1 in
-        node-kill) node_kill "$2" "$number" ;;
-        node-start) node_start "$2" "$number" ;;
+        node-kill) node_kill "$machine" "$number" ;;
+        node-start) node_start "$machine" "$number" "${3-}" ;;
         node-cut) link "$number" down ;;
         node-join) link "$number" up ;;
       esac

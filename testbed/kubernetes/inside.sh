@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # inside.sh ROLE: the first process of one machine of the testbed, in mount, network, pid and uts namespaces of its own.
 # ROLE is `control` (etcd, API server, controller manager, scheduler, DNS) or `node` (containerd, kubelet, proxy).
-# Variables from machines.sh: D (the testbed), M (this machine's folder in it), NAME, IP, CTL_IP, CG, CACHE.
+# Variables from machines.sh: D (the testbed), M (this machine's folder in it), NAME, NODE (its name in Kubernetes), IP, CTL_IP, CG, CACHE.
 set -eu
 # shellcheck source=testbed/kubernetes/components.sh
 source "$(dirname "$(readlink -f "$0")")/components.sh"
@@ -56,7 +56,7 @@ node() {
   run containerd containerd -c "$M/containerd.toml"
   until [ -S "$M/containerd.sock" ]; do sleep 0.05; done
   knode kubelet --config="$M/kubelet.yaml" --kubeconfig="$D/pki/inside.kubeconfig" --root-dir="$M/kubelet" --cert-dir="$M/kubelet/pki" \
-    --node-ip="$IP" --hostname-override="$NAME"
+    --node-ip="$IP" --hostname-override="$NODE"
   knode kube-proxy --config="$M/kube-proxy.yaml"
   for file in "$D"/images/*.tar; do
     ctr -a "$M/containerd.sock" -n k8s.io images import "$file" >/dev/null; done

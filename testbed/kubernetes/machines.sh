@@ -11,7 +11,32 @@ machines() {
 }
 nodes() { machines | grep '^node'; }
 
-# node_number NODE: of one that was made.
+# name_of MACHINE: what Kubernetes calls it.
+name_of() {
+  local name=$1
+  [[ ! -s $D/machines/$1/name ]] || name=$(<"$D/machines/$1/name")
+  echo "$name"
+}
+
+# call MACHINE NAME: from its next start on Kubernetes calls it so.
+call() {
+  [[ $2 =~ ^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$ ]] || die "no name for a node: $2"
+  mkdir -p "$D/machines/$1" && echo "$2" >"$D/machines/$1/name"
+}
+
+# machine_of NODE: by either name, of one that was made.
+machine_of() {
+  local machine
+  for machine in $(nodes); do
+    if [[ ${1-} == "$machine" || ${1-} == "$(name_of "$machine")" ]]; then
+      echo "$machine"
+      return
+    fi
+  done
+  die "there is no node ${1-}"
+}
+
+# node_number MACHINE
 node_number() {
   [[ ${1-} =~ ^node([0-9]+)$ && -d $D/machines/$1 ]] || die "there is no node ${1-}"
   echo "${BASH_REMATCH[1]}"
@@ -41,7 +66,7 @@ remove_groups() {
 write_settings() { # write_settings NAME PODS
   local file folder=$D/machines/$1
   for file in containerd.toml kubelet.yaml kube-proxy.yaml Corefile cni.conflist; do
-    sed "s#@D@#$D#g; s#@M@#$folder#g; s#@NAME@#$1#g; s#@PODS@#$2#g; s#@CTL_IP@#$CTL_IP#g; s#@CG@#$(group_of "$1")#g" "$HERE/etc/$file" >"$folder/$file"
+    sed "s#@D@#$D#g; s#@M@#$folder#g; s#@NAME@#$(name_of "$1")#g; s#@PODS@#$2#g; s#@CTL_IP@#$CTL_IP#g; s#@CG@#$(group_of "$1")#g" "$HERE/etc/$file" >"$folder/$file"
   done
   mv "$folder/cni.conflist" "$folder/cni/10-testbed.conflist"
 }
@@ -55,7 +80,7 @@ start_machine() {
   rm -rf "$folder"/{containerd/state,runc,ready-for-network,network,images-imported,components} "$folder"/containerd.sock*
   write_settings "$1" "$pods"
   group=$(group_of "$1")
-  env -i "PATH=$PATH" "HOME=$folder" LANG=C.UTF-8 "KUBERNETES_TESTBED=$D" "D=$D" "M=$folder" "NAME=$1" "IP=$address" "CTL_IP=$CTL_IP" \
+  env -i "PATH=$PATH" "HOME=$folder" LANG=C.UTF-8 "KUBERNETES_TESTBED=$D" "D=$D" "M=$folder" "NAME=$1" "NODE=$(name_of "$1")" "IP=$address" "CTL_IP=$CTL_IP" \
     "CG=$group" "CACHE=$CACHE" "APISERVER_ARGS=${APISERVER_ARGS:-}" "CONTROLLER_MANAGER_ARGS=${CONTROLLER_MANAGER_ARGS:-}" \
     setsid unshare -m -n -p -u -f --kill-child --mount-proc --propagation private bash "$HERE/inside.sh" "$2" </dev/null >>"$D/log/$1.log" 2>&1 9>&- &
   outer=$!

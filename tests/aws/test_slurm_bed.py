@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import tempfile
 import time
@@ -10,7 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from testbed.aws.slurm_bed import PREFIX, SCRIPT, AttachedSlurm, SlurmBedError, nodes_of, slurm_bed
+from hyperpod_jlab.services import repairs
+from hyperpod_jlab.services.configuration import load_settings
+from hyperpod_jlab.services.hyperpod import Hyperpod
+from testbed.aws.attached import BedError
+from testbed.aws.slurm_bed import PREFIX, SCRIPT, AttachedSlurm, nodes_of, slurm_bed
 from tests.aws.conftest import REGION
 from tests.slurm.cluster import install
 
@@ -21,15 +26,20 @@ FIRST = f"{PREFIX}1"
 def bed():
     install("22.05")
     with tempfile.TemporaryDirectory(prefix="hpj-bed-") as folder:
-        Path(folder).chmod(0o755)  # munge's socket is everybody's
-        with slurm_bed(Path(folder) / "slurm", "--nodes", "2") as made:
+        base = Path(folder)
+        base.chmod(0o755)  # munge's socket is everybody's
+        (base / "fsx").mkdir()
+        options = ("--nodes", "2", "--mount", f"{base / 'fsx'}:/fsx")
+        with slurm_bed(base / "slurm", *options) as made:
             yield made
 
 
 @pytest.fixture
 def attached(endpoint, bed, home):
     home.config.write_text(
+        f'default_cluster = "train"\n[storage]\npath = "{bed.parent / "fsx"}"\n'
         '[clusters.train]\norchestrator = "slurm"\nhyperpod = "ml-cluster"\n'
+        'storage = "/fsx"\npython = "/usr/bin/python3"\n'
         f'slurm_conf = "{bed}/etc/slurm.conf"\n'
     )
     with AttachedSlurm(endpoint, bed, REGION) as made:
@@ -117,8 +127,76 @@ def test_a_replacement_that_somebody_asks_for_ends_the_slurmd(attached, bed, row
     assert len(rows()) == 2
 
 
+@pytest.fixture
+def sleeper(attached, hpj, home):
+    """A run that has begun, and its node."""
+    del attached, hpj  # AWS, and this process in the user's home
+    words = ("-c", "sleep 600", "--no-project-files", "--time-limit", "20m")
+    run_id = home.process("submit", *words).ok().out.strip()
+
+    def nodes():
+        run = home.process("show", run_id, "--json").ok().json
+        return run["attempts"][-1]["nodes"] if run["attempts"] and run["state"] == "running" else []
+
+    until(nodes)
+    return run_id, nodes()[0]
+
+
+async def test_a_run_recovers_before_slurm_knows(attached, bed, sleeper, home, monkeypatch):
+    """AWS was asked to reboot the node: Slurm misses it half a minute later, and is told of no repair at all."""
+    run_id, node = sleeper
+    home.process("node", "reboot", node, "--hyperpod", "ml-cluster", "--yes").ok()
+    monkeypatch.setattr(repairs, "_LOOKED", 0.0)  # somebody has been looking for a while
+    hyperpod = Hyperpod(load_settings())
+    try:
+        run = await hyperpod.runs.get(run_id)
+        end = time.monotonic() + 10
+        while run.status.reason_code != "recovering":
+            assert time.monotonic() < end, run.status
+            await asyncio.sleep(0.3)
+            run = await hyperpod.runs.get(run_id)
+        assert (run.state, run.status.reason) == (
+            "running",
+            f"HyperPod reboots {node}, on which it runs; it is resumed there, or goes back into the queue",
+        )
+        asked = [one.action for one in attached.endpoint.calls].count("sagemaker:ListClusterNodes")
+        for _ in range(10):
+            await hyperpod.runs.get(run_id)
+        again = [one.action for one in attached.endpoint.calls].count("sagemaker:ListClusterNodes")
+        assert again == asked  # one look serves all who look for the next minute
+        await hyperpod.runs.act(run_id, "cancel")
+        attached.endpoint.advance(timedelta(minutes=3))
+        assert (await asyncio.wait_for(hyperpod.runs.wait(run_id), 60)).state == "cancelled"
+    finally:
+        await hyperpod.close()
+    until(lambda: slurmd_of(bed, node) is not None)
+
+
+async def test_aws_that_does_not_tell_keeps_nobody_waiting(attached, sleeper, monkeypatch):
+    """The run is told as Slurm has it, at once, and AWS is not asked again and again."""
+    run_id, _ = sleeper
+    monkeypatch.setattr(repairs, "_LOOKED", 0.0)
+    attached.endpoint.faults.deny("sagemaker:ListClusterNodes")
+    hyperpod = Hyperpod(load_settings())
+    try:
+        for _ in range(5):
+            run = await hyperpod.runs.get(run_id)
+            assert (run.state, run.status.reason_code) == ("running", None)
+            await asyncio.sleep(0.2)
+        calls = [one.action for one in attached.endpoint.calls]
+        assert calls.count("sagemaker:ListClusterNodes") == 1
+        attached.endpoint.faults.slow["sagemaker:ListClusterNodes"] = 5.0
+        monkeypatch.setattr(repairs, "_REFUSED_FOR", 0.0)
+        begin = time.monotonic()
+        await hyperpod.runs.get(run_id)
+        assert time.monotonic() - begin < 2.0
+        await hyperpod.runs.act(run_id, "cancel")
+    finally:
+        await hyperpod.close()
+
+
 def test_a_folder_that_is_no_such_testbed(tmp_path):
-    with pytest.raises(SlurmBedError, match="--prefix"):
+    with pytest.raises(BedError, match="--prefix"):
         nodes_of(tmp_path)
 
 

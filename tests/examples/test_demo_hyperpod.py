@@ -1,5 +1,6 @@
 """The place that `make demo ARGS=--hyperpod` makes: a run goes through it, JupyterLab comes up in it, and nothing of it is left."""
 
+import contextlib
 import json
 import re
 import signal
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from hyperpod_jlab.aws.permissions import FEATURES
 from tests.examples.conftest import ROOT
+from tests.kubernetes.cluster import build
 from tests.slurm.cluster import install
 
 HPJ = Path(sys.executable).parent / "hpj"
@@ -19,18 +22,33 @@ DEMO = """
 import sys
 sys.path.insert(0, "scripts")
 import demo_hyperpod, demo_lab
-with demo_hyperpod.hyperpod_testbed() as place:
+with demo_hyperpod.hyperpod_testbed(kubernetes=sys.argv[1:] == ["kubernetes"]) as place:
     print(place.environment, flush=True)
     sys.exit(demo_lab.serve())
 """
 
 
+@contextlib.contextmanager
+def started(environment, *words):
+    """The place, which ends when the test fails."""
+    with subprocess.Popen(
+        [sys.executable, "-c", DEMO, *words],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as demo:
+        try:
+            yield demo
+        except BaseException:
+            demo.terminate()
+            raise
+
+
 @pytest.mark.timeout(240)
 def test_it_is_a_space_of_studio_with_a_cluster_and_leaves_nothing(environment):
     install("22.05")
-    with subprocess.Popen(
-        [sys.executable, "-c", DEMO], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
-    ) as demo:
+    with started(environment) as demo:
         file = Path(demo.stdout.readline().strip())
         url = next(found[0] for line in demo.stdout if (found := re.findall(r"http\S+", line)))
         variables = in_space(environment, file)
@@ -50,10 +68,71 @@ def test_it_is_a_space_of_studio_with_a_cluster_and_leaves_nothing(environment):
         with urllib.request.urlopen(asked, timeout=60) as answer:
             names = {one["name"] for one in json.load(answer)["clusters"]}
         assert names == {"local", "ml-slurm"}
+        check_rights(hpj, variables)
         demo.send_signal(signal.SIGHUP)
         assert demo.wait(60) == 128 + signal.SIGHUP
     assert not file.parent.exists()
     assert processes_of(file.parent) == []
+
+
+@pytest.mark.full
+@pytest.mark.timeout(400)
+def test_it_has_a_cluster_on_eks_too(environment):
+    """Its user comes in by EKS and an access entry, sends a run, and is no administrator."""
+    install("22.05")
+    build("training-operator")
+    environment.pop("XDG_CACHE_HOME")  # what is built lies in the user's own
+    with started(environment, "kubernetes") as demo:
+        file = Path(demo.stdout.readline().strip())
+        next(line for line in demo.stdout if "http" in line)
+        variables = in_space(environment, file)
+
+        def hpj(*words, code=0):
+            command = [HPJ, *words, "--json"]
+            done = subprocess.run(command, env=variables, capture_output=True, text=True)
+            assert done.returncode == code, done.stdout + done.stderr
+            return json.loads(done.stdout or done.stderr)
+
+        listed = {one["name"]: one for one in hpj("clusters", "--hyperpod")["clusters"]}
+        assert listed["ml-eks"]["configured_as"] == ["ml-eks"]
+        rows = hpj("nodes", "--hyperpod", "ml-eks")["nodes"]
+        assert [row["node"]["name"] for row in rows] == [
+            f"hyperpod-{row['instance']['name']}" for row in rows
+        ]
+        words = (
+            "-c",
+            "pwd; hostname",
+            "--cluster",
+            "ml-eks",
+            "--nodes",
+            "2",
+            "--gpus-per-node",
+            "4",
+        )
+        run = hpj("submit", *words, "--no-project-files", "--wait")
+        assert run["state"] == "succeeded"
+        node = rows[0]["node"]["name"]
+        refused = hpj(
+            "node", "drain", node, "--cluster", "ml-eks", "--reason", "x", "--yes", code=4
+        )
+        assert "patch" in json.dumps(refused)
+        demo.send_signal(signal.SIGTERM)
+        assert demo.wait(90) == 128 + signal.SIGTERM
+    assert not file.parent.exists()
+    assert processes_of(file.parent) == []
+
+
+def check_rights(hpj, variables):
+    """The space's role may do what the policy for all features says, which is for one region, and nothing else."""
+    names = [feature.name for feature in FEATURES]
+    granted = json.dumps(hpj("admin", "policy", *names))
+    assert "sagemaker:BatchReplaceClusterNodes" in granted
+    ask = "import boto3; boto3.client('sagemaker', '{}').describe_cluster(ClusterName='ml-slurm')"
+    for region, words in (("us-west-2", ""), ("eu-west-1", "not authorized to perform")):
+        command = [sys.executable, "-c", ask.format(region)]
+        asked = subprocess.run(command, env=variables, capture_output=True, text=True)
+        assert (asked.returncode == 0) == (not words), asked.stderr
+        assert words in asked.stderr
 
 
 def check_place(hpj):

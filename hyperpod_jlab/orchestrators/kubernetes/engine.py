@@ -36,6 +36,7 @@ from hyperpod_jlab.orchestrators.kubernetes.waiting.queued import with_queue_wor
 from hyperpod_jlab.orchestrators.kubernetes.waiting.quota import manifest_findings, room_findings
 from hyperpod_jlab.orchestrators.kubernetes.waiting.wait import explain
 from hyperpod_jlab.orchestrators.kubernetes.watching.foreign import look_up, mark
+from hyperpod_jlab.orchestrators.kubernetes.watching.repairs import labelled_repairs
 from hyperpod_jlab.orchestrators.kubernetes.watching.runs import RunWatch
 from hyperpod_jlab.orchestrators.ports import PortStream, Shell
 from hyperpod_jlab.orchestrators.protocol import (
@@ -45,6 +46,7 @@ from hyperpod_jlab.orchestrators.protocol import (
     RenderInput,
     Taken,
 )
+from hyperpod_jlab.orchestrators.repairs import with_repairs
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 from hyperpod_jlab.storage.translation import PathMap
@@ -181,7 +183,12 @@ class KubernetesOrchestrator:
     async def runs(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
         """What the cluster says of these runs."""
         words = await self._watch.observe(bundles)
-        return await with_queue_words(self._view.kueue, words)
+        words = await with_queue_words(self._view.kueue, words)
+        if self._config.hyperpod is None and self._config.eks is None:
+            return words
+        return await with_repairs(
+            words, bundles, lambda: labelled_repairs(self._view.looks), self.kind
+        )
 
     async def catch_up(self, bundle: BundleReader, seconds: float) -> bool:
         """Fetch what the pods have said, where they do not mount the partition."""

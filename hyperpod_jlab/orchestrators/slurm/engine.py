@@ -21,6 +21,7 @@ from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.job_actions import Change, JobResult
 from hyperpod_jlab.model.node_actions import DrainKind
 from hyperpod_jlab.model.records import ActionKind, Observation
+from hyperpod_jlab.model.repair import NodeRepair
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.model.usage import Usage
 from hyperpod_jlab.orchestrators.ports import PortStream, Shell
@@ -31,6 +32,7 @@ from hyperpod_jlab.orchestrators.protocol import (
     RenderInput,
     Taken,
 )
+from hyperpod_jlab.orchestrators.repairs import with_repairs
 from hyperpod_jlab.orchestrators.slurm.checkup import SlurmCheckup
 from hyperpod_jlab.orchestrators.slurm.client import SlurmClient
 from hyperpod_jlab.orchestrators.slurm.identity import scheduler_id
@@ -58,7 +60,7 @@ from hyperpod_jlab.orchestrators.slurm.watching.details import ask_details
 from hyperpod_jlab.orchestrators.slurm.watching.foreign import look_up, mark
 from hyperpod_jlab.orchestrators.slurm.watching.history import History, find_by_folder
 from hyperpod_jlab.orchestrators.slurm.watching.observe import newest
-from hyperpod_jlab.orchestrators.slurm.watching.repairs import with_repairs
+from hyperpod_jlab.orchestrators.slurm.watching.repairs import ordered_repairs
 from hyperpod_jlab.orchestrators.slurm.watching.runs import RunObserver
 from hyperpod_jlab.orchestrators.slurm.watching.stand_in import StandIn, note_files
 from hyperpod_jlab.orchestrators.slurm.watching.usage import Accounting
@@ -248,7 +250,11 @@ class SlurmOrchestrator:
         words = await self._observer.observe(bundles)
         if self._config.hyperpod is None:
             return words
-        return await with_repairs(words, bundles, lambda: self._view.node_watch.get(IDLE))
+
+        async def look() -> dict[str, NodeRepair]:
+            return ordered_repairs(await self._view.node_watch.get(IDLE))
+
+        return await with_repairs(words, bundles, look, self.kind)
 
     async def catch_up(self, bundle: BundleReader, seconds: float) -> bool:
         """The nodes write their records themselves."""

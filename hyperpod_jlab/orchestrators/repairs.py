@@ -1,0 +1,68 @@
+"""Runs on nodes that HyperPod repairs: that they recover, and on which nodes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.model.records import AttemptRecords, Observation
+from hyperpod_jlab.model.repair import NodeRepair, may_recover, recovering
+from hyperpod_jlab.storage.records import BundleReader
+
+
+async def with_repairs(
+    words: dict[str, Observation],
+    bundles: Sequence[BundleReader],
+    look: Callable[[], Awaitable[Mapping[str, NodeRepair]]],
+    orchestrator: str,
+) -> dict[str, Observation]:
+    """The words on runs; those that run on nodes under repair, or wait after they did, have that as their reason.
+
+    Args:
+        words: What the scheduler says, by run id.
+        bundles: The runs.
+        look: Looks at the nodes: what is done to those under repair, by their names. Called only when a run runs or waits; where they
+            cannot be asked the words stay.
+        orchestrator: ``slurm`` or ``kubernetes``.
+    """
+    if not any(may_recover(word) for word in words.values()):
+        return words
+    try:
+        repairs = await look()
+    except HyperpodError:
+        return words
+    if not repairs:
+        return words
+    return await asyncio.to_thread(_told, words, bundles, repairs, orchestrator)
+
+
+def newest_attempt(bundle: BundleReader) -> AttemptRecords | None:
+    """The newest attempt of a run; None where there is none, or its records cannot be read. Blocking."""
+    try:
+        attempts = bundle.read().attempts
+    except HyperpodError:  # a damaged bundle is told by whoever reads it
+        return None
+    return attempts[-1] if attempts else None
+
+
+def nodes_of(attempt: AttemptRecords) -> list[str]:
+    """The nodes of an attempt, as their scheduler calls them."""
+    return sorted({node.node.partition(".")[0] for node in attempt.nodes})
+
+
+def _told(
+    words: dict[str, Observation],
+    bundles: Sequence[BundleReader],
+    repairs: Mapping[str, NodeRepair],
+    orchestrator: str,
+) -> dict[str, Observation]:
+    found = dict(words)
+    for bundle in bundles:
+        word = words.get(bundle.run_id)
+        if word is None or not may_recover(word):
+            continue
+        attempt = newest_attempt(bundle)
+        if attempt is not None:
+            found[bundle.run_id] = recovering(word, nodes_of(attempt), repairs, orchestrator)
+    return found

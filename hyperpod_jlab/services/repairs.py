@@ -1,0 +1,133 @@
+"""What AWS does to the nodes of runs: a run whose instance is repaired recovers, also before its scheduler has heard of it.
+
+AWS is asked for a cluster's instances while runs of it are looked at: once a run waits after an attempt, or somebody goes on looking. The
+look is the one of the cluster's page (`hyperpod_watch`), with its limits. It keeps nobody waiting for long, and what it cannot find out is not said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from hyperpod_jlab.model.config import LocalCluster, Settings
+from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.model.hyperpod import Instance
+from hyperpod_jlab.model.records import Observation
+from hyperpod_jlab.model.repair import RECOVERING, aws_repairs, may_recover, recovering
+from hyperpod_jlab.orchestrators.repairs import newest_attempt, nodes_of
+from hyperpod_jlab.services.hyperpod_watch import HyperpodWatch
+from hyperpod_jlab.storage.records import BundleReader
+
+_LOOKED = 10.0
+"""Seconds after which somebody who looks at running runs is one who goes on looking."""
+
+_WAITS = 3.0
+"""Seconds that are waited for AWS where a run waits after an attempt."""
+
+_NOTICE = 0.05
+"""The same where it runs."""
+
+_REFUSED_FOR = 60.0
+"""Seconds for which AWS is not asked again after it could not tell."""
+
+
+class AwsRepairs:
+    """Repairs by AWS, for the runs of the configured clusters.
+
+    Args:
+        settings: The configuration.
+        watch: Asks AWS, for all who look.
+    """
+
+    def __init__(self, settings: Settings, watch: HyperpodWatch) -> None:
+        self._settings = settings
+        self._watch = watch
+        self._since: dict[str, float] = {}
+        self._refused: dict[str, float] = {}
+        self._known: dict[str, list[Instance]] = {}
+        self._looks: dict[str, asyncio.Task[None]] = {}
+
+    async def told(
+        self, cluster: str, bundles: Sequence[BundleReader], words: dict[str, Observation]
+    ) -> dict[str, Observation]:
+        """The words on runs of a configured cluster, with the repair of their instances as the reason.
+
+        Args:
+            cluster: The cluster's name.
+            bundles: The runs.
+            words: What its scheduler says of them, by run id.
+        """
+        config = self._settings.clusters.get(cluster)
+        if config is None or isinstance(config, LocalCluster) or config.hyperpod is None:
+            return words
+        open_words = [word for word in words.values() if may_recover(word)]
+        lost = any(_has_lost(word) for word in open_words)
+        if not lost and not self._goes_on(cluster, any(w.state == "running" for w in open_words)):
+            return words
+        instances = await self._instances(config.hyperpod, _WAITS if lost else _NOTICE)
+        if all(one.state == "running" for one in instances):
+            return words
+        return await asyncio.to_thread(_with, config.orchestrator, instances, bundles, words)
+
+    async def close(self) -> None:
+        """Ask no more."""
+        for task in self._looks.values():
+            task.cancel()
+        await asyncio.gather(*self._looks.values(), return_exceptions=True)
+
+    def _goes_on(self, cluster: str, runs: bool) -> bool:
+        """Whether runs of a cluster have been running, and looked at, for a while."""
+        if not runs:
+            self._since.pop(cluster, None)
+            return False
+        since = self._since.setdefault(cluster, time.monotonic())
+        return time.monotonic() - since > _LOOKED
+
+    async def _instances(self, hyperpod: str, seconds: float) -> list[Instance]:
+        """The instances as they were listed last, or now if that takes no longer; none where they are not known."""
+        if time.monotonic() - self._refused.get(hyperpod, float("-inf")) < _REFUSED_FOR:
+            return []
+        task = self._looks.get(hyperpod)
+        if task is None or task.done():
+            task = asyncio.create_task(self._look(hyperpod), name="hyperpod-repairs")
+            self._looks[hyperpod] = task
+        await asyncio.wait([task], timeout=seconds)
+        return self._known.get(hyperpod, [])
+
+    async def _look(self, hyperpod: str) -> None:
+        try:
+            shown = await self._watch.instances(hyperpod)
+        except HyperpodError:  # the cluster's page says why
+            self._refused[hyperpod] = time.monotonic()
+            self._known.pop(hyperpod, None)
+            return
+        # A list that is not whole says of no node that its instance is gone.
+        if not shown.loading:
+            self._known[hyperpod] = shown.rows
+
+
+def _has_lost(word: Observation) -> bool:
+    """Whether a run waits after an attempt."""
+    return word.state == "waiting" and (word.reason_code == RECOVERING or word.attempt is not None)
+
+
+def _with(
+    orchestrator: str,
+    instances: Sequence[Instance],
+    bundles: Sequence[BundleReader],
+    words: dict[str, Observation],
+) -> dict[str, Observation]:
+    found = dict(words)
+    for bundle in bundles:
+        word = words.get(bundle.run_id)
+        if word is None or not may_recover(word):
+            continue
+        attempt = newest_attempt(bundle)
+        if attempt is None:
+            continue
+        nodes = nodes_of(attempt)
+        begun = min((node.started_at for node in attempt.nodes), default=None)
+        repairs = aws_repairs(orchestrator, instances, nodes, begun)
+        found[bundle.run_id] = recovering(word, nodes, repairs, orchestrator)
+    return found
