@@ -67,7 +67,7 @@ class FeatureAccount:
     def names(self) -> Mapping[str, str]:
         """What the command lines name by what the account has."""
         eks = self.endpoint.account.clusters[REGION][1]
-        (task,) = self.endpoint.account.tasks[REGION]
+        task = self.endpoint.account.tasks[REGION][0]
         return {
             "event": event_id(eks, eks.events[0]),
             "eks_node": eks.nodes[0].instance_id,

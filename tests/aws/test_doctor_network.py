@@ -21,7 +21,13 @@ WITHOUT_SLURM = {"controller", "identity", "queue", "cluster"}
 LOST = {
     "ec2:DescribeNetworkInterfaces": set(NETWORK),
     "fsx:DescribeFileSystems": set(NETWORK),
-    "sagemaker:DescribeSpace": {"space", "profile"},  # whose profile it is, the space says
+    "sagemaker:DescribeDomain": {"domain", "idle-shutdown"},
+    "sagemaker:DescribeUserProfile": {"profile", "idle-shutdown"},
+    "sagemaker:DescribeSpace": {
+        "space",
+        "profile",
+        "idle-shutdown",
+    },  # whose profile it is, the space says
     "sagemaker:ListClusters": {"hyperpod", "names", "mounts-missing", "shared", *NETWORK},
 }
 """What is not known without a right, where it is more than one check."""

@@ -121,7 +121,7 @@ async def test_what_aws_dropped_stays_marked_also_in_the_next_server(endpoint, e
     # The next server, which AWS does not answer, shows what was seen, and of when that is.
     endpoint.faults.deny(LIST)
     services = Hyperpod()
-    shown, _ = await services.event_watch.events("research-eks")
+    shown, _ = await services.event_watch_in(None).events("research-eks")
     await services.close()
     assert len(shown.rows) == 530
     assert shown.problem is not None
@@ -146,7 +146,7 @@ async def test_a_cluster_that_may_not_be_described_has_events_without_a_journal(
     (note,) = answer["notes"]
     assert "the journal of its events was left out" in note
     services = Hyperpod()
-    _, notes = await services.event_watch.events(eks.arn)
+    _, notes = await services.event_watch_in(None).events(eks.arn)
     await services.close()
     assert notes == []
 

@@ -16,18 +16,33 @@ from tests.aws.feature_runs import ON_A_TERMINAL, RUNS
 ENDPOINTS = {"sagemaker": "sagemaker.api", "cloudwatch": "monitoring"}
 """Names of VPC endpoints that are not the service's (AWS PrivateLink's list of services)."""
 
-LINES = {
-    words: {one.action.partition(":")[0] for one in feature.permissions}
-    | ({"sts"} if words == ("doctor",) else set())
-    for feature in FEATURES
-    if feature.name in RUNS and feature.name not in ON_A_TERMINAL
-    for words in RUNS[feature.name]
-}
-OUTAGES = [
-    pytest.param(words, service, id=f"{'-'.join(words)}-{service}")
-    for words, services in LINES.items()
-    for service in sorted(services)
+LINES = [
+    pytest.param(words, id="-".join(words))
+    for words in dict.fromkeys(
+        words
+        for feature in FEATURES
+        if feature.name in RUNS and feature.name not in ON_A_TERMINAL
+        for words in RUNS[feature.name]
+    )
 ]
+
+OUTSIDE = frozenset({"aps"})
+"""What is not asked through a client of boto3, and so has no such variable; tests/aws/test_prometheus.py cuts it off."""
+
+UNSEEN = {
+    (("clusters", "--hyperpod"), "eks"),  # "not-known" in a column; all about one cluster says why
+}
+"""Where there is no room to say it."""
+
+FOLLOWS = {
+    "ec2": {"fsx", "sagemaker"},  # what to look for there, these say
+    "logs": {"sagemaker"},
+    "aps": {"eks"},  # where it is, the add-on says
+}
+"""Services that are asked for what others have told."""
+
+INSTEAD = {"cloudwatch": {"eks", "aps"}}
+"""Services that are asked where others do not answer."""
 
 
 @pytest.fixture
@@ -54,18 +69,23 @@ def cut_off(monkeypatch, service):
     monkeypatch.setenv(f"AWS_ENDPOINT_URL_{variable}", f"http://127.0.0.1:{port}")
 
 
-@pytest.mark.parametrize(("words", "service"), OUTAGES)
-def test_a_service_out_of_reach_is_named_and_the_rest_goes_on(ask, no_aws, words, service):
+@pytest.mark.parametrize("words", LINES)
+def test_a_service_out_of_reach_is_named_and_the_rest_goes_on(ask, no_aws, words):
     before, usual = ask(words)
-    assert service in usual, "the feature does not ask it"
-    cut_off(no_aws, service)
-    found, asked = ask(words)
-    said = found.out + found.err
-    assert f"{service} does not answer in {REGION}" in said
-    assert service not in asked
-    if found.code == 5:  # what was asked for is that service's to tell
-        assert f"interface endpoint for {ENDPOINTS.get(service, service)}" in said
-    else:
-        assert found.code == before.code
-        assert asked == usual - {service}
-    assert "Traceback" not in said
+    assert usual
+    for service in sorted(usual - OUTSIDE):
+        with no_aws.context() as patch:
+            cut_off(patch, service)
+            found, asked = ask(words)
+        said = found.out + found.err
+        assert service not in asked
+        assert "Traceback" not in said
+        if (words, service) not in UNSEEN:
+            assert f"{service} does not answer in {REGION}" in said
+        if found.code == 5:  # what was asked for is that service's to tell
+            assert f"interface endpoint for {ENDPOINTS.get(service, service)}" in said
+            continue
+        assert found.code in {0, before.code}  # what is not known has not failed
+        lost = {one for one, on in FOLLOWS.items() if service in on}
+        more = {one for one, of in INSTEAD.items() if service in of}
+        assert usual - {service} - lost <= asked <= (usual | more) - {service}

@@ -58,8 +58,14 @@ async def _rights(at_aws: AtAws) -> Told:
         return warn(words, f"grant what this prints: hpj admin policy {' '.join(names)}", "admin")
     if silent:
         return unknown("; ".join(one.message for one in silent), silent[0].hint, "admin")
-    tried = ", ".join(one.action for one in tries)
-    return ok(f"AWS lets this role read what was tried: {tried}")
+    unknown_here = [one.message for one in refusals if one and one.code == "boto3_too_old"]
+    tried = ", ".join(
+        one.action
+        for one, error in zip(tries, refusals, strict=True)
+        if error is None or error.code != "boto3_too_old"
+    )
+    words = f"AWS lets this role read what was tried: {tried}"
+    return ok("; ".join([words, *unknown_here]))
 
 
 async def _of_cluster(at_aws: AtAws) -> list[_Try]:

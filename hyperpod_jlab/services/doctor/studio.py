@@ -19,6 +19,9 @@ ROLE = "role"
 HYPERPOD = "hyperpod"
 """The step on which HyperPod clusters there are."""
 
+_SILENT = frozenset({"aws_failed", "aws_throttled", "aws_unreachable"})
+"""Codes of errors with which it is not known who this is, though it may be somebody."""
+
 _PASSING = frozenset({"Pending", "Updating"})
 """States of a domain in which it still works."""
 
@@ -52,6 +55,9 @@ class StudioLooks:
         try:
             caller = await self._at.caller()
         except HyperpodError as error:
+            if error.code in _SILENT:
+                # What the other services tell does not need this one: their endpoints may be there.
+                return of_error(error, "warn")
             # Elsewhere runs go without AWS, and only what it knows is missing.
             return of_error(error, "unknown" if self._at.studio is None else "fail")
         words = f"{caller} in {await self._at.aws.region()}"
