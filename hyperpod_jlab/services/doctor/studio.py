@@ -57,7 +57,7 @@ class StudioLooks:
         except HyperpodError as error:
             if error.code in _SILENT:
                 # What the other services tell does not need this one: their endpoints may be there.
-                return of_error(error, "warn")
+                return warn(error.message, error.hint, "admin")
             # Elsewhere runs go without AWS, and only what it knows is missing.
             return of_error(error, "unknown" if self._at.studio is None else "fail")
         words = f"{caller} in {await self._at.aws.region()}"
