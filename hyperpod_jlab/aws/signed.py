@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from hyperpod_jlab.aws.call_meter import METER
 from hyperpod_jlab.aws.errors import Call
 
 _BUSY = frozenset({429, 500, 502, 503, 504})
@@ -46,6 +47,7 @@ def post_form(core: Any, http: Any, call: Call, url: str, form: Mapping[str, str
 
     body = urlencode(form)
     for wait in (*_waits(), None):
+        METER.note(call.service, call.operation)
         answer = http.send(_signed(core, call, url, body))
         if answer.status_code < 300:
             return _decoded(answer, call)

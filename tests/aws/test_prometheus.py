@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 
+from hyperpod_jlab.aws.call_meter import METER
 from hyperpod_jlab.aws.prometheus import (
     ADDON,
     Workspace,
@@ -174,12 +175,13 @@ async def test_an_expression_that_is_none_and_a_workspace_that_is_not_there(exam
 
 async def test_busy_for_a_moment_is_waited_for(example, workspace):
     example.faults.throttled[ASK] = 2
-    window = last(HOUR)
+    window, before = last(HOUR), METER.total
     found = await query_range(
         Aws(REGION), workspace_at(workspace, REGION), "count(kube_node_info)", window
     )
     assert [one.points[-1][1] for one in found] == [9.0]
     assert len(asked(example)) == 3
+    assert METER.total - before == 3
 
 
 @pytest.mark.parametrize("denied", [ASK, FIND])
