@@ -1,10 +1,11 @@
-"""Make the screenshots of the docs (docs/images/*.png): a real JupyterLab with real runs on the embedded cluster, on a real Slurm and a real Kubernetes, in Chromium.
+"""Make the screenshots of the docs (docs/images/*.png): a real JupyterLab with real runs on the embedded cluster, on a real Slurm and a real Kubernetes, and with an AWS account of the testbed, in Chromium.
 
-    python scripts/screenshots.py [local|slurm|kubernetes]    # all, when none is named
+    python scripts/screenshots.py [local|slurm|kubernetes|hyperpod]    # all, when none is named
 
 Needs what the browser tests need: `scripts/ui-test.sh` installs Chromium where it is missing. Slurm's and Kubernetes' need root.
 """
 
+import re
 import shutil
 import sys
 import tempfile
@@ -17,12 +18,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "ui-tests"))
 
 from conftest import QUIET  # noqa: E402
+from hyperpod_lab import REGION, hyperpod_lab  # noqa: E402
 from kubernetes_lab import kubernetes_lab, some_namespace  # noqa: E402
 from lab_page import CARD, execute, open_lab, open_notebook, run_all, use_theme  # noqa: E402
 from lab_server import LabServer, lab_server  # noqa: E402
 from notebooks import LOAD, code_cell, write_notebook  # noqa: E402
 from slurm_lab import sbatch, slurm_lab, wait_for_job  # noqa: E402
 
+from testbed.aws.example_telemetry import add_telemetry  # noqa: E402
 from tests.kubernetes.cluster import KubernetesTestbed  # noqa: E402
 from tests.kubernetes.cluster import running as running_kubernetes  # noqa: E402
 from tests.slurm.cluster import SlurmTestbed, running, standard_options  # noqa: E402
@@ -30,6 +33,9 @@ from tests.slurm.cluster import SlurmTestbed, running, standard_options  # noqa:
 IMAGES = ROOT / "docs" / "images"
 VIEWPORT = {"width": 1240, "height": 800}
 RUN_PAGE = ".jp-HyperPod-RunPage"
+HYPERPOD_PAGE = ".jp-HyperPod-ClusterPage.jp-HyperPod-Aws"
+SLOW_MS = 60_000
+CHOOSE = re.compile(r"^Choose i-")
 SLURM = "ml-slurm"
 KUBERNETES = "ml-eks"
 NAMESPACE = "hyperpod-ns-team-a"
@@ -215,12 +221,35 @@ def kubernetes_pictures(page: Page, folder: Path) -> None:
         shoot_kubernetes(page, run_id)
 
 
+def hyperpod_pictures(page: Page, folder: Path) -> None:
+    """Those of HyperPod clusters and of the doctor."""
+    home = folder / "aws"
+    config = f'[storage]\npath = "{home / "fsx"}"\n[clusters.local]\npython = "/usr/bin/python3"\n'
+    with hyperpod_lab(home, config) as (server, endpoint):
+        add_telemetry(endpoint.account, REGION)
+        open_lab(page, server)
+        execute(page, "hyperpod:show-panel")
+        execute(page, "hyperpod:open-hyperpod-cluster", {"cluster": "ml-cluster"})
+        shown = page.locator(HYPERPOD_PAGE)
+        shown.get_by_role("tab", name="Nodes", exact=True).click()
+        for at in (1, 2):
+            shown.get_by_role("checkbox", name=CHOOSE).nth(at).check()
+        expect(shown.get_by_role("button", name="Replace…")).to_be_enabled()
+        in_both_themes(page, "hyperpod-nodes")
+        execute(page, "hyperpod:open-metrics", {"cluster": "research-eks"})
+        expect(page.locator(".jp-HyperPod-Sparkline").first).to_be_visible(timeout=SLOW_MS)
+        in_both_themes(page, "hyperpod-metrics")
+        execute(page, "hyperpod:open-doctor")
+        expect(page.get_by_role("button", name="Examine Again")).to_be_visible(timeout=SLOW_MS)
+        in_both_themes(page, "doctor")
+
+
 def main() -> int:
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         print("Chromium is missing; scripts/ui-test.sh installs it", file=sys.stderr)
         return 1
-    wanted = sys.argv[1:] or ["local", "slurm", "kubernetes"]
+    wanted = sys.argv[1:] or ["local", "slurm", "kubernetes", "hyperpod"]
     IMAGES.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="hyperpod-"))
     with sync_playwright() as playwright:
@@ -232,6 +261,8 @@ def main() -> int:
             slurm_pictures(page, folder)
         if "kubernetes" in wanted:
             kubernetes_pictures(page, folder)
+        if "hyperpod" in wanted:
+            hyperpod_pictures(page, folder)
         browser.close()
     shutil.rmtree(folder, ignore_errors=True)
     return 0

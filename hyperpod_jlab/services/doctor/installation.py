@@ -89,5 +89,5 @@ def _python(python: str) -> Told:
     found = interpreter(python)
     words = f"{python} ({found.version[0]}.{found.version[1]})"
     if not found.torch:
-        return warn(f"{words} has no torch", f"for torchrun: {python} -m pip install torch")
+        return warn(f"{words} has no torch, which torchrun needs", f"{python} -m pip install torch")
     return ok(f"{words} with torch")
