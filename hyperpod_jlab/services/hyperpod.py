@@ -50,7 +50,7 @@ class Hyperpod:
         self._event_watches: dict[str | None, EventWatch] = {}
         self.watch = self.watch_in(None)
         """What AWS tells of the region that is found where nobody names one."""
-        self._repairs = AwsRepairs(self.settings, self.watch)
+        self._repairs = AwsRepairs(self.settings, self.watch_in)
         self.runs = Runs(self.engines, repairs=self._repairs)
         known = RunLogsOf(self.runs)
         self.logs = LogService(

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hyperpod_jlab.model.config import LocalCluster, Settings
 from hyperpod_jlab.model.errors import HyperpodError
-from hyperpod_jlab.model.hyperpod import Instance
+from hyperpod_jlab.model.hyperpod import Instance, region_of
 from hyperpod_jlab.model.records import Observation
 from hyperpod_jlab.model.repair import RECOVERING, aws_repairs, may_recover, recovering
 from hyperpod_jlab.orchestrators.repairs import newest_attempt, nodes_of
@@ -37,12 +37,12 @@ class AwsRepairs:
 
     Args:
         settings: The configuration.
-        watch: Asks AWS, for all who look.
+        watch_in: Who asks AWS in a region (None: the one that is found), for all who look.
     """
 
-    def __init__(self, settings: Settings, watch: HyperpodWatch) -> None:
+    def __init__(self, settings: Settings, watch_in: Callable[[str | None], HyperpodWatch]) -> None:
         self._settings = settings
-        self._watch = watch
+        self._watch_in = watch_in
         self._since: dict[str, float] = {}
         self._refused: dict[str, float] = {}
         self._known: dict[str, list[Instance]] = {}
@@ -97,7 +97,7 @@ class AwsRepairs:
 
     async def _look(self, hyperpod: str) -> None:
         try:
-            shown = await self._watch.instances(hyperpod)
+            shown = await self._watch_in(region_of(hyperpod)).instances(hyperpod)
         except HyperpodError:  # the cluster's page says why
             self._refused[hyperpod] = time.monotonic()
             self._known.pop(hyperpod, None)
