@@ -140,6 +140,7 @@ def hyperpod_testbed(tell: Tell = lambda _: None, *, kubernetes: bool = True) ->
             "AWS_SHARED_CREDENTIALS_FILE": str(base / "no-aws-credentials"),
             "HYPERPOD_CONFIG": str(_configuration(base, studio, slurm, on_eks=eks is not None)),
             "XDG_CACHE_HOME": str(base / "cache"),
+            "XDG_STATE_HOME": str(base / "state"),
         }
         kill = f"{_as_it_was()}{kubernetes_bed.SCRIPT} node-kill {eks} node1"
         os.environ.update(variables)

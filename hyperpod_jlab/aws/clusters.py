@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance, InstanceGroup, LustreStorage
 from hyperpod_jlab.model.hyperpod_settings import settings_of
+
+_NAME = re.compile(
+    r"arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:cluster/[a-z0-9]{12}|[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}"
+)
+"""Names and ARNs of clusters (SageMaker's service model)."""
 
 NO_ORCHESTRATOR = (
     "AWS names no orchestrator: older clusters with Slurm are so, and it is taken for one"
 )
 """What is said of a cluster whose description names none."""
+
+
+def checked(name: str) -> str:
+    """A cluster's name or ARN, once it has the form of one.
+
+    Raises:
+        InvalidInputError: It has not.
+    """
+    if not _NAME.fullmatch(name):
+        raise InvalidInputError(
+            f"'{name[:80]}' is no name of a HyperPod cluster",
+            code="no_cluster_name",
+            hint="letters, digits and hyphens, such as ml-cluster, or its ARN; see: hpj clusters --hyperpod",
+            detail={"field": "hyperpod"},
+        )
+    return name
 
 
 async def list_clusters(aws: Aws) -> AsyncIterator[list[HyperpodCluster]]:
@@ -44,7 +67,7 @@ async def describe_cluster(aws: Aws, cluster: HyperpodCluster) -> HyperpodCluste
         NotFoundError: It has been deleted.
         HyperpodError: See `aws.errors`.
     """
-    told = await aws.call("sagemaker", "DescribeCluster", ClusterName=cluster.name)
+    told = await aws.call("sagemaker", "DescribeCluster", ClusterName=checked(cluster.name))
     orchestrator, eks_arn = _orchestrator(told.get("Orchestrator"))
     groups = [
         *(told.get("InstanceGroups") or []),
@@ -78,7 +101,7 @@ async def list_instances(aws: Aws, cluster: str) -> AsyncIterator[list[Instance]
         HyperpodError: See `aws.errors`.
     """
     seen: set[str] = set()
-    async for page in aws.pages("sagemaker", "ListClusterNodes", ClusterName=cluster):
+    async for page in aws.pages("sagemaker", "ListClusterNodes", ClusterName=checked(cluster)):
         found = {one["InstanceId"]: one for one in page.get("ClusterNodeSummaries", [])}
         yield [_instance(one) for name, one in found.items() if name not in seen]
         seen.update(found)

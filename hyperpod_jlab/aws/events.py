@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from hyperpod_jlab.aws.clusters import checked
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.hyperpod_events import (
     EVENT_LEVELS,
@@ -73,7 +74,9 @@ async def list_events(
         HyperpodError: See `aws.errors`.
     """
     given = {"SortBy": "EventTime", "SortOrder": "Descending", **wanted.given()}
-    async for page in aws.pages("sagemaker", "ListClusterEvents", ClusterName=cluster, **given):
+    async for page in aws.pages(
+        "sagemaker", "ListClusterEvents", ClusterName=checked(cluster), **given
+    ):
         yield [_event(one) for one in page.get("Events") or ()]
 
 

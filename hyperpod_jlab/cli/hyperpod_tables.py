@@ -79,7 +79,7 @@ def joined_row(row: JoinedNode) -> Sequence[str]:
         node.name if node else "-",
         node.state if node else "-",
         str(len(node.jobs)) if node else "-",
-        "; ".join(reason for reason in reasons if reason),
+        "; ".join(reason.rstrip(".") for reason in reasons if reason),
     )
 
 

@@ -184,7 +184,7 @@ def node_row(joined: JoinedNode) -> NodeRow:
         name=instance.name if instance else node.name if node else "",
         state=instance.state if instance else NOT_LISTED,
         status=instance.status if instance else None,
-        reason="; ".join(word for word in words if word) or None,
+        reason="; ".join(word.rstrip(".") for word in words if word) or None,
         instance_group=instance.instance_group
         if instance
         else node.instance_group

@@ -181,3 +181,11 @@ def test_exit_codes_of_the_faults(example, hpj, no_aws):
 def test_without_the_option_aws_is_not_asked(example, hpj):
     assert hpj("clusters").ok().out.split()[:1] == ["CLUSTER"]
     assert example.calls == []
+
+
+@pytest.mark.parametrize("name", ["", "x y", "no_such", "a" * 64, "arn:aws:sagemaker:x:1:y"])
+@pytest.mark.parametrize("command", ["nodes", "events", "metrics"])
+def test_a_name_that_can_be_none_is_refused_in_our_words(endpoint, hpj, command, name):
+    done = hpj(command, "--hyperpod", name, "--json")
+    assert (done.code, done.error["code"]) == (2, "no_cluster_name")
+    assert endpoint.calls == []
