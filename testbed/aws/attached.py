@@ -95,6 +95,8 @@ class Attached:
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> Self:
+        # Who is up from the first is known from the first: a machine that goes away a moment later has failed.
+        self._up = {node.instance_id for node in self._running() if self.is_up(node)}
         self._thread.start()
         return self
 
@@ -147,9 +149,12 @@ class Attached:
             self._obey()
             self.tell()
             with self.endpoint.changing():
-                for node in self.cluster.nodes:
-                    if node.group == GROUP and node.status == "Running":
-                        self._look_at(node)
+                for node in self._running():
+                    self._look_at(node)
+
+    def _running(self) -> list[Node]:
+        nodes = self.cluster.nodes
+        return [node for node in nodes if node.group == GROUP and node.status == "Running"]
 
     def _obey(self) -> None:
         while not self._orders.empty():

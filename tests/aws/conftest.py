@@ -47,7 +47,7 @@ def add_observed(account: Account) -> Cluster:
     return cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def prometheus() -> Iterator[Prometheus]:
     """A Prometheus that knows two hours of the example's two clusters on EKS and of its one with Slurm.
 
