@@ -37,13 +37,21 @@ async def with_repairs(
     return await asyncio.to_thread(_told, words, bundles, repairs, orchestrator)
 
 
-def newest_attempt(bundle: BundleReader) -> AttemptRecords | None:
-    """The newest attempt of a run; None where there is none, or its records cannot be read. Blocking."""
+def attempt_meant(bundle: BundleReader, word: Observation) -> AttemptRecords | None:
+    """The attempt of a run that a word is on: the newest one. Blocking.
+
+    None where there is none, its records cannot be read, or it is over and the run runs: then that is the next one, which has yet to write
+    where.
+    """
     try:
-        attempts = bundle.read().attempts
+        records = bundle.read()
     except HyperpodError:  # a damaged bundle is told by whoever reads it
         return None
-    return attempts[-1] if attempts else None
+    if not records.attempts:
+        return None
+    attempt = records.attempts[-1]
+    judged = any(seen.verdict and seen.attempt == attempt.number for seen in records.observations)
+    return None if judged and word.state == "running" else attempt
 
 
 def nodes_of(attempt: AttemptRecords) -> list[str]:
@@ -62,7 +70,7 @@ def _told(
         word = words.get(bundle.run_id)
         if word is None or not may_recover(word):
             continue
-        attempt = newest_attempt(bundle)
+        attempt = attempt_meant(bundle, word)
         if attempt is not None:
             found[bundle.run_id] = recovering(word, nodes_of(attempt), repairs, orchestrator)
     return found

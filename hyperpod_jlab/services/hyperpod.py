@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.cluster import Cluster, Job, Node, Queue
@@ -16,7 +13,7 @@ from hyperpod_jlab.model.job_actions import Change, JobResult
 from hyperpod_jlab.model.records import ActionKind
 from hyperpod_jlab.orchestrators.ports import PortStream
 from hyperpod_jlab.services.access import Access, access_of, open_port
-from hyperpod_jlab.services.actions import actions_of
+from hyperpod_jlab.services.cluster_lines import PATIENCE, ClusterLines
 from hyperpod_jlab.services.configuration import find_partition, load_settings
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.event_watch import EventWatch
@@ -60,12 +57,20 @@ class Hyperpod:
             catch_up=known.catch_up,
         )
         self.submitter = Submitter(self.engines, self.runs)
-        self._seen: dict[str, tuple[float, Cluster]] = {}
+        self._lines = ClusterLines(self.settings, self.engines)
         self._links: dict[str, JobLinks] = {}
 
-    async def clusters(self) -> list[Cluster]:
-        """The configured clusters; one that does not answer says why in its reason, and has the numbers of when it last did."""
-        return list(await asyncio.gather(*(self.cluster(name) for name in self.settings.clusters)))
+    async def clusters(self, seconds: float = PATIENCE) -> list[Cluster]:
+        """The configured clusters; one that does not answer says why in its reason, and has the numbers of when it last did.
+
+        Args:
+            seconds: How long to wait for each of them (see `cluster_lines.ClusterLines.every`).
+        """
+        return await self._lines.every(seconds)
+
+    async def cluster(self, name: str) -> Cluster:
+        """One configured cluster, as in `clusters`, however long it takes."""
+        return await self._lines.one(name)
 
     def hyperpod_clusters(self, region: str | None = None) -> HyperpodClusters:
         """The HyperPod clusters of the AWS account, whether configured or not.
@@ -211,27 +216,10 @@ class Hyperpod:
     async def close(self) -> None:
         """Give back what is held open."""
         await self.logs.close()
+        await self._lines.close()
         await self._repairs.close()
         for watch in self._watches.values():
             await watch.close()
         for events in self._event_watches.values():
             await events.close()
         await self.engines.close()
-
-    async def cluster(self, name: str) -> Cluster:
-        """One configured cluster, as in `clusters`."""
-        default = name == self.settings.default_cluster
-        try:
-            engine = self.engines.get(name)
-            able = engine.capabilities
-            beyond = [word for word in ("adopt", "ports") if getattr(able, word)]
-            actions = (*actions_of(able), *beyond)
-            line = replace(
-                await engine.cluster(), default=default, actions=actions, changes=able.changes
-            )
-        except HyperpodError as error:
-            kind = self.settings.clusters[name].orchestrator
-            at, last = self._seen.get(name, (None, Cluster(name, kind, default, "unreachable")))
-            return replace(last, state="unreachable", reason=error.message, as_of=at)
-        self._seen[name] = (time.time(), line)
-        return line

@@ -15,7 +15,7 @@ from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.model.hyperpod import Instance, region_of
 from hyperpod_jlab.model.records import Observation
 from hyperpod_jlab.model.repair import RECOVERING, aws_repairs, may_recover, recovering
-from hyperpod_jlab.orchestrators.repairs import newest_attempt, nodes_of
+from hyperpod_jlab.orchestrators.repairs import attempt_meant, nodes_of
 from hyperpod_jlab.services.hyperpod_watch import HyperpodWatch
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -30,6 +30,12 @@ _NOTICE = 0.05
 
 _REFUSED_FOR = 60.0
 """Seconds for which AWS is not asked again after it could not tell."""
+
+_ANEW = 10.0
+"""Seconds between two lists that are asked for because the last one is older than a loss."""
+
+_MOST = 1000
+"""Losses that are remembered."""
 
 
 class AwsRepairs:
@@ -47,6 +53,8 @@ class AwsRepairs:
         self._refused: dict[str, float] = {}
         self._known: dict[str, list[Instance]] = {}
         self._looks: dict[str, asyncio.Task[None]] = {}
+        self._losses: dict[tuple[str, int | None], float] = {}
+        self._anew: dict[str, float] = {}
 
     async def told(
         self, cluster: str, bundles: Sequence[BundleReader], words: dict[str, Observation]
@@ -62,10 +70,12 @@ class AwsRepairs:
         if config is None or isinstance(config, LocalCluster) or config.hyperpod is None:
             return words
         open_words = [word for word in words.values() if may_recover(word)]
-        lost = any(_has_lost(word) for word in open_words)
+        losses = [self._lost_at(run, word) for run, word in words.items() if _has_lost(word)]
+        lost = bool(losses)
         if not lost and not self._goes_on(cluster, any(w.state == "running" for w in open_words)):
             return words
-        instances = await self._instances(config.hyperpod, _WAITS if lost else _NOTICE)
+        seconds = _WAITS if lost else _NOTICE
+        instances = await self._instances(config.hyperpod, seconds, max(losses, default=0.0))
         if all(one.state == "running" for one in instances):
             return words
         return await asyncio.to_thread(_with, config.orchestrator, instances, bundles, words)
@@ -84,20 +94,35 @@ class AwsRepairs:
         since = self._since.setdefault(cluster, time.monotonic())
         return time.monotonic() - since > _LOOKED
 
-    async def _instances(self, hyperpod: str, seconds: float) -> list[Instance]:
+    def _lost_at(self, run_id: str, word: Observation) -> float:
+        """When it was first seen that a run waits after an attempt (Unix seconds)."""
+        if len(self._losses) > _MOST:
+            del self._losses[next(iter(self._losses))]
+        return self._losses.setdefault((run_id, word.attempt), time.time())
+
+    async def _instances(self, hyperpod: str, seconds: float, since: float) -> list[Instance]:
         """The instances as they were listed last, or now if that takes no longer; none where they are not known."""
         if time.monotonic() - self._refused.get(hyperpod, float("-inf")) < _REFUSED_FOR:
             return []
         task = self._looks.get(hyperpod)
         if task is None or task.done():
-            task = asyncio.create_task(self._look(hyperpod), name="hyperpod-repairs")
+            task = asyncio.create_task(self._look(hyperpod, since), name="hyperpod-repairs")
             self._looks[hyperpod] = task
         await asyncio.wait([task], timeout=seconds)
         return self._known.get(hyperpod, [])
 
-    async def _look(self, hyperpod: str) -> None:
+    async def _look(self, hyperpod: str, since: float) -> None:
+        """Ask for the instances; anew where the list is from before `since` (Unix seconds), but not again and again."""
+        watch = self._watch_in(region_of(hyperpod))
         try:
-            shown = await self._watch_in(region_of(hyperpod)).instances(hyperpod)
+            shown = await watch.instances(hyperpod)
+            now = time.monotonic()
+            old = not shown.loading and shown.as_of < since
+            if old and now - self._anew.get(hyperpod, float("-inf")) > _ANEW:
+                self._anew[hyperpod] = now
+                shown = await watch.instances(hyperpod, refresh=True)
+                while shown.loading and time.monotonic() - now < _WAITS:
+                    shown = await watch.instances(hyperpod)
         except HyperpodError:  # the cluster's page says why
             self._refused[hyperpod] = time.monotonic()
             self._known.pop(hyperpod, None)
@@ -109,6 +134,8 @@ class AwsRepairs:
 
 def _has_lost(word: Observation) -> bool:
     """Whether a run waits after an attempt."""
+    if not may_recover(word):
+        return False
     return word.state == "waiting" and (word.reason_code == RECOVERING or word.attempt is not None)
 
 
@@ -123,7 +150,7 @@ def _with(
         word = words.get(bundle.run_id)
         if word is None or not may_recover(word):
             continue
-        attempt = newest_attempt(bundle)
+        attempt = attempt_meant(bundle, word)
         if attempt is None:
             continue
         nodes = nodes_of(attempt)

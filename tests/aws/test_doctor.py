@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from testbed.aws.example import FILE_SYSTEM, example_account
+from testbed.aws.state import Profile
 from testbed.aws.studio import SimulatedStudio
 from tests.aws.conftest import REGION
 
@@ -71,6 +72,53 @@ def test_a_shared_space_says_that_all_act_as_it(studio, checks):
     studio.account.spaces["d-example", "work"].sharing = "Shared"
     ((level, words),) = checks()["space"]
     assert (level, "shared: everybody in it acts as the space" in words) == ("ok", True)
+
+
+@pytest.fixture
+def partition(endpoint, no_aws, tmp_path, home):
+    """Runs go to a partition of a file system that other machines mount, in a space of Studio."""
+    endpoint.account = example_account(REGION)
+    made = SimulatedStudio(tmp_path / "space", REGION)
+    made.write(endpoint.account)
+    made.mount_point.mkdir(parents=True, mode=0o700)
+    for name, value in made.environment.items():
+        no_aws.setenv(name, value)
+    home.config.write_text(f'[storage]\npath = "{made.mount_point}"\n')
+    return endpoint
+
+
+def privacy(hpj):
+    told = hpj("doctor", "--json").json["checks"]
+    (found,) = [one for one in told if one["key"] == "privacy"]
+    return found
+
+
+def test_a_mode_keeps_nobody_out_where_all_are_the_same_user(partition, hpj):
+    found = privacy(hpj)
+    assert (found["level"], found["who"]) == ("warn", "admin")
+    said = "isolation: mount path only, for Studio gives every user profile the uid 200001 on file systems, and alice was made without one of its own"
+    assert found["evidence"].startswith(said)
+    assert said.partition(", for")[0] in hpj("storage").ok().out  # in the same words
+    assert "CustomPosixUserConfig" in found["fix"]
+    partition.account.profiles["d-example", "alice"] = Profile(uid=12001)
+    found = privacy(hpj)
+    assert (found["level"], found["fix"]) == ("ok", None)
+    assert "only for this user (mode 0700" in found["evidence"]
+
+
+def test_nobody_says_whose_number_it_is(partition, hpj):
+    partition.faults.deny("sagemaker:DescribeUserProfile")
+    found = privacy(hpj)
+    assert found["level"] == "warn"
+    assert "whether alice was made with its own is not known" in found["evidence"]
+
+
+def test_a_shared_space_is_no_private_place(partition, hpj):
+    partition.account.spaces["d-example", "work"].sharing = "Shared"
+    found = privacy(hpj)
+    assert (found["level"], found["who"]) == ("warn", "you")
+    assert "this space is shared: everybody in it acts as the space" in found["evidence"]
+    assert "private space" in found["fix"]
 
 
 def test_each_missing_right_is_named_and_the_rest_is_told(studio, checks):

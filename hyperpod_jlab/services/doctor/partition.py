@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import secrets
@@ -9,12 +10,16 @@ import stat
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from hyperpod_jlab.model.check import Step, Told, fail, of_error, ok, warn
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.aws.studio import find_studio
+from hyperpod_jlab.model.check import Step, Told, Who, fail, of_error, ok, warn
 from hyperpod_jlab.model.errors import HyperpodError, StorageError
 from hyperpod_jlab.model.quantities import format_size
 from hyperpod_jlab.services.doctor.opened import CONFIGURATION, Opened
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.runs import Wanted
+from hyperpod_jlab.services.storage_identity import Asked, find_whose
+from hyperpod_jlab.services.storage_places import inspect
 from hyperpod_jlab.storage.acl import is_opened
 from hyperpod_jlab.storage.index import default_path
 from hyperpod_jlab.storage.mounts import mount_of, room_at
@@ -23,6 +28,9 @@ from hyperpod_jlab.storage.patience import within
 
 STORAGE = "storage"
 """The step on whether the partition can be used at all."""
+
+_PATIENCE = 20.0
+"""Seconds that AWS may take to say whose this is; a step has more."""
 
 _LITTLE_ROOM, _NO_ROOM = 5 * 1024**3, 100 * 1024**2
 _FEW_FILES = 10_000
@@ -38,13 +46,20 @@ def partition_steps(opened: Opened) -> list[Step]:
 
         return told
 
+    async def privacy() -> Told:
+        partition = opened.hyperpod.partition
+        told = await look(_mode)()
+        if told.level != "ok" or partition.shared:
+            return told
+        return await _identity(partition) or told
+
     async def runs() -> Told:
         return await _runs(opened.hyperpod)
 
     needs = (STORAGE,)
     return [
         Step(STORAGE, "storage", "partition", look(_storage), needs=(CONFIGURATION,)),
-        Step("privacy", "privacy", "partition", look(_mode), needs=needs),
+        Step("privacy", "privacy", "partition", privacy, needs=needs),
         Step("writing", "writing", "partition", look(_writing), needs=needs),
         Step("room", "room", "partition", look(lambda one: _room(one.root)), needs=needs),
         Step("runs", "runs", "partition", runs, needs=needs),
@@ -74,6 +89,29 @@ def _mode(partition: Partition) -> Told:
         )
     words = "shared by all users of the partition" if partition.shared else "only for this user"
     return ok(f"{words} (mode {mode:04o}, owner {found.st_uid})")
+
+
+async def _identity(partition: Partition) -> Told | None:
+    """A warning where others are the same user as this one, so that a mode keeps none of them out; None where nothing is known of such."""
+    studio = find_studio()
+    try:
+        whose = await asyncio.wait_for(find_whose(studio, Asked(Aws())), _PATIENCE)
+    except TimeoutError:
+        whose = await find_whose(studio, Asked(None))
+    place = await inspect(partition.folder, whose)
+    identity = whose.on_network if place.network else whose.on_disk
+    if place.isolation is None or identity.own:
+        return None
+    who: Who = "you"
+    if whose.in_shared_space:
+        fix = "use a private space for what only you may see"
+    elif studio is not None:
+        fix = "ask for a new user profile with a uid of its own (CustomPosixUserConfig; a profile that is there cannot get one)"
+        who = "admin"
+    else:
+        fix = "use an account of your own"
+    words = f"isolation: {place.isolation.words}, for {identity.evidence}"
+    return warn(f"{words}; modes keep none of them out of {partition.folder}", fix, who)
 
 
 def _writing(partition: Partition) -> Told:

@@ -320,8 +320,9 @@ def _word(one: _Asked, job: SlurmJob, now: float) -> Observation:
         if not one.was_seen(now):  # it has begun since
             return word.model_copy(update={"state": "running", "reason": None, "reason_code": None})
         if _back_in_queue(job):
-            code = word.reason_code or "recovering"
-            return word.model_copy(update={"attempt": attempts[-1].number, "reason_code": code})
+            number, code = attempts[-1].number, word.reason_code or "recovering"
+            at = _after_verdict(one.records, number, word.time)
+            return word.model_copy(update={"time": at, "attempt": number, "reason_code": code})
     if word.state == "ended":
         word = word.model_copy(update={"time": _after(one.records, word.time)})
     return explained(word, one.bundle, one.records, Ended(job.scheduler_id, job.node_list))
@@ -334,6 +335,16 @@ def _back_in_queue(job: SlurmJob) -> bool:
 def _after(records: RunRecords, moment: float) -> float:
     """A moment that is later than all that was said before: the controller's clock may be behind ours."""
     return max([moment, *(seen.time + 0.001 for seen in records.observations)])
+
+
+def _after_verdict(records: RunRecords, attempt: int, moment: float) -> float:
+    """A moment that is later than our own verdict on an attempt, which says why it is over and not for what the run waits now."""
+    told = (
+        seen.time + 0.001
+        for seen in records.observations
+        if seen.state == "waiting" and seen.attempt == attempt
+    )
+    return max([moment, *told])
 
 
 def _word_on_array(jobs: Sequence[SlurmJob], now: float) -> Observation:
