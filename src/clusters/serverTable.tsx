@@ -68,7 +68,8 @@ export function ServerTable(props: IProps): JSX.Element {
   );
   // While the next page comes the one before stays, so that nothing jumps.
   const shown = React.useRef<ITablePage | null>(null);
-  shown.current = table.value ?? shown.current;
+  const isGone = table.error?.isMissing ?? false;
+  shown.current = isGone ? null : (table.value ?? shown.current);
   const page = shown.current;
   const columns = shownColumns(props.columns, page, table.sort);
   const isHidden = page !== null && hidesAll(page, table.filter);
@@ -84,7 +85,7 @@ export function ServerTable(props: IProps): JSX.Element {
       {table.error && (
         <Refusal error={table.error} trans={trans} retry={table.retry} />
       )}
-      {props.children}
+      {!isGone && props.children}
       <Age page={page} isAws={props.isShown !== undefined} trans={trans} />
       <Notes notes={page?.notes ?? []} />
       {page && !isHidden && (

@@ -13,16 +13,18 @@ const trans = nullTranslator.load('hyperpod_jlab');
 
 describe('HyperpodPage', () => {
   let client: FakeHyperpodClient;
+  let nodeClient: FakeNodeClient;
   let page: HyperpodPage;
   let showMetrics: jest.Mock;
 
   beforeEach(() => {
     client = new FakeHyperpodClient();
+    nodeClient = new FakeNodeClient();
     showMetrics = jest.fn();
     page = new HyperpodPage({
       cluster: 'ml-cluster',
       client,
-      nodeClient: new FakeNodeClient(),
+      nodeClient,
       openTerminal: jest.fn(),
       openLogs: jest.fn(),
       eventClient: new FakeEventClient(),
@@ -92,6 +94,34 @@ describe('HyperpodPage', () => {
       ['ml-cluster', true]
     ]);
     expect(text()).toContain('workers');
+  });
+
+  it('shows nothing of a cluster that was deleted, and says so once', async () => {
+    await show();
+    client.failure = nodeClient.abilityFailure = ApiError.local(
+      'not_found',
+      'Cluster ml-cluster not found.',
+      404
+    );
+    const said = () => text().split('not found').length - 1;
+    press('Refresh');
+    await until(() => said() > 0);
+    expect(said()).toBe(1);
+    expect(text()).not.toContain('in service');
+    press('Nodes');
+    await until(() => page.node.querySelector('[role=alert]') !== null);
+    // Both answers, that on the rows and that on what can be done, are there.
+    await new Promise(resolve => setTimeout(resolve, 50));
+    expect(said()).toBe(1);
+    expect(text()).not.toContain(NODE.name);
+  });
+
+  it('takes the rows away of a cluster that was deleted while they were shown', async () => {
+    await showNodes();
+    client.failure = ApiError.local('not_found', 'it is gone', 404);
+    press('Refresh');
+    await until(() => text().includes('it is gone'));
+    expect(text()).not.toContain(NODE.name);
   });
 
   it('says how old it is when the server could ask nothing newer', async () => {
