@@ -144,6 +144,7 @@ describe('HyperpodPage', () => {
     expect(text()).toContain('EC2 health check failed');
     expect(text()).toContain('security update required');
     expect(text()).toContain('0 of 8');
+    expect(text()).toContain('Job ids');
     expect(client.queries[0].refresh).toBe(false);
     press('Refresh');
     await until(() => client.queries.length === 2);
@@ -157,7 +158,7 @@ describe('HyperpodPage', () => {
     await showNodes();
     const heads = Array.from(page.node.querySelectorAll('th'));
     expect(heads.map(head => head.textContent)).not.toContain('Scheduler');
-    expect(heads.map(head => head.textContent)).not.toContain('Jobs');
+    expect(heads.map(head => head.textContent)).not.toContain('Job ids');
   });
 
   it('shows the first nodes at once, and asks again while more come', async () => {
