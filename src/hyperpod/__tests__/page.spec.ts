@@ -247,6 +247,11 @@ describe('HyperpodPage', () => {
     client.failure = ApiError.local('no_governance', 'clusters on EKS', 422);
     press('Task governance');
     await until(() => text().includes('clusters on EKS'));
+    expect(page.node.querySelector('[role=note]')?.textContent).toBe(
+      'clusters on EKS'
+    );
+    expect(page.node.querySelector('[role=alert]')).toBeNull();
+    expect(text()).not.toContain('Try again');
   });
 
   it('asks nothing while it is hidden', async () => {
