@@ -19,7 +19,7 @@ export const TIMEOUT_ERROR = 'timeout';
 /** An answer came that is not what this client understands. */
 export const BAD_ANSWER_ERROR = 'bad_answer';
 
-/** What the server says of a run that is not there. */
+/** What the server says of a run or cluster that is not there. */
 const MISSING = ['not_found', 'no_such_run'];
 
 /** Statuses of a gateway that could not reach the server, or lost its answer. */
@@ -52,7 +52,7 @@ export class ApiError extends Error {
     return this.code === NETWORK_ERROR;
   }
 
-  /** There is no such run. */
+  /** There is no such run or cluster. */
   get isMissing(): boolean {
     return MISSING.includes(this.code);
   }

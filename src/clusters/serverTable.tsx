@@ -3,6 +3,7 @@ import * as React from 'react';
 
 import { ApiError } from '../api';
 import { ErrorMessage } from '../components/errorMessage';
+import { Notes } from '../components/notes';
 import { AwsAge } from './awsAge';
 import { StaleNote } from './staleNote';
 import { ITablePage, ITableQuery, TableRow, valueText } from './types';
@@ -68,7 +69,8 @@ export function ServerTable(props: IProps): JSX.Element {
   );
   // While the next page comes the one before stays, so that nothing jumps.
   const shown = React.useRef<ITablePage | null>(null);
-  shown.current = table.value ?? shown.current;
+  const isGone = table.error !== null && hasNone(table.error);
+  shown.current = isGone ? null : (table.value ?? shown.current);
   const page = shown.current;
   const columns = shownColumns(props.columns, page, table.sort);
   const isHidden = page !== null && hidesAll(page, table.filter);
@@ -84,7 +86,7 @@ export function ServerTable(props: IProps): JSX.Element {
       {table.error && (
         <Refusal error={table.error} trans={trans} retry={table.retry} />
       )}
-      {props.children}
+      {!isGone && props.children}
       <Age page={page} isAws={props.isShown !== undefined} trans={trans} />
       <Notes notes={page?.notes ?? []} />
       {page && !isHidden && (
@@ -111,8 +113,16 @@ function hidesAll({ notes, rows }: ITablePage, filter: string): boolean {
   return filter === '' && rows.length === 0 && (notes ?? []).length > 0;
 }
 
+/** Code of a table that some clusters don't have. */
+const NO_EVENTS = 'no_events';
+
 /** Codes of what is no fault of anybody's. */
-const NO_FAULTS = ['missing_right', 'no_events'];
+const NO_FAULTS = ['missing_right', NO_EVENTS];
+
+/** Whether there is no such table: then nothing can be chosen in it. */
+function hasNone(error: ApiError): boolean {
+  return error.isMissing || error.code === NO_EVENTS;
+}
 
 /** Why there is no table. */
 function Refusal(props: {
@@ -147,19 +157,6 @@ function Age(props: {
   return isAws ? (
     <AwsAge asOf={page.asOf} isLoading={page.loading} trans={trans} />
   ) : null;
-}
-
-/** What of the table the user may not see, and why. */
-function Notes({ notes }: { notes: readonly string[] }): JSX.Element {
-  return (
-    <>
-      {notes.filter(Boolean).map(note => (
-        <p key={note} className="jp-HyperPod-Table-note" role="note">
-          {note}
-        </p>
-      ))}
-    </>
-  );
 }
 
 function Rows(props: {

@@ -30,7 +30,7 @@ export function TinyJob(props: {
       <label>
         {trans.__('Cluster')}
         <select
-          className="jp-mod-styled"
+          className="jp-HyperPod-select"
           value={cluster}
           onChange={event => setChosen(event.target.value)}
         >

@@ -6,6 +6,7 @@ import { Bar } from '../clusters/bar';
 import { QuotaBars } from '../clusters/quotas';
 import { StaleNote } from '../clusters/staleNote';
 import { ErrorMessage } from '../components/errorMessage';
+import { Notes } from '../components/notes';
 import { StateChip } from '../components/stateChip';
 import type { IHyperpodClient } from './client';
 import {
@@ -25,6 +26,9 @@ import {
 } from './governanceWords';
 import { Watched } from './watched';
 
+/** Code of a cluster that can't have it: nobody's fault, and nothing to try again. */
+const NO_GOVERNANCE = 'no_governance';
+
 /**
  * The task governance of a cluster on EKS: what each team has, and how work is ordered. It is read while this is shown.
  */
@@ -39,12 +43,16 @@ export function GovernanceTab(props: {
   const { error, value } = watched;
   return (
     <>
-      {error && (
-        <ErrorMessage
-          error={error}
-          trans={trans}
-          retry={() => watched.refresh()}
-        />
+      {error?.code === NO_GOVERNANCE ? (
+        <Notes notes={[error.message, error.hint ?? '']} />
+      ) : (
+        error && (
+          <ErrorMessage
+            error={error}
+            trans={trans}
+            retry={() => watched.refresh()}
+          />
+        )
       )}
       {value === null && !error && (
         <p className="jp-HyperPod-Message" role="status">
@@ -107,11 +115,7 @@ function Told(props: {
       {asOf && !problem && (
         <AwsAge asOf={asOf} isLoading={loading} trans={trans} />
       )}
-      {notes.map(note => (
-        <p key={note} className="jp-HyperPod-Table-note" role="note">
-          {note}
-        </p>
-      ))}
+      <Notes notes={notes} />
       {quotas.length > 0 && <Quotas quotas={quotas} trans={trans} />}
       {policies.map(policy => (
         <Policy key={policy.id} policy={policy} trans={trans} />

@@ -75,7 +75,8 @@ function schedulerColumns(trans: TranslationBundle): Column[] {
     },
     {
       name: 'jobs',
-      label: trans.__('Jobs'),
+      // Not "Jobs": the id 6 would read as six of them.
+      label: trans.__('Job ids'),
       optional: true,
       render: row => clipped(row.jobs)
     }

@@ -25,7 +25,7 @@ export function RegionField(props: {
     <label className="jp-HyperPod-Region">
       {trans.__('Region')}
       <select
-        className="jp-mod-styled"
+        className="jp-HyperPod-select"
         value={chosen ?? ''}
         onChange={event => void regions.choose(event.target.value || null)}
       >

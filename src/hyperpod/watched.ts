@@ -10,7 +10,7 @@ const POLL_MS = 60_000;
 const SOON_MS = 1000;
 
 /**
- * Something that AWS knows, read now and then while somebody looks at it; what was read stays when it can't be read again.
+ * Something that AWS knows, read now and then while somebody looks at it; what was read stays when it can't be read again, unless it is there no more.
  */
 export class Watched<
   T extends { readonly loading: boolean }
@@ -125,6 +125,9 @@ export class Watched<
       const error = ApiError.of(reason);
       if (subject === this._subject) {
         this._error = error;
+        if (error.isMissing) {
+          this._value = null;
+        }
       }
       throw error;
     } finally {

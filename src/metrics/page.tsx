@@ -62,7 +62,7 @@ function Metrics(props: {
       <label className="jp-HyperPod-Metrics-time">
         {trans.__('Time')}
         <select
-          className="jp-mod-styled"
+          className="jp-HyperPod-select"
           value={seconds}
           onChange={event => model.setSeconds(Number(event.target.value))}
         >

@@ -41,7 +41,12 @@ export async function confirmPlan(
     ? Dialog.okButton({ label })
     : Dialog.warnButton({ label });
   const answer = await new Dialog<string>({
-    title: nodeActionOn(plan.action, plan.nodes.length, trans),
+    // Where it can be done to none, what was asked for.
+    title: nodeActionOn(
+      plan.action,
+      possible.length || plan.nodes.length,
+      trans
+    ),
     body,
     buttons: possible.length > 0 ? [leave, confirm] : [leave],
     // What can't be taken back is not done by a key that was pressed too often.

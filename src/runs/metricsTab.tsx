@@ -65,7 +65,7 @@ function Found(props: {
         <label className="jp-HyperPod-Metrics-time">
           {trans.__('Node')}
           <select
-            className="jp-mod-styled"
+            className="jp-HyperPod-select"
             value={chosen.node ?? ''}
             onChange={event => setName(event.target.value)}
           >

@@ -81,6 +81,15 @@ export async function copyPath(
   if (paths === null) {
     return null;
   }
+  const unseen = whyUnseen(paths, cluster);
+  if (unseen !== null) {
+    const words =
+      cluster === null
+        ? trans.__('No cluster sees %1', paths.here)
+        : trans.__('%1 has no path of its own', cluster);
+    Notification.warning([words, ...unseen].join('\n'));
+    return null;
+  }
   const sides = sidesOf(tools, paths);
   const named = sides.filter(side => side.cluster === cluster);
   const chosen =
@@ -135,6 +144,19 @@ interface IChoice {
   readonly cluster: string;
   readonly label: string;
   readonly path: string;
+}
+
+/** Why no other machine has the path, as where it does not lie on the storage partition; null where one does, or there are none. */
+function whyUnseen(
+  { sides }: IPaths,
+  cluster: string | null
+): readonly string[] | null {
+  const others = sides.filter(
+    one => one.side !== 'here' && [one.cluster, null].includes(cluster)
+  );
+  return others.length === 0 || others.some(one => one.there !== null)
+    ? null
+    : [...new Set(others.flatMap(one => one.reason ?? []))];
 }
 
 function sidesOf(tools: IFileTools, paths: IPaths): readonly IChoice[] {

@@ -130,5 +130,7 @@ describe('Events of a HyperPod cluster', () => {
     await open();
     await until(() => text().includes('AWS keeps no events of ml-cluster'));
     expect(page.node.querySelector('[role="alert"]')).toBeNull();
+    // There is nothing to choose from.
+    expect(page.node.querySelector('select')).toBeNull();
   });
 });

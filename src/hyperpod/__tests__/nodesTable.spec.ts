@@ -117,6 +117,8 @@ describe('Nodes of a HyperPod cluster', () => {
     box(SECOND)?.click();
     const asked = await press('Replace…');
     expect(asked.textContent).toContain('Left out: AWS replaces none');
+    const title = asked.querySelector('.jp-Dialog-header')?.textContent;
+    expect(title).toBe('Replace 1 node');
     const reads = client.queries.length;
     button('Replace 1 node', asked)?.click();
     await until(() => lines().length === 2);

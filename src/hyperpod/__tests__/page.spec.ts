@@ -13,16 +13,18 @@ const trans = nullTranslator.load('hyperpod_jlab');
 
 describe('HyperpodPage', () => {
   let client: FakeHyperpodClient;
+  let nodeClient: FakeNodeClient;
   let page: HyperpodPage;
   let showMetrics: jest.Mock;
 
   beforeEach(() => {
     client = new FakeHyperpodClient();
+    nodeClient = new FakeNodeClient();
     showMetrics = jest.fn();
     page = new HyperpodPage({
       cluster: 'ml-cluster',
       client,
-      nodeClient: new FakeNodeClient(),
+      nodeClient,
       openTerminal: jest.fn(),
       openLogs: jest.fn(),
       eventClient: new FakeEventClient(),
@@ -94,6 +96,34 @@ describe('HyperpodPage', () => {
     expect(text()).toContain('workers');
   });
 
+  it('shows nothing of a cluster that was deleted, and says so once', async () => {
+    await show();
+    client.failure = nodeClient.abilityFailure = ApiError.local(
+      'not_found',
+      'Cluster ml-cluster not found.',
+      404
+    );
+    const said = () => text().split('not found').length - 1;
+    press('Refresh');
+    await until(() => said() > 0);
+    expect(said()).toBe(1);
+    expect(text()).not.toContain('in service');
+    press('Nodes');
+    await until(() => page.node.querySelector('[role=alert]') !== null);
+    // Both answers, that on the rows and that on what can be done, are there.
+    await new Promise(resolve => setTimeout(resolve, 50));
+    expect(said()).toBe(1);
+    expect(text()).not.toContain(NODE.name);
+  });
+
+  it('takes the rows away of a cluster that was deleted while they were shown', async () => {
+    await showNodes();
+    client.failure = ApiError.local('not_found', 'it is gone', 404);
+    press('Refresh');
+    await until(() => text().includes('it is gone'));
+    expect(text()).not.toContain(NODE.name);
+  });
+
   it('says how old it is when the server could ask nothing newer', async () => {
     const problem = { code: 'x', message: 'no right', hint: 'ask', detail: {} };
     const reason = 'Lifecycle scripts failed';
@@ -114,6 +144,7 @@ describe('HyperpodPage', () => {
     expect(text()).toContain('EC2 health check failed');
     expect(text()).toContain('security update required');
     expect(text()).toContain('0 of 8');
+    expect(text()).toContain('Job ids');
     expect(client.queries[0].refresh).toBe(false);
     press('Refresh');
     await until(() => client.queries.length === 2);
@@ -127,7 +158,7 @@ describe('HyperpodPage', () => {
     await showNodes();
     const heads = Array.from(page.node.querySelectorAll('th'));
     expect(heads.map(head => head.textContent)).not.toContain('Scheduler');
-    expect(heads.map(head => head.textContent)).not.toContain('Jobs');
+    expect(heads.map(head => head.textContent)).not.toContain('Job ids');
   });
 
   it('shows the first nodes at once, and asks again while more come', async () => {
@@ -216,6 +247,11 @@ describe('HyperpodPage', () => {
     client.failure = ApiError.local('no_governance', 'clusters on EKS', 422);
     press('Task governance');
     await until(() => text().includes('clusters on EKS'));
+    expect(page.node.querySelector('[role=note]')?.textContent).toBe(
+      'clusters on EKS'
+    );
+    expect(page.node.querySelector('[role=alert]')).toBeNull();
+    expect(text()).not.toContain('Try again');
   });
 
   it('asks nothing while it is hidden', async () => {

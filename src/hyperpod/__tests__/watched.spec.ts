@@ -1,4 +1,5 @@
 import { until } from '../../__tests__/until';
+import { ApiError } from '../../api';
 import { Watched } from '../watched';
 
 const FAST = { poll: 50, soon: 5 };
@@ -58,6 +59,28 @@ describe('Watched', () => {
     fails = false;
     watched.refresh();
     await until(() => watched.error === null);
+    watched.dispose();
+  });
+
+  it('forgets what is there no more', async () => {
+    let isGone = false;
+    const watched = new Watched(
+      () =>
+        isGone
+          ? Promise.reject(ApiError.local('not_found', 'it is gone', 404))
+          : Promise.resolve({ loading: false }),
+      { poll: 10_000, soon: 5 }
+    );
+    watched.start();
+    await until(() => watched.value !== null);
+    isGone = true;
+    watched.refresh();
+    await until(() => watched.error !== null);
+    expect(watched.value).toBeNull();
+    isGone = false;
+    watched.refresh();
+    await until(() => watched.value !== null);
+    expect(watched.error).toBeNull();
     watched.dispose();
   });
 });

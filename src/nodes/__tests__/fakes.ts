@@ -39,6 +39,7 @@ export class FakeNodeClient implements INodeClient {
   readonly orders: [IWhoseNodes, INodeOrder][] = [];
 
   abilityAnswer: unknown = abilities();
+  abilityFailure: Error | null = null;
   /** By node: why it is refused before, or when it is done. */
   refusals: Record<string, unknown> = {};
   errors: Record<string, unknown> = {};
@@ -49,7 +50,9 @@ export class FakeNodeClient implements INodeClient {
   gate: Promise<void> = Promise.resolve();
 
   abilities(): Promise<readonly INodeAbility[]> {
-    return Promise.resolve(decodeAbilities(this.abilityAnswer));
+    return this.abilityFailure
+      ? Promise.reject(this.abilityFailure)
+      : Promise.resolve(decodeAbilities(this.abilityAnswer));
   }
 
   preview(_: IWhoseNodes, order: INodeOrder): Promise<INodePlan> {

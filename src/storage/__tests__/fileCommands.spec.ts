@@ -1,5 +1,5 @@
 import { JupyterFrontEnd } from '@jupyterlab/application';
-import { Clipboard, Dialog } from '@jupyterlab/apputils';
+import { Clipboard, Dialog, Notification } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
 
 import { until } from '../../__tests__/until';
@@ -84,6 +84,11 @@ function press(within: HTMLElement, label: string): void {
   [...all].find(button => button.textContent === label)?.click();
 }
 
+/** The words of the newest notification. */
+function lastSaid(): string | undefined {
+  return Notification.manager.notifications[0]?.message;
+}
+
 describe('copyPath', () => {
   const copied = jest.spyOn(Clipboard, 'copyToSystem').mockImplementation();
 
@@ -107,9 +112,42 @@ describe('copyPath', () => {
     expect(await done).toEqual({ cluster: 'train', path: '/fsx/alice/a' });
   });
 
-  it('copies nothing for a cluster that has none', async () => {
+  it('copies nothing for a cluster that has none, and says why', async () => {
     expect(await copyPath(toolsOf(new Files()), 'a', 'eks')).toBeNull();
     expect(copied).not.toHaveBeenCalled();
+    expect(lastSaid()).toBe('eks has no path of its own\nno storage');
+  });
+
+  it('copies nothing of what no cluster sees, and says why', async () => {
+    const client = new Files();
+    const reason = '/home/a does not lie on the storage partition';
+    const off = { there: null, reason };
+    client.paths = () =>
+      Promise.resolve(
+        decodePaths({
+          here: '/home/a',
+          studio: false,
+          clusters: [
+            { cluster: 'local', side: 'here', there: '/home/a' },
+            { cluster: 'train', side: 'Slurm node', ...off },
+            { cluster: 'other', side: 'Slurm node', ...off }
+          ]
+        })
+      );
+    expect(await copyPath(toolsOf(client), 'a', null)).toBeNull();
+    expect(copied).not.toHaveBeenCalled();
+    expect(lastSaid()).toBe(`No cluster sees /home/a\n${reason}`);
+  });
+
+  it('copies the path here where there is no other machine', async () => {
+    const client = new Files();
+    const clusters = [{ cluster: 'local', side: 'here', there: '/home/a' }];
+    client.paths = () =>
+      Promise.resolve(
+        decodePaths({ here: '/home/a', studio: false, clusters })
+      );
+    await copyPath(toolsOf(client), 'a', null);
+    expect(copied).toHaveBeenCalledWith('/home/a');
   });
 });
 
