@@ -19,6 +19,7 @@ from hyperpod_jlab.admin.reading import MARK, mark_of, tag_of
 from hyperpod_jlab.admin.there import Folder, Holder, HolderKind, There
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import HyperpodError, RefusedError, UnreachableError
+from hyperpod_jlab.model.finding import refuse_on_error
 
 SETTLED = "InService"
 LONGEST_WAIT = 600.0
@@ -80,9 +81,7 @@ class Executor:
         Raises:
             RefusedError: The plan has a finding of level ``error``.
         """
-        for finding in plan.findings:
-            if finding.level == "error":
-                raise RefusedError(finding.message, code=finding.code, hint=finding.hint)
+        refuse_on_error(list(plan.findings))
         for stage in _stages(plan):
             room = asyncio.Semaphore(_AT_ONCE)
             tasks = [asyncio.create_task(self._one(step, room)) for step in stage]
@@ -135,7 +134,7 @@ class Executor:
             await self._aws.call("ec2", operation, Resources=[step.interface], Tags=tags)
 
     async def _folder(self, step: FolderStep) -> None:
-        if self._make_folder is None or step.folder is None:
+        if self._make_folder is None:
             raise RefusedError(
                 f"the folder {step.path} cannot be made from here",
                 code="not_mounted_here",
@@ -147,8 +146,6 @@ class Executor:
 
     async def _entries(self, step: EntryStep) -> None:
         holder = step.holder
-        if holder is None:
-            return
         told = await self._settled(holder)
         if step.mark is not None:
             tag = {"Key": tag_of(holder), "Value": mark_of(self._file_system, step.mark)}
@@ -166,7 +163,7 @@ class Executor:
     def _merged(self, step: EntryStep, found: Sequence[lists.Entry]) -> tuple[lists.Entry, ...]:
         """The list as it is now, with our entry as the plan wants it."""
         name = self._file_system
-        if step.holder is not None and step.holder.kind == "space":
+        if step.holder.kind == "space":
             wants = lists.is_attached(step.entries, name)
             return (
                 lists.with_attached(found, name) if wants else lists.without_attached(found, name)
@@ -260,7 +257,7 @@ def _stages(plan: Plan) -> list[list[Step]]:
     """Steps that may be done at the same time. Both lists of a domain are one thing to SageMaker; what is taken away goes the other way round."""
     stages: dict[int, list[Step]] = {}
     for step in plan.steps:
-        if isinstance(step, EntryStep) and step.holder is not None:
+        if isinstance(step, EntryStep):
             number = 2 + _ORDER.index(step.holder.kind)
         else:
             number = 0 if isinstance(step, GroupStep) else 1

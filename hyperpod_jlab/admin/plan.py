@@ -65,7 +65,7 @@ class Step:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GroupStep(Step):
     """Put a security group on a network interface of the file system, or take it off.
 
@@ -75,12 +75,12 @@ class GroupStep(Step):
         groups: All groups that it is to have then.
     """
 
-    interface: str = ""
-    group: str = ""
-    groups: tuple[str, ...] = ()
+    interface: str
+    group: str
+    groups: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FolderStep(Step):
     """Make a folder of the file system.
 
@@ -89,11 +89,11 @@ class FolderStep(Step):
         folder: Owner and mode that it is to have.
     """
 
-    path: str = ""
-    folder: Folder | None = None
+    path: str
+    folder: Folder
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EntryStep(Step):
     """Write a list of custom file systems.
 
@@ -103,9 +103,9 @@ class EntryStep(Step):
         mark: The mark that is to be left there; None: none.
     """
 
-    holder: Holder | None = None
-    entries: tuple[Entry, ...] = ()
-    mark: str | None = None
+    holder: Holder
+    entries: tuple[Entry, ...]
+    mark: str | None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from hyperpod_jlab.admin import entries as lists
 from hyperpod_jlab.admin.there import FileSystem, Folder, Holder, HolderKind, Interface, There
+from hyperpod_jlab.aws.clusters import list_tags
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import NotFoundError
 
@@ -223,11 +224,7 @@ class Reader:
 
     async def _tags(self, arn: str) -> dict[str, str]:
         async with self._room:
-            return {
-                str(tag["Key"]): str(tag["Value"])
-                async for page in self._aws.pages("sagemaker", "ListTags", ResourceArn=arn)
-                for tag in page.get("Tags") or ()
-            }
+            return await list_tags(self._aws, arn)
 
     # ------------------------------------------------------------------------------ the file system
 

@@ -15,7 +15,7 @@ from hyperpod_jlab.admin.reading import Question, Reader
 from hyperpod_jlab.admin.there import Folder, There
 from hyperpod_jlab.aws.clusters import describe_cluster
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError
+from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.hyperpod import HyperpodCluster
 
 
@@ -100,8 +100,6 @@ class Wirer:
             )
         bare = HyperpodCluster(name, name, await self._aws.region(), "")
         found = await describe_cluster(self._aws, bare)
-        if found is None:
-            raise NotFoundError(f"there is no HyperPod cluster {name}")
         mounted = sorted(
             {
                 storage.dns_name.partition(".")[0]

@@ -108,7 +108,7 @@ async def list_instances(aws: Aws, cluster: str) -> AsyncIterator[list[Instance]
 
 
 async def list_tags(aws: Aws, arn: str) -> dict[str, str]:
-    """The tags of a cluster, by its ARN.
+    """The tags of something of SageMaker, by its ARN.
 
     Raises:
         HyperpodError: See `aws.errors`.

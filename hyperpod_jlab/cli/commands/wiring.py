@@ -19,7 +19,8 @@ from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.slow_steps import Steps, slow_steps
 from hyperpod_jlab.cli.terminal import is_terminal, printable
-from hyperpod_jlab.model.errors import InvalidInputError, RefusedError
+from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.model.finding import refuse_on_error
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -115,7 +116,7 @@ def plan(mode: Mode, **options: Any) -> None:
     wiring, region = _wiring(mode, options)
     _, made = with_services(lambda _: _planned(wiring, region))
     _show(made)
-    _refuse(made)
+    refuse_on_error(list(made.findings))
 
 
 @click.command(
@@ -210,7 +211,7 @@ def _wirer(wiring: Wiring, region: str | None, steps: Steps) -> Wirer:
 
 def _carry_out(wiring: Wiring, region: str | None, yes: bool) -> None:
     there, made = with_services(lambda _: _planned(wiring, region))
-    _refuse(made)
+    refuse_on_error(list(made.findings))
     todo = [step for step in made.steps if step.state == "to do"]
     if not invocation().as_json:
         _show(made)
@@ -248,17 +249,6 @@ def _confirmed(count: int) -> bool:
             hint="add --yes to do them; 'hpj admin plan' shows them",
         )
     return click.confirm(f"Do {count} steps?", err=True)
-
-
-def _refuse(made: Plan) -> None:
-    """Refuse a plan that cannot be.
-
-    Raises:
-        RefusedError: It has a finding of level ``error``.
-    """
-    for finding in made.findings:
-        if finding.level == "error":
-            raise RefusedError(finding.message, code=finding.code, hint=finding.hint)
 
 
 def _show(made: Plan, *, drift: bool = False) -> None:
