@@ -51,7 +51,8 @@ stopped() { local pid; pid=$(pid_of "$1") && state_of "$pid" && [[ $REPLY == T ]
 
 cancel_jobs() {
   local jobs
-  jobs=$(client squeue -h -o %A | sort -u) || return 1
+  # By the array's id: Slurm 22.05 knows a task by its own no more once the array's first record has ended.
+  jobs=$(client squeue -h -o %F | sort -u) || return 1
   # shellcheck disable=SC2086
   [[ -z $jobs ]] || client scancel -Q $jobs
 }
@@ -82,7 +83,7 @@ heal() {
     client scontrol update "NodeName=$name" State=RESUME
   done
   # A job that is ending still counts as running.
-  wait_for "$TIMEOUT" "the jobs' end" no_jobs
+  wait_for "$TIMEOUT" "the jobs' end" no_jobs || return 1
   [[ ! -f $D/calls.log ]] || : >"$D/calls.log"
 }
 
