@@ -234,7 +234,7 @@ def test_own_and_others_jobs_in_the_table(
     open_lab(page, alice_lab)
     shown = open_cluster(page, "Jobs")
     refresh_until(shown, job_row(shown, other))
-    results = shown.locator(".jp-HyperPod-JobResults li")
+    results = shown.locator(".jp-HyperPod-Results li")
 
     def act(button: str, *jobs: str) -> None:
         for job in jobs:
@@ -297,7 +297,7 @@ def test_the_keyboard_alone_holds_a_job(
     hold = shown.get_by_role("button", name="Hold", exact=True)
     tab_to(page, hold, "Shift+Tab")
     page.keyboard.press("Enter")
-    results = shown.locator(".jp-HyperPod-JobResults")
+    results = shown.locator(".jp-HyperPod-Results")
     expect(results).to_contain_text(f"{job} is held.", timeout=SLOW)
     expect(results).to_have_attribute("aria-live", "polite")
     expect(hold).to_be_focused()

@@ -13,7 +13,7 @@ import {
 } from '../actions/kinds';
 import { askForChange, mayRequeue } from '../actions/questions';
 import { ApiError } from '../api';
-import { ErrorMessage } from '../components/errorMessage';
+import { IResults, Results } from '../components/results';
 import { useAnew } from '../components/useAnew';
 import { useLoaded } from '../components/useLoaded';
 import { IClusterClient } from './client';
@@ -84,7 +84,11 @@ export function JobsTable(props: IProps): JSX.Element {
           trans={trans}
         />
       )}
-      <Outcome outcome={outcome} close={close} trans={trans} />
+      <Results
+        results={outcome && resultsOf(outcome, trans)}
+        close={close}
+        trans={trans}
+      />
     </ServerTable>
   );
 }
@@ -220,34 +224,13 @@ function JobActions(props: {
 }
 
 /** One line for each job. */
-function Outcome(props: {
-  outcome: IOutcome | null;
-  close: () => void;
-  trans: TranslationBundle;
-}): JSX.Element {
-  const { close, outcome, trans } = props;
-  return (
-    <div className="jp-HyperPod-JobResults" aria-live="polite">
-      {outcome?.error && <ErrorMessage error={outcome.error} trans={trans} />}
-      {outcome && outcome.results.length > 0 && (
-        <ul>
-          {outcome.results.map(result => (
-            <li
-              key={result.schedulerId}
-              className={result.error ? 'jp-mod-error' : ''}
-            >
-              {resultText(outcome.action, result, trans)}
-            </li>
-          ))}
-        </ul>
-      )}
-      {outcome && (
-        <button type="button" className="jp-HyperPod-button" onClick={close}>
-          {trans.__('Close')}
-        </button>
-      )}
-    </div>
-  );
+function resultsOf(outcome: IOutcome, trans: TranslationBundle): IResults {
+  const lines = outcome.results.map(result => ({
+    key: result.schedulerId,
+    failed: result.error !== null,
+    text: resultText(outcome.action, result, trans)
+  }));
+  return { lines, error: outcome.error };
 }
 
 function resultText(

@@ -3,6 +3,7 @@ import * as React from 'react';
 
 import { ApiError } from '../api';
 import { ErrorMessage } from '../components/errorMessage';
+import { IResults, Results } from '../components/results';
 import { MOST_NODES } from './batches';
 import { INodeAbility, NodeAction } from './types';
 import { INodeActions, INodeOutcome } from './useNodeActions';
@@ -41,7 +42,11 @@ export function NodeActionBar(props: {
       {busy !== null && (
         <Progress action={busy} actions={actions} trans={trans} />
       )}
-      <Outcome outcome={outcome} close={actions.close} trans={trans} />
+      <Results
+        results={outcome && resultsOf(outcome, trans)}
+        close={actions.close}
+        trans={trans}
+      />
     </>
   );
 }
@@ -183,32 +188,11 @@ function Progress(props: {
 }
 
 /** One line for each node. */
-function Outcome(props: {
-  outcome: INodeOutcome | null;
-  close: () => void;
-  trans: TranslationBundle;
-}): JSX.Element {
-  const { close, outcome, trans } = props;
-  return (
-    <div className="jp-HyperPod-JobResults" aria-live="polite">
-      {outcome?.error && <ErrorMessage error={outcome.error} trans={trans} />}
-      {outcome && outcome.results.length > 0 && (
-        <ul aria-label={trans.__('What came of it')}>
-          {outcome.results.map(result => (
-            <li
-              key={result.name}
-              className={result.error ? 'jp-mod-error' : ''}
-            >
-              {nodeResultText(outcome.action, result, trans)}
-            </li>
-          ))}
-        </ul>
-      )}
-      {outcome && (
-        <button type="button" className="jp-HyperPod-button" onClick={close}>
-          {trans.__('Close')}
-        </button>
-      )}
-    </div>
-  );
+function resultsOf(outcome: INodeOutcome, trans: TranslationBundle): IResults {
+  const lines = outcome.results.map(result => ({
+    key: result.name,
+    failed: result.error !== null,
+    text: nodeResultText(outcome.action, result, trans)
+  }));
+  return { lines, error: outcome.error };
 }

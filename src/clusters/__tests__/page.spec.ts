@@ -254,7 +254,7 @@ describe('ClusterPage', () => {
     }
 
     function results(): (string | null)[] {
-      const lines = page.node.querySelectorAll('.jp-HyperPod-JobResults li');
+      const lines = page.node.querySelectorAll('.jp-HyperPod-Results li');
       return Array.from(lines).map(line => line.textContent);
     }
 

@@ -77,7 +77,7 @@ describe('Nodes of a HyperPod cluster', () => {
   }
 
   function lines(): (string | null)[] {
-    const items = page.node.querySelectorAll('.jp-HyperPod-JobResults li');
+    const items = page.node.querySelectorAll('.jp-HyperPod-Results li');
     return Array.from(items).map(item => item.textContent);
   }
 
