@@ -324,7 +324,7 @@ def main(text: str) -> int:
             the file there.
     """
     order = json.loads(zlib.decompress(base64.b64decode(text)))
-    answer = sealed(work(order), order["key"])
+    answer = sealed(work(order) if _is_mounted(order["root"]) else _NOT_MOUNTED, order["key"])
     if order["reply"] is None:
         sys.stdout.write("\n" + answer)
         sys.stdout.flush()
@@ -335,6 +335,17 @@ def main(text: str) -> int:
         sys.stderr.write("%s: the answer cannot be written: %s\n" % (MARK, error))
         return NO_REPLY
     return 0
+
+
+_NOT_MOUNTED = {"version": VERSION, "results": [], "error": "not_mounted"}
+
+
+def _is_mounted(root: str) -> bool:
+    """Whether something is mounted there: else folders would be made on the machine's own disk, where nobody finds them."""
+    place = os.path.realpath(root)
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        points = [line.split(" ")[4].replace("\\040", " ") for line in file]
+    return place in points
 
 
 def _reply(root: str, folder: str, name: str, data: bytes) -> None:

@@ -21,6 +21,9 @@ from hyperpod_jlab.model.errors import (
 ROOT = "/"
 """The file system itself, which may be looked at like a folder of it."""
 
+_MOST = 2000
+"""Folders in a batch: an order travels in one word of a program, of which Linux takes 128 KiB."""
+
 
 class FolderKeeper(Protocol):
     """Looks at folders of a file system and makes them. Paths are the file system's own, such as ``/alice``."""
@@ -102,7 +105,9 @@ class _Keeper:
     async def _results(self, do: str, folders: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if not folders:
             return []
-        results: list[dict[str, Any]] = (await self._answer(do, folders))["results"]
+        results: list[dict[str, Any]] = []
+        for begin in range(0, len(folders), _MOST):
+            results += (await self._answer(do, folders[begin : begin + _MOST]))["results"]
         if [one["path"] for one in results] != [one["path"] for one in folders]:
             raise _no_answer()
         return results
@@ -147,6 +152,12 @@ class FoldersThere(_Keeper):
         answer = folder_work.unsealed(await self._errand.run(program, name), key)
         if answer is None:
             raise _no_answer()
+        if answer.get("error") == "not_mounted":
+            raise RefusedError(
+                f"nothing is mounted at {self._errand.root} where folders are looked at",
+                code="not_mounted",
+                hint="say where the whole file system is mounted there: --mounted-at",
+            )
         return answer
 
 

@@ -50,13 +50,42 @@ def keeper(disk):
     return FoldersHere(disk)
 
 
-def as_user(uid, *words):
-    """Run a program as somebody else, with a group of his own."""
+def as_user(uid, *words, gid=None, given=None):
+    """Run a program as somebody else, with a group of his own unless another is given."""
     return subprocess.run(
-        ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", *words],
+        ["setpriv", f"--reuid={uid}", f"--regid={gid or uid}", "--clear-groups", *words],
+        input=given,
         capture_output=True,
         text=True,
     )
+
+
+@pytest.fixture
+def ram(tmp_path):
+    """A file system that keeps no lists."""
+    place = tmp_path / "ram"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "ramfs", "ramfs", place], check=True)
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+@pytest.fixture
+def swapping(disk, tmp_path):
+    """Somebody who may write to the root puts a link in the folder's place, again and again; where it leads."""
+    victim = tmp_path / "victim"
+    victim.mkdir(mode=0o711)
+    code = f"""
+import os
+while True:
+    for make in (lambda: os.symlink({str(victim)!r}, "alice"), lambda: os.unlink("alice"), lambda: os.rmdir("alice")):
+        try: make()
+        except OSError: pass
+"""
+    attacker = subprocess.Popen([sys.executable, "-c", code], cwd=disk)
+    yield victim
+    attacker.kill()
+    attacker.wait()
 
 
 @pytest.fixture
@@ -85,8 +114,7 @@ async def test_a_person_and_the_clusters_jobs_share_a_folder_and_nobody_else(
 
 async def test_the_group_is_never_let_in_by_the_lists_mask(keeper, disk, reachable):
     await keeper.make({"/alice": OPENED})
-    same_group = ["setpriv", "--reuid=4711", f"--regid={GROUP}", "--clear-groups"]
-    assert subprocess.run([*same_group, "ls", disk / "alice"], capture_output=True).returncode != 0
+    assert as_user(4711, "ls", str(disk / "alice"), gid=GROUP).returncode != 0
     await keeper.make({"/alice": PLAIN})
     assert stat.S_IMODE((disk / "alice").stat().st_mode) == 0o700
     assert os.listxattr(disk / "alice") == []
@@ -181,58 +209,38 @@ async def test_names_that_differ_only_in_case_are_two_folders(keeper, disk):
 
 async def test_two_batches_at_once(keeper):
     wanted = {f"/user{number:03d}": OPENED for number in range(200)}
-    both = await asyncio.gather(keeper.make(wanted), keeper.make(wanted))
-    assert both == [dict.fromkeys(wanted)] * 2
+    for made in await asyncio.gather(keeper.make(wanted), keeper.make(wanted)):
+        assert made == dict.fromkeys(wanted)
     assert set((await keeper.look(wanted)).values()) == {OPENED}
 
 
-async def test_a_swap_while_it_works_gives_nothing_away(keeper, disk, tmp_path):
-    """Somebody who may write to the root puts a link in the folder's place, again and again."""
-    victim = tmp_path / "victim"
-    victim.mkdir(mode=0o711)
-    code = f"""
-import os
-while True:
-    for make in (lambda: os.symlink({str(victim)!r}, "alice"), lambda: os.unlink("alice"), lambda: os.rmdir("alice")):
-        try: make()
-        except OSError: pass
-"""
-    attacker = subprocess.Popen([sys.executable, "-c", code], cwd=disk)
-    try:
-        seen = {None if (error := (await keeper.make({"/alice": OPENED}))["/alice"]) is None else error.code for _ in range(300)}  # fmt: skip
-    finally:
-        attacker.kill()
-        attacker.wait()
+async def test_a_swap_while_it_works_gives_nothing_away(keeper, swapping):
+    seen = set()
+    for _ in range(300):
+        error = (await keeper.make({"/alice": OPENED}))["/alice"]
+        seen.add(error and error.code)
     assert "no_folder" in seen  # it was there in time, now and then
-    assert (victim.stat().st_uid, stat.S_IMODE(victim.stat().st_mode)) == (0, 0o711)
-    assert os.listxattr(victim) == []
+    assert (swapping.stat().st_uid, stat.S_IMODE(swapping.stat().st_mode)) == (0, 0o711)
+    assert os.listxattr(swapping) == []
 
 
-async def test_a_file_system_without_lists_says_so(tmp_path):
-    """A ramfs keeps none."""
-    place = tmp_path / "ram"
-    place.mkdir()
-    subprocess.run(["mount", "-t", "ramfs", "ramfs", place], check=True)
-    try:
-        keeper = FoldersHere(place)
-        assert not (await keeper.look([ROOT]))[ROOT].takes_acls
-        assert (await keeper.make({"/alice": OPENED}))["/alice"].code == "no_acl"
-        found = (place / "alice").stat()
-        assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (PERSON, 0o700)
-        assert await keeper.make({"/alice": PLAIN}) == {"/alice": None}
-    finally:
-        subprocess.run(["umount", place], check=True)
+async def test_a_file_system_without_lists_says_so(ram):
+    keeper = FoldersHere(ram)
+    assert not (await keeper.look([ROOT]))[ROOT].takes_acls
+    assert (await keeper.make({"/alice": OPENED}))["/alice"].code == "no_acl"
+    found = (ram / "alice").stat()
+    assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (PERSON, 0o700)
+    assert await keeper.make({"/alice": PLAIN}) == {"/alice": None}
 
 
-async def test_without_root_nothing_is_left_half_done(disk, reachable):
+def test_without_root_nothing_is_left_half_done(disk, reachable):
     """As somebody who may make folders, but give none away: what was made is taken away again."""
     disk.chmod(0o777)
-    order = {"root": str(disk), "do": "make", "folders": [{"path": "/alice", "uid": 4712, "gid": 4712, "mode": 448, "acl": [], "default": []}]}  # fmt: skip
-    code = f"import json, os, sys; os.setgid(4711); os.setuid(4711); text = {{}}; exec(sys.stdin.read(), text); print(json.dumps(text['work']({order!r})))"
+    folder = {"path": "/alice", "uid": 4712, "gid": 4712, "mode": 0o700, "acl": [], "default": []}
+    order = {"root": str(disk), "do": "make", "folders": [folder]}
+    code = f"import json, sys; text = {{}}; exec(sys.stdin.read(), text); print(json.dumps(text['work']({order!r})))"
     text = Path(folder_work.__file__).read_text()
-    done = subprocess.run(
-        ["/usr/bin/python3", "-c", code], input=text, capture_output=True, text=True
-    )
+    done = as_user(4711, "/usr/bin/python3", "-c", code, given=text)
     assert '"denied"' in done.stdout, done.stderr
     assert list(disk.iterdir()) == []
 
