@@ -150,7 +150,7 @@ class Executor:
                 errors = await self._made(wanted)
             except HyperpodError as error:
                 errors = dict.fromkeys(wanted, error)
-        self._lacking = {path for path, error in errors.items() if error is not None}
+        self._lacking = {path for path in wanted if path not in errors or errors[path] is not None}
         return [
             Result(step, step.path in errors and errors[step.path] is None, errors.get(step.path))
             for step in steps

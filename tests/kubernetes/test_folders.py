@@ -11,6 +11,7 @@ import pytest
 
 from hyperpod_jlab.admin.folders import ROOT, FoldersThere
 from hyperpod_jlab.admin.there import Folder
+from hyperpod_jlab.model.config import KubernetesCluster
 from hyperpod_jlab.model.errors import (
     DeniedError,
     InvalidInputError,
@@ -55,8 +56,8 @@ def pinned(kubernetes_cluster):
     for node in kubernetes_cluster.nodes:
         ctr = ("ctr", "-a", str(kubernetes_cluster.folder / "machines" / node / "containerd.sock"), "-n", "k8s.io", "images")  # fmt: skip
         listed = kubernetes_cluster.exec(node, *ctr, "ls", f"name=={name}")
-        digest = re.search(r"sha256:[0-9a-f]{64}", listed)[0]
-        found = f"{name.rpartition(':')[0]}@{digest}"
+        digests = re.findall(r"sha256:[0-9a-f]{64}", listed)
+        found = f"{name.rpartition(':')[0]}@{digests[0]}"
         kubernetes_cluster.exec(node, *ctr, "tag", "--force", name, found)
     return found
 
@@ -77,7 +78,7 @@ async def keeper(kubernetes_cluster, namespace, pinned, monkeypatch):
 @pytest.fixture
 def names(kubernetes_cluster):
     """Names of folders that no other test has; removed at the end."""
-    made = []
+    made: list[str] = []
 
     def new(count=1):
         made.extend(f"/p{os.urandom(4).hex()}" for _ in range(count))
@@ -152,6 +153,7 @@ async def errand(kubernetes_cluster, namespace, keeper):
     config = settings_for(
         kubernetes_cluster, namespace, kubernetes_cluster.partition, sub_path=None
     ).clusters[CLUSTER]
+    assert isinstance(config, KubernetesCluster)
     connection = Connection(config)
     yield lambda image, kind=KubernetesErrand, claim=CLAIM, **more: kind(
         connection, namespace, claim, image, **more

@@ -10,6 +10,7 @@ import pytest
 
 from hyperpod_jlab.admin.folders import ROOT, FoldersThere
 from hyperpod_jlab.admin.there import Folder
+from hyperpod_jlab.model.config import SlurmCluster
 from hyperpod_jlab.model.errors import DeniedError, RefusedError, UnreachableError
 from hyperpod_jlab.orchestrators.slurm.client import SlurmClient
 from hyperpod_jlab.orchestrators.slurm.errand import SlurmErrand
@@ -51,7 +52,7 @@ async def keeper(slurm, transport, place):
 @pytest.fixture
 def names(slurm):
     """Names of folders that no other test has; removed at the end."""
-    made = []
+    made: list[str] = []
 
     def new(count=1):
         made.extend(f"/p{os.urandom(4).hex()}" for _ in range(count))
@@ -64,6 +65,12 @@ def names(slurm):
             path.unlink()
         elif path.is_dir():
             path.rmdir()
+
+
+def config_of(slurm, transport):
+    config = settings_for(slurm, transport).clusters[CLUSTER]
+    assert isinstance(config, SlurmCluster)
+    return config
 
 
 def jobs_of(slurm):
@@ -133,7 +140,7 @@ class Slow(SlurmErrand):
 
 async def test_a_job_that_is_killed_half_way_and_once_more(keeper, slurm, transport, names):
     paths = names(60)
-    config = settings_for(slurm, transport).clusters[CLUSTER]
+    config = config_of(slurm, transport)
     way = transport_of(config)
     answers = None if transport == "ssh" else slurm.partition / ANSWERS
     errand = Slow(SlurmClient(way), str(slurm.partition_on_nodes), f"/{ANSWERS}", answers)
@@ -154,7 +161,7 @@ async def test_a_job_that_is_killed_half_way_and_once_more(keeper, slurm, transp
 
 async def test_who_gives_up_takes_the_job_back(slurm, transport, names):
     paths = names(60)
-    way = transport_of(settings_for(slurm, transport).clusters[CLUSTER])
+    way = transport_of(config_of(slurm, transport))
     errand = Slow(SlurmClient(way), str(slurm.partition_on_nodes), f"/{ANSWERS}")
     making = asyncio.create_task(FoldersThere(errand).make(dict.fromkeys(paths, OPENED)))
     while not (slurm.partition / paths[0][1:]).exists():
@@ -168,7 +175,7 @@ async def test_who_gives_up_takes_the_job_back(slurm, transport, names):
 
 async def test_an_answer_that_is_not_whole_is_none(slurm, transport, names):
     """The program writes its answer; what comes back of it is cut off."""
-    config = settings_for(slurm, transport).clusters[CLUSTER]
+    config = config_of(slurm, transport)
 
     class Cut(SlurmErrand):
         async def run(self, program, name):
@@ -198,7 +205,7 @@ async def test_the_answers_folder_is_nobodys_else(keeper, slurm, names):
 
 async def test_where_nothing_is_mounted_no_folder_is_made(slurm, transport, names):
     """Nodes without the file system: their own disk is no place for folders."""
-    config = settings_for(slurm, transport).clusters[CLUSTER]
+    config = config_of(slurm, transport)
     way = transport_of(config)
     answers = None if transport == "ssh" else slurm.partition / ANSWERS
     reply = str(slurm.partition_on_nodes / ANSWERS).removeprefix("/fsx")
@@ -210,7 +217,7 @@ async def test_where_nothing_is_mounted_no_folder_is_made(slurm, transport, name
 
 
 async def test_a_job_that_does_not_start_is_taken_back(slurm, transport):
-    config = settings_for(slurm, transport).clusters[CLUSTER]
+    config = config_of(slurm, transport)
     way = transport_of(config)
     client = SlurmClient(way)
     errand = SlurmErrand(client, "/fsx/team", f"/{ANSWERS}", patience=3.0)

@@ -45,6 +45,16 @@ _HOPELESS = frozenset(
     }
 )
 """The kubelet's words for a container that will not start by waiting."""
+_ROOT_WITH_LITTLE: Mapping[str, Any] = {
+    "runAsUser": 0,
+    "runAsGroup": 0,
+    "runAsNonRoot": False,
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"], "add": ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""Root with the few rights that folders of others take (man capabilities)."""
 _NO_CLAIM = re.compile(r'persistentvolumeclaim "[^"]*" not found')
 
 
@@ -112,18 +122,7 @@ class KubernetesErrand:
             "image": self._image,
             "command": ["python3", "-I", "-c", literal(program)],
             "terminationMessagePolicy": "FallbackToLogsOnError",
-            "securityContext": {
-                "runAsUser": 0,
-                "runAsGroup": 0,
-                "runAsNonRoot": False,
-                "allowPrivilegeEscalation": False,
-                "readOnlyRootFilesystem": True,
-                "capabilities": {
-                    "drop": ["ALL"],
-                    "add": ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID"],
-                },
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
+            "securityContext": _ROOT_WITH_LITTLE,
             "resources": {
                 "requests": {"cpu": "100m", "memory": "64Mi"},
                 "limits": {"memory": "256Mi"},
