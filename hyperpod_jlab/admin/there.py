@@ -87,11 +87,13 @@ class Folder:
 
     @property
     def words(self) -> str:
-        """Such as ``owner 200001:1001, mode 0700, ACL user:1000:rwx``; lists as getfacl writes them."""
+        """Such as ``owner 200001:1001, mode 0700, ACL user:1000:rwx``; lists as getfacl writes them, less what the mode says already."""
         said = f"owner {self.uid}:{self.gid}, mode {self.mode:04o}"
+        own = {"user": self.mode >> 6 & 7, "group": self.mode >> 3 & 7, "other": self.mode & 7}
         for name, entries in (("ACL", self.acl), ("default ACL", self.default)):
-            if entries:
-                said += f", {name} {','.join(map(_grant_words, entries))}"
+            told = [one for one in entries if one[1] is not None or one[2] != own[one[0]]]
+            if told:
+                said += f", {name} {','.join(map(_grant_words, told))}"
         return said
 
 

@@ -67,8 +67,7 @@ def test_the_plan_shows_owner_mode_and_lists_before_and_after():
     found = step(plan(there(profile(), folders={"/alice": PRIVATE}), WITH_JOBS), "folder /alice")
     assert found.before == "owner 200001:1001, mode 0700"
     assert found.after == (
-        "owner 200001:1001, mode 0700, ACL user:1000:rwx, "
-        "default ACL user::rwx,user:1000:rwx,user:200001:rwx,group::---,other::---"
+        "owner 200001:1001, mode 0700, ACL user:1000:rwx, default ACL user:1000:rwx,user:200001:rwx"
     )
 
 

@@ -157,11 +157,14 @@ class SlurmErrand:
             _NO_PYTHON: "the node has no python3",
             _NO_REPLY: f"its answer could not be written to {self.root}{self.reply}",
         }
+        hint = "run this again: what was done already is left as it is"
+        if code == _NO_REPLY:
+            hint = "see whether nodes have the whole file system there (--mounted-at), and that the folder is root's"
         said = words.get(code or 0, f"{state}, exit code {code}")
         return RefusedError(
             f"the job {job} that looks after folders failed: {said}",
             code="job_failed",
-            hint="run this again: what was done already is left as it is",
+            hint=hint,
             detail={"job": job, "state": state, "exit_code": code},
         )
 
