@@ -32,7 +32,9 @@ LONGEST_WAIT = 600.0
 """Seconds until something that SageMaker updates is given up: AWS' own samples wait as long."""
 
 LOOK = 2.0
-"""Seconds between two looks whether SageMaker is done."""
+"""Seconds between two looks whether SageMaker is done, once it has taken long; the first ones come sooner."""
+
+_SOON = 0.1
 
 _AT_ONCE = 8
 """Profiles and spaces that are under way at a time."""
@@ -71,7 +73,7 @@ class Executor:
         aws: AWS in the domain's region.
         there: What was there when the plan was made.
         make_folder: Makes folders; None: nobody can from here.
-        look: Seconds between two looks whether SageMaker is done; default: `LOOK`.
+        look: Most seconds between two looks whether SageMaker is done; default: `LOOK`.
         guard: Called before each change; what it raises is the step's error.
     """
 
@@ -109,7 +111,7 @@ class Executor:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _one(self, step: Step, room: asyncio.Semaphore) -> Result:
-        if step.state != "to do":
+        if not step.can_be_done:
             return Result(step, False)
         async with room:
             try:
@@ -177,7 +179,13 @@ class Executor:
         tags = [{"Key": key, "Value": value} for key, value in kept.items() if value is not None]
         if tags:
             await self._tag(holder, tags)
-        await self._write(step)
+        if await self._write(step) and self._guard is not None and tags:
+            try:
+                await self._guard()
+            except RefusedError:
+                # Who came between may have taken the mark away before our entry was there.
+                await self._tag(holder, tags)
+                raise
         had = {mark: mark, mode: holder.own_mode if step.mark is not None else mode}
         gone = [key for key, value in kept.items() if value is None and had[key] is not None]
         if gone:
@@ -190,19 +198,22 @@ class Executor:
             await self._described(holder)  # so is it said of what is not there any more
             raise
 
-    async def _write(self, step: EntryStep) -> None:
+    async def _write(self, step: EntryStep) -> bool:
         """Write the list until it is as the plan wants it: SageMaker has no update on a condition, so it is looked at before and after.
+
+        Returns:
+            Whether it was written at all.
 
         Raises:
             RefusedError: It has no room, or others write it again and again.
         """
         last: HyperpodError | None = None
-        for _ in range(_TRIES):
+        for tried in range(_TRIES):
             told = await self._settled(step.holder)
             found = _list(step.holder, told)
             entries = self._merged(step, found)
             if list(entries) == found:
-                return
+                return tried > 0
             _check_room(step.holder, found, entries)
             if self._guard is not None:
                 await self._guard()
@@ -240,7 +251,7 @@ class Executor:
             UnreachableError: SageMaker did not come to an end.
             RefusedError: It failed.
         """
-        deadline = time.monotonic() + LONGEST_WAIT
+        deadline, pause = time.monotonic() + LONGEST_WAIT, _SOON
         while True:
             told = await self._described(holder)
             status = str(told["Status"])
@@ -260,7 +271,8 @@ class Executor:
                     code="still_updating",
                     hint="run this again later: it goes on where it was",
                 )
-            await asyncio.sleep(self._look)
+            await asyncio.sleep(min(pause, self._look))
+            pause *= 1.5
 
     async def _described(self, holder: Holder) -> dict[str, Any]:
         operation, name = _DESCRIBED[holder.kind]

@@ -50,14 +50,17 @@ class Claim:
         self._arn = next(one.arn for one in there.holders if one.kind == "domain")
         self._key = claim_tag(there.file_system.name)
         self._seen = 0.0
+        self.is_beside = False
         self.words = words_of(wanted)
 
     async def take(self) -> None:
-        """Claim the domain.
+        """Claim the domain, and find out whether somebody else has claimed it for something else (`is_beside`).
 
         Raises:
             HyperpodError: See `aws.errors`.
         """
+        found = (await self._aws.tags(self._arn)).get(self._key, self.words)
+        self.is_beside = found != self.words
         tag = {"Key": self._key, "Value": self.words}
         await self._aws.call("sagemaker", "AddTags", ResourceArn=self._arn, Tags=[tag])
 
@@ -124,7 +127,7 @@ async def converge(
         async for result in make(there, claim.check).apply(plan):
             last[result.step.target] = result
             yield result
-        if number == 0 and there.claim not in {None, claim.words}:
+        if number == 0 and claim.is_beside:
             await asyncio.sleep(OVER)
         there, found = await planner()
         left = [step for step in found.steps if _helps(step, last.get(step.target))]
@@ -138,7 +141,7 @@ async def converge(
 
 def _helps(step: Step, before: Result | None) -> bool:
     """Whether it is worth while to do a step that is left after a round."""
-    if not isinstance(step, EntryStep) or step.state != "to do":
+    if not isinstance(step, EntryStep) or not step.can_be_done:
         return False
     if before is None or before.error is None:
         return True

@@ -76,6 +76,11 @@ class Step:
     reason: str | None = None
     restarts: tuple[str, ...] = ()
 
+    @property
+    def can_be_done(self) -> bool:
+        """Whether an apply does it."""
+        return self.state == "to do"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {
@@ -125,12 +130,19 @@ class EntryStep(Step):
         entries: The whole list as it is to be.
         mark: The mark that is to be left there; None: none.
         own_mode: The mode that a profile is to keep when the domain's changes; None: none.
+        at_work: Whether it waits for SageMaker alone, which an apply waits for.
     """
 
     holder: Holder
     entries: tuple[Entry, ...]
     mark: str | None
     own_mode: Mode | None = None
+    at_work: bool = False
+
+    @property
+    def can_be_done(self) -> bool:
+        """Whether an apply does it."""
+        return super().can_be_done or (self.state == "waits" and self.at_work)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -177,7 +177,7 @@ def _setting_step(there: There, holder: Holder, wanted: Wanted) -> EntryStep:
     file_system = there.file_system.name
     found = lists.path_of(holder.entries, file_system)
     path = _path_for(holder, wanted, there)
-    foreign = found is not None and holder.mark != found
+    foreign = found is not None and not _is_ours(holder, wanted, found)
     if foreign and path is None and not wanted.take_over:
         path = found  # somebody else's, and nothing of it is in the way
     state: StepState = "done" if found == path else "to do"
@@ -203,12 +203,22 @@ def _setting_step(there: There, holder: Holder, wanted: Wanted) -> EntryStep:
     return replace(made, own_mode=own)
 
 
+def _is_ours(holder: Holder, wanted: Wanted, found: str) -> bool:
+    """Whether we have set the folder that a list mounts: the mark says so, or is of another folder that we set at the same time."""
+    if holder.mark is None or holder.mark == found:
+        return holder.mark is not None
+    private = private_path(holder.name) if holder.kind == "profile" else None
+    return found in {private, wanted.shared_path}
+
+
 def _of_marks(holder: Holder, mark: str | None, own: Mode | None) -> tuple[StepState, str | None]:
     """Whether something is to be done where the list is as wanted already: what says whose it is."""
     if mark is None:
         # Where a list of somebody else's stays as it is, a mark tells that it was ours; it goes with all else.
         left = holder.mark is not None
         return ("to do", "a mark of ours is left there") if left else ("done", None)
+    if holder.mark not in {None, mark}:
+        return "to do", f"our mark there is of {holder.mark}"
     if own == holder.own_mode:
         return "done", None
     words = "it keeps this when the domain's mode changes"
@@ -293,7 +303,8 @@ def _step_of(
     entries: tuple[lists.Entry, ...],
     mark: str | None,
 ) -> EntryStep:
-    if state == "to do" and holder.status in _PASSING:
+    at_work = state == "to do" and holder.status in _PASSING
+    if at_work:
         state, reason = "waits", f"SageMaker is at work on it ({holder.status})"
     elif state == "to do" and holder.status != _SETTLED:
         state = "blocked"
@@ -308,4 +319,5 @@ def _step_of(
         holder=holder,
         entries=entries,
         mark=mark,
+        at_work=at_work,
     )

@@ -217,7 +217,7 @@ def _wirer(wiring: Wiring, region: str | None, steps: Steps) -> Wirer:
 def _carry_out(wiring: Wiring, region: str | None, yes: bool) -> None:
     there, made = with_services(lambda _: _planned(wiring, region))
     refuse_on_error(list(made.findings))
-    todo = [step for step in made.steps if step.state == "to do"]
+    todo = [step for step in made.steps if step.can_be_done]
     if not invocation().as_json:
         _show(made)
     if todo and not (yes or _confirmed(len(todo))):
@@ -240,7 +240,7 @@ def _carry_out(wiring: Wiring, region: str | None, yes: bool) -> None:
         print_json({"results": [result.to_dict() for result in results]})
     else:
         for step in made.steps:
-            if step.state in {"waits", "blocked"}:
+            if step.state != "done" and not step.can_be_done:
                 print(printable(f"not done: {step.target}: {step.reason}"), file=sys.stderr)
     _raise_worst(results)
 
