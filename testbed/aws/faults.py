@@ -14,7 +14,7 @@ ANY = "*"
 When = Literal["before", "after"]
 
 
-class ConnectionCut(Exception):
+class ConnectionCutError(Exception):
     """The connection ends without an answer."""
 
 
@@ -29,7 +29,7 @@ class Faults:
         slow: Seconds that an action takes.
         later: What happens to an answer after it was checked: how a newer AWS than this botocore would answer.
         interrupt: Called with the action before a call is done (``before``), and when it is done and not answered yet (``after``); it may raise
-            `ApiError` or `ConnectionCut`, or do harm to the caller.
+            `ApiError` or `ConnectionCutError`, or do harm to the caller.
         clock: How much the service's clock is ahead of the machine's.
     """
 
@@ -50,7 +50,7 @@ class Faults:
 
         Raises:
             ApiError: It does.
-            ConnectionCut: It does not get an answer.
+            ConnectionCutError: It does not get an answer.
         """
         if self.interrupt is not None:
             self.interrupt(action, "before")
@@ -64,7 +64,7 @@ class Faults:
 
         Raises:
             ApiError: Another answer is given.
-            ConnectionCut: None is given.
+            ConnectionCutError: None is given.
         """
         if self.interrupt is not None:
             self.interrupt(action, "after")

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from testbed.aws.endpoint import Endpoint
-from testbed.aws.faults import ConnectionCut
+from testbed.aws.faults import ConnectionCutError
 
 
 class AwsServer:
@@ -67,7 +67,7 @@ def _handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             try:
                 reply = endpoint.answer(self.headers, body, self.path, self.command)
-            except ConnectionCut:
+            except ConnectionCutError:
                 self.close_connection = True
                 return
             self.send_response(reply.status)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.aws.endpoint import Endpoint
-from testbed.aws.faults import ConnectionCut, When
+from testbed.aws.faults import ConnectionCutError, When
 from testbed.aws.state import Account, Profile
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM, domain_account
 from tests.aws.conftest import REGION
@@ -90,7 +90,7 @@ class Killer:
             if count >= number:
                 assert started is not None
                 started.kill()
-                raise ConnectionCut
+                raise ConnectionCutError
 
         self._endpoint.faults.interrupt = interrupt
         try:
