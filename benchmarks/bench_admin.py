@@ -190,7 +190,7 @@ def plans(count: int, latency: float) -> list[dict[str, Any]]:
 
 def applies(count: int, latency: float, rate: float) -> list[dict[str, Any]]:
     """Applies to a domain of which nothing is wired, ours and boto3's."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for who, work in (("apply", hpj), ("boto3 alone, apply", peer)):
         for most in (0.0, rate):
             if most and work is peer:

@@ -143,6 +143,6 @@ def _helps(step: Step, before: Result | None) -> bool:
     """Whether it is worth while to do a step that is left after a round."""
     if not isinstance(step, EntryStep) or not step.can_be_done:
         return False
-    if before is None or before.error is None:
-        return True
+    if before is None or before.done or before.step.state == "done":
+        return True  # somebody else has changed it since
     return isinstance(before.error, UnreachableError)

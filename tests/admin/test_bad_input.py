@@ -32,8 +32,8 @@ class Admin:
         self._at = ("--mounted-at", str(disk))
 
     def do(self, what, mode=None, *more, where=WHERE):
-        words = () if mode is None else ("--partition-mode", mode, *self._at)
-        words += ("--yes",) if what in {"apply", "destroy"} else ()
+        words = [] if mode is None else ["--partition-mode", mode, *self._at]
+        words += ["--yes"] if what in {"apply", "destroy"} else []
         return self._hpj("admin", what, *where, *words, *more)
 
     def steps(self, mode, *more):

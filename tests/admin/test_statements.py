@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hyperpod_jlab.admin.plan import Wanted
+from hyperpod_jlab.admin.plan import EntryStep, Wanted
 from hyperpod_jlab.admin.planning import plan
 from hyperpod_jlab.admin.statements import some
 from tests.admin.test_planning import attached, domain, efs, fsx, profile, space, there
@@ -109,6 +109,7 @@ ALONE = [
 def test_a_mode_given_alone_is_kept(holder, wanted, then, own):
     made = plan(there(domain(), holder), wanted)
     (found,) = [one for one in made.steps if one.target == "profile alice"]
+    assert isinstance(found, EntryStep)
     path = next((one["FSxLustreFileSystemConfig"]["FileSystemPath"] for one in found.entries), None)
     assert ((found.state, path), found.own_mode) == (then, own)
 
