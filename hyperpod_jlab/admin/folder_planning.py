@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from hyperpod_jlab.admin import entries as lists
 from hyperpod_jlab.admin.folders import ROOT
+from hyperpod_jlab.admin.modes import mode_of, shared_path_of
 from hyperpod_jlab.admin.plan import EntryStep, FolderStep, StepState, Wanted
 from hyperpod_jlab.admin.there import COMMON_GID, COMMON_UID, Folder, Grant, There
 from hyperpod_jlab.model.finding import Finding
@@ -26,15 +27,19 @@ def folder_steps(there: There, wanted: Wanted) -> Iterator[FolderStep]:
         there: What is there.
         wanted: What is to be there.
     """
-    if wanted.mode == "shared" and wanted.profiles is None:
+    if wanted.mode is None:
+        return
+    profiles = [one for one in there.holders if one.kind == "profile" and wanted.concerns(one.name)]
+    shared = {shared_path_of(one, wanted) for one in profiles if mode_of(one, wanted) == "shared"}
+    if wanted.mode == "shared":
+        shared.add(wanted.shared_path)
+    for path in sorted(shared):
         # With the group's bit, so that what one makes the others may change.
-        folder = Folder(COMMON_UID, COMMON_GID, 0o2775)
-        yield _step(there, wanted.shared_path, folder, wanted.cluster_user)
-    if wanted.mode == "per-user":
-        for holder in there.holders:
-            if holder.kind == "profile" and wanted.concerns(holder.name):
-                folder = Folder(holder.uid or COMMON_UID, holder.gid or COMMON_GID, 0o700)
-                yield _step(there, private_path(holder.name), folder, wanted.cluster_user)
+        yield _step(there, path, Folder(COMMON_UID, COMMON_GID, 0o2775), wanted.cluster_user)
+    for holder in profiles:
+        if mode_of(holder, wanted) == "per-user":
+            folder = Folder(holder.uid or COMMON_UID, holder.gid or COMMON_GID, 0o700)
+            yield _step(there, private_path(holder.name), folder, wanted.cluster_user)
 
 
 def folder_findings(there: There, wanted: Wanted) -> Iterator[Finding]:

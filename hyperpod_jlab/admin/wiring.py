@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hyperpod_jlab.admin.applying import Executor
+from hyperpod_jlab.admin.applying import Executor, Guard, Result
+from hyperpod_jlab.admin.converging import converge
 from hyperpod_jlab.admin.folders import ROOT, FolderKeeper, FoldersHere
 from hyperpod_jlab.admin.plan import FolderStep, Plan, Wanted
 from hyperpod_jlab.admin.planning import plan
@@ -71,7 +72,8 @@ class Wirer:
         """
         wiring = self._wiring
         name = wiring.file_system or await self._of_cluster()
-        there = await Reader(self._aws, Question(wiring.domain, name), self._told).read()
+        question = Question(wiring.domain, name, all_tags=wiring.wanted.mode is None)
+        there = await Reader(self._aws, question, self._told).read()
         made = plan(there, wiring.wanted)
         paths = [step.path for step in made.steps if isinstance(step, FolderStep)]
         if self._keeper is None or not paths or any(one.level == "error" for one in made.findings):
@@ -80,9 +82,23 @@ class Wirer:
         there = replace(there, file_system=replace(there.file_system, folders=seen))
         return there, plan(there, wiring.wanted)
 
-    def executor(self, there: There) -> Executor:
-        """Who does the steps of a plan that was made from this."""
-        return Executor(self._aws, there, self._keeper)
+    async def apply(self, there: There, made: Plan) -> AsyncIterator[Result]:
+        """Do a plan's steps, and look through everything again until nothing is left; see `converging`.
+
+        Raises:
+            HyperpodError: See `converging.converge`.
+        """
+        async for result in converge(self._aws, there, made, self.plan, self.executor):
+            yield result
+
+    def executor(self, there: There, guard: Guard | None = None) -> Executor:
+        """Who does the steps of a plan that was made from this.
+
+        Args:
+            there: What was there when it was made.
+            guard: See `Executor`.
+        """
+        return Executor(self._aws, there, self._keeper, guard=guard)
 
     async def _of_cluster(self) -> str:
         """The file system that the cluster's instances mount.
