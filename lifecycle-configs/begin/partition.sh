@@ -6,7 +6,7 @@ find_mount() {
   local point kind source
   MOUNT="" PART=""
   while read -r _ _ _ _ point _ rest; do
-    read -r kind source _ <<<"${rest##* - }"
+    read -r kind source _ <<<"${rest#*- }"
     [[ $kind == lustre && $point == /mnt/custom-file-systems/fsx_lustre/${FILE_SYSTEM:-fs-*} ]] || continue
     [[ $source =~ ^[^/]*:/[^/]+(/[A-Za-z0-9._/-]*)?$ ]] || continue
     MOUNT=$point PART=${BASH_REMATCH[1]%/}

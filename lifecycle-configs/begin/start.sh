@@ -6,7 +6,8 @@
 load() {
   local part folder
   touch "$WORK/packaged"
-  folder=$(cd / && "$PYTHON" -c 'import hyperpod_jlab.admin.lifecycle as it; print(it.__path__[0])')/shell
+  folder=$(cd / && "$PYTHON" -c 'import hyperpod_jlab.admin.lifecycle as it; print(it.__path__[0])' 2>/dev/null)/shell
+  [[ $folder != /shell ]] || return
   for part in "${LATER[@]}"; do
     # shellcheck source=/dev/null
     source "$folder/$part.sh" || return

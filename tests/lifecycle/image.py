@@ -1,0 +1,60 @@
+"""What an image of Studio has, and what an admin lays onto the partition: made once, kept in the cache folder."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+TREE = HERE.parent.parent
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hyperpod-jlab"
+
+
+def studio_python() -> Path:
+    """A folder that is ``/opt/conda`` in a space."""
+    constraints = TREE / "requirements" / "constraints.txt"
+    made_of = constraints.read_bytes() + (HERE / "conda.sh").read_bytes() + sys.version.encode()
+    folder = CACHE / f"studio-{hashlib.sha256(made_of).hexdigest()[:12]}"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "studio.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (folder / "made").exists():
+            return folder / "conda"
+        (folder / "conda").mkdir(parents=True, exist_ok=True)
+        python = Path(sys.base_prefix) / "bin" / "python3"
+        words = [HERE / "conda.sh", folder / "conda", python, TREE / ".venv/bin/uv", constraints]
+        _order(["unshare", "--mount", "bash", *words])
+        (folder / "made").touch()
+    return folder / "conda"
+
+
+def wheel(folder: Path) -> Path:
+    """The wheel of this tree."""
+    words = ["-m", "build", "--wheel", "--no-isolation", "--outdir", folder, TREE]
+    _order([sys.executable, *words])
+    return next(folder.glob("*.whl"))
+
+
+def packages(made: Path, folder: Path) -> str:
+    """A folder of wheels, as an admin makes it; the SHA-256 of its list."""
+    done = _order([TREE / "lifecycle-configs" / "make-package.sh", made, folder])
+    return done.split()[-1]
+
+
+def _order(words: list[str | Path]) -> str:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        words,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={**os.environ, "PATH": path},
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"{words}: {done.stdout}{done.stderr}")
+    return done.stdout
