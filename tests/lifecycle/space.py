@@ -88,11 +88,16 @@ class Space:
             line = f"30 22 0:40 / {POINT} rw - lustre 10.0.1.2@tcp:/abcdefgh{self.folder} rw\n"
         else:
             line = ""
-        self.run("tee", "/run/mounts", input="22 1 259:1 / / rw - ext4 /dev/root rw\n" + line, root=True)
+        self.run(
+            "tee", "/run/mounts", input="22 1 259:1 / / rw - ext4 /dev/root rw\n" + line, root=True
+        )
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._process.kill()
         self._process.wait()
@@ -106,7 +111,11 @@ class Space:
         return None
 
     def run(
-        self, *words: str | Path, input: str | None = None, root: bool = False, timeout: float = 120  # noqa: A002
+        self,
+        *words: str | Path,
+        input: str | None = None,  # noqa: A002
+        root: bool = False,
+        timeout: float = 120,
     ) -> subprocess.CompletedProcess[str]:
         """Run a program as Studio's user, with the environment that Studio gives."""
         who = [] if root else ["setpriv", "--reuid=1000", "--regid=100", "--clear-groups", "--"]
@@ -131,6 +140,10 @@ class Space:
             text=True,
             timeout=timeout,
         )
+
+    def inside(self, path: str) -> Path:
+        """A path of the space as this machine sees it, while it runs."""
+        return Path(f"/proc/{self._pid}/root{path}")
 
     def lifecycle(self, script: str) -> tuple[float, subprocess.CompletedProcess[str]]:
         """Run a lifecycle configuration as Studio does; the seconds that it took, and what came of it."""

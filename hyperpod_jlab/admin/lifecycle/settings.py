@@ -14,7 +14,7 @@ SlurmAuth = Literal["munge", "jwt", "none"]
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _PATH = re.compile(
-    r"(?:s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/)?[A-Za-z0-9/][A-Za-z0-9._+/@=-]{0,255}"
+    r"(?:s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/)?[A-Za-z0-9./_][A-Za-z0-9._+/@=-]{0,255}"
 )
 _REQUIREMENT = re.compile(r"hyperpod[-_]jlab==[0-9][0-9A-Za-z.!+]{0,40}")
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]+@)?[A-Za-z0-9][A-Za-z0-9.-]{0,252}(?::[0-9]{1,5})?")
