@@ -16,4 +16,8 @@ mount --bind "$folder" "$root/new/opt/conda"
 chroot "$root/new" "$python" -m venv /opt/conda
 chroot "$root/new" "$uv" pip install --quiet --python /opt/conda/bin/python --constraint "$constraints" \
   jupyterlab boto3 httpx websockets pyyaml pydantic click ipykernel supervisor
+# The AWS CLI, as the image has one beside this Python.
+chroot "$root/new" "$python" -m venv /opt/conda/aws
+chroot "$root/new" "$uv" pip install --quiet --python /opt/conda/aws/bin/python awscli
+ln -s ../aws/bin/aws "$folder/bin/aws"
 chown -R 1000:100 "$folder"

@@ -58,3 +58,16 @@ def _order(words: list[str | Path]) -> str:
     if done.returncode != 0:
         raise RuntimeError(f"{words}: {done.stdout}{done.stderr}")
     return done.stdout
+
+
+def client_packages(folder: Path) -> None:
+    """Slurm's client and munge as Debian packages, of the versions of this machine, with their list."""
+    names = ("slurm-client", "slurm-wlm-basic-plugins", "munge", "libmunge2")
+    versions = [_order(["dpkg-query", "-W", "-f", "${Version}", name]) for name in names]
+    wanted = [f"{name}={version}" for name, version in zip(names, versions, strict=True)]
+    kept = CACHE / f"slurm-client-{hashlib.sha256(' '.join(wanted).encode()).hexdigest()[:12]}"
+    if not (kept / "SHA256SUMS").exists():
+        kept.mkdir(parents=True, exist_ok=True)
+        _order(["bash", "-c", 'cd "$0" && apt-get -qq download "$@"', kept, *wanted])
+        _order(["bash", "-c", 'cd "$0" && sha256sum -- *.deb >SHA256SUMS', kept])
+    _order(["cp", "-r", kept, folder])

@@ -138,6 +138,7 @@ class Space:
             stdin=None if input is not None else subprocess.DEVNULL,
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=timeout,
         )
 
