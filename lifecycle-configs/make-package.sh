@@ -1,11 +1,19 @@
 #!/bin/bash
-# Make the folder of wheels that scripts install from: ours, and of what it needs that which SageMaker's images lack. Its list SHA256SUMS covers all of them;
-# the SHA-256 of the list is printed, and is what the lifecycle configuration is given. To be run where the package index can be reached.
+# Make the folder of wheels that lifecycle configurations install from. Its list SHA256SUMS covers all of them; the SHA-256 of the list is printed, and is what
+# `hpj admin lifecycle` and install.sh are given. To be run where the package index can be reached.
 #
-# make-package.sh WHEEL FOLDER [PYTHON_VERSION...]   (3.11 and 3.12, as in the images 2 to 4 of SageMaker Distribution)
+# make-package.sh [--all] WHEEL FOLDER [PYTHON_VERSION...]
+#
+# Without --all: ours, and of what it needs that which SageMaker's images lack or have too old. With it: everything, for a machine that has nothing.
+# Python versions: 3.11 and 3.12, as in the images 2 to 4 of SageMaker Distribution.
 set -euo pipefail
+all=false
+if [[ ${1:-} == --all ]]; then
+  all=true
+  shift
+fi
 if (($# < 2)); then
-  sed -n 's/^# \{0,1\}//; 2,5p' "$0" >&2
+  sed -n '5p' "$0" >&2
   exit 2
 fi
 wheel=$1 folder=$2
@@ -17,10 +25,11 @@ if [[ -n $(ls -A "$folder") ]]; then
   exit 1
 fi
 cp "$wheel" "$folder/"
+wanted=(--no-deps 'cloudpickle>=2.2,<4' 'asyncinotify>=4,<5' 'sniffio>=1.3' 'websockets>=15' 'httpx>=0.25,<1' 'pyyaml>=6')
+if $all; then wanted=("${wheel}[aws,kubernetes]"); fi
 for version; do
-  python3 -m pip download --quiet --disable-pip-version-check --no-deps --dest "$folder" --only-binary :all: \
-    --implementation cp --python-version "$version" --platform manylinux2014_x86_64 \
-    'cloudpickle>=2.2,<4' 'asyncinotify>=4,<5' 'sniffio>=1.3' 'websockets>=15' 'httpx>=0.25,<1' 'pyyaml>=6'
+  python3 -m pip download --quiet --disable-pip-version-check --dest "$folder" --only-binary :all: \
+    --implementation cp --python-version "$version" --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 "${wanted[@]}"
 done
 cd "$folder"
 sha256sum -- *.whl >SHA256SUMS

@@ -39,9 +39,11 @@ def wheel(folder: Path) -> Path:
     return next(folder.glob("*.whl"))
 
 
-def packages(made: Path, folder: Path) -> str:
+def packages(made: Path, folder: Path, *, everything: bool = False) -> str:
     """A folder of wheels, as an admin makes it; the SHA-256 of its list."""
-    done = _order([TREE / "lifecycle-configs" / "make-package.sh", made, folder])
+    how = ["--all"] if everything else []
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    done = _order([TREE / "lifecycle-configs" / "make-package.sh", *how, made, folder, version])
     return done.split()[-1]
 
 

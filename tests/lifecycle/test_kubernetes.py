@@ -56,6 +56,7 @@ def space(endpoint, no_aws, bed, base, conda):
     assert made.problems == []
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kubeconfig", [False, True], ids=["no kubeconfig", "kubeconfig"])
 def test_a_job_on_eks(space, script, kubeconfig):
     text = script(
