@@ -62,9 +62,9 @@ def _order(words: list[str | Path]) -> str:
     return done.stdout
 
 
-def client_packages(folder: Path) -> None:
+def client_packages(folder: Path, *more: str) -> None:
     """Slurm's client and munge as Debian packages, of the versions of this machine, with their list."""
-    names = ("slurm-client", "slurm-wlm-basic-plugins", "munge", "libmunge2")
+    names = ("slurm-client", "slurm-wlm-basic-plugins", "munge", "libmunge2", *more)
     versions = [_order(["dpkg-query", "-W", "-f", "${Version}", name]) for name in names]
     wanted = [f"{name}={version}" for name, version in zip(names, versions, strict=True)]
     kept = CACHE / f"slurm-client-{hashlib.sha256(' '.join(wanted).encode()).hexdigest()[:12]}"
