@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034
-# The beginning: the work goes on behind, the application waits for the package for 4 s at most. Studio gives a script 5 minutes and fails the start when
+# The beginning: the work goes on behind, the application waits for the package for 3.5 s at most. Studio gives a script 5 minutes and fails the start when
 # it does not end with 0.
 
 # What comes later is of the package, which was checked: a script of Studio has to be short.
@@ -34,7 +34,7 @@ work() {
 }
 
 start() {
-  local tries
+  local end=$((${EPOCHREALTIME/[.,]/} + 3500000))
   LOGS=$(state_folder) || return
   WORK=/tmp/hyperpod-jlab-$EUID-work STARTED=$(now)
   (umask 077 && mkdir -p "$WORK") && [[ -O $WORK && ! -L $WORK ]] || return
@@ -43,10 +43,7 @@ start() {
   set -m
   work </dev/null >>"$LOGS/lifecycle.log" 2>&1 &
   set +m
-  for ((tries = 0; tries < 40; tries++)); do
-    [[ ! -e $WORK/packaged ]] || break
-    sleep 0.1
-  done
+  until [[ -e $WORK/packaged ]] || ((${EPOCHREALTIME/[.,]/} > end)); do sleep 0.1; done
   echo "hyperpod_jlab: see $LOGS/lifecycle.log"
 }
 

@@ -159,3 +159,39 @@ def test_client_packages_that_were_changed(slurm_space, slurm_script, cluster):
     status = slurm_space.ended()
     assert "is not the one in its SHA256SUMS" in message(status, "client")
     assert slurm_space.run("bash", "-c", "command -v sbatch").returncode != 0
+
+
+@pytest.mark.parametrize("more", [None, "etc/cron.d/x"], ids=["alone", "with something else"])
+def test_an_archive_of_a_client(slurm_space, slurm_script, cluster, tmp_path, more):
+    """Nothing but /opt/slurm comes out of it."""
+    folder = tmp_path / "opt" / "slurm" / "bin"
+    folder.mkdir(parents=True)
+    for name in ("sbatch", "squeue", "sinfo", "scontrol", "sacct", "scancel"):
+        shutil.copy(f"/usr/bin/{name}", folder)
+    if more:
+        (tmp_path / more).parent.mkdir(parents=True)
+        (tmp_path / more).touch()
+    place = cluster.partition / f"client-{len(more or '')}.tar.gz"
+    held = ["opt/slurm", more] if more else ["opt/slurm"]
+    subprocess.run(["tar", "-C", tmp_path, "-czf", place, *held], check=True)
+    slurm_space.lifecycle(
+        slurm_script(
+            slurm_client=place.name,
+            slurm_client_sha256=digest(place),
+            slurm_bin="/opt/slurm/bin",
+            slurm_auth="none",
+            munge_key=None,
+            munge_key_sha256=None,
+        )
+    )
+    status = slurm_space.ended()
+    there = slurm_space.run("/opt/slurm/bin/sinfo", "--version")
+    if more:
+        assert "holds more than opt/slurm" in message(status, "client")
+        assert there.returncode != 0
+        assert slurm_space.run("test", "-e", f"/{more}").returncode == 1
+        return
+    assert steps(status)["client"] == "done", slurm_space.log()
+    assert there.stdout.startswith("slurm")
+    config = slurm_space.run("cat", "/etc/hyperpod-jlab/config.toml").stdout
+    assert 'commands = "/opt/slurm/bin"' in config
