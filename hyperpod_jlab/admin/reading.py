@@ -115,6 +115,7 @@ class Reader:
                     entries,
                     mark,
                     arn=str(told["DomainArn"]),
+                    app_settings=_app_settings(settings),
                 )
             )
         return found
@@ -192,6 +193,7 @@ class Reader:
             gid=posix.get("Gid"),
             apps=apps.get(f"profile {name}", ()),
             arn=arn,
+            app_settings=_app_settings(settings),
         )
 
     async def _space(self, name: str, apps: Mapping[str, tuple[str, ...]]) -> Holder:
@@ -211,6 +213,7 @@ class Reader:
             owner=str(owner) if private and owner else None,
             apps=apps.get(f"space {name}", ()),
             arn=arn,
+            app_settings=_app_settings(told.get("SpaceSettings") or {}),
         )
 
     async def _mark(self, arn: str, key: str, entries: tuple[lists.Entry, ...]) -> str | None:
@@ -252,6 +255,12 @@ class Reader:
     async def _call(self, service: str, operation: str, **given: Any) -> dict[str, Any]:
         async with self._room:
             return await self._aws.call(service, operation, **given)
+
+
+def _app_settings(settings: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The settings of applications, by the application's type."""
+    found = {app: settings.get(f"{app}AppSettings") for app in ("JupyterLab", "CodeEditor")}
+    return {app: told for app, told in found.items() if told}
 
 
 def _key(kind: HolderKind) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from hyperpod_jlab.admin.entries import Entry
 
@@ -29,6 +29,7 @@ class Holder:
         owner: The profile that a private space belongs to; None for shared ones and all else.
         apps: Applications that run in it, such as ``JupyterLab``: what is mounted changes when they start anew.
         arn: Its ARN; a domain's own for its defaults.
+        app_settings: The settings of ``JupyterLab`` and ``CodeEditor``, as the API has them.
     """
 
     kind: HolderKind
@@ -41,6 +42,7 @@ class Holder:
     owner: str | None = None
     apps: tuple[str, ...] = ()
     arn: str = ""
+    app_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def words(self) -> str:
