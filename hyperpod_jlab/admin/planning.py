@@ -40,9 +40,7 @@ def private_path(profile: str) -> str:
     return f"/{profile}"
 
 
-def by_status(
-    state: StepState, reason: str | None, holder: Holder
-) -> tuple[StepState, str | None]:
+def by_status(state: StepState, reason: str | None, holder: Holder) -> tuple[StepState, str | None]:
     """State and reason of a step on something that SageMaker may be at work on."""
     if state == "to do" and holder.status in _PASSING:
         return "waits", f"SageMaker is at work on it ({holder.status})"

@@ -141,9 +141,7 @@ def _given(**members: Any) -> dict[str, Any]:
 
 def _resource(request: Request) -> Resource:
     """What is named, as IAM names it: AWS looks at rights before it looks whether it is there."""
-    known = (
-        _studio_resource(request) or lifecycle_resource(request) or governance_resource(request)
-    )
+    known = _studio_resource(request) or lifecycle_resource(request) or governance_resource(request)
     if known is not None:
         return known
     named = request.given.get("ClusterName", request.given.get("ResourceArn"))

@@ -14,7 +14,7 @@ from typing import Any
 from testbed.aws.operations import Request, Resource
 from testbed.aws.pages import page
 from testbed.aws.replies import ApiError
-from testbed.aws.state import AppSettings, StudioLifecycleConfig
+from testbed.aws.state import AppSettings, Profile, Space, StudioLifecycleConfig
 
 _KINDS = ("JupyterLab", "CodeEditor")
 _NOTHING = "None"
@@ -87,9 +87,7 @@ def check_app_settings(request: Request, settings: Mapping[str, Any]) -> None:
     for kind in _KINDS:
         told = settings.get(f"{kind}AppSettings", {})
         for arn in _named_in(told):
-            known = request.account.lifecycle_configs.get(
-                (request.region, arn.rpartition("/")[2])
-            )
+            known = request.account.lifecycle_configs.get((request.region, arn.rpartition("/")[2]))
             if known is None or known.app_type != kind:
                 raise ApiError("ValidationException", f"{arn} is no lifecycle config of {kind}")
         default = told.get("DefaultResourceSpec", {}).get("LifecycleConfigArn", _NOTHING)
@@ -141,7 +139,8 @@ def _used(request: Request) -> Iterator[str]:
     for domain in account.domains.values():
         for told in (*domain.app_settings.values(), *domain.shared_app_settings.values()):
             yield from _named_in(told)
-    for one in (*account.profiles.values(), *account.spaces.values()):
+    alone: list[Profile | Space] = [*account.profiles.values(), *account.spaces.values()]
+    for one in alone:
         for told in one.app_settings.values():
             yield from _named_in(told)
     for space in account.spaces.values():

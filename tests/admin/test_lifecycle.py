@@ -21,12 +21,12 @@ from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.aws.conftest import REGION
 
 WHERE = f"arn:aws:sagemaker:{REGION}:111122223333:studio-lifecycle-config"
-LAB, EDITOR = f"{WHERE}/hyperpod-lab-1", f"{WHERE}/hyperpod-editor-1"
+LAB, EDITOR = f"{WHERE}/hyperpod-jlab-lab-1", f"{WHERE}/hyperpod-jlab-editor-1"
 SCRIPTS = {
-    "jupyterlab": Script("hyperpod-lab-1", "#!/bin/bash\necho lab\n"),
-    "code-editor": Script("hyperpod-editor-1", "#!/bin/bash\necho editor\n"),
+    "jupyterlab": Script("hyperpod-jlab-lab-1", "#!/bin/bash\necho lab\n"),
+    "code-editor": Script("hyperpod-jlab-editor-1", "#!/bin/bash\necho editor\n"),
 }
-NEWER = {**SCRIPTS, "jupyterlab": Script("hyperpod-lab-2", "#!/bin/bash\necho other\n")}
+NEWER = {**SCRIPTS, "jupyterlab": Script("hyperpod-jlab-lab-2", "#!/bin/bash\necho other\n")}
 WANTED, NOTHING = LifecycleWanted(SCRIPTS), LifecycleWanted()
 OWN = "its-own"
 
@@ -82,8 +82,8 @@ async def test_made_attached_and_all_taken_away_again(account):
 
     results = await apply(WANTED)
     assert all(result.done for result in results.values()), results
-    assert account.lifecycle_configs[REGION, "hyperpod-lab-1"].app_type == "JupyterLab"
-    made = account.lifecycle_configs[REGION, "hyperpod-editor-1"]
+    assert account.lifecycle_configs[REGION, "hyperpod-jlab-lab-1"].app_type == "JupyterLab"
+    made = account.lifecycle_configs[REGION, "hyperpod-jlab-editor-1"]
     assert base64.b64decode(made.content).decode() == SCRIPTS["code-editor"].text
     # What the admin has of her own stays: SageMaker would have replaced the whole structure.
     assert domain.app_settings == {
@@ -109,14 +109,14 @@ async def test_a_changed_script_is_a_new_one_and_the_old_one_goes(account):
     before = (await planned(LifecycleWanted(NEWER)))[1]
     words = {step.target: f"{step.before} -> {step.after}" for step in before.steps}
     assert words[f"domain {DOMAIN}, JupyterLab"] == (
-        "hyperpod-lab-1 built in -> hyperpod-lab-2 built in"
+        "hyperpod-jlab-lab-1 built in -> hyperpod-jlab-lab-2 built in"
     )
-    assert words["lifecycle configuration hyperpod-lab-1"] == "there -> not there"
+    assert words["lifecycle configuration hyperpod-jlab-lab-1"] == "there -> not there"
     await apply(LifecycleWanted(NEWER))
     names = {name for _, name in account.lifecycle_configs}
-    assert names == {"hyperpod-lab-2", "hyperpod-editor-1"}
+    assert names == {"hyperpod-jlab-lab-2", "hyperpod-jlab-editor-1"}
     settings = account.domains[DOMAIN].app_settings["JupyterLab"]
-    assert settings["BuiltInLifecycleConfigArn"] == f"{WHERE}/hyperpod-lab-2"
+    assert settings["BuiltInLifecycleConfigArn"] == f"{WHERE}/hyperpod-jlab-lab-2"
 
 
 async def test_as_default_it_is_in_the_list_too_and_what_spaces_chose_is_not_deleted(account):
@@ -132,13 +132,13 @@ async def test_as_default_it_is_in_the_list_too_and_what_spaces_chose_is_not_del
         DefaultResourceSpec={"LifecycleConfigArn": LAB}
     )
     results = await apply(NOTHING)
-    removal = results["lifecycle configuration hyperpod-lab-1"]
+    removal = results["lifecycle configuration hyperpod-jlab-lab-1"]
     assert not removal.done
     assert "space work, JupyterLab" in removal.step.reason
-    assert (REGION, "hyperpod-lab-1") in account.lifecycle_configs
-    assert (REGION, "hyperpod-editor-1") not in account.lifecycle_configs
+    assert (REGION, "hyperpod-jlab-lab-1") in account.lifecycle_configs
+    assert (REGION, "hyperpod-jlab-editor-1") not in account.lifecycle_configs
     account.spaces[DOMAIN, "work"].app_settings = {}
-    assert (await apply(NOTHING))["lifecycle configuration hyperpod-lab-1"].done
+    assert (await apply(NOTHING))["lifecycle configuration hyperpod-jlab-lab-1"].done
     assert account.lifecycle_configs.keys() == {(REGION, OWN)}
     # From the one way to the other, nothing of the first is left.
     await apply(default)
@@ -202,19 +202,19 @@ async def test_a_profile_that_has_its_own_is_told(account):
 
 
 async def test_a_name_that_is_somebody_elses_is_left_alone(account):
-    others(account, "hyperpod-lab-1")
+    others(account, "hyperpod-jlab-lab-1")
     results = await apply(WANTED)
-    assert results["lifecycle configuration hyperpod-lab-1"].step.state == "blocked"
+    assert results["lifecycle configuration hyperpod-jlab-lab-1"].step.state == "blocked"
     assert results[f"domain {DOMAIN}, JupyterLab"].step.state == "blocked"
     assert results[f"domain {DOMAIN}, Code Editor"].done
     await apply(NOTHING)
-    assert (REGION, "hyperpod-lab-1") in account.lifecycle_configs
+    assert (REGION, "hyperpod-jlab-lab-1") in account.lifecycle_configs
 
 
 async def test_one_that_was_changed_under_our_name_is_told(account):
     await apply(WANTED)
     text = base64.b64encode(b"#!/bin/bash\ncurl evil\n").decode()
-    account.lifecycle_configs[REGION, "hyperpod-lab-1"].content = text
+    account.lifecycle_configs[REGION, "hyperpod-jlab-lab-1"].content = text
     _, plan = await planned(WANTED)
     step = plan.steps[0]
     assert (step.state, step.reason) == ("blocked", "its script was changed by somebody: delete it")
@@ -222,16 +222,21 @@ async def test_one_that_was_changed_under_our_name_is_told(account):
 
 async def test_another_domain_keeps_what_it_uses(account):
     await apply(WANTED)
-    account.lifecycle_configs[REGION, "hyperpod-lab-1"].tags["hyperpod-jlab-domain-d-other"] = ""
+    account.lifecycle_configs[REGION, "hyperpod-jlab-lab-1"].tags[
+        "hyperpod-jlab-domain-d-other"
+    ] = ""
     results = await apply(NOTHING)
-    assert results["lifecycle configuration hyperpod-lab-1"].step.after == "left to d-other"
-    tags = account.lifecycle_configs[REGION, "hyperpod-lab-1"].tags
+    assert results["lifecycle configuration hyperpod-jlab-lab-1"].step.after == "left to d-other"
+    tags = account.lifecycle_configs[REGION, "hyperpod-jlab-lab-1"].tags
     assert "hyperpod-jlab-domain-d-other" in tags
     assert f"hyperpod-jlab-domain-{DOMAIN}" not in tags
-    assert (REGION, "hyperpod-editor-1") not in account.lifecycle_configs
+    assert (REGION, "hyperpod-jlab-editor-1") not in account.lifecycle_configs
     # And what is there for others is noted, not made.
     results = await apply(WANTED)
-    assert results["lifecycle configuration hyperpod-lab-1"].step.before == "there, for other domains"
+    assert (
+        results["lifecycle configuration hyperpod-jlab-lab-1"].step.before
+        == "there, for other domains"
+    )
     assert f"hyperpod-jlab-domain-{DOMAIN}" in tags
 
 
@@ -240,12 +245,12 @@ async def test_what_a_running_application_was_started_with_waits(account):
     account.spaces[DOMAIN, "work"].apps = ["JupyterLab"]
     account.spaces[DOMAIN, "work"].started_with = [LAB]
     results = await apply(LifecycleWanted(NEWER))
-    removal = results["lifecycle configuration hyperpod-lab-1"]
+    removal = results["lifecycle configuration hyperpod-jlab-lab-1"]
     assert (removal.done, removal.error, removal.step.state) == (False, None, "waits")
     restarts = results[f"domain {DOMAIN}, JupyterLab"].step.restarts
     assert restarts == ("JupyterLab in space work",)
     account.spaces[DOMAIN, "work"].apps = []
-    assert (await apply(LifecycleWanted(NEWER)))["lifecycle configuration hyperpod-lab-1"].done
+    assert (await apply(LifecycleWanted(NEWER)))["lifecycle configuration hyperpod-jlab-lab-1"].done
 
 
 async def test_nothing_is_deleted_while_settings_could_not_be_changed(account, endpoint):
@@ -272,10 +277,10 @@ async def test_a_missing_right_is_named(account, endpoint, denied):
     made = await planned(WANTED)
     endpoint.faults.deny(f"sagemaker:{denied}")
     if denied == "ListTags":
-        others(account, "hyperpod-lab-1")
+        others(account, "hyperpod-jlab-lab-1")
         with pytest.raises(Exception, match=f"sagemaker:{denied}"):
             await planned(WANTED)
         return
     results = await apply(WANTED, made)
-    error = results["lifecycle configuration hyperpod-lab-1"].error
+    error = results["lifecycle configuration hyperpod-jlab-lab-1"].error
     assert f"sagemaker:{denied}" in error.message

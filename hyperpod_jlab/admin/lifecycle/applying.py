@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
 from hyperpod_jlab.admin.lifecycle.attachment import attachment_of, with_attachment, with_ours
 from hyperpod_jlab.admin.lifecycle.reading import DOMAIN_MARK, read_text
+from hyperpod_jlab.admin.lifecycle.scripts import encoded
 from hyperpod_jlab.admin.lifecycle.steps import AttachStep, ConfigStep, LifecycleStep, RemovalStep
 from hyperpod_jlab.admin.plan import Step
 from hyperpod_jlab.admin.reading import MARK
@@ -32,7 +32,9 @@ Settled = Callable[[Holder], Awaitable[dict[str, Any]]]
 class Update(Protocol):
     """Writes one member of something's settings."""
 
-    async def __call__(self, holder: Holder, told: Mapping[str, Any], member: str, value: Any) -> None:
+    async def __call__(
+        self, holder: Holder, told: Mapping[str, Any], member: str, value: Any
+    ) -> None:
         """Write it; `told` is the description."""
 
 
@@ -87,13 +89,16 @@ class LifecycleExecutor:
                 "sagemaker",
                 "CreateStudioLifecycleConfig",
                 StudioLifecycleConfigName=step.script.name,
-                StudioLifecycleConfigContent=base64.b64encode(step.script.text.encode()).decode(),
+                StudioLifecycleConfigContent=encoded(step.script.text),
                 StudioLifecycleConfigAppType=step.app_type,
                 Tags=ours,
             )
         except HyperpodError as error:
             # Another admin was quicker: the same script is as good as ours.
-            if not _is_in_use(error) or await read_text(self._aws, step.script.name) != step.script.text:
+            if (
+                not _is_in_use(error)
+                or await read_text(self._aws, step.script.name) != step.script.text
+            ):
                 raise
             await self._aws.call("sagemaker", "AddTags", ResourceArn=step.arn, Tags=ours[1:])
 

@@ -11,13 +11,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-App = Literal["jupyterlab", "code-editor"]
-"""An application, as an admin names it."""
+from hyperpod_jlab.admin.lifecycle.scripts import App
 
 AppType = Literal["JupyterLab", "CodeEditor"]
-"""The same, as SageMaker does."""
+"""An application, as SageMaker names it."""
 
 APP_TYPES: Mapping[App, AppType] = {"jupyterlab": "JupyterLab", "code-editor": "CodeEditor"}
+"""The same, by its name with admins."""
 
 Start = Literal["built-in", "default"]
 """How a script comes to be run: see above."""
@@ -74,7 +74,9 @@ def with_ours(
     cleared = Attachment(
         None if found.built_in in ours else found.built_in,
         None if found.default in ours else found.default,
-        tuple(one for one in found.listed if one not in ours or (one == arn and start == "default")),
+        tuple(
+            one for one in found.listed if one not in ours or (one == arn and start == "default")
+        ),
     )
     if arn is None:
         return cleared

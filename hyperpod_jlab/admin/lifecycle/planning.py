@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from hyperpod_jlab.admin.lifecycle.attachment import (
     APP_TYPES,
-    App,
     Attachment,
     attachment_of,
     with_ours,
 )
+from hyperpod_jlab.admin.lifecycle.scripts import App
 from hyperpod_jlab.admin.lifecycle.steps import (
     AttachStep,
     ConfigStep,
@@ -112,7 +112,10 @@ def _config_step(
     if found is not None:
         before = "there"
         if not found.is_ours:
-            state, reason = "blocked", "somebody else has made it: delete it, or give it another name"
+            state, reason = (
+                "blocked",
+                "somebody else has made it: delete it, or give it another name",
+            )
         elif found.text != script.text or found.app_type != APP_TYPES[app]:
             state, reason = "blocked", "its script was changed by somebody: delete it"
         elif there.domain in found.domains:

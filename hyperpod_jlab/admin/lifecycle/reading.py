@@ -12,8 +12,8 @@ from hyperpod_jlab.admin.reading import MARK
 from hyperpod_jlab.aws.clusters import list_tags
 from hyperpod_jlab.aws.session import Aws
 
-PREFIX = "hyperpod"
-"""What the names of ours begin with, so that no other's tags are asked for."""
+PREFIX = "hyperpod-jlab"
+"""What the names of ours begin with, so that no other's tags are asked for (`scripts.name_of`)."""
 
 DOMAIN_MARK = f"{MARK}-domain-"
 """Begin of the tag by which a lifecycle configuration says for which domain it was made: its end is the domain's id, so that two admins never write the same tag."""
@@ -29,11 +29,9 @@ async def read_configs(aws: Aws, names: Collection[str]) -> tuple[LifecycleConfi
     Raises:
         HyperpodError: See `aws.errors`.
     """
-    found = []
-    async for page in aws.pages("sagemaker", "ListStudioLifecycleConfigs", NameContains=PREFIX):
-        for told in page.get("StudioLifecycleConfigs") or ():
-            found.append(await _config(aws, told, names))
-    return tuple(found)
+    pages = aws.pages("sagemaker", "ListStudioLifecycleConfigs", NameContains=PREFIX)
+    found = [told async for page in pages for told in page.get("StudioLifecycleConfigs") or ()]
+    return tuple([await _config(aws, told, names) for told in found])
 
 
 async def _config(aws: Aws, told: Mapping[str, Any], names: Collection[str]) -> LifecycleConfig:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hyperpod_jlab.admin.lifecycle.attachment import App, AppType, Start
+from hyperpod_jlab.admin.lifecycle.attachment import AppType, Start
+from hyperpod_jlab.admin.lifecycle.scripts import App
 from hyperpod_jlab.admin.plan import Step
 from hyperpod_jlab.admin.there import Holder
 

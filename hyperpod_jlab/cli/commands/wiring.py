@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from hyperpod_jlab.admin.applying import Result
+from hyperpod_jlab.admin.lifecycle.file import NOTHING, LifecycleFile, read_lifecycle_file
 from hyperpod_jlab.admin.plan import Mode, Plan, Step, Wanted
 from hyperpod_jlab.admin.wiring import Wirer, Wiring
 from hyperpod_jlab.aws.session import Aws
@@ -77,6 +78,11 @@ def _wanted(function: Decorated) -> Decorated:
     """Options that say what is to be there."""
     for option in (
         click.option(
+            "--lifecycle-file",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="What scripts are to do when a space starts (TOML). Default: they are left alone.",
+        ),
+        click.option(
             "--mounted-at",
             type=click.Path(exists=True, file_okay=False, path_type=Path),
             help="Where this machine has the whole file system, to look at and make folders there.",
@@ -108,6 +114,7 @@ def _wanted(function: Decorated) -> Decorated:
     examples=(
         "hpj admin plan --domain d-abc123 --cluster ml-cluster --partition-mode per-user",
         "hpj admin plan --domain d-abc123 --file-system fs-0123456789abcdef0 --partition-mode shared --json",
+        "hpj admin plan --domain d-abc123 --cluster ml-cluster --partition-mode shared --lifecycle-file lifecycle.toml",
     ),
 )
 @_wanted
@@ -192,9 +199,21 @@ def _wiring(mode: Mode | None, options: dict[str, Any]) -> tuple[Wiring, str | N
     profiles = frozenset(options["profiles"]) or None
     wanted = Wanted(mode, shared_path, profiles, options.get("take_over", False))
     wiring = Wiring(
-        domain, wanted, options["cluster"], options["file_system"], options.get("mounted_at")
+        domain,
+        wanted,
+        options["cluster"],
+        options["file_system"],
+        options.get("mounted_at"),
+        _lifecycle(mode, options.get("lifecycle_file")),
     )
     return wiring, options["region"]
+
+
+def _lifecycle(mode: Mode | None, path: Path | None) -> LifecycleFile | None:
+    """What is wanted of lifecycle configurations: `destroy` takes ours away."""
+    if mode is None:
+        return NOTHING
+    return None if path is None else read_lifecycle_file(path)
 
 
 async def _planned(wiring: Wiring, region: str | None) -> tuple[Any, Plan]:
