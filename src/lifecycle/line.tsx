@@ -69,24 +69,27 @@ function Lifecycle(props: {
       {value.problem !== null && <p>{value.problem.message}</p>}
       {value.steps.length > 0 && <Steps steps={value.steps} trans={trans} />}
       {!isRunning && (
-        <div className="jp-HyperPod-Lifecycle-buttons">
-          <button
-            type="button"
-            className="jp-HyperPod-button"
-            onClick={openLog}
-          >
-            {trans.__('Open Log')}
-          </button>
-          <button
-            type="button"
-            className="jp-HyperPod-button"
-            onClick={dismiss}
-          >
-            {trans.__('Dismiss')}
-          </button>
-        </div>
+        <Buttons openLog={openLog} dismiss={dismiss} trans={trans} />
       )}
     </section>
+  );
+}
+
+function Buttons(props: {
+  openLog: () => void;
+  dismiss: () => void;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { dismiss, openLog, trans } = props;
+  return (
+    <div className="jp-HyperPod-Lifecycle-buttons">
+      <button type="button" className="jp-HyperPod-button" onClick={openLog}>
+        {trans.__('Open Log')}
+      </button>
+      <button type="button" className="jp-HyperPod-button" onClick={dismiss}>
+        {trans.__('Dismiss')}
+      </button>
+    </div>
   );
 }
 

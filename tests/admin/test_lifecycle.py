@@ -12,6 +12,7 @@ import pytest
 from hyperpod_jlab.admin.applying import Executor
 from hyperpod_jlab.admin.lifecycle.planning import lifecycle_findings, lifecycle_steps
 from hyperpod_jlab.admin.lifecycle.reading import read_configs
+from hyperpod_jlab.admin.lifecycle.scripts import App
 from hyperpod_jlab.admin.lifecycle.steps import LifecycleWanted, Script
 from hyperpod_jlab.admin.plan import Plan, Wanted
 from hyperpod_jlab.admin.reading import Question, Reader
@@ -22,11 +23,14 @@ from tests.aws.conftest import REGION
 
 WHERE = f"arn:aws:sagemaker:{REGION}:111122223333:studio-lifecycle-config"
 LAB, EDITOR = f"{WHERE}/hyperpod-jlab-lab-1", f"{WHERE}/hyperpod-jlab-editor-1"
-SCRIPTS = {
+SCRIPTS: dict[App, Script] = {
     "jupyterlab": Script("hyperpod-jlab-lab-1", "#!/bin/bash\necho lab\n"),
     "code-editor": Script("hyperpod-jlab-editor-1", "#!/bin/bash\necho editor\n"),
 }
-NEWER = {**SCRIPTS, "jupyterlab": Script("hyperpod-jlab-lab-2", "#!/bin/bash\necho other\n")}
+NEWER: dict[App, Script] = {
+    **SCRIPTS,
+    "jupyterlab": Script("hyperpod-jlab-lab-2", "#!/bin/bash\necho other\n"),
+}
 WANTED, NOTHING = LifecycleWanted(SCRIPTS), LifecycleWanted()
 OWN = "its-own"
 
@@ -37,8 +41,8 @@ async def planned(wanted):
     names = [script.name for script in wanted.scripts.values()]
     configs = await read_configs(aws, names)
     findings = tuple(lifecycle_findings(there, configs, wanted))
-    mode = None if not wanted.scripts else "shared"
-    return there, Plan(Wanted(mode), lifecycle_steps(there, configs, wanted), findings)
+    asked = Wanted("shared") if wanted.scripts else Wanted(None)
+    return there, Plan(asked, lifecycle_steps(there, configs, wanted), findings)
 
 
 async def apply(wanted, made=None):
