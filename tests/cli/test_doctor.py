@@ -92,7 +92,7 @@ def test_a_read_only_partition_is_a_check_that_fails(hpj, home, monkeypatch):
     monkeypatch.setattr("pathlib.Path.touch", refuse)
     monkeypatch.setattr("pathlib.Path.unlink", refuse)
     check = _checks(hpj("doctor", "--json"))["writing"]
-    assert (check["level"], "Read-only" in check["evidence"]) == ("warn", True)
+    assert (check["level"], "Read-only" in check["evidence"]) == ("fail", True)
 
 
 def test_what_stands_on_a_failed_check_could_not_be_checked(hpj, home):
