@@ -53,6 +53,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("HyperpodNodeLogs", "NodeLogPage", "NodeLogHits", "NodePageQuery", "NodeSearchQuery"),
     ),
     "aws": ("AwsCalls", "AwsCallsEvent", "AwsRegions"),
+    "lifecycle": ("LifecycleAnswer", "LifecycleLog"),
     "doctor": ("DoctorExamination", "DoctorBody", "DoctorReport", "DoctorEvent"),
     "runs": (),
 }

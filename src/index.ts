@@ -3,6 +3,7 @@ import { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { clustersPlugin } from './clusters/plugin';
 import { doctorPlugin } from './doctor/plugin';
 import { hyperpodPlugin } from './hyperpod/plugin';
+import { lifecyclePlugin } from './lifecycle/plugin';
 import { metricsPlugin } from './metrics/plugin';
 import { nodesPlugin } from './nodes/plugin';
 import { nodeLogsPlugin } from './nodeLogs/plugin';
@@ -32,6 +33,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   nodesPlugin,
   nodeLogsPlugin,
   doctorPlugin,
+  lifecyclePlugin,
   panelPlugin,
   storagePlugin,
   statusPlugin,

@@ -67,6 +67,8 @@ export namespace CommandIDs {
   export const openNodeLogs = 'hyperpod:open-node-logs';
   /** Examines what a run needs; `{examine}`. */
   export const openDoctor = 'hyperpod:open-doctor';
+  /** Shows the log of the script that makes this space ready. */
+  export const openLifecycleLog = 'hyperpod:open-lifecycle-log';
   /** Makes a link to the storage partition, and shows it in the file browser. */
   export const openPartition = 'hyperpod:open-partition';
   /** Copies a file's path as a cluster sees it; `{path, cluster}`. */

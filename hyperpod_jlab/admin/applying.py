@@ -16,6 +16,8 @@ from typing import Any
 from hyperpod_jlab.admin import entries as lists
 from hyperpod_jlab.admin.folder_planning import path_behind
 from hyperpod_jlab.admin.folders import FolderKeeper
+from hyperpod_jlab.admin.lifecycle.applying import LifecycleExecutor
+from hyperpod_jlab.admin.lifecycle.steps import LifecycleStep
 from hyperpod_jlab.admin.patience import PatientAws, passes
 from hyperpod_jlab.admin.plan import EntryStep, FolderStep, GroupStep, Plan, Step
 from hyperpod_jlab.admin.reading import MARK, mode_tag, tag_of
@@ -91,6 +93,7 @@ class Executor:
         self._lacking: set[str] = set()
         self._look = LOOK if look is None else look
         self._file_system = there.file_system.name
+        self._lifecycle = LifecycleExecutor(aws, there.domain, self._settled, self._update)
 
     async def apply(self, plan: Plan) -> AsyncIterator[Result]:
         """Do what is to be done, and say of each step what became of it, as it becomes known.
@@ -127,16 +130,20 @@ class Executor:
             try:
                 if self._guard is not None:
                     await self._guard()
-                await self._do(step)
+                waiting = await self._do(step)
             except HyperpodError as error:
                 return Result(step, False, error)
-        return Result(step, True)
+        return Result(step, True) if waiting is None else Result(waiting, False)
 
-    async def _do(self, step: Step) -> None:
+    async def _do(self, step: Step) -> Step | None:
+        """Do a step; what it is now where it has to wait after all."""
         if isinstance(step, GroupStep):
             await self._groups(step)
         elif isinstance(step, EntryStep):
             await self._entries(step)
+        elif isinstance(step, LifecycleStep):
+            return await self._lifecycle.do(step)
+        return None
 
     # ------------------------------------------------------------------------------ network interfaces and folders
 
@@ -241,7 +248,7 @@ class Executor:
             if self._guard is not None:
                 await self._guard()
             try:
-                await self._update(step.holder, told, entries)
+                await self._update(step.holder, told, _PLACES[step.holder.kind][1], list(entries))
             except UnreachableError as error:
                 # Somebody else has begun an update since, or the answer to ours was lost.
                 if not (_in_use(error) or passes(error)):
@@ -303,10 +310,10 @@ class Executor:
         return await self._aws.call("sagemaker", operation, DomainId=self._there.domain, **given)
 
     async def _update(
-        self, holder: Holder, told: Mapping[str, Any], entries: Sequence[lists.Entry]
+        self, holder: Holder, told: Mapping[str, Any], member: str, value: Any
     ) -> None:
-        settings, member = _PLACES[holder.kind]
-        given: dict[str, Any] = {settings: {member: list(entries)}}
+        settings = _PLACES[holder.kind][0]
+        given: dict[str, Any] = {settings: {member: value}}
         if holder.kind == "space defaults":
             # SageMaker takes these only with a role; the users' is what spaces have without one.
             role = (told.get(settings) or {}).get("ExecutionRole") or (
@@ -372,10 +379,17 @@ _ORDER = ("domain", "space defaults", "profile", "space")
 def _stages(plan: Plan) -> list[list[Step]]:
     """Steps that may be done at the same time. Both lists of a domain are one thing to SageMaker; what is taken away goes the other way round."""
     stages: dict[int, list[Step]] = {}
+    scripts: dict[int, list[Step]] = {}
     for step in plan.steps:
+        if isinstance(step, LifecycleStep):
+            scripts.setdefault(step.stage, []).append(step)
+            continue
         if isinstance(step, EntryStep):
             number = 2 + _ORDER.index(step.holder.kind)
         else:
             number = 0 if isinstance(step, GroupStep) else 1
         stages.setdefault(number, []).append(step)
-    return [stages[number] for number in sorted(stages, reverse=plan.wanted.mode is None)]
+    return [
+        *(stages[number] for number in sorted(stages, reverse=plan.wanted.mode is None)),
+        *(scripts[number] for number in sorted(scripts)),
+    ]

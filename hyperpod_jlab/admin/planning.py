@@ -60,6 +60,16 @@ def _claims(there: There, wanted: Wanted) -> Iterator[Step]:
     yield ClaimStep(f"apply to domain {there.domain}", "to do", before, "none begun", reason)
 
 
+def by_status(state: StepState, reason: str | None, holder: Holder) -> tuple[StepState, str | None]:
+    """State and reason of a step on something that SageMaker may be at work on."""
+    if state == "to do" and holder.status in _PASSING:
+        return "waits", f"SageMaker is at work on it ({holder.status})"
+    if state == "to do" and holder.status != _SETTLED:
+        words = f"SageMaker says {holder.status}; it can be changed only when it is {_SETTLED}"
+        return "blocked", words
+    return state, reason
+
+
 def _groups(there: There, wanted: Wanted) -> Iterator[Step]:
     if there.group is None or wanted.profiles is not None:
         return
@@ -242,11 +252,7 @@ def _step_of(
     mark: str | None,
 ) -> EntryStep:
     at_work = state == "to do" and holder.status in _PASSING
-    if at_work:
-        state, reason = "waits", f"SageMaker is at work on it ({holder.status})"
-    elif state == "to do" and holder.status != _SETTLED:
-        state = "blocked"
-        reason = f"SageMaker says {holder.status}; it can be changed only when it is {_SETTLED}"
+    state, reason = by_status(state, reason, holder)
     return EntryStep(
         holder.words,
         state,

@@ -144,6 +144,7 @@ class Reader:
                     entries,
                     mark,
                     arn=str(told["DomainArn"]),
+                    app_settings=_app_settings(settings),
                 )
             )
         return found
@@ -232,6 +233,7 @@ class Reader:
             apps=apps.get(f"profile {name}", ()),
             arn=arn,
             own_mode=_MODES.get(own or ""),
+            app_settings=_app_settings(settings),
         )
 
     async def _space(self, name: str, apps: Mapping[str, tuple[str, ...]]) -> Holder:
@@ -252,6 +254,7 @@ class Reader:
             owner=str(owner) if private and owner else None,
             apps=apps.get(f"space {name}", ()),
             arn=arn,
+            app_settings=_app_settings(told.get("SpaceSettings") or {}),
         )
 
     async def _marks(self, arn: str, entries: tuple[lists.Entry, ...]) -> Mapping[str, str]:
@@ -293,6 +296,12 @@ class Reader:
 
 
 _MODES: Mapping[str, Mode] = {"shared": "shared", "per-user": "per-user"}
+
+
+def _app_settings(settings: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The settings of applications, by the application's type."""
+    found = {app: settings.get(f"{app}AppSettings") for app in ("JupyterLab", "CodeEditor")}
+    return {app: told for app, told in found.items() if told}
 
 
 def _interface(told: Mapping[str, Any]) -> Interface:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from hyperpod_jlab.admin.entries import Entry
 
@@ -33,6 +33,7 @@ class Holder:
         apps: Applications that run in it, such as ``JupyterLab``: what is mounted changes when they start anew.
         arn: Its ARN; a domain's own for its defaults.
         own_mode: The mode that a profile was given alone, which it keeps when the domain's changes; None: the domain's.
+        app_settings: The settings of ``JupyterLab`` and ``CodeEditor``, as the API has them.
     """
 
     kind: HolderKind
@@ -46,6 +47,7 @@ class Holder:
     apps: tuple[str, ...] = ()
     arn: str = ""
     own_mode: Mode | None = None
+    app_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def words(self) -> str:

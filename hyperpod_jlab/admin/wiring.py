@@ -9,6 +9,10 @@ from pathlib import Path
 from hyperpod_jlab.admin.applying import Executor, Guard, Result
 from hyperpod_jlab.admin.converging import converge
 from hyperpod_jlab.admin.folders import ROOT, FolderKeeper, FoldersHere
+from hyperpod_jlab.admin.lifecycle.file import LifecycleFile, scripts_of
+from hyperpod_jlab.admin.lifecycle.planning import lifecycle_findings, lifecycle_steps
+from hyperpod_jlab.admin.lifecycle.reading import read_configs
+from hyperpod_jlab.admin.lifecycle.steps import LifecycleWanted
 from hyperpod_jlab.admin.plan import FolderStep, Plan, Wanted
 from hyperpod_jlab.admin.planning import plan
 from hyperpod_jlab.admin.reading import Question, Reader
@@ -29,6 +33,7 @@ class Wiring:
         cluster: The HyperPod cluster whose file system it is; None: `file_system` names it.
         file_system: The file system's id; None: the one that the cluster mounts.
         mounted_at: Where the whole file system is mounted on this machine, so that folders are looked at and made there; None: nowhere.
+        lifecycle: What is wanted of lifecycle configurations; None: they are left alone.
     """
 
     domain: str
@@ -36,6 +41,7 @@ class Wiring:
     cluster: str | None = None
     file_system: str | None = None
     mounted_at: Path | None = None
+    lifecycle: LifecycleFile | None = None
 
 
 class Wirer:
@@ -77,10 +83,10 @@ class Wirer:
         made = plan(there, wiring.wanted)
         paths = [step.path for step in made.steps if isinstance(step, FolderStep)]
         if self._keeper is None or not paths or any(one.level == "error" for one in made.findings):
-            return there, made
+            return there, await self._with_lifecycle(there, name, made)
         seen = await self._keeper.look([ROOT, *paths])
         there = replace(there, file_system=replace(there.file_system, folders=seen))
-        return there, plan(there, wiring.wanted)
+        return there, await self._with_lifecycle(there, name, plan(there, wiring.wanted))
 
     async def apply(self, there: There, made: Plan) -> AsyncIterator[Result]:
         """Do a plan's steps, and look through everything again until nothing is left; see `converging`.
@@ -99,6 +105,24 @@ class Wirer:
             guard: See `Executor`.
         """
         return Executor(self._aws, there, self._keeper, guard=guard)
+
+    async def _with_lifecycle(self, there: There, file_system: str, made: Plan) -> Plan:
+        """The plan with the steps on lifecycle configurations."""
+        file = self._wiring.lifecycle
+        if file is None:
+            return made
+        found: dict[str, str | None] = {"file_system": file_system}
+        if file.apps:
+            found |= await cluster_facts(self._aws, self._wiring.cluster)
+        scripts = scripts_of(file, found)
+        asked = made.wanted
+        wanted = LifecycleWanted(scripts, file.start, asked.profiles, asked.take_over)
+        configs = await read_configs(self._aws, {one.name for one in scripts.values()})
+        return replace(
+            made,
+            steps=(*made.steps, *lifecycle_steps(there, configs, wanted)),
+            findings=(*made.findings, *lifecycle_findings(there, configs, wanted)),
+        )
 
     async def _of_cluster(self) -> str:
         """The file system that the cluster's instances mount.
@@ -130,3 +154,23 @@ class Wirer:
                 detail={"field": "file_system"},
             )
         return mounted[0]
+
+
+async def cluster_facts(aws: Aws, name: str | None) -> dict[str, str | None]:
+    """What AWS tells of a cluster that scripts of lifecycle configurations need, by the names of their settings.
+
+    Args:
+        aws: AWS in the cluster's region.
+        name: The cluster; None: only the region is told.
+
+    Raises:
+        NotFoundError: There is no such cluster.
+        HyperpodError: See `aws.errors`.
+    """
+    region = await aws.region()
+    if name is None:
+        return {"region": region}
+    found = await describe_cluster(aws, HyperpodCluster(name, name, region, ""))
+    orchestrator = {"slurm": "slurm", "kubernetes": "eks"}.get(found.orchestrator or "")
+    eks = found.eks_arn.rpartition("/")[2] if found.eks_arn else None
+    return {"region": region, "cluster": found.name, "orchestrator": orchestrator, "eks": eks}

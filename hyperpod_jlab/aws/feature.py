@@ -16,6 +16,9 @@ PROFILE = "arn:{partition}:sagemaker:{region}:{account}:user-profile/*"
 DOMAIN = "arn:{partition}:sagemaker:{region}:{account}:domain/*"
 """A domain of Studio."""
 
+LIFECYCLE = "arn:{partition}:sagemaker:{region}:{account}:studio-lifecycle-config/*"
+"""A lifecycle configuration of Studio."""
+
 LOGS = "arn:{partition}:logs:{region}:{account}:log-group:/aws/sagemaker/Clusters/*"
 """The log groups of HyperPod clusters."""
 

@@ -14,6 +14,7 @@ from hyperpod_jlab.aws.feature import (
     FSX,
     FSX_TASK,
     INTERFACE,
+    LIFECYCLE,
     LOG,
     LOGS,
     POLICY,
@@ -36,6 +37,23 @@ _WIRING = (
     Permission("fsx:DescribeFileSystems", EVERY, "no plan"),
     Permission("ec2:DescribeNetworkInterfaces", EVERY, "no plan"),
     Permission("ec2:DescribeSecurityGroups", EVERY, "no plan"),
+)
+
+_APPLYING = (
+    *_WIRING,
+    Permission("sagemaker:UpdateDomain", DOMAIN, "nothing for profiles to come"),
+    Permission("sagemaker:UpdateUserProfile", PROFILE, "nothing for profiles"),
+    Permission("sagemaker:UpdateSpace", SPACE, "nothing for spaces"),
+    Permission("sagemaker:AddTags", EVERY, "nothing: what is set is marked as ours first"),
+    Permission("sagemaker:DeleteTags", EVERY, "marks stay where nothing is set any more"),
+    Permission(
+        "ec2:ModifyNetworkInterfaceAttribute",
+        INTERFACE,
+        "Studio does not reach the file system",
+    ),
+    Permission("ec2:CreateTags", INTERFACE, "Studio does not reach the file system"),
+    Permission("ec2:DeleteTags", INTERFACE, "marks stay where nothing is set any more"),
+    Permission("sagemaker:ListStudioLifecycleConfigs", EVERY, "no destroy: it takes ours away"),
 )
 
 FEATURES: tuple[Feature, ...] = (
@@ -296,20 +314,26 @@ FEATURES: tuple[Feature, ...] = (
         "admin-apply",
         "Give the people of a Studio domain a file system, and take it back",
         ("`hpj admin apply`", "`hpj admin destroy`"),
+        _APPLYING,
+        changes=True,
+    ),
+    Feature(
+        "admin-lifecycle",
+        "Attach lifecycle configurations in a Studio domain, and take them back",
         (
-            *_WIRING,
-            Permission("sagemaker:UpdateDomain", DOMAIN, "nothing for profiles to come"),
-            Permission("sagemaker:UpdateUserProfile", PROFILE, "nothing for profiles"),
-            Permission("sagemaker:UpdateSpace", SPACE, "nothing for spaces"),
-            Permission("sagemaker:AddTags", EVERY, "nothing: what is set is marked as ours first"),
-            Permission("sagemaker:DeleteTags", EVERY, "marks stay where nothing is set any more"),
+            "`hpj admin plan --lifecycle-file`",
+            "`hpj admin apply --lifecycle-file`",
+            "`hpj admin destroy`",
+        ),
+        (
+            *_APPLYING,
             Permission(
-                "ec2:ModifyNetworkInterfaceAttribute",
-                INTERFACE,
-                "Studio does not reach the file system",
+                "sagemaker:DescribeStudioLifecycleConfig",
+                LIFECYCLE,
+                "no plan once one is there: its script is compared",
             ),
-            Permission("ec2:CreateTags", INTERFACE, "Studio does not reach the file system"),
-            Permission("ec2:DeleteTags", INTERFACE, "marks stay where nothing is set any more"),
+            Permission("sagemaker:CreateStudioLifecycleConfig", LIFECYCLE, "no scripts"),
+            Permission("sagemaker:DeleteStudioLifecycleConfig", LIFECYCLE, "old scripts stay"),
         ),
         changes=True,
     ),

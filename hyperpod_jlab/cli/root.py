@@ -82,6 +82,7 @@ COMMANDS = (
         (
             Entry("doctor", "doctor", "Check the installation and say how to mend it."),
             Entry("config", "config", "Add a cluster to the configuration file."),
+            Entry("init", "init", "Put tasks for Code Editor into a project."),
             Entry("storage", "storage", "Show the storage partition, here and on each cluster."),
             Entry("clean", "clean", "Remove old runs, and code that no run needs."),
             Entry("demo", "demo", "Run a small example on this machine."),

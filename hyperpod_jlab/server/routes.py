@@ -127,6 +127,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("get", "hyperpod/{cluster}/logs/lines", "read", "node_logs:show_node_lines"),
     Route("get", "hyperpod/{cluster}/metrics", "read", "node_metrics:show_metrics"),
     Route("get", "hyperpod/{cluster}/metrics/nodes", "read", "node_metrics:list_node_metrics"),
+    Route("get", "lifecycle", "read", "lifecycle:show_lifecycle"),
+    Route("get", "lifecycle/log", "read", "lifecycle:show_lifecycle_log"),
     Route("get", "doctor", "read", "doctor:show_examination"),
     # It writes a probe to the storage partition, and asks clusters and AWS.
     Route("post", "doctor", "execute", "doctor:begin_examination"),

@@ -6,6 +6,9 @@ import { AccordionPanel, Widget } from '@lumino/widgets';
 import { ClustersModel } from '../clusters/model';
 import { HyperpodSection } from '../hyperpod/section';
 import { hyperPodIcon } from '../icons';
+import { LifecycleClient } from '../lifecycle/client';
+import { LifecycleLine } from '../lifecycle/line';
+import { LifecycleModel } from '../lifecycle/model';
 import { StorageClient } from '../storage/client';
 import { StorageSection } from '../storage/section';
 import { IHyperPod } from '../tokens';
@@ -24,6 +27,7 @@ export interface IPanelActions {
   openRun(runId: string): void;
   openDoctor(): void;
   openPartition(): void;
+  openLifecycleLog(): void;
 }
 
 /**
@@ -44,6 +48,13 @@ export class HyperPodPanel extends SidePanel {
     this.title.caption = trans.__('HyperPod clusters and runs');
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', this.title.caption);
+    this.header.addWidget(
+      new LifecycleLine(
+        new LifecycleModel(new LifecycleClient(client)),
+        () => actions.openLifecycleLog(),
+        trans
+      )
+    );
     this._clusters = new ClustersModel(clusterClient);
     this._hyperPod = hyperPod;
     this.addWidget(new ClustersSection(this._clusters, actions, trans));

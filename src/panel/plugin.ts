@@ -81,7 +81,9 @@ function makePanel(
       }),
     openRun: (runId: string) => void hyperPod.openRun(runId),
     openDoctor: () => void app.commands.execute(CommandIDs.openDoctor),
-    openPartition: () => void app.commands.execute(CommandIDs.openPartition)
+    openPartition: () => void app.commands.execute(CommandIDs.openPartition),
+    openLifecycleLog: () =>
+      void app.commands.execute(CommandIDs.openLifecycleLog)
   };
   return new HyperPodPanel(hyperPod, actions, translator);
 }

@@ -6,6 +6,7 @@ from typing import Any
 
 from testbed.aws.operations import Request, Resource
 from testbed.aws.replies import ApiError
+from testbed.aws.state import AppSettings
 
 
 def describe_domain(request: Request) -> dict[str, Any]:
@@ -25,11 +26,13 @@ def describe_domain(request: Request) -> dict[str, Any]:
         "SubnetIds": domain.subnets,
         "DefaultUserSettings": {
             "ExecutionRole": domain.role,
-            **settings(domain.groups, domain.file_systems, domain.idle),
+            **settings(domain.groups, domain.file_systems),
+            **app_settings(domain.app_settings, domain.idle),
         },
-        "DefaultSpaceSettings": settings(
-            domain.groups, domain.shared_file_systems, domain.shared_idle
-        ),
+        "DefaultSpaceSettings": {
+            **settings(domain.groups, domain.shared_file_systems),
+            **app_settings(domain.shared_app_settings, domain.shared_idle),
+        },
     }
 
 
@@ -38,24 +41,18 @@ def failure(status: str) -> dict[str, Any]:
     return {"FailureReason": "the testbed lets it fail"} if status.endswith("Failed") else {}
 
 
-def settings(
-    groups: list[str], file_systems: list[dict[str, Any]], idle: dict[str, Any]
-) -> dict[str, Any]:
-    """The settings of users that say where their applications reach to, and when they are stopped."""
-    return {
-        **idle_settings(idle),
-        "SecurityGroups": groups,
-        "CustomFileSystemConfigs": file_systems,
-    }
+def settings(groups: list[str], file_systems: list[dict[str, Any]]) -> dict[str, Any]:
+    """The settings of users that say where their applications reach to."""
+    return {"SecurityGroups": groups, "CustomFileSystemConfigs": file_systems}
 
 
-def idle_settings(idle: dict[str, Any]) -> dict[str, Any]:
-    """The settings of JupyterLab that have these IdleSettings; none where nothing was set."""
-    return (
-        {"JupyterLabAppSettings": {"AppLifecycleManagement": {"IdleSettings": idle}}}
-        if idle
-        else {}
-    )
+def app_settings(apps: AppSettings, idle: dict[str, Any]) -> dict[str, Any]:
+    """The settings of applications, JupyterLab's with these IdleSettings; none where nothing was set."""
+    found = {f"{app}AppSettings": dict(told) for app, told in apps.items() if told}
+    if idle:
+        lab = found.setdefault("JupyterLabAppSettings", {})
+        lab["AppLifecycleManagement"] = {"IdleSettings": idle}
+    return found
 
 
 def domain_resource(request: Request) -> Resource:

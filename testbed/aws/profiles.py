@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from testbed.aws.domains import failure
+from testbed.aws.domains import app_settings, failure
 from testbed.aws.domains import settings as common_settings
 from testbed.aws.operations import Request, Resource
 from testbed.aws.replies import ApiError
@@ -16,7 +16,10 @@ def describe_user_profile(request: Request) -> dict[str, Any]:
     if profile is None:
         words = f"User Profile with name {name} not found."
         raise ApiError("ResourceNotFound", words)
-    settings = common_settings(profile.groups, profile.file_systems, profile.idle)
+    settings = {
+        **common_settings(profile.groups, profile.file_systems),
+        **app_settings(profile.app_settings, profile.idle),
+    }
     if profile.uid is not None:
         settings |= {"CustomPosixUserConfig": {"Uid": profile.uid, "Gid": profile.gid}}
     return {

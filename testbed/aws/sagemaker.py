@@ -15,6 +15,8 @@ from testbed.aws.profiles import describe_user_profile, profile_resource
 from testbed.aws.replies import ApiError
 from testbed.aws.spaces import describe_space, space_resource
 from testbed.aws.state import Cluster, Group, Node
+from testbed.aws.studio_lifecycle import OPERATIONS as LIFECYCLE_OPERATIONS
+from testbed.aws.studio_lifecycle import lifecycle_resource
 from testbed.aws.studio_lists import list_apps, list_spaces, list_user_profiles
 from testbed.aws.studio_updates import update_domain, update_space, update_user_profile
 from testbed.aws.tags import add_tags, delete_tags, list_tags
@@ -139,7 +141,7 @@ def _given(**members: Any) -> dict[str, Any]:
 
 def _resource(request: Request) -> Resource:
     """What is named, as IAM names it: AWS looks at rights before it looks whether it is there."""
-    known = _studio_resource(request) or governance_resource(request)
+    known = _studio_resource(request) or lifecycle_resource(request) or governance_resource(request)
     if known is not None:
         return known
     named = request.given.get("ClusterName", request.given.get("ResourceArn"))
@@ -188,6 +190,7 @@ SERVICE = Service(
         "AddTags": add_tags,
         "DeleteTags": delete_tags,
         "ListTags": list_tags,
+        **LIFECYCLE_OPERATIONS,
         **OPERATIONS,
     },
     _resource,

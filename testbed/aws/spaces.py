@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from testbed.aws.domains import failure, idle_settings
+from testbed.aws.domains import app_settings, failure
 from testbed.aws.operations import Request, Resource
 from testbed.aws.replies import ApiError
 
@@ -23,7 +23,7 @@ def describe_space(request: Request) -> dict[str, Any]:
         "OwnershipSettings": {"OwnerUserProfileName": space.owner},
         "SpaceSharingSettings": {"SharingType": space.sharing},
         "SpaceSettings": {
-            **idle_settings(space.idle),
+            **app_settings(space.app_settings, space.idle),
             "CustomFileSystems": space.file_systems,
         },
     }

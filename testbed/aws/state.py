@@ -153,6 +153,10 @@ class SchedulerConfig:
     created: datetime = START
 
 
+AppSettings = dict[str, dict[str, Any]]
+"""By ``JupyterLab`` and ``CodeEditor``: their settings as the API has them, but for idle shutdown."""
+
+
 @dataclass
 class Space:
     """A space of Studio, ``Private`` or ``Shared``; file systems as the API has them (`attached`), what runs in it, and the IdleSettings of its applications.
@@ -167,6 +171,9 @@ class Space:
     tags: dict[str, str] = field(default_factory=dict)
     apps: list[str] = field(default_factory=list)
     idle: dict[str, Any] = field(default_factory=dict)
+    app_settings: AppSettings = field(default_factory=dict)
+    started_with: list[str] = field(default_factory=list)
+    """ARNs of the lifecycle configurations that its applications were started with."""
 
 
 @dataclass
@@ -185,6 +192,8 @@ class Domain:
     tags: dict[str, str] = field(default_factory=dict)
     idle: dict[str, Any] = field(default_factory=dict)
     shared_idle: dict[str, Any] = field(default_factory=dict)
+    app_settings: AppSettings = field(default_factory=dict)
+    shared_app_settings: AppSettings = field(default_factory=dict)
 
 
 @dataclass
@@ -198,6 +207,17 @@ class Profile:
     status: str = "InService"
     tags: dict[str, str] = field(default_factory=dict)
     idle: dict[str, Any] = field(default_factory=dict)
+    app_settings: AppSettings = field(default_factory=dict)
+
+
+@dataclass
+class StudioLifecycleConfig:
+    """A script that runs when an application of Studio starts: its content (base64), and the application's type as the API calls it."""
+
+    content: str
+    app_type: str
+    tags: dict[str, str] = field(default_factory=dict)
+    created: datetime = START
 
 
 @dataclass
@@ -291,6 +311,7 @@ class Account:
         addons: The configuration of EKS' add-ons, as text, by region, EKS cluster and add-on.
         workspaces: The address of the Prometheus behind each workspace, by region and the workspace's id.
         tasks: Data repository tasks of FSx by region.
+        lifecycle_configs: Lifecycle configurations of Studio by region and name.
     """
 
     account_id: str = "111122223333"
@@ -312,6 +333,7 @@ class Account:
     addons: dict[tuple[str, str, str], str] = field(default_factory=dict)
     workspaces: dict[tuple[str, str], str] = field(default_factory=dict)
     tasks: dict[str, list[DataRepositoryTask]] = field(default_factory=dict)
+    lifecycle_configs: dict[tuple[str, str], StudioLifecycleConfig] = field(default_factory=dict)
 
     def add_caller(
         self,

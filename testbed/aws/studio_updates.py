@@ -14,6 +14,7 @@ from testbed.aws.profiles import profile_resource
 from testbed.aws.replies import ApiError
 from testbed.aws.spaces import space_resource
 from testbed.aws.state import Domain, Profile, Space
+from testbed.aws.studio_lifecycle import apply_app_settings, check_app_settings
 
 _SETTLED = "InService"
 
@@ -26,8 +27,12 @@ def update_domain(request: Request) -> dict[str, Any]:
     if "ExecutionRole" not in given.get("DefaultSpaceSettings", {"ExecutionRole": ""}):
         words = "ExecutionRole is required in DefaultSpaceSettings"
         raise ApiError("ValidationException", words)
-    _begin(request, domain, f"Domain {name}")
     users, spaces = given.get("DefaultUserSettings", {}), given.get("DefaultSpaceSettings", {})
+    for one in (users, spaces):
+        check_app_settings(request, one)
+    _begin(request, domain, f"Domain {name}")
+    domain.idle = apply_app_settings(users, domain.app_settings, domain.idle)
+    domain.shared_idle = apply_app_settings(spaces, domain.shared_app_settings, domain.shared_idle)
     domain.file_systems = _list(users, domain.file_systems)
     domain.shared_file_systems = _list(spaces, domain.shared_file_systems)
     return {"DomainArn": domain_resource(request).arn}
@@ -41,7 +46,9 @@ def update_user_profile(request: Request) -> dict[str, Any]:
     settings = request.given.get("UserSettings", {})
     if "CustomPosixUserConfig" in settings:
         raise ApiError("ValidationException", "CustomPosixUserConfig cannot be updated")
+    check_app_settings(request, settings)
     _begin(request, profile, f"User Profile {key[1]}")
+    profile.idle = apply_app_settings(settings, profile.app_settings, profile.idle)
     profile.file_systems = _list(settings, profile.file_systems)
     return {"UserProfileArn": profile_resource(request).arn}
 

@@ -1,4 +1,4 @@
-"""SageMaker's operations on tags: of clusters, domains, user profiles and spaces, by their ARNs."""
+"""SageMaker's operations on tags: of clusters, domains, user profiles, spaces and lifecycle configurations, by their ARNs."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ def _tags(request: Request) -> dict[str, str]:
         "domain": account.domains.get(domain),
         "user-profile": account.profiles.get((domain, single)),
         "space": account.spaces.get((domain, single)),
+        "studio-lifecycle-config": account.lifecycle_configs.get((request.region, name)),
     }.get(kind)
     if found is None:
         raise ApiError("ValidationException", f"Resource {arn} not found.")

@@ -27,6 +27,14 @@ hyperpod = "research-eks"
 """
 
 
+LIFECYCLE = """
+cluster = "ml-cluster"
+orchestrator = "slurm"
+package = "hyperpod-jlab==0.1.0"
+login_nodes = ["login.example.com"]
+"""
+
+
 class FeatureAccount:
     """An account with clusters, logs, metrics and a task on S3.
 
@@ -73,6 +81,7 @@ class FeatureAccount:
             "eks_node": eks.nodes[0].instance_id,
             "linked": str(self._studio.mount_point / "data"),
             "task": task.task_id,
+            "lifecycle": str(self._studio.folder / "lifecycle.toml"),
         }
 
 
@@ -87,6 +96,7 @@ def space_of(
     monkeypatch.setenv("PATH", f"{slurm}{os.pathsep}{os.environ['PATH']}")
     studio = SimulatedStudio(folder, REGION)
     (studio.mount_point / "data").mkdir(parents=True)
+    (folder / "lifecycle.toml").write_text(LIFECYCLE)
     for name, value in studio.environment.items():
         monkeypatch.setenv(name, value)
     with home.config.open("a") as config:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 WIRING = ("--domain", "d-example", "--file-system", "fs-0123456789abcdef0")
 
+LIFECYCLE = ("--partition-mode", "per-user", "--take-over", "--lifecycle-file", "{lifecycle}")
+
 RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "clusters": (
         ("clusters", "--hyperpod"),
@@ -46,6 +48,11 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "admin-plan": (("admin", "plan", *WIRING, "--partition-mode", "per-user"),),
     "admin-apply": (
         ("admin", "apply", *WIRING, "--partition-mode", "per-user", "--take-over", "--yes"),
+        ("admin", "destroy", *WIRING, "--yes"),
+    ),
+    "admin-lifecycle": (
+        ("admin", "apply", *WIRING, *LIFECYCLE, "--yes"),
+        ("admin", "plan", *WIRING, *LIFECYCLE),
         ("admin", "destroy", *WIRING, "--yes"),
     ),
 }

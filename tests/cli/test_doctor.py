@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+from datetime import UTC, datetime
 
 import pytest
 
@@ -115,3 +117,37 @@ def test_a_check_says_who_mends_it_and_is_itself_by_key_and_subject(hpj, home):
     idents = [(check["key"], check["about"]) for check in checks]
     assert len(set(idents)) == len(idents)
     assert {("cluster", "local"), ("cluster", "far")} <= set(idents)
+
+
+@pytest.mark.parametrize(
+    ("state", "steps", "level", "words"),
+    [
+        ("done", [("client", "skipped", "")], "ok", "without client"),
+        ("running", [("client", "running", "")], "ok", "at work: client"),
+        ("failed", [("client", "failed", "no partition")], "warn", "client: no partition"),
+    ],
+)
+def test_what_the_lifecycle_configuration_of_this_space_made_ready(
+    hpj, home, tmp_path, monkeypatch, state, steps, level, words
+):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert "lifecycle configuration" not in _checks(hpj("doctor", "--json"))
+    folder = tmp_path / "state" / "hyperpod-jlab"
+    folder.mkdir(parents=True, exist_ok=True)
+    now = datetime.now(UTC).isoformat()
+    told = {
+        "version": 1,
+        "app": "code-editor",
+        "state": state,
+        "started": now,
+        "updated": now,
+        "log": "x",
+        "steps": [dict(zip(("name", "state", "message"), s, strict=True)) for s in steps],
+    }
+    (folder / "lifecycle.json").write_text(json.dumps(told))
+    check = _checks(hpj("doctor", "--json").ok())["lifecycle configuration"]
+    assert check["level"] == level
+    assert words in check["evidence"]
+    (folder / "lifecycle.json").write_text("{")
+    check = _checks(hpj("doctor", "--json"))["lifecycle configuration"]
+    assert (check["level"], "no status" in check["evidence"]) == ("warn", True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 
+from jupyter_client.manager import start_new_kernel
+
 import hyperpod_jlab
 
-from .conftest import CARD, log_of
+from .conftest import CARD, Kernel, log_of
 
 AS_IT_IS = """\
 %%hyperpod
@@ -150,3 +152,24 @@ def wait_for_start(run_id):
     while hyperpod_jlab.get(run_id).state != "running":
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def test_a_notebook_of_code_editor(project, save, monkeypatch):
+    """VS Code starts the kernel by itself, and says in a variable which notebook it is."""
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    manager, client = start_new_kernel(kernel_name="python3", cwd=str(project))
+    try:
+        kernel = Kernel(manager, client)
+        path = project / "editor.ipynb"
+        kernel.run(f"__vsc_ipynb_file__ = {str(path)!r}\n%load_ext hyperpod_jlab")
+        text = "%%hyperpod --nodes 2 --launcher python\nimport os\n# a comment\nprint('node', os.environ['RANK'])"
+        save("1", text, name="editor.ipynb")
+        shown = kernel.run(text)
+        assert shown.error is None
+        run_id = shown.card["run_id"]
+        assert f"hpj logs {run_id}" in shown.data[0]["text/plain"]
+        assert sorted(log_of(run_id)) == ["0|node 0", "1|node 1"]
+        assert hyperpod_jlab.get(run_id).view.name == "editor"
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)

@@ -21,6 +21,10 @@ _COMMANDS = (
         ),
     ),
     Section(
+        "Scripts that run when a space starts",
+        (Entry("lifecycle", "lifecycle", "Show a script, or an example of the file for it."),),
+    ),
+    Section(
         "Rights",
         (Entry("policy", "policy", "Print the IAM policy that the features need."),),
     ),

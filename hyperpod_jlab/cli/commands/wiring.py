@@ -6,11 +6,13 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from hyperpod_jlab.admin.applying import Result
+from hyperpod_jlab.admin.lifecycle.file import NOTHING, LifecycleFile, read_lifecycle_file
 from hyperpod_jlab.admin.plan import Mode, Plan, Step, Wanted
 from hyperpod_jlab.admin.there import There
 from hyperpod_jlab.admin.wiring import Wirer, Wiring
@@ -87,6 +89,11 @@ def _common(function: Decorated) -> Decorated:
 def _wanted(function: Decorated) -> Decorated:
     """Options that say what is to be there."""
     for option in (
+        click.option(
+            "--lifecycle-file",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="What scripts are to do when a space starts (TOML). Default: they are left alone.",
+        ),
         *FOLDER_OPTIONS,
         click.option("--take-over", is_flag=True, help="Change also what somebody else has set."),
         click.option(
@@ -115,6 +122,7 @@ def _wanted(function: Decorated) -> Decorated:
     examples=(
         "hpj admin plan --domain d-abc123 --cluster ml-cluster --partition-mode per-user",
         "hpj admin plan --domain d-abc123 --file-system fs-0123456789abcdef0 --partition-mode shared --json",
+        "hpj admin plan --domain d-abc123 --cluster ml-cluster --partition-mode shared --lifecycle-file lifecycle.toml",
     ),
 )
 @_wanted
@@ -201,8 +209,21 @@ def _wiring(mode: Mode | None, options: dict[str, Any]) -> tuple[Wiring, str | N
         )
     profiles = frozenset(options["profiles"]) or None
     wanted = Wanted(mode, shared_path, profiles, options.get("take_over", False))
-    wiring = Wiring(domain, wanted, options["cluster"], options["file_system"])
+    wiring = Wiring(
+        domain,
+        wanted,
+        options["cluster"],
+        options["file_system"],
+        lifecycle=_lifecycle(mode, options.get("lifecycle_file")),
+    )
     return wiring, options["region"]
+
+
+def _lifecycle(mode: Mode | None, path: Path | None) -> LifecycleFile | None:
+    """What is wanted of lifecycle configurations: `destroy` takes ours away."""
+    if mode is None:
+        return NOTHING
+    return None if path is None else read_lifecycle_file(path)
 
 
 async def _planned(

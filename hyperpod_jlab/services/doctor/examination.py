@@ -12,6 +12,7 @@ from hyperpod_jlab.services.doctor.chain import Begun, Chain
 from hyperpod_jlab.services.doctor.clusters import cluster_steps
 from hyperpod_jlab.services.doctor.installation import first_steps, local_steps
 from hyperpod_jlab.services.doctor.job import job_steps
+from hyperpod_jlab.services.doctor.lifecycle import lifecycle_steps
 from hyperpod_jlab.services.doctor.mounts import MountLooks
 from hyperpod_jlab.services.doctor.network import NetworkLooks
 from hyperpod_jlab.services.doctor.opened import Opened
@@ -67,6 +68,7 @@ def _steps(opened: Opened, wanted: Asked) -> list[Step]:
     at_aws = AtAws(opened, only)
     return [
         *(local_steps(opened) if only in {None, LOCAL} else ()),
+        *lifecycle_steps(),
         *StudioLooks(at_aws).steps(),
         *rights_steps(at_aws),
         *NetworkLooks(at_aws).steps(),

@@ -10,6 +10,7 @@ export * from './clusters';
 export * from './doctor';
 export * from './governance';
 export * from './hyperpod';
+export * from './lifecycle';
 export * from './logs';
 export * from './runs';
 export * from './spec';

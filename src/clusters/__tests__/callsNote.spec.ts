@@ -30,7 +30,8 @@ it('the panel says how often a scheduler was asked, where there is one', async (
     openHyperpodCluster: jest.fn(),
     openDoctor: jest.fn(),
     openRun: jest.fn(),
-    openPartition: jest.fn()
+    openPartition: jest.fn(),
+    openLifecycleLog: jest.fn()
   };
   const section = new ClustersSection(model, actions, trans);
   Widget.attach(section, document.body);

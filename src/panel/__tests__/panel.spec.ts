@@ -46,7 +46,8 @@ async function shownPanel(
     openHyperpodCluster: (name: string) => opened.push(name),
     openDoctor: () => opened.push('doctor'),
     openRun: (runId: string) => opened.push(runId),
-    openPartition: () => opened.push('partition')
+    openPartition: () => opened.push('partition'),
+    openLifecycleLog: () => opened.push('log')
   };
   const panel = new HyperPodPanel(hyperPod, actions, nullTranslator);
   panel.disposed.connect(() => runs.dispose());

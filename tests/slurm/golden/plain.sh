@@ -12,6 +12,8 @@
 
 # Run 20261121-abcd, made by hyperpod_jlab: one launcher on each node keeps the ranks, their logs and their records.
 set -u
+# sbatch hands the token of whoever sent this on to the job, whose it is not; and srun cannot use it.
+unset SLURM_JWT
 bundle=/fsx/alice/.hyperpod/runs/07/20261121-abcd
 python=/fsx/alice/venv/bin/python
 export PATH="${PATH:-/usr/local/bin:/usr/bin:/bin}:/opt/slurm/bin"

@@ -179,6 +179,8 @@ if [ -e {HYPERPOD_MARKER} ]; then options+=(--auto-resume=1); fi
 _BODY = """
 # Run {run_id}, made by hyperpod_jlab: one launcher on each node keeps the ranks, their logs and their records.
 set -u
+# sbatch hands the token of whoever sent this on to the job, whose it is not; and srun cannot use it.
+unset SLURM_JWT
 bundle={bundle}
 python={python}
 export PATH="${{PATH:-/usr/local/bin:/usr/bin:/bin}}:/opt/slurm/bin"

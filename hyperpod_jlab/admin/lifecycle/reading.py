@@ -1,0 +1,66 @@
+"""Reading the lifecycle configurations of an account that are ours, and those that are called as ours are to be."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from hyperpod_jlab.admin.lifecycle.steps import LifecycleConfig
+from hyperpod_jlab.admin.reading import MARK
+from hyperpod_jlab.aws.clusters import list_tags
+from hyperpod_jlab.aws.session import Aws
+
+PREFIX = "hyperpod-jlab"
+"""What the names of ours begin with, so that no other's tags are asked for (`scripts.name_of`)."""
+
+DOMAIN_MARK = f"{MARK}-domain-"
+"""Begin of the tag by which a lifecycle configuration says for which domain it was made: its end is the domain's id, so that two admins never write the same tag."""
+
+
+async def read_configs(aws: Aws, names: Collection[str]) -> tuple[LifecycleConfig, ...]:
+    """Lifecycle configurations that may be ours, of this region.
+
+    Args:
+        aws: AWS in the domain's region.
+        names: Those that are wanted: of these the text is read too.
+
+    Raises:
+        HyperpodError: See `aws.errors`.
+    """
+    pages = aws.pages("sagemaker", "ListStudioLifecycleConfigs", NameContains=PREFIX)
+    found = [told async for page in pages for told in page.get("StudioLifecycleConfigs") or ()]
+    return tuple([await _config(aws, told, names) for told in found])
+
+
+async def _config(aws: Aws, told: Mapping[str, Any], names: Collection[str]) -> LifecycleConfig:
+    name, arn = str(told["StudioLifecycleConfigName"]), str(told["StudioLifecycleConfigArn"])
+    tags = await list_tags(aws, arn)
+    domains = frozenset(
+        key.removeprefix(DOMAIN_MARK) for key in tags if key.startswith(DOMAIN_MARK)
+    )
+    return LifecycleConfig(
+        name,
+        arn,
+        str(told.get("StudioLifecycleConfigAppType") or ""),
+        MARK in tags,
+        domains,
+        await read_text(aws, name) if name in names else None,
+    )
+
+
+async def read_text(aws: Aws, name: str) -> str | None:
+    """The script of a lifecycle configuration; None: what is there is no text.
+
+    Raises:
+        NotFoundError: There is none of this name.
+        HyperpodError: See `aws.errors`.
+    """
+    told = await aws.call(
+        "sagemaker", "DescribeStudioLifecycleConfig", StudioLifecycleConfigName=name
+    )
+    try:
+        return base64.b64decode(told["StudioLifecycleConfigContent"], validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None

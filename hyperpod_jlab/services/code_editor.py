@@ -1,0 +1,186 @@
+"""Tasks for Code Editor (VS Code's ``.vscode/tasks.json``): what is open in the editor is sent to a cluster by a key press.
+
+The file's form is VS Code's, version 2.0.0. It may have comments, which JSON has not: such a file is left as it is, for they would be lost.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.model.errors import ConflictError, InvalidInputError
+
+PLACE = Path(".vscode", "tasks.json")
+"""Where the file lies in a project."""
+
+_VERSION = "2.0.0"
+_TASKS: tuple[tuple[str, tuple[str, ...], bool], ...] = (
+    ("HyperPod: run this file", ("submit", "${file}", "--follow"), True),
+    ("HyperPod: show what would run", ("submit", "${file}", "--dry-run"), True),
+    ("HyperPod: follow the last run", ("logs", "--follow", "last"), False),
+    ("HyperPod: why does the last run wait?", ("why", "last"), False),
+    ("HyperPod: cancel the last run", ("cancel", "last"), False),
+)
+"""Label, words for ``hpj``, and whether it takes a cluster."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What became of the file.
+
+    Attributes:
+        path: The file.
+        added: Labels of the tasks that were put in.
+        replaced: Labels of those that took the place of others of that label.
+        kept: Labels of tasks that were there already, and stay as they are.
+    """
+
+    path: Path
+    added: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+
+
+def tasks(cluster: str | None = None) -> list[dict[str, Any]]:
+    """The tasks. They start ``hpj`` itself and no shell, so a file may be called as it likes.
+
+    Args:
+        cluster: The cluster that files are sent to; None: the configured one.
+    """
+    where = () if cluster is None else ("--cluster", cluster)
+    return [
+        {
+            "label": label,
+            "type": "process",
+            "command": "hpj",
+            "args": [*words, *(where if sends else ())],
+            "problemMatcher": [],
+            "presentation": {"panel": "dedicated" if sends else "shared", "clear": False},
+        }
+        for label, words, sends in _TASKS
+    ]
+
+
+def tasks_text(cluster: str | None = None) -> str:
+    """The whole file with only these tasks."""
+    return _text({"version": _VERSION, "tasks": tasks(cluster)}, 2)
+
+
+def write_tasks(project: Path, cluster: str | None = None, *, replace: bool = False) -> Written:
+    """Put the tasks into a project's file, beside those that are there.
+
+    Args:
+        project: The project's folder.
+        cluster: See `tasks`.
+        replace: Whether tasks of the same labels make way.
+
+    Raises:
+        ConflictError: What is there has comments, or is no list of tasks, so that nothing can be put in without loss. `detail.text` is what to paste.
+        InvalidInputError: It cannot be read or written.
+    """
+    path = project / PLACE
+    try:
+        if not project.is_dir():
+            raise InvalidInputError(f"{project} is no folder", detail={"field": "folder"})
+        before = _read(path)
+        if before is None:
+            path.parent.mkdir(exist_ok=True)
+            _write(path, tasks_text(cluster))
+            return Written(path, added=tuple(one["label"] for one in tasks(cluster)))
+        found = _parsed(path, before, cluster)
+        told = _merge(path, found["tasks"], tasks(cluster), replace=replace)
+        if told.added or told.replaced:
+            _write(path, _text(found, _indent(before)))
+    except OSError as error:
+        raise InvalidInputError(
+            f"{error.filename or path} cannot be read or written: {error.strerror}",
+            hint="the tasks are printed by: hpj init code-editor --print",
+            detail={"field": "folder"},
+        ) from error
+    return told
+
+
+def _merge(
+    path: Path, there: list[Any], ours: Sequence[dict[str, Any]], *, replace: bool
+) -> Written:
+    """Put our tasks into the list that is there."""
+    labels = [one.get("label") if isinstance(one, dict) else None for one in there]
+    added, replaced, kept = [], [], []
+    for task in ours:
+        label = str(task["label"])
+        if label not in labels:
+            there.append(task)
+            added.append(label)
+        elif replace and there[labels.index(label)] != task:
+            there[labels.index(label)] = task
+            replaced.append(label)
+        else:
+            kept.append(label)
+    return Written(path, tuple(added), tuple(replaced), tuple(kept))
+
+
+def _read(path: Path) -> str | None:
+    if path.is_symlink():
+        raise InvalidInputError(
+            f"{path} is a link, and what it leads to is left alone",
+            hint="the tasks are printed by: hpj init code-editor --print",
+            detail={"field": "folder"},
+        )
+    try:
+        return path.read_bytes().decode("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        return None
+
+
+def _parsed(path: Path, text: str, cluster: str | None) -> dict[str, Any]:
+    if not text.strip():
+        return {"version": _VERSION, "tasks": []}
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError as error:
+        why = f"line {error.lineno}: {error.msg}; comments and commas at the end are no JSON"
+        raise _conflict(path, why, cluster) from error
+    if not isinstance(found, dict):
+        raise _conflict(path, "it is no object", cluster)
+    if found.get("version", _VERSION) != _VERSION:
+        raise _conflict(path, f"it is of version {found['version']}, not {_VERSION}", cluster)
+    if not isinstance(found.setdefault("tasks", []), list):
+        raise _conflict(path, "its tasks are no list", cluster)
+    found.setdefault("version", _VERSION)
+    return found
+
+
+def _conflict(path: Path, why: str, cluster: str | None) -> ConflictError:
+    return ConflictError(
+        f"{path} is left as it is ({why})",
+        code="tasks_cannot_be_merged",
+        hint="paste the tasks into its list: hpj init code-editor --print",
+        detail={"text": tasks_text(cluster)},
+    )
+
+
+def _text(document: dict[str, Any], indent: int | str) -> str:
+    return json.dumps(document, indent=indent, ensure_ascii=False) + "\n"
+
+
+def _indent(text: str) -> int | str:
+    """How the file is indented: by its first line that is."""
+    found = re.search(r"\n([ \t]+)\S", text)
+    return found.group(1) if found else 2
+
+
+def _write(path: Path, text: str) -> None:
+    """Write it whole or not at all."""
+    new = path.with_name(f".tasks-{secrets.token_hex(6)}.json")
+    try:
+        new.write_bytes(text.encode("utf-8", "surrogateescape"))
+        if path.exists():
+            new.chmod(path.stat().st_mode & 0o777)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)

@@ -1,0 +1,115 @@
+"""The files that the script of a lifecycle configuration leaves on this machine: its status, and its log.
+
+Neither is trusted: only regular files of this user or root are read, only so much of them, and never where a link leads or where the status says.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from hyperpod_jlab.model.errors import NotFoundError, StorageError
+from hyperpod_jlab.model.lifecycle_status import LifecycleStatus
+
+_STATUS, _LOG = "lifecycle.json", "lifecycle.log"
+_MOST_STATUS, _MOST_LOG = 256 * 1024, 256 * 1024
+
+
+@dataclass(frozen=True)
+class LogEnd:
+    """The end of the log: where it lies, its text, and whether there is more before it."""
+
+    path: Path
+    text: str
+    cut: bool
+
+
+def lifecycle_folders() -> tuple[Path, ...]:
+    """Where the files may lie: in the user's state folder, or where it cannot be written in one below the temporary folder."""
+    base = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
+    return (
+        Path(base) / "hyperpod-jlab",
+        Path(tempfile.gettempdir()) / f"hyperpod-jlab-{os.getuid()}",
+    )
+
+
+def read_status() -> LifecycleStatus | None:
+    """The status; None: no lifecycle configuration of ours has run here.
+
+    Raises:
+        StorageError: There is something that is no status, or that cannot be read.
+    """
+    for folder in lifecycle_folders():
+        path = folder / _STATUS
+        found = _end_of(path, _MOST_STATUS + 1)
+        if found is None:
+            continue
+        if len(found[0]) > _MOST_STATUS:
+            raise _no_status(path, f"it is longer than {_MOST_STATUS} bytes")
+        try:
+            return LifecycleStatus.model_validate_json(found[0])
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "its text"
+            raise _no_status(path, f"{place}: {first['msg']}") from error
+    return None
+
+
+def read_log() -> LogEnd:
+    """The end of the log.
+
+    Raises:
+        NotFoundError: There is none.
+        StorageError: It cannot be read.
+    """
+    for folder in lifecycle_folders():
+        path = folder / _LOG
+        found = _end_of(path, _MOST_LOG)
+        if found is not None:
+            data, cut = found
+            if cut:
+                data = data.partition(b"\n")[2]
+            return LogEnd(path, data.decode(errors="replace"), cut)
+    raise NotFoundError("no lifecycle configuration has left a log here", code="no_lifecycle_log")
+
+
+def _end_of(path: Path, most: int) -> tuple[bytes, bool] | None:
+    """The last bytes of a file, and whether there are more; None: there is none."""
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unreadable(path, error.strerror) from error
+    try:
+        about = os.fstat(number)
+        if not stat.S_ISREG(about.st_mode):
+            raise _unreadable(path, "it is no file")
+        if about.st_uid not in {os.getuid(), 0}:
+            raise _unreadable(path, f"it belongs to uid {about.st_uid}")
+        # One read is all of a file of this size; one that is written meanwhile may end sooner.
+        return os.pread(number, most, max(0, about.st_size - most)), about.st_size > most
+    except OSError as error:
+        raise _unreadable(path, error.strerror) from error
+    finally:
+        os.close(number)
+
+
+def _unreadable(path: Path, why: str | None) -> StorageError:
+    return StorageError(
+        f"{path} cannot be read: {why}", code="invalid_lifecycle_file", detail={"path": str(path)}
+    )
+
+
+def _no_status(path: Path, why: str) -> StorageError:
+    return StorageError(
+        f"{path} is no status of a lifecycle configuration: {why}",
+        code="invalid_lifecycle_file",
+        hint="the next start of the space writes it anew; the log beside it is for people",
+        detail={"path": str(path)},
+    )

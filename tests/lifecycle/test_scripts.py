@@ -1,0 +1,156 @@
+"""The scripts as text: short, clean, the same for the same settings, and nothing of a setting is ever a command."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from dataclasses import replace
+
+import pytest
+
+from hyperpod_jlab.admin.lifecycle.scripts import (
+    APPS,
+    MAX_BASE64,
+    ScriptSettings,
+    encoded,
+    name_of,
+    render,
+)
+from hyperpod_jlab.admin.lifecycle.tables import cluster_table
+from hyperpod_jlab.model.errors import InvalidInputError
+
+LONG = "x" * 60
+SLURM = ScriptSettings(
+    cluster="ml-cluster",
+    region="us-west-2",
+    orchestrator="slurm",
+    file_system="fs-0123456789abcdef0",
+    package=f"s3://bucket-of-the-team/{LONG}/packages/hyperpod-jlab-1.2.3/",
+    package_sha256="a" * 64,
+    slurm_client=f"s3://bucket-of-the-team/{LONG}/packages/slurm-24.11/",
+    slurm_client_sha256="b" * 64,
+    slurm_user="ubuntu",
+    python="/fsx/shared/environments/training/bin/python",
+)
+MUNGE = replace(SLURM, slurm_auth="munge", munge_key="secret:m", munge_key_sha256="c" * 64)
+JWT = replace(SLURM, slurm_auth="jwt", slurm_token=".slurm/token")
+SSH = replace(
+    SLURM, slurm_client=None, slurm_client_sha256=None, login_nodes=("ubuntu@10.1.2.3", "login-2")
+)
+EKS = ScriptSettings(
+    cluster="research-eks",
+    region="us-gov-west-1",
+    orchestrator="eks",
+    file_system=None,
+    package="hyperpod-jlab==1.2.3",
+    package_sha256=None,
+    eks="research",
+    namespace="hyperpod-ns-vision",
+    image="123456789012.dkr.ecr.us-gov-west-1.amazonaws.com/train:1",
+    claim="fsx-claim",
+)
+KINDS = {
+    "ssh": SSH,
+    "client": SLURM,
+    "munge": MUNGE,
+    "jwt": JWT,
+    "eks": EKS,
+    "kubeconfig": replace(EKS, kubeconfig=True),
+}
+
+
+@pytest.mark.parametrize("app", APPS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_is_short_and_clean(app, kind):
+    script = render(app, KINDS[kind])
+    assert len(encoded(script)) <= MAX_BASE64
+    done = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True)
+    assert done.stderr == ""
+    done = subprocess.run(
+        ["shellcheck", "-"], input=script, text=True, capture_output=True, timeout=60
+    )
+    assert done.stdout == ""
+
+
+def test_the_same_settings_give_the_same_bytes_and_name():
+    assert render("jupyterlab", MUNGE) == render("jupyterlab", MUNGE)
+    names = {name_of(app, render(app, one)) for app in APPS for one in KINDS.values()}
+    assert len(names) == len(APPS) * len(KINDS)
+    assert all(re.fullmatch(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}", name) for name in names)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("folder", ["/alice", ""])
+def test_the_table_is_one_of_our_configuration(kind, folder):
+    from hyperpod_jlab.model.config import Settings
+
+    text = cluster_table(KINDS[kind])
+    text = text.replace("@FOLDER@", folder).replace("@SUB@", folder[1:])
+    read = Settings.model_validate(tomllib.loads(text))
+    cluster = read.clusters[KINDS[kind].cluster]
+    assert cluster.hyperpod == KINDS[kind].cluster
+    if cluster.orchestrator == "kubernetes":
+        assert (cluster.storage.sub_path, cluster.storage.mount) == (folder[1:], "/data")
+    else:
+        assert cluster.storage == f"/fsx{folder}"
+
+
+BAD = [
+    ("cluster", "a; rm -rf ~"),
+    ("region", "us-west-2$(id)"),
+    ("file_system", "../.."),
+    ("package", "packages/../../x"),
+    ("package", "s3://b"),
+    ("package", "hyperpod-jlab==1; id"),
+    ("package", "torch==1.0"),
+    ("package_sha256", None),
+    ("package_sha256", "A" * 64),
+    ("slurm_client_sha256", None),
+    ("slurm_user", "root; id"),
+    ("login_nodes", ("-oProxyCommand=id",)),
+    ("node_mount", "fsx"),
+    ("slurm_conf", "/etc/a b"),
+    ("munge_key", None),
+    ("munge_key_sha256", "0"),
+    ("slurm_bin", "/opt/$(id)"),
+]
+
+
+@pytest.mark.parametrize(("field", "value"), BAD)
+def test_a_wrong_setting_is_refused_by_its_name(field, value):
+    with pytest.raises(InvalidInputError) as raised:
+        render("jupyterlab", replace(MUNGE, **{field: value}))
+    assert (
+        raised.value.detail["field"] == field.removesuffix("_sha256")
+        or raised.value.detail["field"] == field
+    )
+    assert raised.value.hint
+
+
+def test_eks_needs_its_name_and_jwt_its_token():
+    for settings, field in (
+        (replace(EKS, eks=None), "eks"),
+        (replace(JWT, slurm_token=None), "slurm_token"),
+        (replace(EKS, slurm_auth="munge"), "munge_key"),
+    ):
+        with pytest.raises(InvalidInputError) as raised:
+            render("jupyterlab", settings)
+        assert raised.value.detail["field"] == field
+
+
+def test_one_that_would_be_too_long_is_refused():
+    many = tuple(f"login-{number}.{LONG}.example.com" for number in range(30))
+    with pytest.raises(InvalidInputError) as raised:
+        render("jupyterlab", replace(SSH, login_nodes=many))
+    assert raised.value.code == "script_too_long"
+
+
+def test_a_quote_stays_a_letter():
+    from hyperpod_jlab.admin.lifecycle.scripts import _quoted
+
+    odd = "a'b\"c$(id)`id`\\\n"
+    done = subprocess.run(
+        ["bash", "-c", f"printf %s {_quoted(odd)}"], capture_output=True, text=True
+    )
+    assert done.stdout == odd
