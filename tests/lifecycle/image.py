@@ -26,7 +26,13 @@ def studio_python() -> Path:
             return folder / "conda"
         (folder / "conda").mkdir(parents=True, exist_ok=True)
         python = Path(sys.base_prefix) / "bin" / "python3"
-        words = [HERE / "conda.sh", folder / "conda", python, TREE / ".venv/bin/uv", constraints]
+        words: list[str | Path] = [
+            HERE / "conda.sh",
+            folder / "conda",
+            python,
+            TREE / ".venv/bin/uv",
+            constraints,
+        ]
         _order(["unshare", "--mount", "bash", *words])
         (folder / "made").touch()
     return folder / "conda"
@@ -34,7 +40,7 @@ def studio_python() -> Path:
 
 def wheel(folder: Path) -> Path:
     """The wheel of this tree."""
-    words = ["-m", "build", "--wheel", "--no-isolation", "--outdir", folder, TREE]
+    words: list[str | Path] = ["-m", "build", "--wheel", "--no-isolation", "--outdir", folder, TREE]
     _order([sys.executable, *words])
     return next(folder.glob("*.whl"))
 

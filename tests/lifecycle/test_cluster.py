@@ -61,7 +61,7 @@ def once(machine):
         for line in machine.run("cat", "/etc/hyperpod-jlab/wiring.env").stdout.splitlines()
     )
     line = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)[0]
-    words = []
+    words: list[str] = []
     for word in shlex.split(line):
         whole = re.fullmatch(r"\$\{(\w+)\}", word)
         split = re.fullmatch(r"\$(\w+)", word)
