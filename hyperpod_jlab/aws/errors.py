@@ -10,11 +10,13 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from hyperpod_jlab.model.errors import (
+    ConflictError,
     DeniedError,
     HyperpodError,
     InternalError,
     InvalidInputError,
     NotFoundError,
+    RefusedError,
     UnreachableError,
     UnsupportedError,
 )
@@ -63,10 +65,13 @@ _ABSENT = frozenset(
         "FileSystemNotFound",
         "InvalidGroup.NotFound",
         "InvalidNetworkInterfaceID.NotFound",
+        "NoSuchBucket",
+        "NoSuchEntity",
         "ResourceNotFound",
         "ResourceNotFoundException",
     }
 )
+_IN_USE = frozenset({"ConflictException", "ResourceInUse"})
 _INVALID = frozenset(
     {
         "BadRequest",
@@ -76,6 +81,13 @@ _INVALID = frozenset(
         "ValidationException",
     }
 )
+
+
+_IAM_NAMES = {
+    "s3:ListObjectsV2": "s3:ListBucket",
+    "service-quotas:ListServiceQuotas": "servicequotas:ListServiceQuotas",
+}
+"""What IAM calls operations by another name than boto3 (service authorization reference)."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +101,8 @@ class Call:
     @property
     def action(self) -> str:
         """What IAM calls it."""
-        return f"{self.service}:{self.operation}"
+        name = f"{self.service}:{self.operation}"
+        return _IAM_NAMES.get(name, name)
 
     @property
     def detail(self) -> dict[str, Any]:
@@ -249,6 +262,15 @@ def _failed(code: str, message: str, call: Call, detail: dict[str, Any]) -> Hype
             f"AWS has too many calls of {call.action} in this account and region",
             code="aws_throttled",
             hint="it was tried again several times; wait a minute",
+            detail=detail,
+        )
+    if code in _IN_USE:
+        return ConflictError(message or f"{call.action}: something is under way", detail=detail)
+    if code == "ResourceLimitExceeded":
+        return RefusedError(
+            message or f"{call.action}: a limit of the account is reached",
+            code="aws_limit",
+            hint="ask for more in the Service Quotas console",
             detail=detail,
         )
     words = f"{code}: {message}" if message else code or "no reason"

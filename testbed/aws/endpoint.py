@@ -25,7 +25,11 @@ from testbed.aws import (
     fsx,
     logs,
     rest_wire,
+    roles,
+    s3,
+    s3_wire,
     sagemaker,
+    service_quotas,
     ssm,
     sts,
 )
@@ -38,6 +42,7 @@ from testbed.aws.presigned import opened
 from testbed.aws.query_wire import QueryWire
 from testbed.aws.replies import ApiError, DriftError, Reply
 from testbed.aws.rest_wire import RestWire
+from testbed.aws.s3_wire import S3Wire
 from testbed.aws.shapes import problems
 from testbed.aws.signature import PRESIGNED_WINDOW, WINDOW, Scope, check, scope_of
 from testbed.aws.state import Account
@@ -51,6 +56,9 @@ SERVICES = {
     "fsx": fsx.SERVICE,
     "logs": logs.SERVICE,
     "ssm": ssm.SERVICE,
+    "iam": roles.SERVICE,
+    "s3": s3.SERVICE,
+    "servicequotas": service_quotas.SERVICE,
     "monitoring": cloudwatch.SERVICE,
 }
 """By the name that requests are signed for."""
@@ -67,6 +75,8 @@ def wire_of(model: Any, headers: Message, path: str, verb: str = "POST") -> Wire
     spoken = model.metadata.get("protocols", [model.metadata["protocol"]])
     if cbor_wire.PROTOCOL in spoken and headers.get("smithy-protocol") == "rpc-v2-cbor":
         return CborWire(model, path)
+    if s3_wire.PROTOCOL in spoken:
+        return S3Wire(model, verb, path)
     if rest_wire.PROTOCOL in spoken:
         return RestWire(model, verb, path)
     if ec2_wire.PROTOCOL in spoken:
@@ -130,7 +140,7 @@ class Endpoint:
             name, given = wire.read(headers, body)
             operation = self._operation(service, name)
             request = Request(self.account, scope.region, caller, given)
-            with self._counted(Call(f"{service.name}:{name}", scope.region, given)):
+            with self._counted(Call(service.action(name), scope.region, given)):
                 answer = self._do(service, operation, request)
             return wire.write(operation, answer, request_id)
         except ApiError as error:
@@ -162,7 +172,7 @@ class Endpoint:
 
     def _do(self, service: Service, operation: Any, request: Request) -> dict[str, Any]:
         """The answer, with what was put on after its check."""
-        action = f"{service.name}:{operation.name}"
+        action = service.action(operation.name)
         time.sleep(self.faults.slow.get(action, 0))
         self.faults.before(action)
         wrong = list(problems(request.given, operation.input_shape, wire=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.aws.state import Account, Caller
@@ -41,3 +41,9 @@ class Service:
     name: str
     operations: Mapping[str, Callable[[Request], dict[str, Any]]]
     resource: Callable[[Request], Resource]
+    rights: Mapping[str, str] = field(default_factory=dict)
+    """What IAM calls operations by another name than the service."""
+
+    def action(self, operation: str) -> str:
+        """What IAM calls an operation."""
+        return self.rights.get(operation, f"{self.name}:{operation}")

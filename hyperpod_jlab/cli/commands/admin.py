@@ -21,6 +21,10 @@ _COMMANDS = (
         ),
     ),
     Section(
+        "HyperPod clusters",
+        (Entry("validate", "cluster_config", "Check a cluster's configuration."),),
+    ),
+    Section(
         "Rights",
         (Entry("policy", "policy", "Print the IAM policy that the features need."),),
     ),
