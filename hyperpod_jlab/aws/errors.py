@@ -59,6 +59,7 @@ _SIGNATURE = frozenset(
         "SignatureDoesNotMatch",
     }
 )
+_PERFORM = re.compile(r"not authorized to perform: ([a-z0-9-]+:[A-Za-z0-9]+)")
 _SKEWED = re.compile(r"signature (expired|not yet current)|too skewed|has expired", re.IGNORECASE)
 _ABSENT = frozenset(
     {
@@ -226,12 +227,17 @@ def _refused(response: Mapping[str, Any], call: Call) -> HyperpodError:
     told = response.get("Error", {})
     code, message = str(told.get("Code", "")), str(told.get("Message", ""))
     detail = {**call.detail, "aws_code": code, "aws_message": message}
+    if retries := response.get("ResponseMetadata", {}).get("RetryAttempts"):
+        detail["retries"] = retries
     if code in _DENIED:
+        named = _PERFORM.search(message)
+        # One call may need several rights: to make a cluster, that its role may be passed on.
+        action = named[1] if named else call.action
         return DeniedError(
-            f"AWS does not let you {call.action}",
+            f"AWS does not let you {action}",
             code="missing_right",
-            hint=f"the AWS admin can grant {call.action} to your role",
-            detail={**detail, "right": {"action": call.action}},
+            hint=f"the AWS admin can grant {action} to your role",
+            detail={**detail, "right": {"action": action}},
         )
     if code in _EXPIRED:
         return DeniedError(

@@ -5,12 +5,13 @@ A group whose OnCreate script does not lie in S3 does not come up.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 from testbed.aws.lifecycle import Lifecycle, Timings
 from testbed.aws.lookup import cluster_of
-from testbed.aws.operations import Request
+from testbed.aws.operations import Request, Resource
 from testbed.aws.replies import ApiError
 from testbed.aws.state import Cluster, Group
 
@@ -27,6 +28,13 @@ _OWN = {
 """Members of a group that stand elsewhere in its description, or not at all."""
 
 _KEPT = ("TieredStorageConfig", "ClusterRole", "AutoScaling")
+
+
+def passed_roles(request: Request) -> Iterator[tuple[str, Resource]]:
+    """Whoever gives instances a role needs the right to pass it on (SageMaker's guide, "IAM users for cluster admin")."""
+    roles = {one["ExecutionRole"] for one in request.given.get("InstanceGroups", ())}
+    for arn in sorted(roles):
+        yield "iam:PassRole", Resource(arn.rpartition("/")[2], arn)
 
 
 def create_cluster(request: Request) -> dict[str, Any]:
@@ -109,6 +117,9 @@ def _let_live(request: Request, cluster: Cluster, changed: list[Group]) -> None:
     for group in changed:
         if not _has_script(request, group):
             life.fail_starts(group.name, "Lifecycle scripts did not run successfully.")
+        message = account.ground.failing.pop(group.name, None)
+        if message is not None:
+            life.fail_starts(group.name, message)
 
 
 def _has_script(request: Request, group: Group) -> bool:

@@ -37,7 +37,7 @@ from testbed.aws.cbor_wire import CborWire
 from testbed.aws.ec2_wire import Ec2Wire
 from testbed.aws.faults import Faults
 from testbed.aws.iam import Asked, Verdict, decide, denied
-from testbed.aws.operations import Request, Service
+from testbed.aws.operations import Request, Resource, Service
 from testbed.aws.presigned import opened
 from testbed.aws.query_wire import QueryWire
 from testbed.aws.replies import ApiError, DriftError, Reply
@@ -181,7 +181,7 @@ class Endpoint:
             raise ApiError(
                 "ValidationException", f"{len(wrong)} validation errors detected: {some}"
             )
-        self._check_right(action, service, request)
+        self._check_right(operation.name, service, request)
         with self.changing():
             answer = service.operations[operation.name](request)
         wrong = list(problems(answer, operation.output_shape, wire=False))
@@ -192,9 +192,17 @@ class Endpoint:
             change(answer)
         return answer
 
-    def _check_right(self, action: str, service: Service, request: Request) -> None:
+    def _check_right(self, operation: str, service: Service, request: Request) -> None:
         """Ask the caller's policies, and the rights that were taken away."""
-        resource, caller = service.resource(request), request.caller
+        protocol = service_model(service.name).metadata["protocol"]
+        self._ask(service.action(operation), service.resource(request), request, protocol)
+        besides = service.besides.get(operation)
+        for action, resource in besides(request) if besides else ():
+            with self._counted(Call(action, request.region, {})):
+                self._ask(action, resource, request, protocol)
+
+    def _ask(self, action: str, resource: Resource, request: Request, protocol: str) -> None:
+        caller = request.caller
         context = {
             "aws:RequestedRegion": request.region,
             "aws:PrincipalAccount": request.account.account_id,
@@ -205,7 +213,6 @@ class Endpoint:
         if self.faults.denies(action, resource.name):
             verdict = Verdict(allowed=False)
         if not verdict.allowed:
-            protocol = service_model(service.name).metadata["protocol"]
             asked = Asked(action, resource.arn, context)
             raise denied(protocol, caller.arn, asked, explicit=verdict.explicit)
 

@@ -40,6 +40,7 @@ class Ground:
         types: EC2's instance types by their names.
         eks: EKS clusters that run, with further members of their descriptions as in the API, by name.
         pace: How long what becomes of clusters takes, of what it takes on AWS.
+        failing: Why the next instance of a group, by the group's name, does not come up once it is made or changed.
         lives: What becomes of each cluster that was made or changed here, by ARN.
     """
 
@@ -49,6 +50,7 @@ class Ground:
     types: dict[str, InstanceType] = field(default_factory=dict)
     eks: dict[str, dict[str, Any]] = field(default_factory=dict)
     pace: float = 1.0
+    failing: dict[str, str] = field(default_factory=dict)
     lives: dict[str, Any] = field(default_factory=dict)
 
     def add_types(self, *types: InstanceType) -> None:

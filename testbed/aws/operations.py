@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,11 @@ class Service:
     resource: Callable[[Request], Resource]
     rights: Mapping[str, str] = field(default_factory=dict)
     """What IAM calls operations by another name than the service."""
+
+    besides: Mapping[str, Callable[[Request], Iterable[tuple[str, Resource]]]] = field(
+        default_factory=dict
+    )
+    """What operations need the right to besides: other actions, with what they are done to."""
 
     def action(self, operation: str) -> str:
         """What IAM calls an operation."""

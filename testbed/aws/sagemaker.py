@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from testbed.aws.cluster_changes import create_cluster, delete_cluster, update_cluster
+from testbed.aws.cluster_changes import (
+    create_cluster,
+    delete_cluster,
+    passed_roles,
+    update_cluster,
+)
 from testbed.aws.domains import describe_domain, domain_resource
 from testbed.aws.events import describe_cluster_event, list_cluster_events
 from testbed.aws.governance import OPERATIONS, governance_resource
@@ -196,4 +201,5 @@ SERVICE = Service(
         **OPERATIONS,
     },
     _resource,
+    besides={"CreateCluster": passed_roles, "UpdateCluster": passed_roles},
 )

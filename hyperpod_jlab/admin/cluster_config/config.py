@@ -187,7 +187,9 @@ def _group(raw: Mapping[str, Any], path: str, *, restricted: bool) -> Group:
             for number, config in enumerate(configs)
             if (lustre := _object(config, "FsxLustreConfig"))
         ),
-        volumes=tuple(one for config in configs if (one := _object(config, "EbsVolumeConfig"))),
+        volumes=tuple(
+            _object(config, "EbsVolumeConfig") for config in configs if "EbsVolumeConfig" in config
+        ),
         slurm_role=_text(slurm, "NodeType"),
         partitions=_texts(slurm, "PartitionNames"),
         subnets=_texts(network, "Subnets"),

@@ -67,9 +67,13 @@ def input_shape(operation: str) -> Any:
     return _service().operation_model(operation).input_shape
 
 
-def instance_types() -> list[str]:
-    """The instance types that HyperPod takes, as far as this botocore knows."""
-    return list(_service().shape_for("ClusterInstanceType").enum)
+def problems_of_new(given: Any) -> Iterator[Verdict]:
+    """All that keeps an input from being one of CreateCluster.
+
+    Raises:
+        UnsupportedError: boto3 is not installed.
+    """
+    return problems(given, input_shape("CreateCluster"))
 
 
 def problems(value: Any, shape: Any, at: str = "") -> Iterator[Verdict]:

@@ -18,7 +18,7 @@ from hyperpod_jlab.admin.cluster_config.files import placeholders
 from hyperpod_jlab.admin.cluster_config.group_checks import PROVISIONING, group_checks
 from hyperpod_jlab.admin.cluster_config.network_checks import network_checks
 from hyperpod_jlab.admin.cluster_config.reading import Reader
-from hyperpod_jlab.admin.cluster_config.schema import input_shape, problems
+from hyperpod_jlab.admin.cluster_config.schema import problems_of_new
 from hyperpod_jlab.admin.cluster_config.seen import Seen
 from hyperpod_jlab.admin.cluster_config.storage_checks import storage_checks
 from hyperpod_jlab.admin.cluster_config.verdict import (
@@ -119,7 +119,7 @@ def _offline(documents: Documents, region: str | None) -> Iterator[Verdict]:
     ):
         for path, text in placeholders(dict(document)):
             yield wrong("files", f"'{text[:60]}' was to be filled in", f"{name}{path}")
-    yield from problems(dict(documents.cluster), input_shape("CreateCluster"))
+    yield from problems_of_new(dict(documents.cluster))
     yield from group_checks(config, second)
     yield from detail_checks(config, second, region)
 

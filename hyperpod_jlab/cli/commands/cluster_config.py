@@ -101,10 +101,10 @@ def show_report(report: Report, *, brief: bool = False) -> None:
     width = max(map(len, CHECKS))
     for one in report.verdicts:
         if not (brief and one.level == "ok"):
-            _print(one, width)
+            show_verdict(one, width)
     counts = {word: len(report.of(word)) for word in ("error", "warning", "unknown")}
     words = ", ".join(f"{count} {_counted(word, count)}" for word, count in counts.items() if count)
-    print(words or "all is well")
+    print(words or "the configuration is good")
 
 
 def _counted(word: str, count: int) -> str:
@@ -113,7 +113,8 @@ def _counted(word: str, count: int) -> str:
     return word if count == 1 else f"{word}s"
 
 
-def _print(one: Verdict, width: int) -> None:
+def show_verdict(one: Verdict, width: int = 0) -> None:
+    """Print what a check says; its name takes so many columns."""
     level = coloured(_COLOURS[one.level], f"{one.level:<{_LEVEL}}")
     place = f"{one.path}: " if one.path else ""
     print(f"{level}  {one.check:<{width}}  {printable(place + one.message)}")
@@ -131,10 +132,8 @@ def refuse_bad(report: Report, *, strict: bool = False) -> None:
     if strict:
         bad += [*report.of("warning"), *report.of("unknown")]
     if bad:
-        first = bad[0]
         raise ChecksFailedError(
             f"the configuration is not good: {len(bad)} {'finding' if len(bad) == 1 else 'findings'}",
             code="bad_configuration",
-            hint=first.hint,
-            detail={"findings_bad": [one.to_dict() for one in bad]},
+            detail={"checks": [one.to_dict() for one in bad]},
         )
