@@ -187,6 +187,7 @@ class Endpoint:
         wrong = list(problems(answer, operation.output_shape, wire=False))
         if wrong:
             raise DriftError(f"{action}: {'; '.join(wrong)}")
+        self.faults.after(action)
         change = self.faults.later.get(action)
         if change is not None:
             change(answer)
