@@ -26,7 +26,8 @@ def messages(report, level="error"):
 
 @pytest.mark.parametrize("paths", [(SLURM, SECOND), (MANAGED,), (EKS,)], ids=str)
 def test_the_examples_are_good_as_far_as_files_say(paths):
-    report = check(Documents(*map(document, paths)), None, REGION)
+    first, *second = map(document, paths)
+    report = check(Documents(first, *second[:1]), None, REGION)
     assert messages(report) == messages(report, "warning") == []
 
 
@@ -327,7 +328,23 @@ def test_an_error_is_told_though_nothing_else_can_be_asked(account, told, endpoi
     code, verdicts = told(spoiled(document(SLURM), f"{FIRST}.InstanceCount", 2), document(SECOND))
     assert code == 2
     assert len(of(verdicts, "error")) == 1
-    assert len(of(verdicts, "unknown")) == 4
+    unknown = [one["check"] for one in verdicts if one["level"] == "unknown"]
+    # Nothing is called good that needs the subnets.
+    assert unknown == ["scripts", "storage", "network", "capacity", "capacity", "role"]
+
+
+def test_a_second_file_that_cannot_be_read_hides_nothing_of_the_first(hpj, no_aws, tmp_path):
+    config = tmp_path / "cluster-config.json"
+    config.write_text(json.dumps(spoiled(document(SLURM), "NodeRecovery", "x")))
+    done = hpj("admin", "validate", str(config), str(tmp_path / "nope"), "--offline", "--json")
+    found = {one["check"] for one in done.json["checks"] if one["level"] == "error"}
+    assert (done.code, found) == (2, {"files", "schema"})
+
+
+def test_what_is_not_there_is_not_called_good(account, told):
+    config = spoiled(document(EKS), f"{FIRST}.LifeCycleConfig", GONE)
+    said = {one["check"]: one["message"] for one in told(config)[1] if one["level"] == "ok"}
+    assert said["storage"] == "no file system is named"
 
 
 def test_offline_asks_nobody(account, endpoint, told):

@@ -281,8 +281,8 @@ def test_a_cluster_is_deleted_by_its_name(made, account, home, hpj, tmp_path):
         assert (code, made.status) == (2, "InService"), screen
         assert "goes away, with 6 instances" in screen
         assert "nothing was done" in screen
-    words = ("admin", "delete-cluster", "vision-slurm")
-    code, screen = shell.run(*words, "--wait", typed="vision-slurm\n")
+    line = ("admin", "delete-cluster", "vision-slurm")
+    code, screen = shell.run(*line, "--wait", typed="vision-slurm\n")
     assert code == 0, screen
     assert "stays: life cycle scripts at s3://sagemaker-hyperpod-scripts/slurm" in screen
     assert screen.endswith("the cluster vision-slurm is deleted\n")

@@ -34,8 +34,10 @@ def capacity_checks(config: ClusterConfig, seen: Seen) -> Iterator[Verdict]:
 
 
 def _types(config: ClusterConfig, seen: Seen) -> Iterator[Verdict]:
+    for needed in (seen.types, seen.subnets):
+        if isinstance(needed, HyperpodError):
+            yield of_error("capacity", needed)
     if isinstance(seen.types, HyperpodError):
-        yield of_error("capacity", seen.types)
         return
     for group in config.groups:
         for name in group.types:
@@ -89,7 +91,7 @@ def _quotas(config: ClusterConfig, seen: Seen) -> Iterator[Verdict]:
         # A group of several types may come in any of them; a training plan has its own quota.
         if len(group.types) == 1 and group.plan is None:
             wanted[group.types[0]] += group.count or 0
-    for name, count in sorted(wanted.items()):
+    for name, count in sorted((+wanted).items()):
         yield from _quota(f"{name} for cluster usage", count, seen.quotas)
     every = sum(group.count or 0 for group in config.groups)
     for title in (MOST_IN_CLUSTER, MOST_IN_ALL):
@@ -186,7 +188,11 @@ def _eks(seen: Seen) -> Iterator[Verdict]:
             at,
             "aws eks update-cluster-config --access-config authenticationMode=API_AND_CONFIG_MAP",
         )
-    if isinstance(seen.subnets, HyperpodError) or found.vpc is None:
+    if isinstance(seen.subnets, HyperpodError):
+        yield of_error("eks", seen.subnets, "VpcConfig.Subnets")
+        return
+    if found.vpc is None:
+        yield Verdict("eks", "unknown", "could not be checked: AWS does not tell its VPC", None, at)
         return
     vpcs = {one.vpc for one in seen.subnets.values()}
     if vpcs and found.vpc not in vpcs:

@@ -51,7 +51,7 @@ class Reader:
     async def read(self) -> Seen:
         """What AWS tells; nothing is raised, each piece has its error instead."""
         config = self._config
-        roles = {group.role for group in config.groups if group.role}
+        roles = {one.role for one in config.groups if one.role and one.role.startswith("arn:")}
         scripts = {
             group.script_folder
             for group in config.groups

@@ -91,23 +91,28 @@ def _names(mount: Lustre, found: FileSystemSeen) -> Iterator[Verdict]:
 
 
 def _place(
-    config: ClusterConfig, mount: Lustre, groups: Sequence[Group], found: FileSystemSeen, seen: Seen
+    config: ClusterConfig,
+    mount: Lustre,
+    groups: Sequence[Group],
+    found: FileSystemSeen,
+    seen: Seen,
 ) -> Iterator[Verdict]:
     if isinstance(seen.subnets, HyperpodError):
-        return  # said by the network's checks
-    for group in groups:
-        subnets = [seen.subnets[one] for one in config.subnets_of(group) if one in seen.subnets]
+        yield of_error("storage", seen.subnets, mount.path)
+        return
+    for names in dict.fromkeys(config.subnets_of(group) for group in groups):
+        subnets = [seen.subnets[one] for one in names if one in seen.subnets]
         vpcs = {one.vpc for one in subnets}
         if vpcs and found.vpc not in vpcs:
-            yield wrong(
-                "storage",
-                f"{found.name} is in {found.vpc}, and {group.words} in {', '.join(sorted(vpcs))}",
-                mount.path,
+            words = (
+                f"{found.name} is in {found.vpc}, and instances come into {', '.join(sorted(vpcs))}"
             )
+            yield wrong("storage", words, mount.path)
         elif subnets and not {one.name for one in subnets} & set(found.subnets):
+            theirs = ", ".join(one.name for one in subnets)
             yield doubtful(
                 "storage",
-                f"{found.name} is in {', '.join(found.subnets)}, and {group.words} in {', '.join(one.name for one in subnets)}",
+                f"{found.name} is in {', '.join(found.subnets)}, and instances come into {theirs}",
                 mount.path,
                 "between zones traffic costs more and is slower",
             )
@@ -126,16 +131,18 @@ def _ports(
     if isinstance(interfaces, HyperpodError):
         yield of_error("storage", interfaces, mount.path)
         return
-    if interfaces is None or not interfaces.groups or isinstance(seen.groups, HyperpodError):
+    if isinstance(seen.groups, HyperpodError):
+        yield of_error("storage", seen.groups, mount.path)
         return
-    said = set[tuple[str, ...]]()
-    for group in groups:
-        names = config.security_groups_of(group)
+    if interfaces is None or not interfaces.groups:
+        words = f"could not be checked: AWS tells no security groups of {found.name}"
+        yield Verdict("storage", "unknown", words, None, mount.path)
+        return
+    for names in dict.fromkeys(config.security_groups_of(group) for group in groups):
         clients = [seen.groups[one] for one in names if one in seen.groups]
-        if names in said or not clients or len(clients) < len(names):
-            continue
-        said.add(names)
-        yield from _gaps(mount, clients, interfaces.groups, interfaces.addresses, region)
+        # One that is not there is said by the network's checks.
+        if clients and len(clients) == len(names):
+            yield from _gaps(mount, clients, interfaces.groups, interfaces.addresses, region)
 
 
 def _gaps(

@@ -20,7 +20,7 @@ from hyperpod_jlab.admin.cluster_config.network_checks import network_checks
 from hyperpod_jlab.admin.cluster_config.reading import Reader
 from hyperpod_jlab.admin.cluster_config.schema import problems_of_new
 from hyperpod_jlab.admin.cluster_config.seen import Seen
-from hyperpod_jlab.admin.cluster_config.storage_checks import storage_checks
+from hyperpod_jlab.admin.cluster_config.storage_checks import mounts, storage_checks
 from hyperpod_jlab.admin.cluster_config.verdict import (
     CHECKS,
     Verdict,
@@ -41,10 +41,12 @@ class Documents:
     Attributes:
         cluster: The input of CreateCluster.
         provisioning: The second file; None: there is none.
+        unread: Why the second file could not be read, though there is one.
     """
 
     cluster: Mapping[str, Any]
     provisioning: Mapping[str, Any] | None = None
+    unread: str | None = None
 
     @property
     def config(self) -> ClusterConfig:
@@ -120,7 +122,11 @@ def _offline(documents: Documents, region: str | None) -> Iterator[Verdict]:
         for path, text in placeholders(dict(document)):
             yield wrong("files", f"'{text[:60]}' was to be filled in", f"{name}{path}")
     yield from problems_of_new(dict(documents.cluster))
-    yield from group_checks(config, second)
+    if documents.unread is not None:
+        yield wrong("files", documents.unread)
+        yield Verdict("groups", "unknown", "could not be checked without the second file")
+    else:
+        yield from group_checks(config, second)
     yield from detail_checks(config, second, region)
 
 
@@ -134,7 +140,17 @@ def _quiet(documents: Documents, found: Sequence[Verdict], *, asked: bool) -> It
         if not asked and name not in OFFLINE:
             yield Verdict(name, "unknown", f"{title}: not asked of AWS (--offline)")
         elif name not in said:
-            yield well(name, _WELL[name])
+            yield well(name, _well(name, documents))
+
+
+def _well(name: str, documents: Documents) -> str:
+    """What is said of a check that found nothing; where there was nothing to look at, that."""
+    config = documents.config
+    if name == "storage" and not mounts(config, documents.second):
+        return "no file system is named"
+    if name == "scripts" and not any(one.script_folder for one in config.groups):
+        return "none are named"
+    return _WELL[name]
 
 
 _WELL = {

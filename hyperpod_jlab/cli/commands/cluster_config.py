@@ -16,6 +16,7 @@ from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import coloured, print_json
 from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.terminal import printable
+from hyperpod_jlab.model.errors import InvalidInputError
 
 _HELP = """\
 Check the configuration of a HyperPod cluster, and change nothing: all that is wrong is said at once.
@@ -70,13 +71,18 @@ def validate(
 
 
 def read_documents(config: Path, provisioning: Path | None) -> Documents:
-    """Both files.
+    """Both files. A second one that cannot be read is a finding, for it is not to hide those of the first.
 
     Raises:
-        InvalidInputError: One cannot be read, or is no JSON.
+        InvalidInputError: The first one cannot be read, or is no JSON.
     """
-    second = None if provisioning is None else read_document(provisioning)
-    return Documents(read_document(config), second)
+    first = read_document(config)
+    if provisioning is None:
+        return Documents(first)
+    try:
+        return Documents(first, read_document(provisioning))
+    except InvalidInputError as error:
+        return Documents(first, unread=error.message)
 
 
 def examined(documents: Documents, region: str | None, *, offline: bool = False) -> Report:
