@@ -333,7 +333,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "admin-cluster-validate",
         "Check the configuration of a HyperPod cluster",
-        ("`hpj admin validate`",),
+        ("`hpj admin validate`", "`hpj admin create-cluster`"),
         _VALIDATION,
     ),
     Feature(
@@ -345,11 +345,11 @@ FEATURES: tuple[Feature, ...] = (
             "`hpj admin delete-cluster`",
         ),
         (
-            *_VALIDATION,
             Permission("sagemaker:CreateCluster", CLUSTER, "no new clusters"),
             Permission("sagemaker:UpdateCluster", CLUSTER, "no changes"),
             Permission("sagemaker:DeleteCluster", CLUSTER, "no deletion"),
             Permission("iam:PassRole", ROLE, "no new clusters: instances get a role"),
+            Permission("sagemaker:DescribeCluster", CLUSTER, "no changes, no deletion, no --wait"),
             Permission("sagemaker:ListClusterEvents", CLUSTER, "no events with --wait"),
             Permission("sagemaker:DescribeClusterEvent", CLUSTER, "no reasons of failures"),
         ),

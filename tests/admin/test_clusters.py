@@ -16,6 +16,9 @@ from testbed.aws.timeline import Timeline
 from tests.admin.cluster_files import EKS, GONE, MANAGED, SECOND, SLURM, document, spoiled
 from tests.aws.conftest import KEY, REGION
 from tests.aws.shell import Shell
+from tests.slurm.conftest import slurm, slurm_cluster, slurm_version
+
+__all__ = ["slurm", "slurm_cluster", "slurm_version"]
 
 CREATE = ("admin", "create-cluster", "--file", str(SLURM), "--provisioning", str(SECOND))
 
@@ -310,6 +313,19 @@ def test_what_runs_there_is_named(account, home, hpj):
     done = hpj("admin", "delete-cluster", "ml-cluster")
     assert "what runs on ours is not known" in done.out
     assert "stays: the file system fs-0123456789abcdef0 with all its data" in done.out
+
+
+def test_jobs_of_a_real_slurm_are_named(slurm, account, home, hpj, monkeypatch):
+    for name, value in slurm.environment.items():
+        monkeypatch.setenv(name, value)
+    slurm.exec("ctl", "sbatch", "--job-name", "train", "--wrap", "sleep 300")
+    home.config.write_text(
+        '[clusters.ours]\norchestrator = "slurm"\nhyperpod = "ml-cluster"\ntransport = "here"\n'
+    )
+    done = hpj("admin", "delete-cluster", "ml-cluster")
+    assert "jobs that run or wait on ours: 1\n" in done.out
+    assert " of root: train (" in done.out
+    assert named(account, "ml-cluster").status == "InService"
 
 
 def test_one_that_is_being_deleted_already(account, hpj):

@@ -61,7 +61,6 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("admin", "validate", ON_EKS),
     ),
     "admin-cluster-change": (
-        ("admin", "create-cluster", "--file", SLURM, "--provisioning", SECOND, "--yes"),
         ("admin", "create-cluster", "--file", ON_EKS, "--yes", "--wait"),
         ("admin", "update-cluster", "--file", "{changed}", "--yes"),
         ("admin", "delete-cluster", "first-try", "--yes", "first-try"),

@@ -34,7 +34,7 @@ def capacity_checks(config: ClusterConfig, seen: Seen) -> Iterator[Verdict]:
 
 
 def _types(config: ClusterConfig, seen: Seen) -> Iterator[Verdict]:
-    for needed in (seen.types, seen.subnets):
+    for needed in (seen.types, seen.zones, seen.subnets):
         if isinstance(needed, HyperpodError):
             yield of_error("capacity", needed)
     if isinstance(seen.types, HyperpodError):
@@ -70,15 +70,17 @@ def _type(
             f"{name} is of an old generation, of which AWS has ever less",
             f"{group.path}.InstanceType",
         )
-    if isinstance(seen.subnets, HyperpodError) or not found.zones or group.plan:
-        return
+    if isinstance(seen.subnets, HyperpodError) or isinstance(seen.zones, HyperpodError):
+        return  # said above
+    there = seen.zones.get(name, frozenset())
     zones = {seen.subnets[one].zone for one in config.subnets_of(group) if one in seen.subnets}
-    if zones and not zones & found.zones:
+    # A training plan has its own zone.
+    if zones and there and not zones & there and group.plan is None:
         yield wrong(
             "capacity",
             f"there is no {name} in {', '.join(sorted(zones))}",
             f"{group.path}.InstanceType",
-            f"it is in {', '.join(sorted(found.zones))}: take a subnet there",
+            f"it is in {', '.join(sorted(there))}: take a subnet there",
         )
 
 

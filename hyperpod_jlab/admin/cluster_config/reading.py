@@ -63,9 +63,10 @@ class Reader:
             self._each(roles, self._role),
             self._each(scripts, self._script_names),
         )
-        quotas, types, existing, eks = await asyncio.gather(
+        quotas, types, zones, existing, eks = await asyncio.gather(
             _kept(self._quotas()),
             _kept(self._types()),
+            _kept(self._zones()),
             _kept(self._existing()),
             _kept(self._eks()),
         )
@@ -80,6 +81,7 @@ class Reader:
             scripts=found_scripts,
             quotas=quotas,
             types=types,
+            zones=zones,
             existing=existing,
             eks=eks,
         )
@@ -198,29 +200,33 @@ class Reader:
                     found[str(one["QuotaName"])] = float(one["Value"])
         return found
 
+    @property
+    def _type_names(self) -> list[str]:
+        """The instance types by EC2's names."""
+        named = {name.removeprefix("ml.") for group in self._config.groups for name in group.types}
+        return sorted(named)
+
     async def _types(self) -> dict[str, InstanceTypeSeen]:
-        names = sorted(
-            {name.removeprefix("ml.") for group in self._config.groups for name in group.types}
-        )
-        if not names:
+        if not self._type_names:
             return {}
-        told, zones = await asyncio.gather(
-            self._call("ec2", "DescribeInstanceTypes", Filters=_filter("instance-type", names)),
-            self._zones(names),
-        )
+        wanted = _filter("instance-type", self._type_names)
+        told = await self._call("ec2", "DescribeInstanceTypes", Filters=wanted)
         return {
-            f"ml.{one['InstanceType']}": _instance_type(one, zones.get(one["InstanceType"], set()))
+            f"ml.{one['InstanceType']}": _instance_type(one)
             for one in told.get("InstanceTypes") or ()
         }
 
-    async def _zones(self, names: list[str]) -> dict[str, set[str]]:
+    async def _zones(self) -> dict[str, frozenset[str]]:
         found: dict[str, set[str]] = {}
-        given = {"LocationType": "availability-zone", "Filters": _filter("instance-type", names)}
+        if not self._type_names:
+            return {}
+        wanted = _filter("instance-type", self._type_names)
+        given = {"LocationType": "availability-zone", "Filters": wanted}
         async with self._room:
             async for page in self._aws.pages("ec2", "DescribeInstanceTypeOfferings", **given):
                 for one in page.get("InstanceTypeOfferings") or ():
-                    found.setdefault(str(one["InstanceType"]), set()).add(str(one["Location"]))
-        return found
+                    found.setdefault(f"ml.{one['InstanceType']}", set()).add(str(one["Location"]))
+        return {name: frozenset(zones) for name, zones in found.items()}
 
     async def _existing(self) -> str | None:
         if self._config.name is None:
@@ -275,10 +281,9 @@ def _route_table(told: Mapping[str, Any]) -> RouteTable:
     )
 
 
-def _instance_type(told: Mapping[str, Any], zones: set[str]) -> InstanceTypeSeen:
+def _instance_type(told: Mapping[str, Any]) -> InstanceTypeSeen:
     return InstanceTypeSeen(
         efa=bool((told.get("NetworkInfo") or {}).get("EfaSupported")),
         threads=tuple((told.get("VCpuInfo") or {}).get("ValidThreadsPerCore") or ()),
         current=bool(told.get("CurrentGeneration", True)),
-        zones=frozenset(zones),
     )

@@ -62,7 +62,6 @@ class InstanceTypeSeen:
     efa: bool
     threads: tuple[int, ...]
     current: bool
-    zones: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -88,6 +87,7 @@ class Seen:
         scripts: The names of the files in each folder of life cycle scripts, by its address.
         quotas: SageMaker's quotas by their names.
         types: EC2's instance types by SageMaker's names.
+        zones: The zones in which each of them is, by the same names.
         existing: The status of a cluster of the name; None: there is none.
         eks: The EKS cluster; None: the cluster is on Slurm.
     """
@@ -101,5 +101,6 @@ class Seen:
     scripts: Mapping[str, frozenset[str] | HyperpodError] = field(default_factory=dict)
     quotas: Mapping[str, float] | HyperpodError = field(default_factory=dict)
     types: Mapping[str, InstanceTypeSeen] | HyperpodError = field(default_factory=dict)
+    zones: Mapping[str, frozenset[str]] | HyperpodError = field(default_factory=dict)
     existing: str | HyperpodError | None = None
     eks: EksSeen | HyperpodError | None = None

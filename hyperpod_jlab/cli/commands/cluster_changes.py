@@ -265,7 +265,7 @@ async def _jobs(services: Hyperpod, there: dict[str, Any]) -> list[str]:
             lines.append(f"what runs on {label} is not known: {error.message}")
             continue
         lines.append(
-            f"{len(jobs)} jobs run or wait on {label}" if jobs else f"nothing runs on {label}"
+            f"jobs that run or wait on {label}: {len(jobs)}" if jobs else f"nothing runs on {label}"
         )
         lines += [
             f"  {one.run_id or one.scheduler_id} of {one.user}: {one.name} ({one.state})"
