@@ -10,11 +10,13 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from hyperpod_jlab.model.errors import (
+    ConflictError,
     DeniedError,
     HyperpodError,
     InternalError,
     InvalidInputError,
     NotFoundError,
+    RefusedError,
     UnreachableError,
     UnsupportedError,
 )
@@ -57,6 +59,7 @@ _SIGNATURE = frozenset(
         "SignatureDoesNotMatch",
     }
 )
+_PERFORM = re.compile(r"not authorized to perform: ([a-z0-9-]+:[A-Za-z0-9]+)")
 _SKEWED = re.compile(r"signature (expired|not yet current)|too skewed|has expired", re.IGNORECASE)
 _ON = re.compile(r"on resource: (arn:\S+|\*)")
 """What a right is missing on, as IAM says it."""
@@ -65,10 +68,13 @@ _ABSENT = frozenset(
         "FileSystemNotFound",
         "InvalidGroup.NotFound",
         "InvalidNetworkInterfaceID.NotFound",
+        "NoSuchBucket",
+        "NoSuchEntity",
         "ResourceNotFound",
         "ResourceNotFoundException",
     }
 )
+_IN_USE = frozenset({"ConflictException", "ResourceInUse"})
 _INVALID = frozenset(
     {
         "BadRequest",
@@ -78,6 +84,13 @@ _INVALID = frozenset(
         "ValidationException",
     }
 )
+
+
+_IAM_NAMES = {
+    "s3:ListObjectsV2": "s3:ListBucket",
+    "service-quotas:ListServiceQuotas": "servicequotas:ListServiceQuotas",
+}
+"""What IAM calls operations by another name than boto3 (service authorization reference)."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +104,8 @@ class Call:
     @property
     def action(self) -> str:
         """What IAM calls it."""
-        return f"{self.service}:{self.operation}"
+        name = f"{self.service}:{self.operation}"
+        return _IAM_NAMES.get(name, name)
 
     @property
     def detail(self) -> dict[str, Any]:
@@ -215,14 +229,19 @@ def _refused(response: Mapping[str, Any], call: Call) -> HyperpodError:
     told = response.get("Error", {})
     code, message = str(told.get("Code", "")), str(told.get("Message", ""))
     detail = {**call.detail, "aws_code": code, "aws_message": message}
+    if retries := response.get("ResponseMetadata", {}).get("RetryAttempts"):
+        detail["retries"] = retries
     if code in _DENIED:
-        named = _ON.search(message)
-        on = f" on {named[1]}" if named and named[1] != "*" else ""
+        what = _ON.search(message)
+        on = f" on {what[1]}" if what and what[1] != "*" else ""
+        named = _PERFORM.search(message)
+        # One call may need several rights: to make a cluster, that its role may be passed on.
+        action = named[1] if named else call.action
         return DeniedError(
-            f"AWS does not let you {call.action}",
+            f"AWS does not let you {action}",
             code="missing_right",
-            hint=f"the AWS admin can grant {call.action}{on} to your role",
-            detail={**detail, "right": {"action": call.action}},
+            hint=f"the AWS admin can grant {action}{on} to your role",
+            detail={**detail, "right": {"action": action}},
         )
     if code in _EXPIRED:
         return DeniedError(
@@ -253,6 +272,15 @@ def _failed(code: str, message: str, call: Call, detail: dict[str, Any]) -> Hype
             f"AWS has too many calls of {call.action} in this account and region",
             code="aws_throttled",
             hint="it was tried again several times; wait a minute",
+            detail=detail,
+        )
+    if code in _IN_USE:
+        return ConflictError(message or f"{call.action}: something is under way", detail=detail)
+    if code == "ResourceLimitExceeded":
+        return RefusedError(
+            message or f"{call.action}: a limit of the account is reached",
+            code="aws_limit",
+            hint="ask for more in the Service Quotas console",
             detail=detail,
         )
     words = f"{code}: {message}" if message else code or "no reason"

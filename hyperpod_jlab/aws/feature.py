@@ -52,6 +52,12 @@ FSX = "arn:{partition}:fsx:{region}:{account}:*"
 FSX_TASK = "arn:{partition}:fsx:{region}:{account}:task/*"
 """A data repository task of FSx."""
 
+ROLE = "arn:{partition}:iam::{account}:role/*"
+"""A role."""
+
+SCRIPTS = "arn:{partition}:s3:::sagemaker-*"
+"""A bucket with life cycle scripts: their names begin so."""
+
 EVERY = "*"
 """For actions of which IAM knows nothing narrower."""
 

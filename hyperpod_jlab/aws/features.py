@@ -20,6 +20,8 @@ from hyperpod_jlab.aws.feature import (
     POLICY,
     PROFILE,
     QUOTA,
+    ROLE,
+    SCRIPTS,
     SPACE,
     WORKSPACE,
     Feature,
@@ -54,6 +56,21 @@ _APPLYING = (
     Permission("ec2:CreateTags", INTERFACE, "Studio does not reach the file system"),
     Permission("ec2:DeleteTags", INTERFACE, "marks stay where nothing is set any more"),
     Permission("sagemaker:ListStudioLifecycleConfigs", EVERY, "no destroy: it takes ours away"),
+)
+
+_VALIDATION = (
+    Permission("sagemaker:DescribeCluster", CLUSTER, "it is not known whether a name is free"),
+    Permission("ec2:DescribeSubnets", EVERY, "subnets are not checked"),
+    Permission("ec2:DescribeRouteTables", EVERY, "it is not known whether subnets are private"),
+    Permission("ec2:DescribeSecurityGroups", EVERY, "security groups are not checked"),
+    Permission("ec2:DescribeNetworkInterfaces", EVERY, "ways to file systems are not checked"),
+    Permission("ec2:DescribeInstanceTypes", EVERY, "EFA and threads are not checked"),
+    Permission("ec2:DescribeInstanceTypeOfferings", EVERY, "zones of types are not checked"),
+    Permission("fsx:DescribeFileSystems", EVERY, "file systems are not checked"),
+    Permission("s3:ListBucket", SCRIPTS, "it is not known whether life cycle scripts are there"),
+    Permission("iam:GetRole", ROLE, "it is not known whom roles trust"),
+    Permission("servicequotas:ListServiceQuotas", EVERY, "quotas are not checked"),
+    Permission("eks:DescribeCluster", EKS, "the EKS cluster is not checked"),
 )
 
 FEATURES: tuple[Feature, ...] = (
@@ -334,6 +351,31 @@ FEATURES: tuple[Feature, ...] = (
             ),
             Permission("sagemaker:CreateStudioLifecycleConfig", LIFECYCLE, "no scripts"),
             Permission("sagemaker:DeleteStudioLifecycleConfig", LIFECYCLE, "old scripts stay"),
+        ),
+        changes=True,
+    ),
+    Feature(
+        "admin-cluster-validate",
+        "Check the configuration of a HyperPod cluster",
+        ("`hpj admin validate`", "`hpj admin create-cluster`"),
+        _VALIDATION,
+    ),
+    Feature(
+        "admin-cluster-change",
+        "Make, change and delete HyperPod clusters",
+        (
+            "`hpj admin create-cluster`",
+            "`hpj admin update-cluster`",
+            "`hpj admin delete-cluster`",
+        ),
+        (
+            Permission("sagemaker:CreateCluster", CLUSTER, "no new clusters"),
+            Permission("sagemaker:UpdateCluster", CLUSTER, "no changes"),
+            Permission("sagemaker:DeleteCluster", CLUSTER, "no deletion"),
+            Permission("iam:PassRole", ROLE, "no new clusters: instances get a role"),
+            Permission("sagemaker:DescribeCluster", CLUSTER, "no changes, no deletion, no --wait"),
+            Permission("sagemaker:ListClusterEvents", CLUSTER, "no events with --wait"),
+            Permission("sagemaker:DescribeClusterEvent", CLUSTER, "no reasons of failures"),
         ),
         changes=True,
     ),

@@ -79,16 +79,18 @@ async def describe_security_groups(aws: Aws, names: Sequence[str]) -> list[Secur
     if not names:
         return []
     told = await aws.call("ec2", "DescribeSecurityGroups", GroupIds=list(names))
-    return [
-        SecurityGroup(
-            name=str(one["GroupId"]),
-            vpc=one.get("VpcId"),
-            title=str(one.get("GroupName", "")),
-            inbound=tuple(map(_rule, one.get("IpPermissions") or ())),
-            outbound=tuple(map(_rule, one.get("IpPermissionsEgress") or ())),
-        )
-        for one in told.get("SecurityGroups") or []
-    ]
+    return [rules_of(one) for one in told.get("SecurityGroups") or []]
+
+
+def rules_of(told: Mapping[str, Any]) -> SecurityGroup:
+    """A security group, from EC2's description of it."""
+    return SecurityGroup(
+        name=str(told["GroupId"]),
+        vpc=told.get("VpcId"),
+        title=str(told.get("GroupName", "")),
+        inbound=tuple(map(_rule, told.get("IpPermissions") or ())),
+        outbound=tuple(map(_rule, told.get("IpPermissionsEgress") or ())),
+    )
 
 
 def _rule(told: Mapping[str, Any]) -> Rule:

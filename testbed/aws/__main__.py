@@ -8,14 +8,20 @@ from testbed.aws.endpoint import Endpoint
 from testbed.aws.example import client_environment, example_account
 from testbed.aws.example_telemetry import add_telemetry
 from testbed.aws.server import AwsServer
+from testbed.aws.timeline import Timeline
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="default: a free one")
     parser.add_argument("--region", default="us-west-2")
+    parser.add_argument(
+        "--pace", type=float, default=0.01, help="how long clusters take, of what they take on AWS"
+    )
     given = parser.parse_args()
     account = example_account(given.region)
+    account.timeline = Timeline(runs=True)
+    account.ground.pace = given.pace
     add_telemetry(account, given.region)
     with AwsServer(Endpoint(account), given.port) as server:
         for name, value in client_environment(server.url, given.region).items():

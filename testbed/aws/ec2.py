@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from testbed.aws.ec2_ground import (
+    describe_instance_type_offerings,
+    describe_instance_types,
+    describe_route_tables,
+    describe_subnets,
+)
 from testbed.aws.network import Network, NetworkInterface, SecurityGroup
 from testbed.aws.operations import Request, Resource, Service
 from testbed.aws.replies import ApiError
@@ -21,12 +27,13 @@ def describe_security_groups(request: Request) -> dict[str, Any]:
             raise ApiError("InvalidGroup.NotFound", words)
     found = list(known.values()) if wanted is None else [known[name] for name in wanted]
     filters = {one["Name"]: one["Values"] for one in request.given.get("Filters", ())}
-    if extra := filters.keys() - {"group-name", "vpc-id"}:
+    if extra := filters.keys() - {"group-id", "group-name", "vpc-id"}:
         raise ApiError("InvalidParameterValue", f"The filter '{min(extra)}' is invalid")
     shown = [
         one
         for one in found
         if one.name in filters.get("group-name", [one.name])
+        and one.group_id in filters.get("group-id", [one.group_id])
         and one.vpc in filters.get("vpc-id", [one.vpc])
     ]
     return {"SecurityGroups": [_group(request, one) for one in shown]}
@@ -131,6 +138,10 @@ SERVICE = Service(
     {
         "DescribeSecurityGroups": describe_security_groups,
         "DescribeNetworkInterfaces": describe_network_interfaces,
+        "DescribeSubnets": describe_subnets,
+        "DescribeRouteTables": describe_route_tables,
+        "DescribeInstanceTypes": describe_instance_types,
+        "DescribeInstanceTypeOfferings": describe_instance_type_offerings,
         "ModifyNetworkInterfaceAttribute": modify_network_interface_attribute,
         "CreateTags": create_tags,
         "DeleteTags": delete_tags,

@@ -18,6 +18,9 @@ def describe_cluster(request: Request) -> dict[str, Any]:
         raise ApiError("ResourceNotFoundException", f"No cluster found for name: {name}.", 404)
     about = {"name": name, "arn": arn}
     plane = request.account.control_planes.get((request.region, name))
+    bare = request.account.ground.eks.get(name)
+    if plane is None and bare is not None:
+        return {"cluster": {**about, "status": "ACTIVE", **bare}}
     if plane is None:
         return {"cluster": {**about, "status": "CREATING"}}
     return {
@@ -55,6 +58,8 @@ def describe_addon(request: Request) -> dict[str, Any]:
 
 def _is_there(request: Request, arn: str) -> bool:
     clusters = request.account.clusters.get(request.region, [])
+    if arn.rpartition("/")[2] in request.account.ground.eks:
+        return True
     return any((one.orchestrator or {}).get("Eks", {}).get("ClusterArn") == arn for one in clusters)
 
 

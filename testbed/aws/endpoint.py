@@ -25,7 +25,11 @@ from testbed.aws import (
     fsx,
     logs,
     rest_wire,
+    roles,
+    s3,
+    s3_wire,
     sagemaker,
+    service_quotas,
     ssm,
     sts,
 )
@@ -33,11 +37,12 @@ from testbed.aws.cbor_wire import CborWire
 from testbed.aws.ec2_wire import Ec2Wire
 from testbed.aws.faults import Faults
 from testbed.aws.iam import Asked, Verdict, decide, denied
-from testbed.aws.operations import Request, Service
+from testbed.aws.operations import Request, Resource, Service
 from testbed.aws.presigned import opened
 from testbed.aws.query_wire import QueryWire
 from testbed.aws.replies import ApiError, DriftError, Reply
 from testbed.aws.rest_wire import RestWire
+from testbed.aws.s3_wire import S3Wire
 from testbed.aws.shapes import problems
 from testbed.aws.signature import PRESIGNED_WINDOW, WINDOW, Scope, check, scope_of
 from testbed.aws.state import Account
@@ -51,6 +56,9 @@ SERVICES = {
     "fsx": fsx.SERVICE,
     "logs": logs.SERVICE,
     "ssm": ssm.SERVICE,
+    "iam": roles.SERVICE,
+    "s3": s3.SERVICE,
+    "servicequotas": service_quotas.SERVICE,
     "monitoring": cloudwatch.SERVICE,
 }
 """By the name that requests are signed for."""
@@ -67,6 +75,8 @@ def wire_of(model: Any, headers: Message, path: str, verb: str = "POST") -> Wire
     spoken = model.metadata.get("protocols", [model.metadata["protocol"]])
     if cbor_wire.PROTOCOL in spoken and headers.get("smithy-protocol") == "rpc-v2-cbor":
         return CborWire(model, path)
+    if s3_wire.PROTOCOL in spoken:
+        return S3Wire(model, verb, path)
     if rest_wire.PROTOCOL in spoken:
         return RestWire(model, verb, path)
     if ec2_wire.PROTOCOL in spoken:
@@ -130,7 +140,7 @@ class Endpoint:
             name, given = wire.read(headers, body)
             operation = self._operation(service, name)
             request = Request(self.account, scope.region, caller, given)
-            with self._counted(Call(f"{service.name}:{name}", scope.region, given)):
+            with self._counted(Call(service.action(name), scope.region, given)):
                 answer = self._do(service, operation, request)
             return wire.write(operation, answer, request_id)
         except ApiError as error:
@@ -162,7 +172,7 @@ class Endpoint:
 
     def _do(self, service: Service, operation: Any, request: Request) -> dict[str, Any]:
         """The answer, with what was put on after its check."""
-        action = f"{service.name}:{operation.name}"
+        action = service.action(operation.name)
         time.sleep(self.faults.slow.get(action, 0))
         self.faults.before(action)
         wrong = list(problems(request.given, operation.input_shape, wire=True))
@@ -171,21 +181,30 @@ class Endpoint:
             raise ApiError(
                 "ValidationException", f"{len(wrong)} validation errors detected: {some}"
             )
-        self._check_right(action, service, request)
+        self._check_right(operation.name, service, request)
         with self.changing():
             answer = service.operations[operation.name](request)
         self.faults.after(action)
         wrong = list(problems(answer, operation.output_shape, wire=False))
         if wrong:
             raise DriftError(f"{action}: {'; '.join(wrong)}")
+        self.faults.after(action)
         change = self.faults.later.get(action)
         if change is not None:
             change(answer)
         return answer
 
-    def _check_right(self, action: str, service: Service, request: Request) -> None:
+    def _check_right(self, operation: str, service: Service, request: Request) -> None:
         """Ask the caller's policies, and the rights that were taken away."""
-        resource, caller = service.resource(request), request.caller
+        protocol = service_model(service.name).metadata["protocol"]
+        self._ask(service.action(operation), service.resource(request), request, protocol)
+        besides = service.besides.get(operation)
+        for action, resource in besides(request) if besides else ():
+            with self._counted(Call(action, request.region, {})):
+                self._ask(action, resource, request, protocol)
+
+    def _ask(self, action: str, resource: Resource, request: Request, protocol: str) -> None:
+        caller = request.caller
         context = {
             "aws:RequestedRegion": request.region,
             "aws:PrincipalAccount": request.account.account_id,
@@ -196,7 +215,6 @@ class Endpoint:
         if self.faults.denies(action, resource.name):
             verdict = Verdict(allowed=False)
         if not verdict.allowed:
-            protocol = service_model(service.name).metadata["protocol"]
             asked = Asked(action, resource.arn, context)
             raise denied(protocol, caller.arn, asked, explicit=verdict.explicit)
 

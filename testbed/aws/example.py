@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from testbed.aws.example_governance import add_governance
+from testbed.aws.example_ground import add_ground
 from testbed.aws.network import (
     OTHER_SUBNET,
     SUBNET,
@@ -94,6 +95,7 @@ def add_file_system(account: Account, region: str) -> None:
     linked = LustreFileSystem(FILE_SYSTEM, MOUNT_NAME, associations=[link])
     account.file_systems[region] = [linked]
     add_network(account, region, linked)
+    add_ground(account, region)
 
 
 APPS, NODES, SERVERS = "sg-0a995000000000aa1", "sg-00de5000000000bb2", "sg-0f5e5000000000cc3"

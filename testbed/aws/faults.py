@@ -25,6 +25,7 @@ class Faults:
     Attributes:
         throttled: How many of the next calls are refused as too many.
         broken: How many of the next calls fail on the service's side.
+        lost: How many of the next calls are done, and their answers lost.
         denied: Actions that the caller has no right to, each with the names of the clusters that this is so for (``*``: all).
         slow: Seconds that an action takes.
         later: What happens to an answer after it was checked: how a newer AWS than this botocore would answer.
@@ -35,6 +36,7 @@ class Faults:
 
     throttled: dict[str, int] = field(default_factory=dict)
     broken: dict[str, int] = field(default_factory=dict)
+    lost: dict[str, int] = field(default_factory=dict)
     denied: dict[str, set[str]] = field(default_factory=dict)
     slow: dict[str, float] = field(default_factory=dict)
     later: dict[str, Callable[[dict[str, Any]], None]] = field(default_factory=dict)
@@ -68,6 +70,8 @@ class Faults:
         """
         if self.interrupt is not None:
             self.interrupt(action, "after")
+        if _counts_down(self.lost, action):
+            raise ApiError("InternalFailure", "The request processing has failed", 500)
 
     def denies(self, action: str, name: str | None) -> bool:
         """Whether the right to do this to the named thing (None: nothing single) was taken away."""

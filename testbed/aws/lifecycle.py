@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Protocol, Self
 
-from testbed.aws.state import Cluster, Group, Node
+from testbed.aws.state import Cluster, Event, Group, Node
 from testbed.aws.timeline import Timeline
 
 _BUSY = frozenset({"Creating", "Updating"})
@@ -54,6 +54,7 @@ class Lifecycle:
         cluster: The cluster. One that is ``Creating`` and has no nodes gets them.
         timings: How long things take.
         hosts: The machines behind the nodes.
+        journal: Whether a cluster with continuous provisioning gets events of what goes on.
     """
 
     def __init__(
@@ -62,7 +63,10 @@ class Lifecycle:
         cluster: Cluster,
         timings: Timings | None = None,
         hosts: Hosts | None = None,
+        *,
+        journal: bool = False,
     ) -> None:
+        self._journal = journal and cluster.provisioning == "Continuous"
         self.cluster = cluster
         self._timeline = timeline
         self._timings = timings or Timings()
@@ -162,6 +166,19 @@ class Lifecycle:
         if self._hosts is not None:
             self._hosts.start(node)
         node.status, node.message = "Running", None
+        self._tell(node, f"Instance {node.instance_id} is running.")
+
+    def _tell(self, node: Node, words: str, failure: str | None = None) -> None:
+        """An event of an instance, where there are any."""
+        if self._journal:
+            metadata = None if failure is None else {"Instance": {"FailureMessage": failure}}
+            level = "Info" if failure is None else "Error"
+            self.cluster.events.append(
+                Event(
+                    self._timeline.now(),
+                    *(words, level, "Instance", node.group, node.instance_id, metadata),
+                )
+            )
 
     def _stop(self, node: Node) -> None:
         if self._hosts is not None:
@@ -175,12 +192,13 @@ class Lifecycle:
     def _roll_back(self, node: Node, message: str) -> None:
         """A node does not come up: with continuous provisioning it is tried again, else all that was begun is taken back."""
         node.status, node.message = "ShuttingDown", message
+        self._tell(node, f"Instance {node.instance_id} failed to start.", message)
         if self.cluster.provisioning == "Continuous":
             return
         self.cluster.status, self.cluster.failure = "RollingBack", message
         for group in self.cluster.groups:
             if self._created:
-                group.target = self._stable[group.name]
+                group.target = self._stable.get(group.name, 0)
             keep = group.target if self._created else 0
             for extra in self._nodes(group)[keep:]:
                 extra.status = "ShuttingDown"
@@ -194,7 +212,9 @@ class Lifecycle:
             for group in self.cluster.groups:
                 group.status = "Failed"
             return
-        for group in self.cluster.groups:
+        groups = self.cluster.groups
+        groups[:] = [one for one in groups if one.status != "Deleting" or self._nodes(one)]
+        for group in groups:
             nodes = self._nodes(group)
             if len(nodes) == group.target and all(node.status == "Running" for node in nodes):
                 group.status = "InService"
@@ -218,4 +238,5 @@ class Lifecycle:
         more = {"address": place} if place else {}
         node = self.cluster.add_node(group, launched=self._timeline.now(), **more)
         node.status = "Pending"
+        self._tell(node, f"Instance {node.instance_id} is being launched.")
         return node

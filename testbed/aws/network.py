@@ -50,16 +50,30 @@ class NetworkInterface:
 
 
 @dataclass
+class Subnet:
+    """A subnet; `gateway` is where its own route table leads to besides its VPC, None where it has the VPC's main one, which leads nowhere."""
+
+    subnet_id: str
+    vpc: str = VPC
+    zone: str = "a"
+    free: int = 250
+    gateway: str | None = "nat-0123456789abcdef0"
+
+
+@dataclass
 class Network:
-    """Security groups and network interfaces by their ids."""
+    """Security groups, network interfaces and subnets by their ids."""
 
     groups: dict[str, SecurityGroup] = field(default_factory=dict)
     interfaces: dict[str, NetworkInterface] = field(default_factory=dict)
+    subnets: dict[str, Subnet] = field(default_factory=dict)
 
-    def add(self, *things: SecurityGroup | NetworkInterface) -> None:
+    def add(self, *things: SecurityGroup | NetworkInterface | Subnet) -> None:
         """Add some."""
         for one in things:
             if isinstance(one, SecurityGroup):
                 self.groups[one.group_id] = one
+            elif isinstance(one, Subnet):
+                self.subnets[one.subnet_id] = one
             else:
                 self.interfaces[one.interface_id] = one

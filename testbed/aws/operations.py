@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.aws.state import Account, Caller
@@ -41,3 +41,14 @@ class Service:
     name: str
     operations: Mapping[str, Callable[[Request], dict[str, Any]]]
     resource: Callable[[Request], Resource]
+    rights: Mapping[str, str] = field(default_factory=dict)
+    """What IAM calls operations by another name than the service."""
+
+    besides: Mapping[str, Callable[[Request], Iterable[tuple[str, Resource]]]] = field(
+        default_factory=dict
+    )
+    """What operations need the right to besides: other actions, with what they are done to."""
+
+    def action(self, operation: str) -> str:
+        """What IAM calls an operation."""
+        return self.rights.get(operation, f"{self.name}:{operation}")

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from testbed.aws.cluster_changes import (
+    create_cluster,
+    delete_cluster,
+    passed_roles,
+    update_cluster,
+)
 from testbed.aws.domains import describe_domain, domain_resource
 from testbed.aws.events import describe_cluster_event, list_cluster_events
 from testbed.aws.governance import OPERATIONS, governance_resource
@@ -107,7 +113,7 @@ def _summary(cluster: Cluster) -> dict[str, Any]:
 
 def _group(cluster: Cluster, group: Group) -> dict[str, Any]:
     slurm = {"NodeType": group.slurm_node_type} if group.slurm_node_type else None
-    return _given(
+    told = _given(
         CurrentCount=sum(node.group == group.name for node in cluster.nodes),
         TargetCount=group.target,
         InstanceGroupName=group.name,
@@ -119,6 +125,7 @@ def _group(cluster: Cluster, group: Group) -> dict[str, Any]:
         LifeCycleConfig=group.life_cycle,
         OnStartDeepHealthChecks=group.checks,
     )
+    return {**told, **group.more}
 
 
 def _node(node: Node, types: dict[str, str], region: str) -> dict[str, Any]:
@@ -171,6 +178,9 @@ SERVICE = Service(
     "sagemaker",
     {
         "ListClusters": list_clusters,
+        "CreateCluster": create_cluster,
+        "UpdateCluster": update_cluster,
+        "DeleteCluster": delete_cluster,
         "DescribeCluster": describe_cluster,
         "ListClusterNodes": list_cluster_nodes,
         "DescribeClusterNode": describe_cluster_node,
@@ -194,4 +204,5 @@ SERVICE = Service(
         **OPERATIONS,
     },
     _resource,
+    besides={"CreateCluster": passed_roles, "UpdateCluster": passed_roles},
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from testbed.aws.ground import Ground
 from testbed.aws.iam import EVERYTHING, Policy
 from testbed.aws.network import SUBNET, VPC, Network
 from testbed.aws.telemetry import Telemetry
@@ -45,6 +46,8 @@ class Group:
     capacity: dict[str, Any] | None = None
     life_cycle: dict[str, str] | None = None
     checks: list[str] | None = None
+    more: dict[str, Any] = field(default_factory=dict)
+    """Further members of its description, as in the API."""
 
 
 @dataclass
@@ -312,6 +315,7 @@ class Account:
         workspaces: The address of the Prometheus behind each workspace, by region and the workspace's id.
         tasks: Data repository tasks of FSx by region.
         lifecycle_configs: Lifecycle configurations of Studio by region and name.
+        ground: What clusters are made from: roles, buckets, quotas, instance types.
     """
 
     account_id: str = "111122223333"
@@ -334,6 +338,7 @@ class Account:
     workspaces: dict[tuple[str, str], str] = field(default_factory=dict)
     tasks: dict[str, list[DataRepositoryTask]] = field(default_factory=dict)
     lifecycle_configs: dict[tuple[str, str], StudioLifecycleConfig] = field(default_factory=dict)
+    ground: Ground = field(default_factory=Ground)
 
     def add_caller(
         self,
@@ -367,7 +372,7 @@ class Account:
         number = sum(map(len, self.clusters.values()))
         ident = hashlib.sha256(f"{region}/{name}".encode()).hexdigest()[:12]
         arn = f"arn:{self.partition}:sagemaker:{region}:{self.account_id}:cluster/{ident}"
-        cluster = Cluster(name, arn, START + timedelta(minutes=number), **more)
+        cluster = Cluster(name, arn, **{"created": START + timedelta(minutes=number), **more})
         self.clusters.setdefault(region, []).append(cluster)
         return cluster
 

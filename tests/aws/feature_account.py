@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,7 @@ from testbed.aws.example_telemetry import add_telemetry
 from testbed.aws.observability import install_addon
 from testbed.aws.state import DataRepositoryTask, Event, Profile, Space
 from testbed.aws.studio import SimulatedStudio
+from testbed.aws.timeline import Timeline
 from tests.aws.conftest import KEY, REGION, add_observed
 from tests.cli.conftest import Home
 
@@ -33,6 +35,18 @@ orchestrator = "slurm"
 package = "hyperpod-jlab==0.1.0"
 login_nodes = ["login.example.com"]
 """
+CHANGED = {
+    "ClusterName": "spare-eks",
+    "InstanceGroups": [
+        {
+            "InstanceGroupName": "workers",
+            "InstanceType": "ml.g5.2xlarge",
+            "InstanceCount": 3,
+            "ExecutionRole": "arn:aws:iam::111122223333:role/HyperPodExecutionRole",
+        }
+    ],
+}
+"""An update of a cluster that is there."""
 
 
 class FeatureAccount:
@@ -40,12 +54,17 @@ class FeatureAccount:
 
     Args:
         endpoint: Where it is.
+        folder: Where files of it may lie.
         studio: The space that sees it.
         prometheus: Address of the Prometheus behind its workspace.
     """
 
-    def __init__(self, endpoint: Endpoint, studio: SimulatedStudio, prometheus: str) -> None:
+    def __init__(
+        self, endpoint: Endpoint, folder: Path, studio: SimulatedStudio, prometheus: str
+    ) -> None:
         self.endpoint = endpoint
+        self._changed = folder / "changed.json"
+        self._changed.write_text(json.dumps(CHANGED))
         self._studio = studio
         self._prometheus = prometheus
         self.begin()
@@ -57,6 +76,9 @@ class FeatureAccount:
         account.add_cluster("spare-eks", REGION, orchestrator=account.eks("spare", REGION))
         add_telemetry(account, REGION, hours=1)
         account.update_time = timedelta(0)
+        account.timeline = Timeline(runs=True)
+        account.ground.pace = 0
+        account.ground.failing["accelerated"] = "the GPU driver did not load"
         account.profiles["d-example", "bob"] = Profile()
         account.spaces["d-example", "empty"] = Space("alice")
         next(iter(account.networks[REGION].interfaces.values())).groups = []
@@ -82,6 +104,7 @@ class FeatureAccount:
             "linked": str(self._studio.mount_point / "data"),
             "task": task.task_id,
             "lifecycle": str(self._studio.folder / "lifecycle.toml"),
+            "changed": str(self._changed),
         }
 
 
@@ -101,4 +124,4 @@ def space_of(
         monkeypatch.setenv(name, value)
     with home.config.open("a") as config:
         config.write(ON_EKS)
-    return FeatureAccount(endpoint, studio, prometheus)
+    return FeatureAccount(endpoint, folder, studio, prometheus)

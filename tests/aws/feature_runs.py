@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 WIRING = ("--domain", "d-example", "--file-system", "fs-0123456789abcdef0")
 
 LIFECYCLE = ("--partition-mode", "per-user", "--take-over", "--lifecycle-file", "{lifecycle}")
+_CLUSTERS = Path(__file__).parents[2] / "examples" / "clusters"
+SLURM, SECOND = (
+    str(_CLUSTERS / "slurm" / name)
+    for name in ("cluster-config.json", "provisioning_parameters.json")
+)
+ON_EKS = str(_CLUSTERS / "eks" / "cluster-config.json")
 
 RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "clusters": (
@@ -54,6 +61,15 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("admin", "apply", *WIRING, *LIFECYCLE, "--yes"),
         ("admin", "plan", *WIRING, *LIFECYCLE),
         ("admin", "destroy", *WIRING, "--yes"),
+    ),
+    "admin-cluster-validate": (
+        ("admin", "validate", SLURM, SECOND),
+        ("admin", "validate", ON_EKS),
+    ),
+    "admin-cluster-change": (
+        ("admin", "create-cluster", "--file", ON_EKS, "--yes", "--wait"),
+        ("admin", "update-cluster", "--file", "{changed}", "--yes"),
+        ("admin", "delete-cluster", "first-try", "--yes", "first-try"),
     ),
 }
 """Command lines by feature, for the account of `testbed.aws.example` seen from a space of Studio; what stands in braces is of the account."""

@@ -24,8 +24,13 @@ class Shell:
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
-    def run(self, *words: str) -> tuple[int, str]:
-        """Exit code and what stood on the screen."""
+    def run(self, *words: str, typed: str = "") -> tuple[int, str]:
+        """Exit code and what stood on the screen.
+
+        Args:
+            words: The command line.
+            typed: What is typed meanwhile.
+        """
         ours, theirs = pty.openpty()
         environment = self._home.process_environment({"PATH": str(self._folder)})
         program = shutil.which(HPJ[0]) or HPJ[0]
@@ -39,6 +44,7 @@ class Shell:
             start_new_session=True,
         )
         os.close(theirs)
+        os.write(ours, typed.encode())
         screen = b""
         try:
             while part := os.read(ours, 4096):

@@ -7,7 +7,7 @@ import click
 from hyperpod_jlab.cli.group import Entry, LazyGroup, Section
 
 _HELP = """\
-What administrators do: give the people of a Studio domain the file system of a cluster, and rights at AWS.
+What administrators do: give the people of a Studio domain the file system of a cluster, make clusters, and rights at AWS.
 """
 
 _COMMANDS = (
@@ -23,6 +23,15 @@ _COMMANDS = (
     Section(
         "Scripts that run when a space starts",
         (Entry("lifecycle", "lifecycle", "Show a script, or an example of the file for it."),),
+    ),
+    Section(
+        "HyperPod clusters",
+        (
+            Entry("validate", "cluster_config", "Check a cluster's configuration."),
+            Entry("create-cluster", "cluster_changes", "Make a cluster, after checking it."),
+            Entry("update-cluster", "cluster_changes", "Change a cluster to what a file says."),
+            Entry("delete-cluster", "cluster_changes", "Delete a cluster; its data stay."),
+        ),
     ),
     Section(
         "Rights",

@@ -1,0 +1,109 @@
+"""EC2: the operations on subnets, route tables and instance types, asked for by filters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from testbed.aws.network import Network, Subnet
+from testbed.aws.operations import Request
+from testbed.aws.pages import page
+from testbed.aws.replies import ApiError
+
+
+def describe_subnets(request: Request) -> dict[str, Any]:
+    filters = _filters(request, "subnet-id", "vpc-id")
+    shown = [
+        {
+            "SubnetId": one.subnet_id,
+            "VpcId": one.vpc,
+            "AvailabilityZone": f"{request.region}{one.zone}",
+            "AvailableIpAddressCount": one.free,
+            "State": "available",
+        }
+        for one in _network(request).subnets.values()
+        if one.subnet_id in filters.get("subnet-id", [one.subnet_id])
+        and one.vpc in filters.get("vpc-id", [one.vpc])
+    ]
+    return {"Subnets": shown}
+
+
+def describe_route_tables(request: Request) -> dict[str, Any]:
+    """Each subnet with a gateway has a table of its own; all others have their VPC's main one."""
+    filters = _filters(request, "vpc-id")
+    subnets = [
+        one
+        for one in _network(request).subnets.values()
+        if one.vpc in filters.get("vpc-id", [one.vpc])
+    ]
+    own = [_table(one) for one in subnets if one.gateway is not None]
+    main = [
+        {
+            "RouteTableId": f"rtb-{vpc.removeprefix('vpc-')}",
+            "VpcId": vpc,
+            "Associations": [{"Main": True}],
+            "Routes": [_LOCAL],
+        }
+        for vpc in sorted({one.vpc for one in subnets})
+    ]
+    return {"RouteTables": [*own, *main]}
+
+
+_LOCAL = {"DestinationCidrBlock": "10.0.0.0/16", "GatewayId": "local", "State": "active"}
+
+
+def _table(subnet: Subnet) -> dict[str, Any]:
+    gateway = str(subnet.gateway)
+    member = "GatewayId" if gateway.startswith("igw-") else "NatGatewayId"
+    out = {"DestinationCidrBlock": "0.0.0.0/0", member: gateway, "State": "active"}
+    return {
+        "RouteTableId": f"rtb-{subnet.subnet_id.removeprefix('subnet-')}",
+        "VpcId": subnet.vpc,
+        "Associations": [{"Main": False, "SubnetId": subnet.subnet_id}],
+        "Routes": [_LOCAL, out],
+    }
+
+
+def describe_instance_types(request: Request) -> dict[str, Any]:
+    filters = _filters(request, "instance-type")
+    shown = [
+        {
+            "InstanceType": one.name,
+            "CurrentGeneration": one.current,
+            "VCpuInfo": {"ValidThreadsPerCore": list(one.threads)},
+            "NetworkInfo": {"EfaSupported": one.efa},
+        }
+        for one in request.account.ground.types.values()
+        if one.name in filters.get("instance-type", [one.name])
+    ]
+    return {"InstanceTypes": shown}
+
+
+def describe_instance_type_offerings(request: Request) -> dict[str, Any]:
+    if request.given.get("LocationType") != "availability-zone":
+        raise ApiError("InvalidParameterValue", "testbed/aws knows offerings by zone only")
+    filters = _filters(request, "instance-type")
+    found = [
+        {
+            "InstanceType": one.name,
+            "LocationType": "availability-zone",
+            "Location": f"{request.region}{zone}",
+        }
+        for one in request.account.ground.types.values()
+        for zone in one.zones
+        if one.name in filters.get("instance-type", [one.name])
+    ]
+    shown, following = page(
+        found, lambda one: [one["InstanceType"], one["Location"]], request.given
+    )
+    return {"InstanceTypeOfferings": shown, **following}
+
+
+def _filters(request: Request, *known: str) -> dict[str, list[str]]:
+    filters = {one["Name"]: one["Values"] for one in request.given.get("Filters", ())}
+    if extra := filters.keys() - {*known}:
+        raise ApiError("InvalidParameterValue", f"The filter '{min(extra)}' is invalid")
+    return filters
+
+
+def _network(request: Request) -> Network:
+    return request.account.networks.get(request.region) or Network()

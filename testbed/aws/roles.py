@@ -1,0 +1,38 @@
+"""IAM's one operation that we use: what a role is, and whom it trusts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+from testbed.aws.operations import Request, Resource, Service
+from testbed.aws.replies import ApiError
+from testbed.aws.state import START
+
+
+def get_role(request: Request) -> dict[str, Any]:
+    name = request.given["RoleName"]
+    trust = request.account.ground.roles.get(name)
+    if trust is None:
+        words = f"The role with name {name} cannot be found."
+        raise ApiError("NoSuchEntity", words, 404)
+    return {
+        "Role": {
+            "Path": "/",
+            "RoleName": name,
+            "RoleId": "AROA0123456789ABCDEF",
+            "Arn": request.account.role_arn(name),
+            "CreateDate": START,
+            # As IAM has it: quoted, which botocore takes back.
+            "AssumeRolePolicyDocument": quote(json.dumps(trust), safe=""),
+        }
+    }
+
+
+def _resource(request: Request) -> Resource:
+    name = request.given["RoleName"]
+    return Resource(name, request.account.role_arn(name))
+
+
+SERVICE = Service("iam", {"GetRole": get_role}, _resource)

@@ -1,0 +1,385 @@
+"""Checks of a cluster's configuration: what each bad input is told, that none hides another, and what AWS is asked."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hyperpod_jlab.admin.cluster_config.capacity_checks import MOST_IN_CLUSTER, trusts
+from hyperpod_jlab.admin.cluster_config.validation import Documents, check
+from hyperpod_jlab.aws.session import forget_session
+from testbed.aws.example import example_account
+from testbed.aws.example_ground import PUBLIC_SUBNET, ROLE
+from testbed.aws.network import OTHER_SUBNET
+from tests.admin.cluster_files import EKS, GONE, MANAGED, SECOND, SLURM, document, spoiled
+from tests.aws.conftest import KEY, REGION
+
+FIRST = "InstanceGroups.0"
+WORKER = "InstanceGroups.2"
+LONG = "a" * 64
+
+
+def messages(report, level="error"):
+    return [f"{one.path}: {one.message} {one.hint or ''}" for one in report.of(level)]
+
+
+@pytest.mark.parametrize("paths", [(SLURM, SECOND), (MANAGED,), (EKS,)], ids=str)
+def test_the_examples_are_good_as_far_as_files_say(paths):
+    first, *second = map(document, paths)
+    report = check(Documents(first, next(iter(second), None)), None, REGION)
+    assert messages(report) == messages(report, "warning") == []
+
+
+BAD = [
+    # the schema, by botocore's model
+    ("InstanceGroup", [], "InstanceGroup: there is no member InstanceGroup did you mean InstanceGroups?"),
+    (f"{FIRST}.InstanceTyp", "x", "did you mean InstanceType?"),
+    (f"{FIRST}.InstanceType", "ml.p5.48xlrge", "did you mean ml.p5.48xlarge?"),
+    (f"{FIRST}.InstanceType", "c5.xlarge", "did you mean ml.c5.xlarge?"),
+    (f"{FIRST}.InstanceType", GONE, "has no instance type"),
+    (f"{FIRST}.InstanceCount", "1", "it is a text, and is to be a number write it without quotes: 1"),
+    (f"{FIRST}.InstanceCount", True, "it is true or false, and is to be a number"),
+    (f"{FIRST}.InstanceCount", -1, "it is -1, and the least is 0"),
+    (f"{WORKER}.InstanceCount", 7000, "the most is 6758"),
+    (f"{FIRST}.InstanceCount", GONE, "InstanceCount is missing"),
+    (f"{FIRST}.ExecutionRole", GONE, "ExecutionRole is missing"),
+    (f"{FIRST}.ExecutionRole", "HyperPodExecutionRole", "has not the form of a role arn"),
+    (f"{FIRST}.ThreadsPerCore", 3, "the most is 2"),
+    (f"{FIRST}.InstanceGroupName", "a_b", "has not the form"),
+    (f"{FIRST}.InstanceGroupName", LONG, "it has 64 characters, and the most is 63"),
+    ("ClusterName", "-x", "has not the form of a cluster name"),
+    ("ClusterName", GONE, "ClusterName is missing"),
+    ("NodeRecovery", "automatic", "did you mean Automatic?"),
+    ("NodeRecovery", None, "it is null, and is to be a text"),
+    ("InstanceGroups", {}, "it is an object, and is to be a list"),
+    ("InstanceGroups", [], "it has 0 items, and the least is 1"),
+    ("InstanceGroups.0", "controller", "it is a text, and is to be an object"),
+    ("VpcConfig.SecurityGroupIds", [f"sg-{n}" for n in range(6)], "the most is 5"),
+    ("Tags", [{"Key": "team"}], "Value is missing"),
+    ("Tags", [{"Key": "team!", "Value": "x"}], "has not the form"),
+    (f"{WORKER}.OnStartDeepHealthChecks", ["Stress"], "InstanceStress"),
+    (f"{FIRST}.InstanceStorageConfigs.0.EbsVolumeConfig.VolumeSizeInGB", 20000, "the most is 16384"),
+    # what was to be filled in
+    (f"{FIRST}.ExecutionRole", "${ROLE}", "was to be filled in"),
+    ("VpcConfig.Subnets", ["<subnet>"], "VpcConfig.Subnets[0]: '<subnet>' was to be filled in"),
+    # groups
+    (f"{FIRST}.InstanceCount", 2, "is the controller and has InstanceCount 2; it is to be 1"),
+    (f"{FIRST}.InstanceGroupName", "controller", "the cluster has no group controller-machine"),
+    (f"{WORKER}.InstanceGroupName", "login-group", "2 groups are called login-group"),
+    # scripts, volumes and networks
+    (f"{FIRST}.LifeCycleConfig.SourceS3Uri", "s3://mine/scripts", "does not begin with s3://sagemaker-"),
+    (f"{FIRST}.LifeCycleConfig.OnCreate", GONE, "life cycle scripts without OnCreate"),
+    (f"{FIRST}.LifeCycleConfig.OnCreate", "/on_create.sh", "OnCreate is the script's name below"),
+    (f"{FIRST}.InstanceStorageConfigs.0.EbsVolumeConfig.RootVolume", True, "the size of the root volume is AWS' own"),
+    (f"{FIRST}.InstanceStorageConfigs.0.EbsVolumeConfig.VolumeSizeInGB", GONE, "no VolumeSizeInGB"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("place", "value", "words"), BAD)
+def test_bad_first_files(place, value, words):
+    documents = Documents(spoiled(document(SLURM), place, value), document(SECOND))
+    found = messages(check(documents, None, REGION))
+    assert any(words in one for one in found), found
+
+
+BAD_SECOND = [
+    ("controller_group", GONE, "controller_group is missing"),
+    ("controller_group", "controller", "the cluster has no group controller did you mean controller-machine?"),
+    ("login_group", "controller-machine", "is the controller and the login group"),
+    ("workload_manager", "pbs", "workload_manager is 'pbs'; it is to be slurm"),
+    ("worker_groups", [], "there is no worker group"),
+    ("worker_groups", "x", "worker_groups is no list"),
+    ("worker_groups.0.instance_group_name", "worker-group-2", "the group worker-group-1: its instances"),
+    ("worker_groups.0.instance_group_name", GONE, "instance_group_name is missing"),
+    ("worker_groups.0.partition_name", GONE, "has no partition_name"),
+    ("worker_groups.0.partition_name", "gpu nodes", "is no name of a Slurm partition"),
+    ("worker_groups.0.partition_name", "DEFAULT", "means something else to Slurm"),
+    ("worker_groups.+", {"instance_group_name": "worker-group-1", "partition_name": "b"}, "is named twice"),
+    ("fsx_mountname", GONE, "fsx_mountname is missing"),
+    ("fsx_mountname", "${MOUNT}", "was to be filled in"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("place", "value", "words"), BAD_SECOND)
+def test_bad_second_files(place, value, words):
+    documents = Documents(document(SLURM), spoiled(document(SECOND), place, value))
+    found = messages(check(documents, None, REGION))
+    assert any(words in one for one in found), found
+
+
+@pytest.mark.parametrize(
+    ("path", "place", "value", "words"),
+    [
+        (MANAGED, "InstanceGroups.1.SlurmConfig", GONE, "says nothing of Slurm, and others do"),
+        (MANAGED, f"{FIRST}.SlurmConfig.NodeType", "Compute", "exactly one group is to be the controller, and none is"),
+        (MANAGED, f"{FIRST}.SlurmConfig.PartitionNames", ["x"], "is no Compute group"),
+        (MANAGED, "Orchestrator.Slurm.SlurmConfigStrategy", "managed", "did you mean Managed?"),
+        (EKS, "VpcConfig", GONE, "a cluster on EKS needs VpcConfig"),
+        (EKS, f"{FIRST}.SlurmConfig", {"NodeType": "Compute"}, "has a SlurmConfig, and the cluster is on EKS"),
+        (EKS, "Orchestrator.Eks.ClusterArn", GONE, "ClusterArn is missing"),
+        (EKS, "Orchestrator.Eks.ClusterArn", "arn:aws:eks:eu-west-1:111122223333:cluster/training", "the EKS cluster is in eu-west-1"),
+        (SLURM, "NodeRecovery", "Automatic", "nothing says which group is the controller"),
+    ],
+)  # fmt: skip
+def test_bad_files_of_other_kinds(path, place, value, words):
+    found = messages(check(Documents(spoiled(document(path), place, value)), None, REGION))
+    assert any(words in one for one in found), found
+
+
+def test_both_ways_to_say_what_groups_are_are_refused():
+    found = messages(check(Documents(document(MANAGED), document(SECOND)), None, REGION))
+    assert any("leave one of them out" in one for one in found)
+
+
+def test_no_check_hides_another():
+    """W26: in AWS' own script the last check hides the earlier ones."""
+    config = document(SLURM)
+    for place, value in (
+        ("ClusterName", "-x"),
+        (f"{FIRST}.InstanceCount", 2),
+        (f"{WORKER}.ThreadsPerCore", 9),
+        ("InstanceGroups.1.LifeCycleConfig.SourceS3Uri", "s3://mine"),
+    ):
+        config = spoiled(config, place, value)
+    second = spoiled(document(SECOND), "workload_manager", "pbs")
+    report = check(Documents(config, second), None, REGION)
+    assert len(report.of("error")) == 5
+    assert {one.check for one in report.of("error")} == {"schema", "groups", "scripts"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "good"),
+    [
+        ({"Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}, True),
+        ({"Principal": {"Service": ["ec2.amazonaws.com", "sagemaker.amazonaws.com"]}, "Action": ["sts:AssumeRole"]}, True),
+        ({"Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}, False),
+        ({"Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:TagSession"}, False),
+        ({"Principal": {"AWS": "arn:aws:iam::111122223333:root"}, "Action": "sts:AssumeRole"}, False),
+        ({}, False),
+    ],
+)  # fmt: skip
+def test_whom_a_role_trusts(statement, good):
+    assert trusts({"Statement": [{"Effect": "Allow", **statement}]}) is good
+    assert not trusts({"Statement": [{"Effect": "Deny", **statement}]})
+
+
+# ---------------------------------------------------------------------------------- with AWS
+
+
+@pytest.fixture
+def account(endpoint):
+    endpoint.account = example_account(REGION)
+    endpoint.account.add_caller(KEY)
+    forget_session()
+    return endpoint.account
+
+
+@pytest.fixture
+def told(hpj, tmp_path):
+    """What is said of files: the exit code and the verdicts."""
+
+    def validate(config, second=None, *words):
+        paths = []
+        for name, one in (("cluster-config.json", config), ("second.json", second)):
+            if one is not None:
+                (tmp_path / name).write_text(json.dumps(one))
+                paths.append(str(tmp_path / name))
+        done = hpj("admin", "validate", *paths, "--json", *words)
+        return done.code, done.json["checks"]
+
+    return validate
+
+
+def of(verdicts, level):
+    return [f"{one['path']}: {one['message']} {one['hint'] or ''}" for one in verdicts if one["level"] == level]  # fmt: skip
+
+
+@pytest.mark.parametrize("paths", [(SLURM, SECOND), (MANAGED,), (EKS,)], ids=str)
+def test_the_examples_are_good(account, told, paths):
+    code, verdicts = told(*map(document, paths))
+    assert code == 0
+    assert {one["level"] for one in verdicts} == {"ok"}
+
+
+GROUP, SERVERS, IN = "sg-0c1a5e5000000eee5", "sg-0f5e5000000000cc3", "subnet-0123456789abcdef0"
+BUCKET = "sagemaker-hyperpod-scripts"
+
+
+def subnet_of(account):
+    return account.networks[REGION].subnets[IN]
+
+
+def group_of(account, name=GROUP):
+    return account.networks[REGION].groups[name]
+
+
+def lustre_of(account):
+    return account.file_systems[REGION][0]
+
+
+SPOIL = {
+    "few addresses": lambda one: setattr(subnet_of(one), "free", 3),
+    "other VPC": lambda one: setattr(subnet_of(one), "vpc", "vpc-0fedcba9876543210"),
+    "public": lambda one: setattr(subnet_of(one), "gateway", "igw-0aaaaaaaaaaaaaaaa"),
+    "no self-reference in": lambda one: group_of(one).inbound.pop(0),
+    "no self-reference out": lambda one: group_of(one).outbound.pop(0),
+    "servers closed": lambda one: group_of(one, SERVERS).inbound.clear(),
+    "mount name": lambda one: setattr(lustre_of(one), "mount_name", "abcdefgh"),
+    "creating": lambda one: setattr(lustre_of(one), "lifecycle", "CREATING"),
+    "no file system": lambda one: one.file_systems[REGION].clear(),
+    "no role": lambda one: one.ground.roles.clear(),
+    "no trust": lambda one: one.ground.roles.update({ROLE: {"Statement": []}}),
+    "no bucket": lambda one: one.ground.buckets.clear(),
+    "no script": lambda one: one.ground.buckets.update({BUCKET: ["slurm/on_create.py"]}),
+    "no folder": lambda one: one.ground.buckets.update({BUCKET: ["other/on_create.sh"]}),
+    "quota": lambda one: one.ground.quotas.update({"ml.p5.48xlarge for cluster usage": 3}),
+    "quota of all": lambda one: one.ground.quotas.update({MOST_IN_CLUSTER: 5}),
+    "zone": lambda one: setattr(one.ground.types["p5.48xlarge"], "zones", ("c",)),
+    "threads": lambda one: setattr(one.ground.types["p5.48xlarge"], "threads", (1,)),
+    "name": lambda one: one.add_cluster("vision-slurm", REGION),
+}
+"""What may not be good in the account."""
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("few addresses", "6 instances are to come into subnets with 3 free addresses"),
+        ("other VPC", "is of vpc-0123456789abcdef0, and the subnets are of vpc-0fedcba9876543210"),
+        ("public", "is a public subnet: its routes lead to igw-0aaaaaaaaaaaaaaaa"),
+        ("no self-reference in", "lets all traffic of its own members in, which the EFA of ml.p5.48xlarge needs"),
+        ("no self-reference out", "lets all traffic of its own members out, which the EFA of ml.p5.48xlarge needs"),
+        ("servers closed", "has no inbound rule for TCP 988, 1018-1023 from sg-0c1a5e5000000eee5"),
+        ("mount name", "the mount name of fs-0123456789abcdef0 is abcdefgh, not x5kjbbmv"),
+        ("creating", "fs-0123456789abcdef0 is CREATING"),
+        ("no file system", "fs-0123456789abcdef0"),
+        ("no role", "there is no role arn:aws:iam::111122223333:role/HyperPodExecutionRole"),
+        ("no trust", "HyperPodExecutionRole does not trust sagemaker.amazonaws.com"),
+        ("no bucket", "The specified bucket does not exist"),
+        ("no script", "there is no on_create.sh at s3://sagemaker-hyperpod-scripts/slurm did you mean on_create.py?"),
+        ("no folder", "nothing lies at s3://sagemaker-hyperpod-scripts/slurm"),
+        ("quota", "4 instances are wanted, and the quota 'ml.p5.48xlarge for cluster usage' is 3"),
+        ("quota of all", "6 instances are wanted"),
+        ("zone", "there is no ml.p5.48xlarge in us-west-2a it is in us-west-2c"),
+        ("threads", "ml.p5.48xlarge takes 1 threads for each core, not 2"),
+        ("name", "there is a cluster vision-slurm already"),
+    ],
+)  # fmt: skip
+def test_bad_accounts(account, told, what, words):
+    SPOIL[what](account)
+    code, verdicts = told(document(SLURM), document(SECOND))
+    assert code == 2
+    assert any(words in one for one in of(verdicts, "error")), of(verdicts, "error")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        ("VpcConfig.Subnets", ["subnet-0bbbbbbbbbbbbbbbb"], "there is no subnet subnet-0bbbbbbbbbbbbbbbb"),
+        ("VpcConfig.Subnets", [PUBLIC_SUBNET], "is a public subnet"),
+        ("VpcConfig.SecurityGroupIds", ["sg-0bbbbbbbbbbbbbbbb"], "there is no security group sg-0bbbbbbbbbbbbbbbb"),
+        (f"{WORKER}.OverrideVpcConfig", {"Subnets": [OTHER_SUBNET], "SecurityGroupIds": ["sg-0c1a5e5000000eee5"]}, "there is no ml.p5.48xlarge in us-west-2b"),
+        (f"{WORKER}.InstanceCount", 9, "the quota 'ml.p5.48xlarge for cluster usage' is 8"),
+    ],
+)  # fmt: skip
+def test_what_names_things_that_are_not_there(account, told, place, value, words):
+    code, verdicts = told(spoiled(document(SLURM), place, value), document(SECOND))
+    assert code == 2
+    assert any(words in one for one in of(verdicts, "error")), of(verdicts, "error")
+
+
+@pytest.mark.parametrize(
+    ("member", "words"),
+    [
+        ({"status": "CREATING"}, "the EKS cluster is CREATING"),
+        ({"accessConfig": {"authenticationMode": "CONFIG_MAP"}}, "HyperPod needs access entries"),
+        ({"resourcesVpcConfig": {"vpcId": "vpc-0fedcba9876543210"}}, "the EKS cluster is in vpc-0fedcba9876543210"),
+    ],
+)  # fmt: skip
+def test_bad_eks_clusters(account, told, member, words):
+    account.ground.eks["training"].update(member)
+    code, verdicts = told(document(EKS))
+    assert code == 2
+    assert any(words in one for one in of(verdicts, "error"))
+
+
+def test_an_eks_cluster_that_is_not_there(account, told):
+    del account.ground.eks["training"]
+    code, verdicts = told(document(EKS))
+    assert (code, [one["check"] for one in verdicts if one["level"] == "error"]) == (2, ["eks"])
+
+
+def test_warnings_and_what_is_not_known_are_good_unless_strict(account, told, endpoint):
+    account.ground.types["p5.48xlarge"].current = False
+    code, verdicts = told(document(SLURM), document(SECOND))
+    assert code == 0
+    assert "of an old generation" in of(verdicts, "warning")[0]
+    endpoint.faults.deny("ec2:DescribeSubnets")
+    code, verdicts = told(document(SLURM), document(SECOND))
+    assert code == 0
+    assert "AWS does not let you ec2:DescribeSubnets" in of(verdicts, "unknown")[0]
+    assert told(document(SLURM), document(SECOND), "--strict")[0] == 2
+
+
+def test_an_error_is_told_though_nothing_else_can_be_asked(account, told, endpoint):
+    for action in ("ec2:DescribeSubnets", "s3:ListBucket", "iam:GetRole", "servicequotas:ListServiceQuotas"):  # fmt: skip
+        endpoint.faults.deny(action)
+    code, verdicts = told(spoiled(document(SLURM), f"{FIRST}.InstanceCount", 2), document(SECOND))
+    assert code == 2
+    assert len(of(verdicts, "error")) == 1
+    unknown = [one["check"] for one in verdicts if one["level"] == "unknown"]
+    # Nothing is called good that needs the subnets.
+    assert unknown == ["scripts", "storage", "network", "capacity", "capacity", "role"]
+
+
+def test_a_second_file_that_cannot_be_read_hides_nothing_of_the_first(hpj, no_aws, tmp_path):
+    config = tmp_path / "cluster-config.json"
+    config.write_text(json.dumps(spoiled(document(SLURM), "NodeRecovery", "x")))
+    done = hpj("admin", "validate", str(config), str(tmp_path / "nope"), "--offline", "--json")
+    found = {one["check"] for one in done.json["checks"] if one["level"] == "error"}
+    assert (done.code, found) == (2, {"files", "schema"})
+
+
+def test_what_is_not_there_is_not_called_good(account, told):
+    config = spoiled(document(EKS), f"{FIRST}.LifeCycleConfig", GONE)
+    said = {one["check"]: one["message"] for one in told(config)[1] if one["level"] == "ok"}
+    assert said["storage"] == "no file system is named"
+
+
+def test_offline_asks_nobody(account, endpoint, told):
+    code, verdicts = told(document(SLURM), document(SECOND), "--offline")
+    assert (code, endpoint.calls) == (0, [])
+    assert len(of(verdicts, "unknown")) == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "is no JSON: line 1, column 2"),
+        ("[]", "has no JSON object at its top"),
+        ('{"ClusterName": "a", "ClusterName": "b"}', "the name ClusterName stands there twice"),
+        ('{"InstanceGroups": NaN}', "NaN is no number"),
+        ("\xff\xfe", "is no text in UTF-8"),
+        ("[" * 100000, "is no JSON"),
+        (" " * 5_000_000, "is too much for a configuration"),
+        (None, "cannot be read: No such file"),
+    ],
+)
+def test_files_that_are_none(hpj, no_aws, tmp_path, text, words):
+    path = tmp_path / "cluster-config.json"
+    if text is not None:
+        path.write_bytes(text.encode("latin-1"))
+    done = hpj("admin", "validate", str(path), "--offline", "--json")
+    assert (done.code, done.error["code"]) == (2, "bad_file")
+    assert words in done.error["message"]
+
+
+def test_as_text(account, hpj):
+    done = hpj("admin", "validate", str(SLURM))
+    assert done.code == 2
+    assert (
+        "error    groups    InstanceGroups: nothing says which group is the controller" in done.out
+    )
+    assert done.err.startswith("error: the configuration is not good: 1 finding")
+    assert hpj("admin", "validate", str(EKS)).ok().out.endswith("the configuration is good\n")
