@@ -185,19 +185,23 @@ class Endpoint:
     def _check_right(self, action: str, service: Service, request: Request) -> None:
         """Ask the caller's policies, and the rights that were taken away."""
         resource, caller = service.resource(request), request.caller
-        context = {
+        context: dict[str, str | tuple[str, ...]] = {
             "aws:RequestedRegion": request.region,
             "aws:PrincipalAccount": request.account.account_id,
         }
+        if tags := _tag_keys(request.given):
+            context["aws:TagKeys"] = tags
         # An action that is done to nothing single is allowed by "Resource": "*" only, whatever its message names.
         subject = "*" if resource.name is None else resource.arn
-        verdict = decide(caller.policies, Asked(action, subject, context))
-        if self.faults.denies(action, resource.name):
-            verdict = Verdict(allowed=False)
-        if not verdict.allowed:
-            protocol = service_model(service.name).metadata["protocol"]
-            asked = Asked(action, resource.arn, context)
-            raise denied(protocol, caller.arn, asked, explicit=verdict.explicit)
+        for arn in (subject, *resource.also):
+            verdict = decide(caller.policies, Asked(action, arn, context))
+            if self.faults.denies(action, resource.name):
+                verdict = Verdict(allowed=False)
+            if not verdict.allowed:
+                protocol = service_model(service.name).metadata["protocol"]
+                named = resource.arn if arn == "*" else arn
+                asked = Asked(action, named, context)
+                raise denied(protocol, caller.arn, asked, explicit=verdict.explicit)
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -222,3 +226,9 @@ class Endpoint:
         finally:
             with self._lock:
                 self._under_way -= 1
+
+
+def _tag_keys(given: dict[str, Any]) -> tuple[str, ...]:
+    """The names of the tags that a call sets or removes."""
+    named = given.get("TagKeys") or [one["Key"] for one in given.get("Tags") or ()]
+    return tuple(map(str, named))

@@ -1,0 +1,211 @@
+"""Write what features need into the roles of cloudformation/*.yaml, from the table of features: `make_templates.py [--check]`.
+
+Statements stand between `# <statements NAME>` and `# </statements NAME>`; between `# <reasons NAME>` and `# </reasons NAME>` it is said why an action is
+allowed on every resource.
+"""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hyperpod_jlab.aws import feature
+from hyperpod_jlab.aws.feature import Feature, Permission
+from hyperpod_jlab.aws.features import FEATURES
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "cloudformation"
+
+HERE = {"partition": "${AWS::Partition}", "region": "${AWS::Region}", "account": "${AWS::AccountId}"}
+
+OF_THE_DOMAIN = {
+    feature.DOMAIN: "arn:{partition}:sagemaker:{region}:{account}:domain/${{DomainId}}",
+    feature.PROFILE: "arn:{partition}:sagemaker:{region}:{account}:user-profile/${{DomainId}}/*",
+    feature.SPACE: "arn:{partition}:sagemaker:{region}:{account}:space/${{DomainId}}/*",
+    feature.EKS: "arn:{partition}:eks:{region}:{account}:cluster/${{EksClusterName}}",
+    feature.ADDON: "arn:{partition}:eks:{region}:{account}:addon/${{EksClusterName}}/*",
+}
+"""What templates know more narrowly than features do."""
+
+TAGGED = (feature.DOMAIN, feature.PROFILE, feature.SPACE)
+"""What of SageMaker is tagged by `hpj admin`."""
+
+OUR_TAGS = ("hyperpod-jlab", "hyperpod-jlab-spaces")
+"""The tags that `admin.reading` knows for ours: nothing else may be set or removed."""
+
+TAGGING = {
+    "sagemaker:AddTags",
+    "sagemaker:DeleteTags",
+    "ec2:CreateTags",
+    "ec2:DeleteTags",
+}
+
+NO_SMALLER = {
+    "cloudwatch:GetMetricData": "Metrics are no resource; IAM knows data sets only.",
+}
+"""Why an action is on every resource though IAM knows resources for it. Of all others it knows none."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """What stands between two marks.
+
+    Attributes:
+        name: As the marks have it.
+        features: Names of the features whose actions it grants.
+        only: Only these actions of them; none: all.
+        of_eks: The condition under which actions on EKS are granted; none: always.
+    """
+
+    name: str
+    features: tuple[str, ...]
+    only: frozenset[str] = field(default_factory=frozenset)
+    of_eks: str | None = None
+
+    @property
+    def permissions(self) -> list[Permission]:
+        """What it grants, narrowed to what templates know."""
+        found = []
+        for one in FEATURES:
+            if one.name in self.features:
+                chosen = (p for p in one.permissions if not self.only or p.action in self.only)
+                found += [narrow for permission in chosen for narrow in narrowed(permission)]
+        return found
+
+
+def narrowed(one: Permission) -> Iterator[Permission]:
+    """A permission on what a template knows more narrowly."""
+    resources = [one.resource]
+    if one.action in {"sagemaker:AddTags", "sagemaker:DeleteTags", "sagemaker:ListTags"}:
+        resources = list(TAGGED) if one.resource == feature.EVERY else resources
+    for resource in resources:
+        yield Permission(one.action, OF_THE_DOMAIN.get(resource, resource), one.without)
+
+
+def admin_features(features: Iterable[Feature] = FEATURES) -> tuple[str, ...]:
+    """What admins do: features whose names begin with ``admin-``."""
+    return tuple(one.name for one in features if one.name.startswith("admin-"))
+
+
+def reading_features(features: Iterable[Feature] = FEATURES) -> tuple[str, ...]:
+    """What everybody may do: features that only read, and are no admin's."""
+    admins = admin_features(features)
+    return tuple(one.name for one in features if not one.changes and one.name not in admins)
+
+
+BLOCKS: Mapping[str, tuple[Block, ...]] = {
+    "wire-domain.yaml": (
+        Block("wiring", ("admin-apply",)),
+        Block(
+            "kubernetes",
+            ("clusters",),
+            frozenset({"sagemaker:DescribeCluster", "eks:DescribeCluster"}),
+        ),
+    ),
+    "roles.yaml": (
+        Block("reading", reading_features(), of_eks="HasEks"),
+        Block("node-actions", ("node-actions",)),
+        Block("terminal", ("terminal",)),
+        Block("storage-tasks", ("storage-tasks",)),
+        Block("admin", admin_features()),
+    ),
+}
+"""By template: what its roles may do."""
+
+
+def statements(block: Block) -> Iterator[str]:
+    """The statements of a policy, in YAML."""
+    granted: dict[tuple[str, bool, bool], set[str]] = {}
+    for one in block.permissions:
+        eks = block.of_eks is not None and one.resource.split(":")[2:3] == ["eks"]
+        tags = one.action in TAGGING
+        granted.setdefault((one.resource, tags, eks), set()).add(one.action)
+    # Resources with the same actions are one statement.
+    merged: dict[tuple[tuple[str, ...], bool, bool], list[str]] = {}
+    for (resource, tags, eks), actions in sorted(granted.items()):
+        merged.setdefault((tuple(sorted(actions)), tags, eks), []).append(resource)
+    for (actions_of, tags, eks), resources in merged.items():
+        lines = list(statement(actions_of, resources, tags=tags))
+        if eks:
+            yield "- !If"
+            yield f"  - {block.of_eks}"
+            yield from (f"  {'- ' if at == 0 else '  '}{line}" for at, line in enumerate(lines))
+            yield "  - !Ref AWS::NoValue"
+        else:
+            yield from (f"{'- ' if at == 0 else '  '}{line}" for at, line in enumerate(lines))
+
+
+def statement(actions: Iterable[str], resources: list[str], *, tags: bool) -> Iterator[str]:
+    """One statement."""
+    yield "Effect: Allow"
+    yield "Action:"
+    yield from (f"  - {action}" for action in actions)
+    if resources == [feature.EVERY]:
+        yield "Resource: '*'"
+    else:
+        yield "Resource:"
+        yield from (f"  - !Sub {resource.format(**HERE)}" for resource in resources)
+    if tags:
+        yield "Condition:"
+        yield f"  ForAllValues:StringEquals: {{ aws:TagKeys: [{', '.join(OUR_TAGS)}] }}"
+        yield "  'Null': { aws:TagKeys: 'false' }"
+
+
+def reasons(block: Block) -> Iterator[str]:
+    """Why actions are allowed on every resource."""
+    every = {one.action: one for one in block.permissions if one.resource == feature.EVERY}
+    for action, one in sorted(every.items()):
+        why = NO_SMALLER.get(action, "IAM knows no resource for it.")
+        yield f"{action}: {json.dumps(f'{why} Without it: {one.without}.')}"
+
+
+def filled(text: str, blocks: Iterable[Block]) -> str:
+    """A template with what stands between its marks.
+
+    Raises:
+        SystemExit: A mark is missing.
+    """
+    for block in blocks:
+        for kind, lines in (("statements", statements), ("reasons", reasons)):
+            mark = re.compile(
+                rf"^( *)# <{kind} {block.name}>\n.*?^ *# </{kind} {block.name}>\n",
+                re.DOTALL | re.MULTILINE,
+            )
+            found = mark.search(text)
+            if found is None:
+                if kind == "statements" or list(lines(block)):
+                    sys.exit(f"there is no mark # <{kind} {block.name}>")
+                continue
+            inside = "".join(f"{found[1]}{line}\n" for line in lines(block))
+            made = f"{found[1]}# <{kind} {block.name}>\n{inside}{found[1]}# </{kind} {block.name}>\n"
+            text = text[: found.start()] + made + text[found.end() :]
+    version = json.loads((ROOT / "package.json").read_text(encoding="utf-8"))["version"]
+    return re.sub(
+        r"(\n  PackageVersion:\n(?:    .*\n)*?    Default: ).*", rf"\g<1>{version}", text
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="only say whether they are up to date")
+    check = parser.parse_args().check
+    wrong = []
+    for path in sorted(FOLDER.glob("*.yaml")):
+        text = path.read_text(encoding="utf-8")
+        made = filled(text, BLOCKS.get(path.name, ()))
+        if made != text:
+            wrong.append(path)
+            if not check:
+                path.write_text(made, encoding="utf-8")
+    if wrong and check:
+        words = ", ".join(str(path.relative_to(ROOT)) for path in wrong)
+        print(f"{words}: not what the code says; run: {sys.argv[0]}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
