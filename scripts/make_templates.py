@@ -33,8 +33,8 @@ OF_THE_DOMAIN = {
 TAGGED = (feature.DOMAIN, feature.PROFILE, feature.SPACE)
 """What of SageMaker is tagged by `hpj admin`."""
 
-OUR_TAGS = ("hyperpod-jlab", "hyperpod-jlab-spaces")
-"""The tags that `admin.reading` knows for ours: nothing else may be set or removed."""
+OUR_TAGS = "hyperpod-jlab*"
+"""The tags by which `admin.reading` knows what is ours: no others may be set or removed."""
 
 TAGGING = {
     "sagemaker:AddTags",
@@ -150,7 +150,7 @@ def statement(actions: Iterable[str], resources: list[str], *, tags: bool) -> It
         yield from (f"  - !Sub {resource.format(**HERE)}" for resource in resources)
     if tags:
         yield "Condition:"
-        yield f"  ForAllValues:StringEquals: {{ aws:TagKeys: [{', '.join(OUR_TAGS)}] }}"
+        yield f"  ForAllValues:StringLike: {{ aws:TagKeys: '{OUR_TAGS}' }}"
         yield "  'Null': { aws:TagKeys: 'false' }"
 
 

@@ -206,14 +206,11 @@ def _condition(operator: str, key: str, values: list[str]) -> Callable[[Context]
         told = context.get(key)
         if operator == "Null":
             return values == ["true" if told is None else "false"]
-        several = (told,) if isinstance(told, str) else told
-        if operator == "ForAllValues:StringEquals":
-            # Of a key that is not there it holds for all of none.
-            return set(several or ()) <= set(values)
+        several = (told,) if isinstance(told, str) else told or ()
         matches = _OPERATORS[operator]
-        return several is not None and any(
-            matches(value, one) for one in several for value in values
-        )
+        found = [any(matches(value, one) for value in values) for one in several]
+        # Of a key that is not there the one holds for all of none, the other for none.
+        return all(found) if operator.startswith("ForAllValues:") else any(found)
 
     return holds
 
@@ -226,7 +223,7 @@ _OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
     "StringEquals": str.__eq__,
     "StringLike": _like,
     "ArnLike": lambda pattern, arn: matches_arn(pattern, arn),
-    "ForAllValues:StringEquals": str.__eq__,
+    "ForAllValues:StringLike": _like,
     "Null": str.__eq__,
 }
 """Operators of conditions that are known here, with how a pattern and a value are compared."""
