@@ -30,6 +30,8 @@ OF_THE_DOMAIN = {
 }
 """What templates know more narrowly than features do."""
 
+FILE_SYSTEMS = "arn:{partition}:fsx:{region}:{account}:file-system/*"
+
 TAGGED = (feature.DOMAIN, feature.PROFILE, feature.SPACE)
 """What of SageMaker is tagged by `hpj admin`."""
 
@@ -81,6 +83,8 @@ def narrowed(one: Permission) -> Iterator[Permission]:
     resources = [one.resource]
     if one.action in {"sagemaker:AddTags", "sagemaker:DeleteTags", "sagemaker:ListTags"}:
         resources = list(TAGGED) if one.resource == feature.EVERY else resources
+    if one.resource == feature.FSX:
+        resources = [FILE_SYSTEMS, feature.FSX_TASK]
     for resource in resources:
         yield Permission(one.action, OF_THE_DOMAIN.get(resource, resource), one.without)
 
