@@ -47,6 +47,7 @@ TAGGING = {
 
 NO_SMALLER = {
     "cloudwatch:GetMetricData": "Metrics are no resource; IAM knows data sets only.",
+    "cloudwatch:ListMetrics": "Metrics are no resource; IAM knows data sets only.",
 }
 """Why an action is on every resource though IAM knows resources for it. Of all others it knows none."""
 

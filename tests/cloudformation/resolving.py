@@ -28,6 +28,7 @@ class Place:
     partition: str = "aws"
     region: str = "us-west-2"
     stack: str = "wiring"
+    account: str = ACCOUNT
 
     @property
     def pseudo(self) -> Mapping[str, Any]:
@@ -35,9 +36,9 @@ class Place:
         return {
             "AWS::Partition": self.partition,
             "AWS::Region": self.region,
-            "AWS::AccountId": ACCOUNT,
+            "AWS::AccountId": self.account,
             "AWS::StackName": self.stack,
-            "AWS::StackId": f"arn:{self.partition}:cloudformation:{self.region}:{ACCOUNT}:stack/{self.stack}/1",
+            "AWS::StackId": f"arn:{self.partition}:cloudformation:{self.region}:{self.account}:stack/{self.stack}/1",
             "AWS::URLSuffix": "amazonaws.com.cn" if self.partition == "aws-cn" else "amazonaws.com",
             "AWS::NoValue": _NOTHING,
         }
@@ -210,7 +211,7 @@ class _Values:
 def _name_of(name: str, kind: str, place: Place) -> str:
     """What Ref says of a resource."""
     if kind in {"AWS::IAM::ManagedPolicy"}:
-        return f"arn:{place.partition}:iam::{ACCOUNT}:policy/{place.stack}-{name}"
+        return f"arn:{place.partition}:iam::{place.account}:policy/{place.stack}-{name}"
     return f"{place.stack}-{name}"
 
 
@@ -228,7 +229,7 @@ def _attribute_of(name: str, attribute: str, kind: str, place: Place) -> str:
     """What GetAtt says of a resource."""
     if attribute == "Arn" and kind in _ARNS:
         said = _ARNS[kind].format(
-            region=place.region, account=ACCOUNT, name=_name_of(name, kind, place)
+            region=place.region, account=place.account, name=_name_of(name, kind, place)
         )
         return f"arn:{place.partition}:{said}"
     return f"{name}.{attribute}"
