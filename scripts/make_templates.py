@@ -45,6 +45,9 @@ TAGGING = {
     "ec2:DeleteTags",
 }
 
+PASSED_TO = {"iam:PassRole": "sagemaker.amazonaws.com"}
+"""To which service a role may be given."""
+
 NO_SMALLER = {
     "cloudwatch:GetMetricData": "Metrics are no resource; IAM knows data sets only.",
     "cloudwatch:ListMetrics": "Metrics are no resource; IAM knows data sets only.",
@@ -123,17 +126,16 @@ BLOCKS: Mapping[str, tuple[Block, ...]] = {
 
 def statements(block: Block) -> Iterator[str]:
     """The statements of a policy, in YAML."""
-    granted: dict[tuple[str, bool, bool], set[str]] = {}
+    granted: dict[tuple[str, tuple[str, ...], bool], set[str]] = {}
     for one in block.permissions:
         eks = block.of_eks is not None and one.resource.split(":")[2:3] == ["eks"]
-        tags = one.action in TAGGING
-        granted.setdefault((one.resource, tags, eks), set()).add(one.action)
+        granted.setdefault((one.resource, conditions(one.action), eks), set()).add(one.action)
     # Resources with the same actions are one statement.
-    merged: dict[tuple[tuple[str, ...], bool, bool], list[str]] = {}
-    for (resource, tags, eks), actions in sorted(granted.items()):
-        merged.setdefault((tuple(sorted(actions)), tags, eks), []).append(resource)
-    for (actions_of, tags, eks), resources in merged.items():
-        lines = list(statement(actions_of, resources, tags=tags))
+    merged: dict[tuple[tuple[str, ...], tuple[str, ...], bool], list[str]] = {}
+    for (resource, held, eks), actions in sorted(granted.items()):
+        merged.setdefault((tuple(sorted(actions)), held, eks), []).append(resource)
+    for (actions_of, held, eks), resources in merged.items():
+        lines = list(statement(actions_of, resources, held))
         if eks:
             yield "- !If"
             yield f"  - {block.of_eks}"
@@ -143,8 +145,22 @@ def statements(block: Block) -> Iterator[str]:
             yield from (f"{'- ' if at == 0 else '  '}{line}" for at, line in enumerate(lines))
 
 
-def statement(actions: Iterable[str], resources: list[str], *, tags: bool) -> Iterator[str]:
-    """One statement."""
+def conditions(action: str) -> tuple[str, ...]:
+    """The conditions under which an action is allowed, a line each."""
+    if action in TAGGING:
+        return (
+            f"ForAllValues:StringLike: {{ aws:TagKeys: '{OUR_TAGS}' }}",
+            "'Null': { aws:TagKeys: 'false' }",
+        )
+    if action in PASSED_TO:
+        return (f"StringEquals: {{ iam:PassedToService: {PASSED_TO[action]} }}",)
+    return ()
+
+
+def statement(
+    actions: Iterable[str], resources: list[str], held: tuple[str, ...]
+) -> Iterator[str]:
+    """One statement; `held` are its conditions."""
     yield "Effect: Allow"
     yield "Action:"
     yield from (f"  - {action}" for action in actions)
@@ -153,10 +169,9 @@ def statement(actions: Iterable[str], resources: list[str], *, tags: bool) -> It
     else:
         yield "Resource:"
         yield from (f"  - !Sub {resource.format(**HERE)}" for resource in resources)
-    if tags:
+    if held:
         yield "Condition:"
-        yield f"  ForAllValues:StringLike: {{ aws:TagKeys: '{OUR_TAGS}' }}"
-        yield "  'Null': { aws:TagKeys: 'false' }"
+        yield from (f"  {line}" for line in held)
 
 
 def reasons(block: Block) -> Iterator[str]:

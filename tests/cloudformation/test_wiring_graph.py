@@ -97,6 +97,7 @@ def test_what_the_functions_are_told(mode, folders):
     }
     (wiring,) = stack.of_type("Custom::HyperPodStudioWiring").values()
     assert {name: wiring[name] for name in told} == told
+    assert wiring["Reconciled"] == "true"
     assert wiring["ServiceToken"].endswith(":function:wiring-WiringFunction")
     as_variables = {
         "HPJ_" + re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper(): value
