@@ -19,7 +19,11 @@ from hyperpod_jlab.aws.features import FEATURES
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "cloudformation"
 
-HERE = {"partition": "${AWS::Partition}", "region": "${AWS::Region}", "account": "${AWS::AccountId}"}
+HERE = {
+    "partition": "${AWS::Partition}",
+    "region": "${AWS::Region}",
+    "account": "${AWS::AccountId}",
+}
 
 OF_THE_DOMAIN = {
     feature.DOMAIN: "arn:{partition}:sagemaker:{region}:{account}:domain/${{DomainId}}",
@@ -157,9 +161,7 @@ def conditions(action: str) -> tuple[str, ...]:
     return ()
 
 
-def statement(
-    actions: Iterable[str], resources: list[str], held: tuple[str, ...]
-) -> Iterator[str]:
+def statement(actions: Iterable[str], resources: list[str], held: tuple[str, ...]) -> Iterator[str]:
     """One statement; `held` are its conditions."""
     yield "Effect: Allow"
     yield "Action:"
@@ -200,12 +202,12 @@ def filled(text: str, blocks: Iterable[Block]) -> str:
                     sys.exit(f"there is no mark # <{kind} {block.name}>")
                 continue
             inside = "".join(f"{found[1]}{line}\n" for line in lines(block))
-            made = f"{found[1]}# <{kind} {block.name}>\n{inside}{found[1]}# </{kind} {block.name}>\n"
+            made = (
+                f"{found[1]}# <{kind} {block.name}>\n{inside}{found[1]}# </{kind} {block.name}>\n"
+            )
             text = text[: found.start()] + made + text[found.end() :]
     version = json.loads((ROOT / "package.json").read_text(encoding="utf-8"))["version"]
-    return re.sub(
-        r"(\n  PackageVersion:\n(?:    .*\n)*?    Default: ).*", rf"\g<1>{version}", text
-    )
+    return re.sub(r"(\n  PackageVersion:\n(?:    .*\n)*?    Default: ).*", rf"\g<1>{version}", text)
 
 
 def main() -> int:

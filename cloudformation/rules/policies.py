@@ -60,7 +60,10 @@ class WildcardAction(CloudFormationLintRule):
     id = "E9001"
     shortdesc = "No wildcard in an action"
     description = "A statement that allows something names its actions, without wildcards."
-    tags = ["hyperpod-jlab", "iam"]
+    tags = (
+        "hyperpod-jlab",
+        "iam",
+    )
 
     def match(self, cfn: Template) -> list[RuleMatch]:
         """Statements with a wildcard in an action, or with all actions but some."""
@@ -68,9 +71,11 @@ class WildcardAction(CloudFormationLintRule):
         for _, path, one in _allowed(cfn):
             if "NotAction" in one:
                 found.append(RuleMatch(path, "NotAction allows all that it does not name"))
-            for action in _texts(one.get("Action", [])):
-                if "*" in action or "?" in action:
-                    found.append(RuleMatch([*path, "Action"], f"{action}: name the actions"))
+            found += [
+                RuleMatch([*path, "Action"], f"{action}: name the actions")
+                for action in _texts(one.get("Action", []))
+                if "*" in action or "?" in action
+            ]
         return found
 
 
@@ -83,7 +88,10 @@ class WildcardResource(CloudFormationLintRule):
         "An action on every resource has its reason in Metadata: hyperpod-jlab: AnyResource: ACTION: REASON. "
         "A reason without such an action is one too many."
     )
-    tags = ["hyperpod-jlab", "iam"]
+    tags = (
+        "hyperpod-jlab",
+        "iam",
+    )
 
     def match(self, cfn: Template) -> list[RuleMatch]:
         """Actions without their reasons, and reasons without their actions."""
@@ -124,7 +132,10 @@ class TrustTooWide(CloudFormationLintRule):
         "No principal is everybody or a whole account, and a service that is let in has a condition on aws:SourceArn or aws:SourceAccount "
         "(confused deputy)."
     )
-    tags = ["hyperpod-jlab", "iam"]
+    tags = (
+        "hyperpod-jlab",
+        "iam",
+    )
 
     def match(self, cfn: Template) -> list[RuleMatch]:
         """Statements and permissions that let in too many."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from cfnlint.rules import CloudFormationLintRule, RuleMatch
 from cfnlint.template import Template
@@ -27,7 +27,12 @@ class DeadLetters(CloudFormationLintRule):
         "Queues have a RedrivePolicy (or say in Metadata: hyperpod-jlab: DeadLetterQueue that they are one), targets of rules and functions that "
         "are called without waiting have a DeadLetterConfig."
     )
-    tags = ["hyperpod-jlab", "sqs", "lambda", "events"]
+    tags = (
+        "hyperpod-jlab",
+        "sqs",
+        "lambda",
+        "events",
+    )
 
     def match(self, cfn: Template) -> list[RuleMatch]:
         """Queues, targets and functions without one."""
@@ -61,7 +66,11 @@ class Logs(CloudFormationLintRule):
     id = "E9005"
     shortdesc = "Logs have a retention, and functions a log of their own"
     description = "Log groups have RetentionInDays; functions write to a log group of the template."
-    tags = ["hyperpod-jlab", "logs", "lambda"]
+    tags = (
+        "hyperpod-jlab",
+        "logs",
+        "lambda",
+    )
 
     def match(self, cfn: Template) -> list[RuleMatch]:
         """Log groups without an end, and functions that make one."""
@@ -83,9 +92,15 @@ class Encryption(CloudFormationLintRule):
     id = "E9006"
     shortdesc = "What is stored is encrypted"
     description = "Queues, topics, buckets and file systems of EFS name their encryption."
-    tags = ["hyperpod-jlab", "sqs", "sns", "s3", "efs"]
+    tags = (
+        "hyperpod-jlab",
+        "sqs",
+        "sns",
+        "s3",
+        "efs",
+    )
 
-    places: Mapping[str, tuple[str, ...]] = {
+    places: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "AWS::SQS::Queue": ("SqsManagedSseEnabled", "KmsMasterKeyId"),
         "AWS::SNS::Topic": ("KmsMasterKeyId",),
         "AWS::S3::Bucket": ("BucketEncryption",),
@@ -107,10 +122,22 @@ class Data(CloudFormationLintRule):
 
     id = "E9007"
     shortdesc = "Data stay when the stack goes"
-    description = "File systems and buckets have DeletionPolicy and UpdateReplacePolicy Retain or Snapshot."
-    tags = ["hyperpod-jlab", "fsx", "efs", "s3"]
+    description = (
+        "File systems and buckets have DeletionPolicy and UpdateReplacePolicy Retain or Snapshot."
+    )
+    tags = (
+        "hyperpod-jlab",
+        "fsx",
+        "efs",
+        "s3",
+    )
 
-    kinds = ("AWS::FSx::FileSystem", "AWS::EFS::FileSystem", "AWS::S3::Bucket", "AWS::DynamoDB::Table")
+    kinds = (
+        "AWS::FSx::FileSystem",
+        "AWS::EFS::FileSystem",
+        "AWS::S3::Bucket",
+        "AWS::DynamoDB::Table",
+    )
 
     def match(self, cfn: Template) -> list[RuleMatch]:
         """Data that go with the stack."""
@@ -130,7 +157,10 @@ class OpenGroup(CloudFormationLintRule):
     id = "E9008"
     shortdesc = "No security group is open to the world"
     description = "Nothing is let in from everywhere, and not everything is let out to everywhere. Groups say what they let out."
-    tags = ["hyperpod-jlab", "ec2"]
+    tags = (
+        "hyperpod-jlab",
+        "ec2",
+    )
 
     world = ("0.0.0.0/0", "::/0")
 
@@ -164,9 +194,14 @@ class Secrets(CloudFormationLintRule):
     id = "E9009"
     shortdesc = "Secrets in parameters are not shown"
     description = "A parameter that is named like a secret has NoEcho and no Default."
-    tags = ["hyperpod-jlab", "parameters"]
+    tags = (
+        "hyperpod-jlab",
+        "parameters",
+    )
 
-    secret = re.compile(r"password|passwd|secret|token|private.?key|access.?key|munge.?key|api.?key", re.IGNORECASE)
+    secret = re.compile(
+        r"password|passwd|secret|token|private.?key|access.?key|munge.?key|api.?key", re.IGNORECASE
+    )
 
     def match(self, cfn: Template) -> list[RuleMatch]:
         """Parameters that would be shown."""
@@ -189,7 +224,10 @@ class Concurrency(CloudFormationLintRule):
     id = "E9010"
     shortdesc = "Functions have a reserved concurrency"
     description = "Two reconciliations at once would work against each other, and many at once against AWS' limits: ReservedConcurrentExecutions."
-    tags = ["hyperpod-jlab", "lambda"]
+    tags = (
+        "hyperpod-jlab",
+        "lambda",
+    )
 
     def match(self, cfn: Template) -> list[RuleMatch]:
         """Functions without one."""

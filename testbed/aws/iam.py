@@ -219,16 +219,6 @@ def _like(pattern: str, text: str) -> bool:
     return _pattern(pattern, ".*").fullmatch(text) is not None
 
 
-_OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
-    "StringEquals": str.__eq__,
-    "StringLike": _like,
-    "ArnLike": lambda pattern, arn: matches_arn(pattern, arn),
-    "ForAllValues:StringLike": _like,
-    "Null": str.__eq__,
-}
-"""Operators of conditions that are known here, with how a pattern and a value are compared."""
-
-
 def matches_arn(pattern: str, arn: str) -> bool:
     """Whether a policy's resource is this ARN.
 
@@ -262,3 +252,13 @@ def _pattern(pattern: str, star: str) -> re.Pattern[str]:
 def _regex(pattern: str, star: str) -> str:
     signs = {"*": star, "?": "."}
     return "".join(signs.get(sign) or re.escape(sign) for sign in pattern)
+
+
+_OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
+    "StringEquals": str.__eq__,
+    "StringLike": _like,
+    "ArnLike": matches_arn,
+    "ForAllValues:StringLike": _like,
+    "Null": str.__eq__,
+}
+"""Operators of conditions that are known here, with how a pattern and a value are compared."""

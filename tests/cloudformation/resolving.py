@@ -17,7 +17,7 @@ _NOTHING = object()
 _PLACE = re.compile(r"\$\{(!?)([^}]+)\}")
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """CloudFormation would not take these parameters."""
 
 
@@ -75,7 +75,7 @@ def resolve(name: str, place: Place | None = None, **parameters: Any) -> Stack:
     """A template of ours with these parameters.
 
     Raises:
-        Refused: A parameter is missing, unknown or against its pattern, or a rule does not hold.
+        RefusedError: A parameter is missing, unknown or against its pattern, or a rule does not hold.
     """
     return resolve_template(load(name), place, **parameters)
 
@@ -88,9 +88,7 @@ def resolve_template(
     values = _Values(template, place, _checked(template.get("Parameters", {}), parameters))
     values.check_rules()
     resources = {
-        name: values.of(one)
-        for name, one in template["Resources"].items()
-        if values.is_there(one)
+        name: values.of(one) for name, one in template["Resources"].items() if values.is_there(one)
     }
     outputs = {
         name: values.of(one["Value"])
@@ -102,18 +100,18 @@ def resolve_template(
 
 def _checked(declared: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     if unknown := set(given) - set(declared):
-        raise Refused(f"no such parameter: {sorted(unknown)}")
+        raise RefusedError(f"no such parameter: {sorted(unknown)}")
     values = {}
     for name, one in declared.items():
         value = given.get(name, one.get("Default"))
         if value is None:
-            raise Refused(f"{name} has no value")
+            raise RefusedError(f"{name} has no value")
         allowed = one.get("AllowedValues")
         if allowed is not None and str(value) not in map(str, allowed):
-            raise Refused(f"{name}: {value} is none of {allowed}")
+            raise RefusedError(f"{name}: {value} is none of {allowed}")
         pattern = one.get("AllowedPattern")
         if pattern is not None and not re.fullmatch(pattern, str(value)):
-            raise Refused(f"{name}: {value} is not {pattern}")
+            raise RefusedError(f"{name}: {value} is not {pattern}")
         is_list = one["Type"].startswith(("CommaDelimitedList", "List<"))
         values[name] = str(value).split(",") if is_list else str(value)
     return values
@@ -172,7 +170,7 @@ class _Values:
             if self.of(rule.get("RuleCondition", True)):
                 for one in rule["Assertions"]:
                     if not self.of(one["Assert"]):
-                        raise Refused(one["AssertDescription"])
+                        raise RefusedError(one["AssertDescription"])
 
     def _ref(self, name: str) -> Any:
         if name in self._known:
@@ -210,7 +208,7 @@ class _Values:
 
 def _name_of(name: str, kind: str, place: Place) -> str:
     """What Ref says of a resource."""
-    if kind in {"AWS::IAM::ManagedPolicy"}:
+    if kind == "AWS::IAM::ManagedPolicy":
         return f"arn:{place.partition}:iam::{place.account}:policy/{place.stack}-{name}"
     return f"{place.stack}-{name}"
 

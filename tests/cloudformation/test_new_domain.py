@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import networkx
+import networkx as nx
 import pytest
 from cfnlint.template import Template
 
 from tests.cloudformation.conftest import IMAGE
-from tests.cloudformation.resolving import Refused, load, resolve
+from tests.cloudformation.resolving import RefusedError, load, resolve
 
 GROUP = "sg-0123456789abcdef0"
 NEW: dict[str, Any] = {
@@ -118,7 +118,9 @@ ALWAYS = {"sagemaker.api", "sts", "logs", "monitoring", "ec2", "fsx", "ssm", "ss
 )
 def test_endpoints(given, expected):
     made_for = made(**given).of_type("AWS::EC2::VPCEndpoint").values()
-    assert {one["ServiceName"].removeprefix("com.amazonaws.us-west-2.") for one in made_for} == expected
+    assert {
+        one["ServiceName"].removeprefix("com.amazonaws.us-west-2.") for one in made_for
+    } == expected
     assert all(one.get("PrivateDnsEnabled", True) for one in made_for)
 
 
@@ -130,15 +132,15 @@ def test_folders_by_jobs_and_functions_where_eks_is_reached():
     network = wiring.properties("ReconcileFunction")["VpcConfig"]
     assert network["SubnetIds"] == ["subnet-1", "subnet-2"]
     assert "VpcConfig" not in nested(made(), "Wiring").properties("ReconcileFunction")
-    with pytest.raises(Refused, match="name the EKS cluster"):
+    with pytest.raises(RefusedError, match="name the EKS cluster"):
         made(Folders="kubernetes", Image=IMAGE)
 
 
 def test_rights_come_first_and_the_wiring_goes_first():
     graph = Template(None, load("new-domain.yaml"), ["us-west-2"]).graph.graph
-    assert {"Domain", "FileSystem", "Roles", "StudioGroup"} <= networkx.descendants(graph, "Wiring")
-    assert "Roles" in networkx.descendants(graph, "Domain")
-    assert networkx.is_directed_acyclic_graph(graph)
+    assert {"Domain", "FileSystem", "Roles", "StudioGroup"} <= nx.descendants(graph, "Wiring")
+    assert "Roles" in nx.descendants(graph, "Domain")
+    assert nx.is_directed_acyclic_graph(graph)
 
 
 @pytest.mark.parametrize("name", ["Roles", "Wiring"])
@@ -148,7 +150,12 @@ def test_what_nested_templates_are_given_they_know(name):
     assert set(given["Parameters"]) <= set(declared)
     # The same word has the same meaning and the same limits in both.
     for parameter, one in load("new-domain.yaml")["Parameters"].items():
-        if parameter in declared and parameter in {"PartitionMode", "SharedPath", "Folders", "Image"}:
+        if parameter in declared and parameter in {
+            "PartitionMode",
+            "SharedPath",
+            "Folders",
+            "Image",
+        }:
             assert one.get("AllowedPattern") == declared[parameter].get("AllowedPattern")
             assert one.get("AllowedValues") == declared[parameter].get("AllowedValues")
             assert one.get("Default") == declared[parameter].get("Default")
@@ -166,5 +173,5 @@ def test_what_nested_templates_are_given_they_know(name):
     ],
 )
 def test_bad_parameters(given):
-    with pytest.raises(Refused, match=next(iter(given))):
+    with pytest.raises(RefusedError, match=next(iter(given))):
         made(**given)

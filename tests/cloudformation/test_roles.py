@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from cfnlint.data import AdditionalSpecs
@@ -23,7 +24,7 @@ from tests.cloudformation.resolving import ACCOUNT, FOLDER, Place, Stack, load, 
 
 __all__ = ["prometheus"]
 
-ON_EKS = {"EksClusterName": "research", "Namespaces": "team-a,team-b"}
+ON_EKS: dict[str, Any] = {"EksClusterName": "research", "Namespaces": "team-a,team-b"}
 OPTIONAL = {
     "NodeActionsPolicy": ("AllowNodeActions", "node-actions"),
     "TerminalPolicy": ("AllowTerminal", "terminal"),
@@ -31,8 +32,8 @@ OPTIONAL = {
 }
 
 
-def roles(place: Place | None = None, **parameters: str) -> Stack:
-    return resolve("roles.yaml", place, **parameters)
+def roles(**parameters: Any) -> Stack:
+    return resolve("roles.yaml", parameters.pop("place", None), **parameters)
 
 
 def policy_of(stack, name):
@@ -46,7 +47,9 @@ def granted(statements):
         for one in statements
         if one["Effect"] == "Allow"
         for action in one["Action"]
-        for resource in (one["Resource"] if isinstance(one["Resource"], list) else [one["Resource"]])
+        for resource in (
+            one["Resource"] if isinstance(one["Resource"], list) else [one["Resource"]]
+        )
     }
 
 
@@ -112,7 +115,7 @@ def test_every_feature_is_somebodys():
 
 
 def test_nobody_makes_himself_an_admin():
-    stack = roles(**ON_EKS, **{parameter: "true" for parameter, _ in OPTIONAL.values()})
+    stack = roles(**ON_EKS, **dict.fromkeys([one for one, _ in OPTIONAL.values()], "true"))
     actions = {
         action
         for kind in ("AWS::IAM::ManagedPolicy",)
@@ -146,7 +149,7 @@ def test_every_resource_is_named_only_where_iam_knows_none():
 @pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])
 def test_policies_are_such_as_iam_takes(partition):
     region = {"aws-cn": "cn-north-1", "aws-us-gov": "us-gov-west-1"}.get(partition, REGION)
-    stack = roles(Place(partition, region), **ON_EKS, AllowStorageTasks="true")
+    stack = roles(place=Place(partition, region), **ON_EKS, AllowStorageTasks="true")
     for name, one in stack.of_type("AWS::IAM::ManagedPolicy").items():
         text = json.dumps(one["PolicyDocument"], separators=(",", ":"))
         assert len(text) <= 6144, name
@@ -199,7 +202,7 @@ def test_a_space_under_the_data_scientists_resolved_policy(
     account = space_of(endpoint, no_aws, tmp_path, home, prometheus.url)
     place = Place(account=endpoint.account.account_id)
     chosen = {"AllowNodeActions": "true", "AllowStorageTasks": "true"}
-    stack = roles(place, DomainId="d-example", EksClusterName="research", **chosen)
+    stack = roles(place=place, DomainId="d-example", EksClusterName="research", **chosen)
     names = ("ReadingPolicy", "NodeActionsPolicy", "StorageTasksPolicy")
     statements = [one for name in names for one in policy_of(stack, name)]
     endpoint.account.add_caller(KEY, "UserRole", document(statements))

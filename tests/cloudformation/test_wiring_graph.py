@@ -7,14 +7,14 @@ import importlib.util
 import re
 from typing import Any
 
-import networkx
+import networkx as nx
 import pytest
 from cfnlint.template import Template
 
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.cloudformation.conftest import BY_JOBS, IMAGE, WIRE, wired
 from tests.cloudformation.patterns import matches
-from tests.cloudformation.resolving import Refused, load
+from tests.cloudformation.resolving import RefusedError, load
 
 # An event as EventBridge has it from CloudTrail: the envelope by EventBridge's documentation, `detail` a record of CloudTrail's for
 # SageMaker's CreateUserProfile, whose members are named as in the API with a small first letter.
@@ -56,7 +56,7 @@ def graph():
 
 def before(graph, name):
     """All that has to be there before a thing is made, and stays until it is gone."""
-    return networkx.descendants(graph, name)
+    return nx.descendants(graph, name)
 
 
 def test_the_wiring_has_its_rights_first_and_until_it_is_taken_back(graph):
@@ -77,7 +77,7 @@ def test_nothing_wires_again_behind_the_back_of_a_stack_that_is_deleted(graph):
 
 
 def test_there_is_no_circle(graph):
-    assert networkx.is_directed_acyclic_graph(graph)
+    assert nx.is_directed_acyclic_graph(graph)
 
 
 @pytest.mark.parametrize("mode", ["shared", "per-user"])
@@ -146,7 +146,9 @@ def test_from_event_to_function_and_what_becomes_of_failures():
     stack = wired()
     rule, source = stack.properties("NewProfileRule"), stack.properties("NewProfileSource")
     (target,) = rule["Targets"]
-    queue, dead = (f"arn:aws:sqs:us-west-2:123456789012:wiring-{one}" for one in ("NewProfiles", "DeadLetters"))
+    queue, dead = (
+        f"arn:aws:sqs:us-west-2:123456789012:wiring-{one}" for one in ("NewProfiles", "DeadLetters")
+    )
     assert (target["Arn"], source["EventSourceArn"]) == (queue, queue)
     assert source["FunctionName"] == "wiring-NewProfileFunction"
     assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
@@ -157,7 +159,10 @@ def test_from_event_to_function_and_what_becomes_of_failures():
     assert function["ReservedConcurrentExecutions"] >= source["ScalingConfig"]["MaximumConcurrency"]
     (allowed, _) = stack.properties("QueuePolicy")["PolicyDocument"]["Statement"]
     sources = allowed["Condition"]["ArnEquals"]["aws:SourceArn"]
-    assert [one.rpartition("/")[2] for one in sources] == ["wiring-NewProfileRule", "wiring-ReconcileRule"]
+    assert [one.rpartition("/")[2] for one in sources] == [
+        "wiring-NewProfileRule",
+        "wiring-ReconcileRule",
+    ]
     alarm = stack.properties("NotWired")
     assert alarm["Dimensions"] == [{"Name": "QueueName", "Value": "DeadLetters.QueueName"}]
 
@@ -176,10 +181,14 @@ def test_a_key_and_a_topic():
         assert queue["KmsMasterKeyId"] == key
         assert "SqsManagedSseEnabled" not in queue
     assert {one["KmsKeyId"] for one in stack.of_type("AWS::Logs::LogGroup").values()} == {key}
-    assert {tuple(one["AlarmActions"]) for one in stack.of_type("AWS::CloudWatch::Alarm").values()} == {(topic,)}
+    assert {
+        tuple(one["AlarmActions"]) for one in stack.of_type("AWS::CloudWatch::Alarm").values()
+    } == {(topic,)}
     plain = wired()
     assert all(queue["SqsManagedSseEnabled"] for queue in plain.of_type("AWS::SQS::Queue").values())
-    assert not any("AlarmActions" in one for one in plain.of_type("AWS::CloudWatch::Alarm").values())
+    assert not any(
+        "AlarmActions" in one for one in plain.of_type("AWS::CloudWatch::Alarm").values()
+    )
 
 
 @pytest.mark.parametrize(
@@ -200,7 +209,7 @@ def test_a_key_and_a_topic():
     ],
 )
 def test_bad_parameters_are_refused_before_anything_is_made(given, words):
-    with pytest.raises(Refused, match=words):
+    with pytest.raises(RefusedError, match=words):
         wired(**given)
 
 

@@ -10,9 +10,8 @@ import pytest
 from hyperpod_jlab.admin import applying
 from hyperpod_jlab.aws.session import forget_session
 from testbed.aws.iam import Asked, Policy, decide
-from testbed.aws.network import Network, NetworkInterface, SecurityGroup
-from testbed.aws.state import Domain, Profile, Space, lustre_at
-from testbed.aws.network import SUBNET
+from testbed.aws.network import SUBNET, SecurityGroup
+from testbed.aws.state import Domain, Profile
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.aws.conftest import KEY, REGION
 from tests.cloudformation.conftest import BY_JOBS, document, statements_of, wired
@@ -149,7 +148,9 @@ def test_lambda_makes_interfaces_and_the_functions_code_does_not():
     stack = wired(SubnetIds="subnet-1,subnet-2", SecurityGroupIds="sg-1")
     assert stack.properties("WiringFunction")["VpcConfig"]["SubnetIds"] == ["subnet-1", "subnet-2"]
     policy = Policy(document(statements_of(stack, "FunctionRole")))
-    code = {"lambda:SourceFunctionArn": f"arn:aws:lambda:{SOMEWHERE}:function:wiring-WiringFunction"}
+    code = {
+        "lambda:SourceFunctionArn": f"arn:aws:lambda:{SOMEWHERE}:function:wiring-WiringFunction"
+    }
     for action in ("ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface"):
         assert decide((policy,), Asked(action, "*", {})).allowed
         assert decide((policy,), Asked(action, "*", code)).explicit
@@ -174,11 +175,15 @@ def test_only_where_jobs_make_folders_the_cluster_may_be_asked():
     [("aws", "eu-central-1"), ("aws-cn", "cn-north-1"), ("aws-us-gov", "us-gov-west-1")],
 )
 def test_in_every_partition(partition, region):
-    stack = wired(Place(partition, region), **BY_JOBS, SubnetIds="subnet-1", SecurityGroupIds="sg-1")
+    stack = wired(
+        Place(partition, region), **BY_JOBS, SubnetIds="subnet-1", SecurityGroupIds="sg-1"
+    )
     statements = statements_of(stack, "FunctionRole")
     Policy(document(statements))
     for one in statements:
         for resource in one["Resource"] if isinstance(one["Resource"], list) else [one["Resource"]]:
-            assert resource == "*" or re.match(rf"arn:{partition}:[a-z0-9]+:{region}:{ACCOUNT}:", resource)
+            assert resource == "*" or re.match(
+                rf"arn:{partition}:[a-z0-9]+:{region}:{ACCOUNT}:", resource
+            )
     (entry,) = stack.of_type("AWS::EKS::AccessEntry").values()
     assert entry["AccessPolicies"][0]["PolicyArn"].startswith(f"arn:{partition}:eks::aws:")
