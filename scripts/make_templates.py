@@ -30,6 +30,7 @@ OF_THE_DOMAIN = {
     feature.PROFILE: "arn:{partition}:sagemaker:{region}:{account}:user-profile/${{DomainId}}/*",
     feature.SPACE: "arn:{partition}:sagemaker:{region}:{account}:space/${{DomainId}}/*",
     feature.EKS: "arn:{partition}:eks:{region}:{account}:cluster/${{EksClusterName}}",
+    "arn:{partition}:iam::{account}:role/*": "arn:{partition}:iam::{account}:role/${{ClusterRoleName}}",
     feature.ADDON: "arn:{partition}:eks:{region}:{account}:addon/${{EksClusterName}}/*",
 }
 """What templates know more narrowly than features do."""
@@ -102,6 +103,21 @@ def admin_features(features: Iterable[Feature] = FEATURES) -> tuple[str, ...]:
     return tuple(one.name for one in features if one.name.startswith("admin-"))
 
 
+def cluster_features(features: Iterable[Feature] = FEATURES) -> tuple[str, ...]:
+    """What those admins do who make clusters, and what they look at before."""
+    return tuple(
+        name
+        for name in ("clusters", *admin_features(features))
+        if name == "clusters" or name.startswith("admin-cluster")
+    )
+
+
+def domain_features(features: Iterable[Feature] = FEATURES) -> tuple[str, ...]:
+    """What the other admins do."""
+    clusters = cluster_features(features)
+    return tuple(name for name in admin_features(features) if name not in clusters)
+
+
 def reading_features(features: Iterable[Feature] = FEATURES) -> tuple[str, ...]:
     """What everybody may do: features that only read, and are no admin's."""
     admins = admin_features(features)
@@ -122,7 +138,8 @@ BLOCKS: Mapping[str, tuple[Block, ...]] = {
         Block("node-actions", ("node-actions",)),
         Block("terminal", ("terminal",)),
         Block("storage-tasks", ("storage-tasks",)),
-        Block("admin", admin_features()),
+        Block("admin", domain_features(), of_eks="HasEks"),
+        Block("admin-clusters", cluster_features(), of_eks="HasEks"),
     ),
 }
 """By template: what its roles may do."""

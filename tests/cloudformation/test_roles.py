@@ -14,13 +14,27 @@ from cfnlint.helpers import load_resource
 
 from hyperpod_jlab.aws.features import FEATURES
 from hyperpod_jlab.aws.session import forget_session
-from scripts.make_templates import BLOCKS, NO_SMALLER, admin_features, reading_features
+from scripts.make_templates import (
+    BLOCKS,
+    NO_SMALLER,
+    cluster_features,
+    domain_features,
+    reading_features,
+)
 from testbed.aws.iam import Asked, Policy, decide
 from tests.aws.conftest import KEY, REGION, prometheus
 from tests.aws.feature_account import space_of
 from tests.aws.feature_runs import RUNS
 from tests.cloudformation.conftest import document, statements_of, wired
-from tests.cloudformation.resolving import ACCOUNT, FOLDER, Place, Stack, load, resolve
+from tests.cloudformation.resolving import (
+    ACCOUNT,
+    FOLDER,
+    Place,
+    RefusedError,
+    Stack,
+    load,
+    resolve,
+)
 
 __all__ = ["prometheus"]
 
@@ -105,8 +119,22 @@ def test_what_changes_something_only_on_request(policy):
     assert stack.properties(policy)["Roles"] == ["wiring-UserRole"]
 
 
-def test_admins():
-    assert_neither_more_nor_less(policy_of(roles(), "AdminPolicy"), admin_features())
+@pytest.mark.parametrize(("parameters", "eks"), [({}, False), (ON_EKS, True)])
+def test_admins(parameters, eks):
+    stack = roles(**parameters)
+    assert_neither_more_nor_less(policy_of(stack, "AdminPolicy"), domain_features(), eks=eks)
+    assert "AdminClusterPolicy" not in stack.resources
+    more = roles(**parameters, AllowClusterChanges="true", ClusterRoleName="HyperPod")
+    clusters = policy_of(more, "AdminClusterPolicy")
+    assert_neither_more_nor_less(clusters, cluster_features(), eks=eks)
+    # Who makes clusters gives their instances this role and no other.
+    given = {resource for action, resource in granted(clusters) if action.startswith("iam:")}
+    assert given <= {f"arn:aws:iam::{ACCOUNT}:role/HyperPod"}
+
+
+def test_clusters_need_the_role_of_their_instances():
+    with pytest.raises(RefusedError, match="ClusterRoleName"):
+        roles(AllowClusterChanges="true")
 
 
 def test_every_feature_is_somebodys():
