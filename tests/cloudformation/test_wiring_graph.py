@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
+import importlib
 import re
 from typing import Any
 
@@ -11,10 +11,11 @@ import networkx as nx
 import pytest
 from cfnlint.template import Template
 
+from testbed.aws.iam import Asked, Policy, decide
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
-from tests.cloudformation.conftest import BY_JOBS, IMAGE, WIRE, wired
+from tests.cloudformation.conftest import BY_JOBS, IMAGE, WIRE, document, statements_of, wired
 from tests.cloudformation.patterns import matches
-from tests.cloudformation.resolving import RefusedError, load
+from tests.cloudformation.resolving import ACCOUNT, RefusedError, load
 
 # An event as EventBridge has it from CloudTrail: the envelope by EventBridge's documentation, `detail` a record of CloudTrail's for
 # SageMaker's CreateUserProfile, whose members are named as in the API with a small first letter.
@@ -228,10 +229,36 @@ def test_the_next_commands():
     assert "FoldersNext" not in wired(Folders="none").outputs
 
 
-def test_the_handlers_are_there():
-    """By name, as Lambda finds them; they come with the package."""
-    if importlib.util.find_spec("hyperpod_jlab.admin.lambdas") is None:
-        pytest.skip("the package of the functions is not merged yet")
+@pytest.fixture
+def lambdas():
+    """The functions' code, which is a branch of its own until both are merged."""
+    return pytest.importorskip("hyperpod_jlab.admin.lambdas")
+
+
+def test_the_handlers_are_there(lambdas):
+    """By name, as Lambda finds them."""
     for function in wired().of_type("AWS::Lambda::Function").values():
         module, _, name = function["Handler"].rpartition(".")
         assert callable(getattr(importlib.import_module(module), name))
+
+
+def test_the_functions_know_what_they_are_told(lambdas):
+    settings = importlib.import_module("hyperpod_jlab.admin.lambdas.settings")
+    stack = wired(**BY_JOBS)
+    told = set(stack.properties("Wiring")) - {"ServiceToken", "ServiceTimeout"}
+    assert told == set(settings.PROPERTIES)
+    for name in ("NewProfileFunction", "ReconcileFunction"):
+        assert set(stack.properties(name)["Environment"]["Variables"]) == set(settings.VARIABLES)
+
+
+@pytest.mark.parametrize("function", ["custom_resource", "new_profile", "reconcile"])
+def test_what_the_functions_call_their_role_allows(lambdas, function):
+    rights = importlib.import_module("hyperpod_jlab.admin.lambdas.rights")
+    policy = Policy(document(statements_of(wired(**BY_JOBS), "FunctionRole")))
+    places = {"partition": "aws", "region": "us-west-2", "account": ACCOUNT, "domain": DOMAIN}
+    for one in rights.rights(function):
+        resource = one.resource.format(**places)
+        if resource != "*":
+            resource = resource.replace("*", "x")
+        asked = Asked(one.action, resource, {"aws:TagKeys": ("hyperpod-jlab",)})
+        assert decide((policy,), asked).allowed, asked
