@@ -17,6 +17,7 @@ FOLDERS = (
     "testbed",
     "benchmarks",
     "examples",
+    "cloudformation",
     "lifecycle-configs",
 )
 BUILT = {"node_modules", "labextension", "__pycache__"}

@@ -28,6 +28,9 @@ check "ruff check" ruff check --quiet .
 check "ruff format" ruff format --check --quiet .
 check "mypy" mypy
 check "import-linter" lint-imports
+# Which templates, regions and rules of ours: .cfnlintrc.
+check "cfn-lint" cfn-lint --non-zero-exit-code informational
+check "templates" python scripts/make_templates.py --check
 check "house rules" python scripts/check_house.py
 # The launcher runs under the nodes' own Python: its syntax is ruff's business, its library calls vermin's.
 if [[ -d hyperpod_jlab/launcher ]]; then

@@ -34,6 +34,9 @@ DOMAIN = "arn:{partition}:sagemaker:{region}:{account}:domain/*"
 INTERFACE = "arn:{partition}:ec2:{region}:{account}:network-interface/*"
 """A network interface."""
 
+GROUP = "arn:{partition}:ec2:{region}:{account}:security-group/*"
+"""A security group."""
+
 QUOTA = "arn:{partition}:sagemaker:{region}:{account}:compute-quota/*"
 """A team's quota of a HyperPod cluster."""
 

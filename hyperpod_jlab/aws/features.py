@@ -13,6 +13,7 @@ from hyperpod_jlab.aws.feature import (
     EVERY,
     FSX,
     FSX_TASK,
+    GROUP,
     INTERFACE,
     LIFECYCLE,
     LOG,
@@ -51,6 +52,12 @@ _APPLYING = (
     Permission(
         "ec2:ModifyNetworkInterfaceAttribute",
         INTERFACE,
+        "Studio does not reach the file system",
+    ),
+    # IAM asks about the interface, and about each group that it gets (service authorization reference of EC2).
+    Permission(
+        "ec2:ModifyNetworkInterfaceAttribute",
+        GROUP,
         "Studio does not reach the file system",
     ),
     Permission("ec2:CreateTags", INTERFACE, "Studio does not reach the file system"),

@@ -130,7 +130,9 @@ def _resource(request: Request) -> Resource:
         return Resource(None, "*")
     account = request.account
     where = f"{account.partition}:ec2:{request.region}:{account.account_id}"
-    return Resource(named, f"arn:{where}:network-interface/{named}")
+    # Each group that an interface gets is asked for too (service authorization reference of EC2).
+    groups = tuple(f"arn:{where}:security-group/{one}" for one in request.given.get("Groups", ()))
+    return Resource(named, f"arn:{where}:network-interface/{named}", groups)
 
 
 SERVICE = Service(

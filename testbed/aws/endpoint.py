@@ -205,18 +205,22 @@ class Endpoint:
 
     def _ask(self, action: str, resource: Resource, request: Request, protocol: str) -> None:
         caller = request.caller
-        context = {
+        context: dict[str, str | tuple[str, ...]] = {
             "aws:RequestedRegion": request.region,
             "aws:PrincipalAccount": request.account.account_id,
         }
+        if tags := _tag_keys(request.given):
+            context["aws:TagKeys"] = tags
         # An action that is done to nothing single is allowed by "Resource": "*" only, whatever its message names.
         subject = "*" if resource.name is None else resource.arn
-        verdict = decide(caller.policies, Asked(action, subject, context))
-        if self.faults.denies(action, resource.name):
-            verdict = Verdict(allowed=False)
-        if not verdict.allowed:
-            asked = Asked(action, resource.arn, context)
-            raise denied(protocol, caller.arn, asked, explicit=verdict.explicit)
+        for arn in (subject, *resource.also):
+            verdict = decide(caller.policies, Asked(action, arn, context))
+            if self.faults.denies(action, resource.name):
+                verdict = Verdict(allowed=False)
+            if not verdict.allowed:
+                named = resource.arn if arn == "*" else arn
+                asked = Asked(action, named, context)
+                raise denied(protocol, caller.arn, asked, explicit=verdict.explicit)
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -241,3 +245,9 @@ class Endpoint:
         finally:
             with self._lock:
                 self._under_way -= 1
+
+
+def _tag_keys(given: dict[str, Any]) -> tuple[str, ...]:
+    """The names of the tags that a call sets or removes."""
+    named = given.get("TagKeys") or [one["Key"] for one in given.get("Tags") or ()]
+    return tuple(map(str, named))

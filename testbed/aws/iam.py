@@ -24,8 +24,13 @@ EVERYTHING: Mapping[str, Any] = {
 ALWAYS = frozenset({"sts:GetCallerIdentity"})
 """Actions that need no right, and that no policy can take away."""
 
-CONDITION_KEYS = frozenset({"aws:PrincipalAccount", "aws:RequestedRegion"})
-"""Keys of conditions that are known here."""
+CONDITION_KEYS = frozenset(
+    {"aws:PrincipalAccount", "aws:RequestedRegion", "aws:TagKeys", "lambda:SourceFunctionArn"}
+)
+"""Keys of conditions that are known here; those that a call does not have are absent from its context."""
+
+Context = Mapping[str, str | tuple[str, ...]]
+"""Values of condition keys; several for a key of several values, such as ``aws:TagKeys``."""
 
 _DENIED = {
     "json": ("AccessDeniedException", 400),
@@ -60,7 +65,7 @@ class Asked:
 
     action: str
     resource: str
-    context: Mapping[str, str]
+    context: Context
 
 
 @dataclass(frozen=True)
@@ -181,13 +186,13 @@ def _texts(value: Any, name: str) -> list[str]:
     return found
 
 
-def _conditions(given: Any) -> list[Callable[[Mapping[str, str]], bool]]:
+def _conditions(given: Any) -> list[Callable[[Context], bool]]:
     """One test for each operator and key; all have to hold."""
     if not isinstance(given, Mapping):
         raise PolicyError("Condition: operators with keys and values")
     found = []
     for operator, keys in given.items():
-        if operator not in {"StringEquals", "StringLike"}:
+        if operator not in _OPERATORS:
             raise PolicyError(f"the condition operator {operator} is not known here")
         for key, value in keys.items():
             if key not in CONDITION_KEYS:
@@ -196,16 +201,22 @@ def _conditions(given: Any) -> list[Callable[[Mapping[str, str]], bool]]:
     return found
 
 
-def _condition(operator: str, key: str, values: list[str]) -> Callable[[Mapping[str, str]], bool]:
-    def holds(context: Mapping[str, str]) -> bool:
+def _condition(operator: str, key: str, values: list[str]) -> Callable[[Context], bool]:
+    def holds(context: Context) -> bool:
         told = context.get(key)
-        if told is None:
-            return False
-        if operator == "StringEquals":
-            return told in values
-        return any(_pattern(value, ".*").fullmatch(told) for value in values)
+        if operator == "Null":
+            return values == ["true" if told is None else "false"]
+        several = (told,) if isinstance(told, str) else told or ()
+        matches = _OPERATORS[operator]
+        found = [any(matches(value, one) for value in values) for one in several]
+        # Of a key that is not there the one holds for all of none, the other for none.
+        return all(found) if operator.startswith("ForAllValues:") else any(found)
 
     return holds
+
+
+def _like(pattern: str, text: str) -> bool:
+    return _pattern(pattern, ".*").fullmatch(text) is not None
 
 
 def matches_arn(pattern: str, arn: str) -> bool:
@@ -241,3 +252,13 @@ def _pattern(pattern: str, star: str) -> re.Pattern[str]:
 def _regex(pattern: str, star: str) -> str:
     signs = {"*": star, "?": "."}
     return "".join(signs.get(sign) or re.escape(sign) for sign in pattern)
+
+
+_OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
+    "StringEquals": str.__eq__,
+    "StringLike": _like,
+    "ArnLike": matches_arn,
+    "ForAllValues:StringLike": _like,
+    "Null": str.__eq__,
+}
+"""Operators of conditions that are known here, with how a pattern and a value are compared."""

@@ -28,10 +28,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Resource:
-    """What an action is done to: a name for `Faults.deny` (None: nothing single), and how IAM names it."""
+    """What an action is done to: a name for `Faults.deny` (None: nothing single), how IAM names it, and what else it is done to."""
 
     name: str | None
     arn: str
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,28 @@ def test_conditions(condition, expected):
 
 
 @pytest.mark.parametrize(
+    ("condition", "context", "expected"),
+    [
+        ({"ForAllValues:StringLike": {"aws:TagKeys": "ours*"}}, {"aws:TagKeys": ("ours", "ours-2")}, True),
+        ({"ForAllValues:StringLike": {"aws:TagKeys": "ours*"}}, {"aws:TagKeys": ("ours", "team")}, False),
+        # Of no value at all it holds: hence Null beside it.
+        ({"ForAllValues:StringLike": {"aws:TagKeys": "ours*"}}, {}, True),
+        ({"Null": {"aws:TagKeys": "false"}}, {}, False),
+        ({"Null": {"aws:TagKeys": "false"}}, {"aws:TagKeys": ("ours",)}, True),
+        ({"Null": {"aws:TagKeys": "true"}}, {}, True),
+        ({"ArnLike": {"lambda:SourceFunctionArn": "arn:aws:lambda:*:1:function:*"}}, {"lambda:SourceFunctionArn": "arn:aws:lambda:r:1:function:f"}, True),
+        ({"ArnLike": {"lambda:SourceFunctionArn": "arn:aws:lambda:*:1:function:*"}}, {"lambda:SourceFunctionArn": "arn:aws:lambda:r:2:function:f"}, False),
+        ({"ArnLike": {"lambda:SourceFunctionArn": "arn:aws:lambda:*:1:function:*"}}, {}, False),
+        ({"StringEquals": {"aws:TagKeys": "ours"}}, {}, False),
+    ],
+)  # fmt: skip
+def test_conditions_on_what_a_call_may_lack(condition, context, expected):
+    policy = Policy({"Version": VERSION, "Statement": statement(Condition=condition)})
+    asked = Asked("sagemaker:DescribeCluster", ARN, context)
+    assert decide((policy,), asked).allowed is expected
+
+
+@pytest.mark.parametrize(
     ("wrong", "words"),
     [
         ({"Condition": {"Bool": {"aws:SecureTransport": "true"}}}, "operator Bool is not known"),
