@@ -53,6 +53,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("HyperpodNodeLogs", "NodeLogPage", "NodeLogHits", "NodePageQuery", "NodeSearchQuery"),
     ),
     "aws": ("AwsCalls", "AwsCallsEvent", "AwsRegions"),
+    "admin": (
+        *("AdminRightsAnswer", "AdminChoices", "AdminWork", "AdminSteps", "AdminEvent"),
+        *("AdminPlanBody", "AdminApplyBody", "StepsQuery"),
+    ),
     "doctor": ("DoctorExamination", "DoctorBody", "DoctorReport", "DoctorEvent"),
     "runs": (),
 }

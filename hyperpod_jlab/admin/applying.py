@@ -37,7 +37,7 @@ MakeFolder = Callable[[str, Folder], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a step: ``done``, ``skipped`` with the step's own reason, or an error."""
+    """What became of a step: done, an error, or neither: there was nothing to do, it waits or is blocked, or it was not begun (`Executor.stop`)."""
 
     step: Step
     done: bool
@@ -74,6 +74,11 @@ class Executor:
         self._make_folder = make_folder
         self._look = LOOK if look is None else look
         self._file_system = there.file_system.name
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Begin no further step; those that are under way come to their end. The others are told as not done, without an error."""
+        self._stopped = True
 
     async def apply(self, plan: Plan) -> AsyncIterator[Result]:
         """Do what is to be done, and say of each step what became of it, as it becomes known.
@@ -97,6 +102,8 @@ class Executor:
         if step.state != "to do":
             return Result(step, False)
         async with room:
+            if self._stopped:
+                return Result(step, False)
             try:
                 await self._do(step)
             except HyperpodError as error:
