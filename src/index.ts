@@ -1,5 +1,6 @@
 import { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
+import { adminPlugin } from './admin/plugin';
 import { clustersPlugin } from './clusters/plugin';
 import { doctorPlugin } from './doctor/plugin';
 import { hyperpodPlugin } from './hyperpod/plugin';
@@ -32,6 +33,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   nodesPlugin,
   nodeLogsPlugin,
   doctorPlugin,
+  adminPlugin,
   panelPlugin,
   storagePlugin,
   statusPlugin,

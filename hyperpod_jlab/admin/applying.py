@@ -37,7 +37,7 @@ MakeFolder = Callable[[str, Folder], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a step: done, an error, or neither: there was nothing to do, it waits or is blocked, or it was not begun (`Executor.stop`)."""
+    """What became of a step: done, an error, or neither: there was nothing to do, it waits or is blocked, or it was not begun for somebody has stopped it."""
 
     step: Step
     done: bool
@@ -60,6 +60,7 @@ class Executor:
         there: What was there when the plan was made.
         make_folder: Makes folders; None: nobody can from here.
         look: Seconds between two looks whether SageMaker is done; default: `LOOK`.
+        stopping: Whether no further step is to begin: those that are under way come to their end, the others are told as not done, without an error.
     """
 
     def __init__(
@@ -68,17 +69,14 @@ class Executor:
         there: There,
         make_folder: MakeFolder | None = None,
         look: float | None = None,
+        stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self._aws = aws
         self._there = there
         self._make_folder = make_folder
         self._look = LOOK if look is None else look
         self._file_system = there.file_system.name
-        self._stopped = False
-
-    def stop(self) -> None:
-        """Begin no further step; those that are under way come to their end. The others are told as not done, without an error."""
-        self._stopped = True
+        self._stopping = stopping
 
     async def apply(self, plan: Plan) -> AsyncIterator[Result]:
         """Do what is to be done, and say of each step what became of it, as it becomes known.
@@ -102,7 +100,7 @@ class Executor:
         if step.state != "to do":
             return Result(step, False)
         async with room:
-            if self._stopped:
+            if self._stopping():
                 return Result(step, False)
             try:
                 await self._do(step)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hyperpod_jlab.admin.applying import Executor
+from hyperpod_jlab.admin.applying import Executor, Result
 from hyperpod_jlab.admin.folders import Folders
 from hyperpod_jlab.admin.plan import FolderStep, Plan, Wanted
 from hyperpod_jlab.admin.planning import plan
@@ -53,6 +53,11 @@ class Wirer:
         self._aws = aws
         self._wiring = wiring
         self._told = told
+        self.stopped = False
+
+    def stop(self) -> None:
+        """Let no further step begin."""
+        self.stopped = True
 
     async def plan(self) -> tuple[There, Plan]:
         """What is there, and what is to be done.
@@ -74,16 +79,29 @@ class Wirer:
         there = replace(there, file_system=replace(there.file_system, folders=seen))
         return there, plan(there, wiring.wanted)
 
+    async def apply(self, there: There, made: Plan) -> AsyncIterator[Result]:
+        """Do a plan's steps, and say of each what became of it; once it is stopped (`stop`) those that are left are told as not done.
+
+        Raises:
+            RefusedError: The plan has a finding of level ``error``.
+        """
+        async for result in self.executor(there).apply(made):
+            yield result
+
     def executor(self, there: There) -> Executor:
         """Who does the steps of a plan that was made from this."""
+
+        def stopping() -> bool:
+            return self.stopped
+
         if self._wiring.mounted_at is None:
-            return Executor(self._aws, there)
+            return Executor(self._aws, there, stopping=stopping)
         folders = Folders(self._wiring.mounted_at)
 
         async def make(path: str, folder: Folder) -> None:
             await asyncio.to_thread(folders.make, path, folder)
 
-        return Executor(self._aws, there, make)
+        return Executor(self._aws, there, make, stopping=stopping)
 
     async def _of_cluster(self) -> str:
         """The file system that the cluster's instances mount.

@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from hyperpod_jlab.admin.applying import Executor, Result
+from hyperpod_jlab.admin.applying import Result
 from hyperpod_jlab.admin.modes import ModeThere, mode_there
 from hyperpod_jlab.admin.plan import Plan, Step
 from hyperpod_jlab.admin.there import There
@@ -104,7 +104,7 @@ class Wirings:
         self._changed = changed
         self._last: Work | None = None
         self._task: asyncio.Task[None] | None = None
-        self._executor: Executor | None = None
+        self._applying: Wirer | None = None
         self._later: asyncio.TimerHandle | None = None
 
     @property
@@ -161,8 +161,8 @@ class Wirings:
         work = self._last
         if work is None or work.state not in BUSY:
             return work
-        if self._executor is not None:
-            self._executor.stop()
+        if self._applying is not None:
+            self._applying.stop()
             work.state = "stopping"
             self._tell(work)
         elif self._task is not None:
@@ -201,35 +201,38 @@ class Wirings:
                 f"the plan {broke}", hint="the server's log has the details"
             )
         finally:
-            self._executor = None
+            self._applying = None
             work.state, work.ended_at = state, time.time()
             self._tell(work)
 
     async def _plan(self, work: Work) -> State:
-        work.planned = await self._made(work)
+        work.planned = await self._made(work, self._wirer(work))
         return "planned"
 
     async def _apply(self, work: Work, shown: Planned) -> State:
-        now = await self._made(work)
+        wirer = self._wirer(work)
+        now = await self._made(work, wirer)
         if not _is_of(now.plan, shown.plan):
             work.planned = Planned(now.there, now.plan, now.id, now.mode, changed=True)
             return "planned"
         # Its id stays that of the plan that was confirmed; what has been done by others since is shown as done.
         work.planned = Planned(now.there, now.plan, shown.id, now.mode)
         refuse_on_error(list(now.plan.findings))
-        self._executor = self._wirer(work).executor(now.there)
+        self._applying = wirer
         work.state = "applying"
         self._tell(work)
         # A result may have its step as it is by now: one that waits for another that failed.
         numbers = {_name(step): number for number, step in enumerate(now.plan.steps)}
-        async for result in self._executor.apply(now.plan):
-            work.results[numbers[_name(result.step)]] = result
+        async for result in wirer.apply(now.there, now.plan):
+            number = numbers.get(_name(result.step))
+            if number is not None:
+                work.results[number] = result
             self._tell_soon(work)
-        # By another name for mypy, which knows of no one who has changed it meanwhile.
-        return "stopped" if self._last is not None and self._last.state == "stopping" else "applied"
+        left = any(_is_left(result) for result in work.results.values())
+        return "stopped" if wirer.stopped and left else "applied"
 
-    async def _made(self, work: Work) -> Planned:
-        there, plan = await self._wirer(work).plan()
+    async def _made(self, work: Work, wirer: Wirer) -> Planned:
+        there, plan = await wirer.plan()
         return Planned(there, plan, _id_of(work.asked, there, plan), mode_there(there))
 
     def _wirer(self, work: Work) -> Wirer:
@@ -255,6 +258,10 @@ class Wirings:
 
 def _name(step: Step) -> tuple[type[Step], str]:
     return type(step), step.target
+
+
+def _is_left(result: Result) -> bool:
+    return result.step.state == "to do" and not result.done and result.error is None
 
 
 def _busy() -> ConflictError:
