@@ -6,6 +6,10 @@ import { IDraft } from './draft';
 import { IChoices, Mode } from './types';
 import { fileSystemText } from './words';
 
+/** How ids begin. */
+const DOMAIN_ID = 'd-…';
+const FILE_SYSTEM_ID = 'fs-…';
+
 interface IProps {
   draft: IDraft;
   choices: IChoices;
@@ -43,11 +47,7 @@ export function WiringForm(
         <MoreFields {...props} />
       </details>
       <div className="jp-HyperPod-Admin-buttons">
-        <button
-          type="submit"
-          className="jp-HyperPod-button jp-mod-accept"
-          disabled={isBusy}
-        >
+        <button type="submit" className="jp-HyperPod-button" disabled={isBusy}>
           {trans.__('Show What Would Change')}
         </button>
         <button
@@ -88,7 +88,7 @@ function DomainField({ change, choices, draft, trans }: IProps): JSX.Element {
           className="jp-HyperPod-input"
           required
           value={draft.domain}
-          placeholder="d-…"
+          placeholder={DOMAIN_ID}
           onChange={event => change({ domain: event.target.value })}
         />
       )}
@@ -133,7 +133,7 @@ function FileSystemField({
             className="jp-HyperPod-input"
             required
             value={draft.fileSystem}
-            placeholder="fs-…"
+            placeholder={FILE_SYSTEM_ID}
             onChange={event => change({ fileSystem: event.target.value })}
           />
         </label>
@@ -178,19 +178,30 @@ function ModeField({ change, draft, trans }: IProps): JSX.Element {
         </label>
       ))}
       {draft.mode === 'shared' && (
-        <label className="jp-HyperPod-field">
-          {trans.__('The folder')}
-          <input
-            className="jp-HyperPod-input"
-            required
-            pattern="/.*[^/].*"
-            title={trans.__('It begins with a slash, such as /shared')}
-            value={draft.sharedPath}
-            onChange={event => change({ sharedPath: event.target.value })}
-          />
-        </label>
+        <PathField draft={draft} change={change} trans={trans} />
       )}
     </fieldset>
+  );
+}
+
+/** The folder that all share. */
+function PathField({
+  change,
+  draft,
+  trans
+}: Pick<IProps, 'change' | 'draft' | 'trans'>): JSX.Element {
+  return (
+    <label className="jp-HyperPod-field">
+      {trans.__('The folder')}
+      <input
+        className="jp-HyperPod-input"
+        required
+        pattern="/.*[^/].*"
+        title={trans.__('It begins with a slash, such as /shared')}
+        value={draft.sharedPath}
+        onChange={event => change({ sharedPath: event.target.value })}
+      />
+    </label>
   );
 }
 

@@ -3,7 +3,7 @@ import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
 import { StateChip } from '../components/stateChip';
-import { durationText, momentText } from '../components/words';
+import { momentText } from '../components/words';
 import { AdminModel } from './model';
 import { StepsTable } from './stepsTable';
 import { IPlan, IWork } from './types';
@@ -44,7 +44,7 @@ export function PlanView(props: IProps): JSX.Element {
       </p>
       <ProgressBar work={work} trans={trans} />
       {problem && <ErrorMessage error={problem} trans={trans} />}
-      {plan && <Meaning plan={plan} trans={trans} />}
+      {plan && <Meaning plan={plan} state={work.state} trans={trans} />}
       <Buttons {...props} />
       {plan && (
         <StepsTable
@@ -63,7 +63,7 @@ function ProgressBar(props: {
   trans: TranslationBundle;
 }): JSX.Element | null {
   const { trans, work } = props;
-  const { begunAt, endedAt, plan, read, results, state } = work;
+  const { endedAt, plan, read, results, state } = work;
   if (state === 'planning' || state === 'checking') {
     return (
       <progress
@@ -84,11 +84,7 @@ function ProgressBar(props: {
   }
   return (
     <p className="jp-HyperPod-count">
-      {trans.__(
-        '%1, took %2',
-        momentText(begunAt),
-        durationText(begunAt, endedAt, trans)
-      )}
+      {trans.__('As of %1', momentText(endedAt))}
     </p>
   );
 }
@@ -96,26 +92,16 @@ function ProgressBar(props: {
 /** What is to be said of the whole. */
 function Meaning(props: {
   plan: IPlan;
+  state: string;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { plan, trans } = props;
+  const { plan, state, trans } = props;
   return (
     <>
-      <p>{nowText(plan.now, trans)}</p>
-      <ul
-        className="jp-HyperPod-Admin-drift"
-        aria-label={trans.__('How much is as wanted')}
-      >
-        {plan.drift.map(drift => (
-          <li key={drift.kind}>
-            <StateChip
-              state={drift.differ === 0 ? 'as-wanted' : 'to-do'}
-              text={driftText(drift, trans)}
-              trans={trans}
-            />
-          </li>
-        ))}
-      </ul>
+      {/* Once something was done it was so. */}
+      {['planned', 'checking'].includes(state) && (
+        <Drift plan={plan} trans={trans} />
+      )}
       {plan.findings.length > 0 && (
         <ul aria-label={trans.__('Findings')}>
           {plan.findings.map(({ code, hint, level, message }) => (
@@ -137,6 +123,30 @@ function Meaning(props: {
           ))}
         </dl>
       )}
+    </>
+  );
+}
+
+/** How things are by now, and how many of them are not as wanted. */
+function Drift(props: { plan: IPlan; trans: TranslationBundle }): JSX.Element {
+  const { plan, trans } = props;
+  return (
+    <>
+      <p>{nowText(plan.now, trans)}</p>
+      <ul
+        className="jp-HyperPod-Admin-drift"
+        aria-label={trans.__('How much is as wanted')}
+      >
+        {plan.drift.map(drift => (
+          <li key={drift.kind}>
+            <StateChip
+              state={drift.differ === 0 ? 'as-wanted' : 'to-do'}
+              text={driftText(drift, trans)}
+              trans={trans}
+            />
+          </li>
+        ))}
+      </ul>
     </>
   );
 }
@@ -167,7 +177,7 @@ function Buttons(props: IProps): JSX.Element | null {
     <div className="jp-HyperPod-Admin-buttons">
       <button
         type="button"
-        className={`jp-HyperPod-button ${isBack ? 'jp-mod-warn' : 'jp-mod-accept'}`}
+        className={`jp-HyperPod-button${isBack ? ' jp-mod-warn' : ''}`}
         disabled={isOther || isRefused || plan.counts.toDo === 0}
         onClick={() => apply(work, plan)}
       >

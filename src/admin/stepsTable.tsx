@@ -41,25 +41,37 @@ export function StepsTable(props: {
       trans={trans}
     >
       <div className="jp-HyperPod-Table-choices">
-        <label className="jp-HyperPod-field">
-          {trans.__('State')}
-          <select
-            className="jp-HyperPod-select"
-            value={state ?? ''}
-            onChange={event =>
-              setState(STEP_STATES.find(one => one === event.target.value))
-            }
-          >
-            <option value="">{trans.__('all')}</option>
-            {STEP_STATES.map(one => (
-              <option key={one} value={one}>
-                {stepStateText(one, trans)}
-              </option>
-            ))}
-          </select>
-        </label>
+        <StateField state={state} choose={setState} trans={trans} />
       </div>
     </ServerTable>
+  );
+}
+
+/** Which of them are shown. */
+function StateField(props: {
+  state: StepState | undefined;
+  choose: (state: StepState | undefined) => void;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { choose, state, trans } = props;
+  return (
+    <label className="jp-HyperPod-field">
+      {trans.__('State')}
+      <select
+        className="jp-HyperPod-select"
+        value={state ?? ''}
+        onChange={event =>
+          choose(STEP_STATES.find(one => one === event.target.value))
+        }
+      >
+        <option value="">{trans.__('all')}</option>
+        {STEP_STATES.map(one => (
+          <option key={one} value={one}>
+            {stepStateText(one, trans)}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }
 
@@ -101,7 +113,7 @@ function columnsOf(trans: TranslationBundle): readonly IColumn[] {
   ];
 }
 
-/** Whether both sides are the same: then nothing is struck out. */
+/** Whether it stays as it is: then nothing is struck out. */
 function kept(row: TableRow): string {
-  return row.before === row.after ? 'same' : 'changed';
+  return row.state === 'as-wanted' ? 'same' : 'changed';
 }

@@ -155,6 +155,15 @@ export function stateText(
         results?.done,
         plan?.counts.toDo
       );
+    default:
+      return endText(work, trans);
+  }
+}
+
+/** How it ended, or ends. */
+function endText(work: IWork | null, trans: TranslationBundle): string {
+  const { plan, results } = work ?? {};
+  switch (work?.state) {
     case 'stopping':
       return trans.__('Stopping: steps that have begun come to their end…');
     case 'applied':
