@@ -138,13 +138,7 @@ def hyperpod_testbed(
                     endpoint, server.url, eks, REGION, *names, entries=entries, **more
                 )
             )
-        add_others(account, REGION)
-        add_file_system(account, REGION)
-        add_telemetry(account, REGION)
-        if admin:
-            add_people(account)
-            account.update_time = timedelta(seconds=3)
-            account.spaces[studio.domain, studio.space].apps = ["JupyterLab"]
+        _fill(account, studio, admin=admin)
         for bed in beds:
             stack.enter_context(bed)
         variables = {
@@ -166,6 +160,17 @@ def hyperpod_testbed(
             why,
             whole,
         )
+
+
+def _fill(account: Account, studio: SimulatedStudio, *, admin: bool) -> None:
+    """What there is besides the clusters; for an admin people too, and a SageMaker that is quick to update them."""
+    add_others(account, REGION)
+    add_file_system(account, REGION)
+    add_telemetry(account, REGION)
+    if admin:
+        add_people(account)
+        account.update_time = timedelta(seconds=3)
+        account.spaces[studio.domain, studio.space].apps = ["JupyterLab"]
 
 
 def _policy(account: Account, *, admin: bool) -> dict[str, Any]:

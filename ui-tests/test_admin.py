@@ -90,7 +90,7 @@ def sound(page: Page, console: list[str]) -> None:
     assert [line for line in console if "hyperpod/api" in line or "exception" in line] == []
 
 
-def test_plan_apply_toggle_and_take_back(
+def test_the_plan_and_the_question(
     account: tuple[LabServer, Endpoint],
     page: Page,
     console: list[str],
@@ -112,7 +112,6 @@ def test_plan_apply_toggle_and_take_back(
     shown.get_by_label("State").select_option(label="all")
     sound(page, console)
     page.screenshot(path=tmp_path / "admin-plan-dark.png", full_page=True)
-
     shown.get_by_role("button", name="Apply…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("1 that wait")
@@ -120,6 +119,20 @@ def test_plan_apply_toggle_and_take_back(
     page.screenshot(path=tmp_path / "admin-confirm.png")
     page.keyboard.press("Escape")
     assert profiles[DOMAIN, "bob"].file_systems == []
+
+
+def test_apply_toggle_and_take_back(
+    account: tuple[LabServer, Endpoint],
+    page: Page,
+    console: list[str],
+    disk: Path,
+    tmp_path: Path,
+) -> None:
+    server, aws = account
+    profiles = aws.account.profiles
+    shown = opened(page, server)
+    show_plan(shown, "A folder for each user profile", disk)
+    bob = row(shown, "profile bob")
     confirm(page, shown, "Apply")
     expect(bob.locator("[data-state='done']")).to_be_visible()
     assert profiles[DOMAIN, "bob"].file_systems == [lustre_at(FILE_SYSTEM, "/bob")]
