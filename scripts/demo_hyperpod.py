@@ -150,16 +150,19 @@ def hyperpod_testbed(
             "XDG_CACHE_HOME": str(base / "cache"),
             "XDG_STATE_HOME": str(base / "state"),
         }
-        kill = f"{_as_it_was()}{kubernetes_bed.SCRIPT} node-kill {eks} node1"
         os.environ.update(variables)
         os.environ.pop("AWS_PROFILE", None)
         yield Place(
             _shell(base, variables),
             f"{SCRIPT} node-kill {slurm} ip-10-0-0-1",
-            kill if eks is not None else None,
+            _kill(eks),
             why,
             whole,
         )
+
+
+def _kill(eks: Path | None) -> str | None:
+    return None if eks is None else f"{_as_it_was()}{kubernetes_bed.SCRIPT} node-kill {eks} node1"
 
 
 def _fill(account: Account, studio: SimulatedStudio, *, admin: bool) -> None:

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from hyperpod_jlab.aws.permissions import choose, policy
+from hyperpod_jlab.aws.session import forget_session
 from hyperpod_jlab.services import admin_rights
 from testbed.aws.state import Account
-from tests.admin.conftest import DOMAIN, FILE_SYSTEM
+from tests.admin.conftest import DOMAIN, FILE_SYSTEM, domain_account
 from tests.aws.conftest import KEY, REGION, endpoint  # noqa: F401 - a fixture
-from tests.server.test_admin import PER_USER, UPDATE, aws, made, posted, until  # noqa: F401 - a fixture
+from tests.server.test_admin import PER_USER, UPDATE, made, posted, until
 
 LIST = "sagemaker:ListUserProfiles"
+
+
+@pytest.fixture
+def aws(endpoint):  # noqa: F811
+    endpoint.account = domain_account()
+    forget_session()
+    return endpoint
 
 
 async def test_an_admin_is_told_so_and_aws_is_asked_once(aws, api):
