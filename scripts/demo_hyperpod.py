@@ -122,8 +122,7 @@ def hyperpod_testbed(
         account.add_caller(ACCESS_KEY, ROLE, _policy(account, admin=admin))
         studio = SimulatedStudio(base / "studio", REGION, user_profile="alice")
         studio.write(account, others=Path("/proc/self/mountinfo").read_text())
-        studio.mount_point.mkdir(parents=True)
-        whole = _whole(stack, base, studio) if admin else None
+        whole = _mounted(stack, base, studio, admin=admin)
         slurm, eks, why = _start(stack, base, studio, tell, kubernetes=kubernetes)
         tell("the AWS API")
         endpoint = Endpoint(account)
@@ -182,8 +181,13 @@ def _policy(account: Account, *, admin: bool) -> dict[str, Any]:
     return policy(granted, account.partition, REGION, account.account_id)
 
 
-def _whole(stack: contextlib.ExitStack, base: Path, studio: SimulatedStudio) -> Path:
-    """The whole file system, as an admin has it: the space's partition is a folder of it."""
+def _mounted(
+    stack: contextlib.ExitStack, base: Path, studio: SimulatedStudio, *, admin: bool
+) -> Path | None:
+    """Make the space's partition; for an admin the whole file system too, of which it is a folder."""
+    studio.mount_point.mkdir(parents=True)
+    if not admin:
+        return None
     whole = base / "fsx"
     inner = whole / studio.partition.strip("/")
     inner.mkdir(parents=True)
