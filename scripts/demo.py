@@ -209,6 +209,9 @@ def next_steps(run_id: str, place: demo_hyperpod.Place | None) -> None:
             ("hpj admin policy", "what AWS has to allow for it; the space's role may do no more"),
             (f"hpj nodes --hyperpod {demo_hyperpod.CLUSTER}", "the machines, at AWS and in Slurm"),
         ]
+        if place.whole is not None:
+            plan = f"hpj admin plan --cluster {demo_hyperpod.CLUSTER} --partition-mode per-user"
+            steps.append((f"{plan} --mounted-at {place.whole}", "what an admin would change"))
         if place.kill_kubernetes is not None:
             on_eks = f"--cluster {demo_hyperpod.EKS_CLUSTER}"
             steps.append((f"hpj submit -c hostname {on_eks} --follow", "on the other cluster"))
@@ -220,6 +223,9 @@ def next_steps(run_id: str, place: demo_hyperpod.Place | None) -> None:
         say(f"Try next, in a terminal of JupyterLab or after: . {place.environment}")
     for command, words in steps:
         say(f"  {command:<{width}}  # {words}")
+    if place is not None and place.whole is not None:
+        say("For an admin: the gear at HyperPod in AWS, in the panel, opens the Admin page.")
+        say(f"Under More there, the server's machine has the whole file system at {place.whole}")
     if place is not None:
         say("To see a machine fail, and another take its place within two minutes, one of:")
         for kill in filter(None, (place.kill, place.kill_kubernetes)):
@@ -282,7 +288,7 @@ def hyperpod_tour(given: argparse.Namespace) -> int:
     progress = Progress(sys.stderr)
     try:
         with demo_hyperpod.hyperpod_testbed(
-            progress.show, kubernetes=not given.no_kubernetes
+            progress.show, kubernetes=not given.no_kubernetes, admin=given.admin
         ) as place:
             progress.clear()
             say(f"Up after {progress.elapsed:.0f} s.")
@@ -311,10 +317,15 @@ def main() -> int:
     parser.add_argument(
         "--no-kubernetes", action="store_true", help="with --hyperpod: only the cluster with Slurm"
     )
+    parser.add_argument(
+        "--admin", action="store_true", help="with --hyperpod: as an admin of the Studio domain"
+    )
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--processes-per-node", type=int, default=2)
     try:
         given = parser.parse_args()
+        if given.admin and not given.hyperpod:
+            parser.error("--admin goes with --hyperpod")
         return hyperpod_tour(given) if given.hyperpod else tour(given)
     except DemoError as error:
         print(f"demo: {error}", file=sys.stderr)

@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -31,6 +32,7 @@ from testbed.aws.example import (  # noqa: E402
     ACCESS_KEY,
     add_file_system,
     add_others,
+    add_people,
     client_environment,
     lustre,
 )
@@ -49,6 +51,8 @@ CLUSTER = "ml-slurm"
 EKS_CLUSTER = demo_kubernetes.CLUSTER
 REGION = "us-west-2"
 ROLE = "StudioRole"
+ADMIN = "admin-"
+"""What the names of features for admins begin with."""
 NODES = 4
 QUEUE = "train"
 TIMINGS = Timings(
@@ -78,12 +82,14 @@ class Place:
         kill: A command that ends one of the Slurm cluster's machines.
         kill_kubernetes: The same of the cluster on EKS; None: there is none.
         without_kubernetes: Why there is none.
+        whole: Where the whole file system is, for an admin; None: this is no admin's space.
     """
 
     environment: Path
     kill: str
     kill_kubernetes: str | None = None
     without_kubernetes: str | None = None
+    whole: Path | None = None
 
 
 def what_is_missing() -> str | None:
@@ -96,12 +102,15 @@ def what_is_missing() -> str | None:
 
 
 @contextlib.contextmanager
-def hyperpod_testbed(tell: Tell = lambda _: None, *, kubernetes: bool = True) -> Iterator[Place]:
+def hyperpod_testbed(
+    tell: Tell = lambda _: None, *, kubernetes: bool = True, admin: bool = False
+) -> Iterator[Place]:
     """Start all of it, and let this process and what it starts be in the space of Studio.
 
     Args:
         tell: Says what goes on.
         kubernetes: Whether there is to be a cluster on EKS too, if it is built.
+        admin: Whether the space's role may administer the domain too, which then has more people.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
@@ -110,10 +119,10 @@ def hyperpod_testbed(tell: Tell = lambda _: None, *, kubernetes: bool = True) ->
         stack.callback(shutil.rmtree, base, ignore_errors=True)
         base.chmod(0o755)  # the clusters' daemons go through it
         account = Account(timeline=Timeline(runs=True))
-        account.add_caller(ACCESS_KEY, ROLE, _policy(account))
+        account.add_caller(ACCESS_KEY, ROLE, _policy(account, admin=admin))
         studio = SimulatedStudio(base / "studio", REGION, user_profile="alice")
         studio.write(account, others=Path("/proc/self/mountinfo").read_text())
-        studio.mount_point.mkdir(parents=True)
+        whole = _mounted(stack, base, studio, admin=admin)
         slurm, eks, why = _start(stack, base, studio, tell, kubernetes=kubernetes)
         tell("the AWS API")
         endpoint = Endpoint(account)
@@ -128,9 +137,7 @@ def hyperpod_testbed(tell: Tell = lambda _: None, *, kubernetes: bool = True) ->
                     endpoint, server.url, eks, REGION, *names, entries=entries, **more
                 )
             )
-        add_others(account, REGION)
-        add_file_system(account, REGION)
-        add_telemetry(account, REGION)
+        _fill(account, studio, admin=admin)
         for bed in beds:
             stack.enter_context(bed)
         variables = {
@@ -142,20 +149,51 @@ def hyperpod_testbed(tell: Tell = lambda _: None, *, kubernetes: bool = True) ->
             "XDG_CACHE_HOME": str(base / "cache"),
             "XDG_STATE_HOME": str(base / "state"),
         }
-        kill = f"{_as_it_was()}{kubernetes_bed.SCRIPT} node-kill {eks} node1"
         os.environ.update(variables)
         os.environ.pop("AWS_PROFILE", None)
         yield Place(
             _shell(base, variables),
             f"{SCRIPT} node-kill {slurm} ip-10-0-0-1",
-            kill if eks is not None else None,
+            _kill(eks),
             why,
+            whole,
         )
 
 
-def _policy(account: Account) -> dict[str, Any]:
-    """What the space's role may do: what `hpj admin policy` says for all features, and nothing else."""
-    return policy(FEATURES, account.partition, REGION, account.account_id)
+def _kill(eks: Path | None) -> str | None:
+    return None if eks is None else f"{_as_it_was()}{kubernetes_bed.SCRIPT} node-kill {eks} node1"
+
+
+def _fill(account: Account, studio: SimulatedStudio, *, admin: bool) -> None:
+    """What there is besides the clusters; for an admin people too, and a SageMaker that is quick to update them."""
+    add_others(account, REGION)
+    add_file_system(account, REGION)
+    add_telemetry(account, REGION)
+    if admin:
+        add_people(account)
+        account.update_time = timedelta(seconds=3)
+        account.spaces[studio.domain, studio.space].apps = ["JupyterLab"]
+
+
+def _policy(account: Account, *, admin: bool) -> dict[str, Any]:
+    """What the space's role may do: what `hpj admin policy` says for all features that it has, and nothing else."""
+    granted = [one for one in FEATURES if admin or not one.name.startswith(ADMIN)]
+    return policy(granted, account.partition, REGION, account.account_id)
+
+
+def _mounted(
+    stack: contextlib.ExitStack, base: Path, studio: SimulatedStudio, *, admin: bool
+) -> Path | None:
+    """Make the space's partition; for an admin the whole file system too, of which it is a folder."""
+    studio.mount_point.mkdir(parents=True)
+    if not admin:
+        return None
+    whole = base / "fsx"
+    inner = whole / studio.partition.strip("/")
+    inner.mkdir(parents=True)
+    subprocess.run(["mount", "--bind", studio.mount_point, inner], check=True)
+    stack.callback(lambda: subprocess.run(["umount", "--lazy", inner], check=False))
+    return whole
 
 
 def _start(

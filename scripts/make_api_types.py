@@ -54,6 +54,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "aws": ("AwsCalls", "AwsCallsEvent", "AwsRegions"),
     "lifecycle": ("LifecycleAnswer", "LifecycleLog"),
+    "admin": (
+        *("AdminRightsAnswer", "AdminChoices", "AdminWork", "AdminSteps", "AdminEvent"),
+        *("AdminPlanBody", "AdminApplyBody", "StepsQuery"),
+    ),
     "doctor": ("DoctorExamination", "DoctorBody", "DoctorReport", "DoctorEvent"),
     "runs": (),
 }

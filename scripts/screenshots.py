@@ -25,6 +25,7 @@ from lab_server import LabServer, lab_server  # noqa: E402
 from notebooks import LOAD, code_cell, write_notebook  # noqa: E402
 from slurm_lab import sbatch, slurm_lab, wait_for_job  # noqa: E402
 
+from testbed.aws.example import add_people  # noqa: E402
 from testbed.aws.example_telemetry import add_telemetry  # noqa: E402
 from tests.kubernetes.cluster import KubernetesTestbed  # noqa: E402
 from tests.kubernetes.cluster import running as running_kubernetes  # noqa: E402
@@ -222,7 +223,7 @@ def kubernetes_pictures(page: Page, folder: Path) -> None:
 
 
 def hyperpod_pictures(page: Page, folder: Path) -> None:
-    """Those of HyperPod clusters and of the doctor."""
+    """Those of HyperPod clusters, of the doctor and of the page for admins."""
     home = folder / "aws"
     config = f'[storage]\npath = "{home / "fsx"}"\n[clusters.local]\npython = "/usr/bin/python3"\n'
     with hyperpod_lab(home, config) as (server, endpoint):
@@ -242,6 +243,12 @@ def hyperpod_pictures(page: Page, folder: Path) -> None:
         execute(page, "hyperpod:open-doctor")
         expect(page.get_by_role("button", name="Examine Again")).to_be_visible(timeout=SLOW_MS)
         in_both_themes(page, "doctor")
+        add_people(endpoint.account)
+        page.get_by_role("button", name="HyperPod Admin").click()
+        page.get_by_role("radio", name="A folder for each user profile").check()
+        page.get_by_role("button", name="Show What Would Change").click()
+        expect(page.get_by_role("cell", name="profile bob")).to_be_visible(timeout=SLOW_MS)
+        in_both_themes(page, "admin")
 
 
 def main() -> int:

@@ -1,5 +1,6 @@
 import { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
+import { adminPlugin } from './admin/plugin';
 import { clustersPlugin } from './clusters/plugin';
 import { doctorPlugin } from './doctor/plugin';
 import { hyperpodPlugin } from './hyperpod/plugin';
@@ -34,6 +35,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   nodeLogsPlugin,
   doctorPlugin,
   lifecyclePlugin,
+  adminPlugin,
   panelPlugin,
   storagePlugin,
   statusPlugin,

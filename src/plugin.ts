@@ -6,6 +6,8 @@ import { ICommandPalette } from '@jupyterlab/apputils';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
+import { AdminClient } from './admin/client';
+import { AdminRights } from './admin/rights';
 import { HyperPodClient } from './api';
 import { ClusterClient } from './clusters/client';
 import { HyperpodClient } from './hyperpod/client';
@@ -88,6 +90,7 @@ function makeShared(app: JupyterFrontEnd, translator: ITranslator): IHyperPod {
     runClient,
     runs,
     logs,
+    adminRights: new AdminRights(new AdminClient(client)),
     trans: translator.load(TRANSLATION_DOMAIN),
     openRun: async runId => {
       await app.commands.execute(CommandIDs.openRun, { runId });

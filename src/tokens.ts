@@ -1,6 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import { Token } from '@lumino/coreutils';
 
+import type { AdminRights } from './admin/rights';
 import type { HyperPodClient } from './api';
 import type { IClusterClient } from './clusters/client';
 import type { IHyperpodClient } from './hyperpod/client';
@@ -27,6 +28,8 @@ export interface IHyperPod {
   readonly runs: RunsModel;
   /** Logs, followed over the page's one socket. */
   readonly logs: ILogClient;
+  /** Whether the page for admins is offered; `ask` before use. */
+  readonly adminRights: AdminRights;
   /** The extension's words in the user's language. */
   readonly trans: TranslationBundle;
   /** Open a run's page, or bring it to the front. */
@@ -69,6 +72,8 @@ export namespace CommandIDs {
   export const openDoctor = 'hyperpod:open-doctor';
   /** Shows the log of the script that makes this space ready. */
   export const openLifecycleLog = 'hyperpod:open-lifecycle-log';
+  /** A file system and the people of a Studio domain, for those with the rights. */
+  export const openAdmin = 'hyperpod:open-admin';
   /** Makes a link to the storage partition, and shows it in the file browser. */
   export const openPartition = 'hyperpod:open-partition';
   /** Copies a file's path as a cluster sees it; `{path, cluster}`. */

@@ -52,7 +52,7 @@ Guard = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a step: ``done``, ``skipped`` with the step's own reason, or an error."""
+    """What became of a step: done, an error, or neither: there was nothing to do, it waits or is blocked, or it was not begun for somebody has stopped it."""
 
     step: Step
     done: bool
@@ -76,6 +76,7 @@ class Executor:
         keeper: Makes folders; None: nobody does.
         look: Most seconds between two looks whether SageMaker is done; default: `LOOK`.
         guard: Called before each change; what it raises is the step's error.
+        stopping: Whether no further step is to begin: those that are under way come to their end, the others are told as not done, without an error.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Executor:
         keeper: FolderKeeper | None = None,
         look: float | None = None,
         guard: Guard | None = None,
+        stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self._aws = PatientAws(aws)
         self._guard = guard
@@ -94,6 +96,7 @@ class Executor:
         self._look = LOOK if look is None else look
         self._file_system = there.file_system.name
         self._lifecycle = LifecycleExecutor(aws, there.domain, self._settled, self._update)
+        self._stopping = stopping
 
     async def apply(self, plan: Plan) -> AsyncIterator[Result]:
         """Do what is to be done, and say of each step what became of it, as it becomes known.
@@ -127,6 +130,8 @@ class Executor:
                 reason = f"the folder {path} was not made"
                 return Result(replace(step, state="waits", reason=reason), False)
         async with room:
+            if self._stopping():
+                return Result(step, False)
             try:
                 if self._guard is not None:
                     await self._guard()
@@ -182,10 +187,12 @@ class Executor:
         errors: Mapping[str, HyperpodError | None] = {}
         if wanted:
             try:
+                if self._guard is not None:
+                    await self._guard()
                 errors = await self._made(wanted)
             except HyperpodError as error:
                 errors = dict.fromkeys(wanted, error)
-        self._lacking = {path for path in wanted if path not in errors or errors[path] is not None}
+        self._lacking = {path for path, error in errors.items() if error is not None}
         return [
             Result(step, step.path in errors and errors[step.path] is None, errors.get(step.path))
             for step in steps

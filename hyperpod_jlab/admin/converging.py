@@ -13,11 +13,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 
 from hyperpod_jlab.admin.applying import Executor, Guard, Result
-from hyperpod_jlab.admin.folder_planning import path_behind
 from hyperpod_jlab.admin.patience import PatientAws
 from hyperpod_jlab.admin.plan import EntryStep, FolderStep, Plan, Step, Wanted
 from hyperpod_jlab.admin.reading import claim_tag
-from hyperpod_jlab.admin.there import There
+from hyperpod_jlab.admin.there import Folder, There
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import RefusedError, UnreachableError
 
@@ -30,8 +29,10 @@ OVER = 2.0
 _FRESH = 1.0
 """Seconds for which it is believed that nobody else has claimed the domain."""
 
-Planner = Callable[[], Awaitable[tuple[There, Plan]]]
-"""Reads what is there, and plans anew."""
+Folders = Mapping[str, Folder | None]
+
+Planner = Callable[[Folders | None], Awaitable[tuple[There, Plan]]]
+"""Reads what is there, but for folders that are known, and plans anew."""
 
 MakeExecutor = Callable[[There, Guard | None], Executor]
 """Makes who does the steps of a plan."""
@@ -102,7 +103,12 @@ def words_of(wanted: Wanted) -> str:
 
 
 async def converge(
-    aws: Aws, there: There, plan: Plan, planner: Planner, make: MakeExecutor
+    aws: Aws,
+    there: There,
+    plan: Plan,
+    planner: Planner,
+    make: MakeExecutor,
+    stopping: Callable[[], bool] = lambda: False,
 ) -> AsyncIterator[Result]:
     """Do a plan's steps, then what is left, until nothing is or nothing helps. A step may have several results; the last one counts.
 
@@ -112,6 +118,7 @@ async def converge(
         plan: The plan.
         planner: Plans anew.
         make: Makes who does the steps.
+        stopping: Whether somebody has stopped it: nothing is looked through again then.
 
     Raises:
         RefusedError: The plan has a finding of level ``error``.
@@ -128,10 +135,12 @@ async def converge(
         async for result in make(there, claim.check).apply(plan):
             last[result.step.target] = result
             yield result
+        if stopping():
+            break
         if number == 0 and claim.is_beside:
             await asyncio.sleep(OVER)
-        there, found = await planner()
-        left = _left(found, last, there.file_system.name)
+        there, found = await planner(_known(there, last))
+        left = [step for step in found.steps if _helps(step, last.get(step.target))]
         if not left:
             break
         plan = replace(found, steps=tuple(left))
@@ -140,25 +149,18 @@ async def converge(
         await claim.release()
 
 
-def _left(plan: Plan, last: Mapping[str, Result], file_system: str) -> list[Step]:
-    """The steps that it is worth while to do after a round. What mounts a folder that cannot be made is left out with it."""
-    helping = [step for step in plan.steps if _helps(step, last.get(step.target))]
-    folders = {step.path for step in helping if isinstance(step, FolderStep)}
-    failed = {
-        one.step.path
-        for one in last.values()
-        if isinstance(one.step, FolderStep) and one.error is not None
-    }
-    return [
-        step
-        for step in helping
-        if not isinstance(step, EntryStep) or path_behind(step, file_system) not in failed - folders
-    ]
+def _known(there: There, results: Mapping[str, Result]) -> Folders | None:
+    """The folders as they are after a round: to look at them may take a job on the cluster."""
+    seen = there.file_system.folders
+    if seen is None:
+        return None
+    steps = [one.step for one in results.values() if one.done]
+    return {**seen, **{one.path: one.folder for one in steps if isinstance(one, FolderStep)}}
 
 
 def _helps(step: Step, before: Result | None) -> bool:
     """Whether it is worth while to do a step that is left after a round."""
-    if not isinstance(step, EntryStep | FolderStep) or not step.can_be_done:
+    if not isinstance(step, EntryStep) or not step.can_be_done:
         return False
     if before is None or before.done or before.step.state == "done":
         return True  # somebody else has changed it since

@@ -7,17 +7,12 @@ from dataclasses import replace
 
 from hyperpod_jlab.admin import entries as lists
 from hyperpod_jlab.admin.folders import ROOT
-from hyperpod_jlab.admin.modes import mode_of, shared_path_of
-from hyperpod_jlab.admin.plan import EntryStep, FolderStep, StepState, Wanted
+from hyperpod_jlab.admin.modes import mode_of, private_path, shared_path_of
+from hyperpod_jlab.admin.plan import NOT_KNOWN, EntryStep, FolderStep, StepState, Wanted
 from hyperpod_jlab.admin.there import COMMON_GID, COMMON_UID, Folder, Grant, There
 from hyperpod_jlab.model.finding import Finding
 
 NOBODY_LOOKS = "nobody looks at folders: --folders says who is to"
-
-
-def private_path(profile: str) -> str:
-    """The folder of a user profile. A profile's name is always a good name for a folder (SageMaker's pattern for it)."""
-    return f"/{profile}"
 
 
 def folder_steps(there: There, wanted: Wanted) -> Iterator[FolderStep]:
@@ -29,14 +24,15 @@ def folder_steps(there: There, wanted: Wanted) -> Iterator[FolderStep]:
     """
     if wanted.mode is None:
         return
-    profiles = [one for one in there.holders if one.kind == "profile" and wanted.concerns(one.name)]
-    shared = {shared_path_of(one, wanted) for one in profiles if mode_of(one, wanted) == "shared"}
+    people = [one for one in there.holders if one.kind == "profile" and wanted.concerns(one.name)]
+    shared = {shared_path_of(one, wanted) for one in people if mode_of(one, wanted) == "shared"}
     if wanted.mode == "shared":
         shared.add(wanted.shared_path)
     for path in sorted(shared):
         # With the group's bit, so that what one makes the others may change.
-        yield _step(there, path, Folder(COMMON_UID, COMMON_GID, 0o2775), wanted.cluster_user)
-    for holder in profiles:
+        folder = Folder(COMMON_UID, COMMON_GID, 0o2775)
+        yield _step(there, path, folder, wanted.cluster_user)
+    for holder in people:
         if mode_of(holder, wanted) == "per-user":
             folder = Folder(holder.uid or COMMON_UID, holder.gid or COMMON_GID, 0o700)
             yield _step(there, private_path(holder.name), folder, wanted.cluster_user)
@@ -62,13 +58,14 @@ def without_folder(step: EntryStep, there: There, folders: Mapping[str, FolderSt
         folders: The folders' steps by path.
     """
     folder = folders.get(path_behind(step, there.file_system.name) or "")
-    if step.state != "to do" or folder is None:
+    if not step.can_be_done or folder is None:
         return step
     if folder.state == "blocked":
         reason = f"the folder {folder.path} cannot be had: {folder.reason}"
-        return replace(step, state="blocked", reason=reason)
+        return replace(step, state="blocked", reason=reason, at_work=False)
     if folder.state == "waits" and folder.private:
-        return replace(step, state="waits", reason=f"nobody has seen the folder {folder.path}")
+        reason = f"nobody has seen the folder {folder.path}"
+        return replace(step, state="waits", reason=reason, at_work=False)
     return step
 
 
@@ -89,7 +86,7 @@ def _step(there: There, path: str, folder: Folder, cluster_user: int | None) -> 
         folder = _opened(folder, cluster_user)
     if not private and found is not None:
         folder = _with_others(folder, found)
-    before = "not known" if seen is None else "not there"
+    before = NOT_KNOWN if seen is None else "not there"
     state: StepState = "to do"
     reason = None
     if seen is None:

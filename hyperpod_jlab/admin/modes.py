@@ -1,4 +1,4 @@
-"""Which mode a profile has, and which folder it shares: what it was given alone stays its own when the domain's mode changes. Pure."""
+"""The mode that each profile is to have, and the folder that follows from it: pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from hyperpod_jlab.admin.there import Holder, Mode
 
 
 def mode_of(profile: Holder, wanted: Wanted) -> Mode | None:
-    """The mode that a profile is to have: one that it was given alone stays its own; None: nothing of ours."""
+    """The mode that a profile is to have: one that it was given alone stays its own."""
     if wanted.mode is None:
         return None
     own = profile.own_mode if wanted.profiles is None else None
     return own or wanted.mode
+
+
+def private_path(profile: str) -> str:
+    """The folder of a user profile. A profile's name is always a good name for a folder (SageMaker's pattern for it)."""
+    return f"/{profile}"
 
 
 def shared_path_of(profile: Holder, wanted: Wanted) -> str:

@@ -14,10 +14,9 @@ from hyperpod_jlab.admin.checks import findings_of
 from hyperpod_jlab.admin.folder_planning import (
     folder_findings,
     folder_steps,
-    private_path,
     without_folder,
 )
-from hyperpod_jlab.admin.modes import mode_of, shared_path_of
+from hyperpod_jlab.admin.modes import mode_of, private_path, shared_path_of
 from hyperpod_jlab.admin.plan import (
     ClaimStep,
     EntryStep,

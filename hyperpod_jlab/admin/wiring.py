@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from hyperpod_jlab.admin.lifecycle.steps import LifecycleWanted
 from hyperpod_jlab.admin.plan import FolderStep, Plan, Wanted
 from hyperpod_jlab.admin.planning import plan
 from hyperpod_jlab.admin.reading import Question, Reader
-from hyperpod_jlab.admin.there import There
+from hyperpod_jlab.admin.there import Folder, There
 from hyperpod_jlab.aws.clusters import describe_cluster
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import InvalidInputError
@@ -67,9 +67,17 @@ class Wirer:
         if keeper is None and wiring.mounted_at is not None:
             keeper = FoldersHere(wiring.mounted_at)
         self._keeper = keeper
+        self.stopped = False
 
-    async def plan(self) -> tuple[There, Plan]:
+    def stop(self) -> None:
+        """Let no further step begin."""
+        self.stopped = True
+
+    async def plan(self, known: Mapping[str, Folder | None] | None = None) -> tuple[There, Plan]:
         """What is there, and what is to be done.
+
+        Args:
+            known: Folders that were seen just now, which are not looked at again; others are.
 
         Raises:
             InvalidInputError: Nobody says which file system.
@@ -84,17 +92,22 @@ class Wirer:
         paths = [step.path for step in made.steps if isinstance(step, FolderStep)]
         if self._keeper is None or not paths or any(one.level == "error" for one in made.findings):
             return there, await self._with_lifecycle(there, name, made)
-        seen = await self._keeper.look([ROOT, *paths])
+        if known is not None and set(paths) <= known.keys():
+            seen = known
+        else:
+            seen = await self._keeper.look([ROOT, *paths])
         there = replace(there, file_system=replace(there.file_system, folders=seen))
         return there, await self._with_lifecycle(there, name, plan(there, wiring.wanted))
 
     async def apply(self, there: There, made: Plan) -> AsyncIterator[Result]:
-        """Do a plan's steps, and look through everything again until nothing is left; see `converging`.
+        """Do a plan's steps, and look through everything again until nothing is left, see `converging`; once it is stopped (`stop`) those that are left are told as not done.
 
         Raises:
             HyperpodError: See `converging.converge`.
         """
-        async for result in converge(self._aws, there, made, self.plan, self.executor):
+        async for result in converge(
+            self._aws, there, made, self.plan, self.executor, lambda: self.stopped
+        ):
             yield result
 
     def executor(self, there: There, guard: Guard | None = None) -> Executor:
@@ -104,7 +117,11 @@ class Wirer:
             there: What was there when it was made.
             guard: See `Executor`.
         """
-        return Executor(self._aws, there, self._keeper, guard=guard)
+
+        def stopping() -> bool:
+            return self.stopped
+
+        return Executor(self._aws, there, self._keeper, guard=guard, stopping=stopping)
 
     async def _with_lifecycle(self, there: There, file_system: str, made: Plan) -> Plan:
         """The plan with the steps on lifecycle configurations."""

@@ -386,5 +386,29 @@ FEATURES: tuple[Feature, ...] = (
         ),
         changes=True,
     ),
+    Feature(
+        "admin-page",
+        "Whether the Admin page is offered, and what can be chosen there; what it does needs `admin-apply` besides",
+        ("the Admin page in JupyterLab",),
+        (
+            Permission("sagemaker:ListUserProfiles", EVERY, "the page is not offered"),
+            Permission(
+                "sagemaker:UpdateUserProfile",
+                PROFILE,
+                "the page is not offered: it is tried on a profile that is not there",
+            ),
+            Permission(
+                "sagemaker:ListDomains",
+                EVERY,
+                "no domain but this space's own can be chosen; the page is not offered outside of Studio",
+            ),
+            Permission("fsx:DescribeFileSystems", EVERY, "file systems have no names"),
+            Permission("sagemaker:ListClusters", EVERY, "file systems of clusters are not told"),
+            Permission(
+                "sagemaker:DescribeCluster", CLUSTER, "file systems of clusters are not told"
+            ),
+        ),
+        changes=True,
+    ),
 )
 """All features that call AWS."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jupyter_server.extension.application import ExtensionApp
 
-from hyperpod_jlab.server import aws_call_events, doctor_events
+from hyperpod_jlab.server import admin_events, aws_call_events, doctor_events
 from hyperpod_jlab.server.base import API_PREFIX
 from hyperpod_jlab.server.endpoint import handlers
 from hyperpod_jlab.server.events import SCHEMA_FILE
@@ -30,6 +30,7 @@ class HyperPodApp(ExtensionApp):
         bus.register_event_schema(SCHEMA_FILE)
         bus.register_event_schema(aws_call_events.SCHEMA_FILE)
         bus.register_event_schema(doctor_events.SCHEMA_FILE)
+        bus.register_event_schema(admin_events.SCHEMA_FILE)
         self.process = ServerProcess(bus)
 
     def initialize_handlers(self) -> None:

@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel, TypeAdapter
 
 import hyperpod_jlab
-from hyperpod_jlab.server import aws_call_events, doctor_events
+from hyperpod_jlab.server import admin_events, aws_call_events, doctor_events
 from hyperpod_jlab.server.answers import Error
 from hyperpod_jlab.server.base import API_VERSION
 from hyperpod_jlab.server.call import Call, Download
@@ -57,6 +57,7 @@ def document() -> dict[str, Any]:
     components["RunEvent"] = _run_event_schema()
     components["AwsCallsEvent"] = _event_schema(aws_call_events.SCHEMA_FILE)
     components["DoctorEvent"] = _event_schema(doctor_events.SCHEMA_FILE)
+    components["AdminEvent"] = _event_schema(admin_events.SCHEMA_FILE)
     return {
         "openapi": "3.1.0",
         "info": {

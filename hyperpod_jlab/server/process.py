@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,10 +15,12 @@ if TYPE_CHECKING:
 
     from hyperpod_jlab.server.port_pools import PortPools
     from hyperpod_jlab.server.tables import Snapshots
+    from hyperpod_jlab.services.admin_rights import RightsOfAdmin
     from hyperpod_jlab.services.examinations import Examinations
     from hyperpod_jlab.services.hyperpod import Hyperpod
     from hyperpod_jlab.services.metric_looks import MetricLooks
     from hyperpod_jlab.services.runs import Runs
+    from hyperpod_jlab.services.wirings import Wirings
 
 
 class Closable(Protocol):
@@ -31,6 +34,14 @@ class Closable(Protocol):
 _GOING_AWAY = 1001
 
 
+@dataclass(frozen=True)
+class Admin:
+    """What the Admin page works with."""
+
+    rights: RightsOfAdmin
+    wirings: Wirings
+
+
 class ServerProcess:
     """The one `Hyperpod` of this server, the sockets that it serves, and what it tells on the event bus."""
 
@@ -40,6 +51,7 @@ class ServerProcess:
         self._metrics: dict[str | None, MetricLooks] = {}
         self._bus = bus
         self._examinations: Examinations | None = None
+        self._admin: Admin | None = None
         self.sockets: set[Closable] = set()
         self.events = RunEvents(bus, self._runs)
         self.aws_calls = AwsCallEvents(bus)
@@ -81,6 +93,14 @@ class ServerProcess:
                     self._examinations = await asyncio.to_thread(_make_examinations, self._bus)
         return self._examinations
 
+    async def admin(self) -> Admin:
+        """Rights of an admin, and plans for Studio domains."""
+        if self._admin is None:
+            async with self._lock:
+                if self._admin is None:
+                    self._admin = await asyncio.to_thread(_make_admin, self._bus)
+        return self._admin
+
     @cached_property
     def ports(self) -> PortPools:
         """Connections to ports of runs' nodes."""
@@ -103,6 +123,8 @@ class ServerProcess:
         await self.aws_calls.close()
         if self._examinations is not None:
             await self._examinations.close()
+        if self._admin is not None:
+            await self._admin.wirings.close()
         if "ports" in self.__dict__:
             await self.ports.close()
         if self._hyperpod is not None:
@@ -127,3 +149,11 @@ def _make_examinations(bus: EventLogger) -> Examinations:
     from hyperpod_jlab.server.doctor_events import make_examinations
 
     return make_examinations(bus)
+
+
+def _make_admin(bus: EventLogger) -> Admin:
+    # As above.
+    from hyperpod_jlab.server.admin_events import make_wirings
+    from hyperpod_jlab.services.admin_rights import RightsOfAdmin
+
+    return Admin(RightsOfAdmin(), make_wirings(bus))

@@ -19,6 +19,7 @@ from hyperpod_jlab.model.cluster import Cluster, Job, Node, Queue
 from hyperpod_jlab.model.errors import InvalidInputError, UnreachableError, nearest_hint
 from hyperpod_jlab.model.hyperpod_rows import ClusterRow, EventRow, NodeRow
 from hyperpod_jlab.model.run import iso_time
+from hyperpod_jlab.model.wiring_rows import StepRow
 from hyperpod_jlab.server.answers import Error
 from hyperpod_jlab.server.requests import RequestModel
 from hyperpod_jlab.services import page_cursor
@@ -28,7 +29,7 @@ FRESH = 1.0
 
 MOST_ROWS = 1000
 
-Row = TypeVar("Row", Cluster, Node, Queue, Job, ClusterRow, NodeRow, EventRow)
+Row = TypeVar("Row", Cluster, Node, Queue, Job, ClusterRow, NodeRow, EventRow, StepRow)
 Item = TypeVar("Item")
 
 _DIGITS = re.compile(r"(\d+)")

@@ -1,9 +1,10 @@
 import { ITranslator } from '@jupyterlab/translation';
-import { SidePanel } from '@jupyterlab/ui-components';
+import { settingsIcon, SidePanel } from '@jupyterlab/ui-components';
 import { Message } from '@lumino/messaging';
 import { AccordionPanel, Widget } from '@lumino/widgets';
 
 import { ClustersModel } from '../clusters/model';
+import { IconButton } from '../components/iconButton';
 import { HyperpodSection } from '../hyperpod/section';
 import { hyperPodIcon } from '../icons';
 import { LifecycleClient } from '../lifecycle/client';
@@ -26,6 +27,7 @@ export interface IPanelActions {
   openHyperpodCluster(cluster: string, name: string): void;
   openRun(runId: string): void;
   openDoctor(): void;
+  openAdmin(): void;
   openPartition(): void;
   openLifecycleLog(): void;
 }
@@ -61,6 +63,7 @@ export class HyperPodPanel extends SidePanel {
     const aws = new HyperpodSection(hyperpodClient, regions, actions, trans);
     aws.absent.connect(() => this._fold(aws));
     this.addWidget(aws);
+    this._offerAdmin(aws, actions);
     this.addWidget(new RunsSection(runs, actions, trans));
     this.addWidget(
       new StorageSection(new StorageClient(client), actions, trans)
@@ -99,6 +102,25 @@ export class HyperPodPanel extends SidePanel {
     }
     this._clusters.start();
     this._hyperPod.runs.start();
+    void this._hyperPod.adminRights.ask();
+  }
+
+  /** The way to the page for admins, for those with the rights. */
+  private _offerAdmin(section: HyperpodSection, actions: IPanelActions): void {
+    const { adminRights, trans } = this._hyperPod;
+    const offer = () => {
+      if (adminRights.offered && !this.isDisposed) {
+        adminRights.changed.disconnect(offer);
+        section.toolbar.addItem(
+          'admin',
+          new IconButton(settingsIcon, trans.__('HyperPod Admin'), () =>
+            actions.openAdmin()
+          )
+        );
+      }
+    };
+    adminRights.changed.connect(offer);
+    offer();
   }
 
   /** Leave the room to the other sections; the user may unfold it. */

@@ -81,6 +81,7 @@ function makePanel(
       }),
     openRun: (runId: string) => void hyperPod.openRun(runId),
     openDoctor: () => void app.commands.execute(CommandIDs.openDoctor),
+    openAdmin: () => void app.commands.execute(CommandIDs.openAdmin),
     openPartition: () => void app.commands.execute(CommandIDs.openPartition),
     openLifecycleLog: () =>
       void app.commands.execute(CommandIDs.openLifecycleLog)

@@ -98,6 +98,21 @@ def add_file_system(account: Account, region: str) -> None:
     add_ground(account, region)
 
 
+PEOPLE = ("bob", "carol", "erin", "frank")
+"""User profiles of the domain, besides alice."""
+
+
+def add_people(account: Account) -> None:
+    """Add user profiles and spaces to the domain, for an admin to wire: one with a user number of its own, one whose space runs, a shared space."""
+    domain = "d-example"
+    for name in PEOPLE:
+        account.profiles[domain, name] = Profile()
+    account.profiles[domain, "dave"] = Profile(uid=210001)
+    account.spaces[domain, "bobs"] = Space("bob")
+    account.spaces[domain, "carols"] = Space("carol", apps=["JupyterLab"])
+    account.spaces[domain, "team"] = Space("alice", sharing="Shared")
+
+
 APPS, NODES, SERVERS = "sg-0a995000000000aa1", "sg-00de5000000000bb2", "sg-0f5e5000000000cc3"
 """Security groups: of the domain's applications, of the cluster's nodes, of the file system."""
 

@@ -23,7 +23,7 @@ from testbed.aws.spaces import describe_space, space_resource
 from testbed.aws.state import Cluster, Group, Node
 from testbed.aws.studio_lifecycle import OPERATIONS as LIFECYCLE_OPERATIONS
 from testbed.aws.studio_lifecycle import lifecycle_resource
-from testbed.aws.studio_lists import list_apps, list_spaces, list_user_profiles
+from testbed.aws.studio_lists import list_apps, list_domains, list_spaces, list_user_profiles
 from testbed.aws.studio_updates import update_domain, update_space, update_user_profile
 from testbed.aws.tags import add_tags, delete_tags, list_tags
 
@@ -192,6 +192,7 @@ SERVICE = Service(
         "DescribeSpace": describe_space,
         "DescribeUserProfile": describe_user_profile,
         "ListApps": list_apps,
+        "ListDomains": list_domains,
         "ListSpaces": list_spaces,
         "ListUserProfiles": list_user_profiles,
         "UpdateDomain": update_domain,

@@ -1,4 +1,4 @@
-"""SageMaker's lists of what a domain of Studio has: user profiles, spaces, and the applications that run."""
+"""SageMaker's lists of domains of Studio, and of what one has: user profiles, spaces, and the applications that run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ from typing import Any
 
 from testbed.aws.operations import Request
 from testbed.aws.pages import page
+
+
+def list_domains(request: Request) -> dict[str, Any]:
+    found = [
+        {"DomainId": name, "DomainName": domain.name, "Status": domain.status}
+        for name, domain in request.account.domains.items()
+    ]
+    shown, following = page(found, lambda one: [one["DomainId"]], request.given)
+    return {"Domains": shown, **following}
 
 
 def list_user_profiles(request: Request) -> dict[str, Any]:

@@ -79,5 +79,6 @@ ON_A_TERMINAL = frozenset({"terminal"})
 
 PAGES: Mapping[str, tuple[str, ...]] = {
     "page": ("hyperpod/ml-cluster", "hyperpod/ml-cluster/nodes"),
+    "admin-page": ("admin/rights", "admin/choices"),
 }
 """Paths below the REST API by feature, for what has no command."""

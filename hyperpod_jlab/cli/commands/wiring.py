@@ -279,8 +279,8 @@ def _carry_out(wiring: Wiring, region: str | None, yes: bool, place: FolderPlace
     if invocation().as_json:
         print_json({"results": [result.to_dict() for result in results]})
     else:
-        for step in made.steps:
-            if step.state != "done" and not step.can_be_done:
+        for step in (one.step for one in results if not one.done and one.error is None):
+            if step.state in {"waits", "blocked"}:
                 print(printable(f"not done: {step.target}: {step.reason}"), file=sys.stderr)
     _raise_worst(results)
 

@@ -4,6 +4,7 @@
  * Made by scripts/make_api_types.py from the OpenAPI document: do not edit.
  */
 
+export * from './admin';
 export * from './aws';
 export * from './base';
 export * from './clusters';

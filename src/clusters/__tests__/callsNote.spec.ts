@@ -29,6 +29,7 @@ it('the panel says how often a scheduler was asked, where there is one', async (
     openCluster: jest.fn(),
     openHyperpodCluster: jest.fn(),
     openDoctor: jest.fn(),
+    openAdmin: jest.fn(),
     openRun: jest.fn(),
     openPartition: jest.fn(),
     openLifecycleLog: jest.fn()

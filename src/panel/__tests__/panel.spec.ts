@@ -2,6 +2,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { AccordionPanel, Widget } from '@lumino/widgets';
 
 import { until } from '../../__tests__/until';
+import { AdminRights } from '../../admin/rights';
 import { ApiError } from '../../api';
 import { IClusterClient } from '../../clusters/client';
 import { ClustersModel } from '../../clusters/model';
@@ -39,12 +40,16 @@ async function shownPanel(
     hyperpodClient,
     regions: new RegionChoice({ get: () => new Promise(() => undefined) }),
     runs,
+    adminRights: new AdminRights({
+      rights: () => new Promise(() => undefined)
+    }),
     trans: nullTranslator.load('hyperpod_jlab')
   } as unknown as IHyperPod;
   const actions = {
     openCluster: (name: string) => opened.push(name),
     openHyperpodCluster: (name: string) => opened.push(name),
     openDoctor: () => opened.push('doctor'),
+    openAdmin: () => opened.push('admin'),
     openRun: (runId: string) => opened.push(runId),
     openPartition: () => opened.push('partition'),
     openLifecycleLog: () => opened.push('log')

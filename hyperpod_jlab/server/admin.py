@@ -1,0 +1,259 @@
+"""Requests of the Admin page: who may, what can be chosen, a plan for a Studio domain, and its execution."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+from pydantic import Field
+
+from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.model.run import iso_time
+from hyperpod_jlab.server.admin_answers import (
+    AdminAsked,
+    AdminChoices,
+    AdminDrift,
+    AdminPlan,
+    AdminRightsAnswer,
+    AdminWork,
+)
+from hyperpod_jlab.server.answers import Error
+from hyperpod_jlab.server.call import Call
+from hyperpod_jlab.server.requests import RequestModel
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.services.wirings import Asked, Planned, Wirings, Work
+
+_Text = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class AdminPlanBody(RequestModel):
+    """What is to be there."""
+
+    mode: Literal["shared", "per-user"] | None
+    """One folder for all, or one for each user profile; null: what was set is taken back."""
+    domain: Annotated[str | None, Field(pattern=r"^d-[a-z0-9-]{1,61}$")] = None
+    """The domain's id; default: this space's."""
+    cluster: _Text | None = None
+    """The HyperPod cluster whose file system it is."""
+    file_system: Annotated[str | None, Field(pattern=r"^fs-[0-9a-f]{8,40}$")] = None
+    """The file system, in place of a cluster."""
+    region: Annotated[str | None, Field(pattern=r"^[a-z][a-z0-9-]{0,38}[a-z0-9]$")] = None
+    """The domain's region; default: the one that AWS is asked in where nobody names one."""
+    shared_path: Annotated[str, Field(min_length=2, max_length=1024)] = "/shared"
+    """The folder that all have in mode `shared`."""
+    profiles: Annotated[list[_Text] | None, Field(min_length=1, max_length=10_000)] = None
+    """Only these user profiles, and nothing of the domain's own; default: all."""
+    take_over: bool = False
+    """Change also what somebody else has set."""
+    mounted_at: Annotated[str | None, Field(min_length=1, max_length=4096)] = None
+    """Where the server's machine has the whole file system, so that folders can be made there."""
+
+
+class AdminApplyBody(RequestModel):
+    """Which plan is confirmed."""
+
+    plan: _Text
+    """The plan's `id`."""
+
+
+async def show_admin_rights(call: Call) -> AdminRightsAnswer:
+    """Whether the Admin page is offered to this server's user. AWS is asked at most once an hour where it says yes or no."""
+    found = await (await call.process.admin()).rights.look()
+    reason = found.reason
+    return {
+        "offered": found.offered,
+        "domain": found.domain,
+        "reason": cast("Error", reason.to_dict()) if reason else None,
+    }
+
+
+async def list_admin_choices(call: Call) -> AdminChoices:  # noqa: ARG001 - every endpoint is given its call
+    """Domains of Studio, and file systems of FSx for Lustre, from which an admin can choose."""
+    from hyperpod_jlab.admin.choices import find_choices
+    from hyperpod_jlab.aws.session import Aws
+
+    domain = _own_domain()
+    found = await find_choices(Aws(), domain)
+    return {
+        "domain": domain,
+        "domains": [{"id": one.id, "name": one.name} for one in found.domains],
+        "file_systems": [
+            {
+                "id": one.id,
+                "name": one.name,
+                "state": one.state,
+                "clusters": list(one.clusters),
+            }
+            for one in found.file_systems
+        ],
+        "notes": list(found.notes),
+    }
+
+
+async def show_admin_work(call: Call) -> AdminWork:
+    """The newest plan of this server, and what became of it: it goes on when nobody looks."""
+    return _answer((await _wirings(call)).last)
+
+
+async def begin_admin_plan(call: Call, body: AdminPlanBody) -> AdminWork:
+    """Plan what is to be done, and change nothing. While the same plan is made that one is answered."""
+    return _answer((await _wirings(call)).plan(_asked(body)))
+
+
+async def apply_admin_plan(call: Call, body: AdminApplyBody) -> AdminWork:
+    """Do what a plan says. Where something would be done that it does not show, nothing is, and the new plan is there with `changed`."""
+    return _answer((await _wirings(call)).apply(body.plan))
+
+
+async def cancel_admin_work(call: Call) -> AdminWork:
+    """Begin no further step; those that are under way come to their end."""
+    return _answer(await (await _wirings(call)).cancel())
+
+
+async def _wirings(call: Call) -> Wirings:
+    return (await call.process.admin()).wirings
+
+
+def _own_domain() -> str | None:
+    from hyperpod_jlab.aws.studio import find_studio
+
+    studio = find_studio()
+    return studio.domain_id if studio else None
+
+
+def _asked(body: AdminPlanBody) -> Asked:
+    """What is asked for.
+
+    Raises:
+        InvalidInputError: Nobody says which domain or file system, or a folder is none.
+    """
+    from hyperpod_jlab.admin.plan import Wanted
+    from hyperpod_jlab.admin.wiring import Wiring
+    from hyperpod_jlab.services.wirings import Asked
+
+    domain = body.domain or _own_domain()
+    if domain is None:
+        raise _wrong("domain", "nobody says which domain", "name it, such as d-abc123")
+    if body.cluster is None and body.file_system is None:
+        raise _wrong("file_system", "nobody says which file system", "name it, or a cluster")
+    path = body.shared_path
+    if not path.startswith("/") or {".", ".."} & set(path.split("/")) or not path.strip("/"):
+        raise _wrong(
+            "shared_path",
+            f"'{path[:60]}' is no folder of a file system",
+            "it begins with a slash, such as /shared",
+        )
+    mounted = None if body.mounted_at is None else Path(body.mounted_at)
+    if mounted is not None and not (mounted.is_absolute() and mounted.is_dir()):
+        raise _wrong(
+            "mounted_at",
+            f"there is no folder {str(mounted)[:60]} on the server's machine",
+            "name where the whole file system is mounted there, such as /fsx, or nothing",
+        )
+    profiles = frozenset(body.profiles) if body.profiles else None
+    wanted = Wanted(body.mode, path, profiles, body.take_over)
+    wiring = Wiring(domain, wanted, body.cluster, body.file_system, mounted)
+    return Asked(wiring, body.region)
+
+
+def _wrong(field: str, message: str, hint: str) -> InvalidInputError:
+    return InvalidInputError(f"{field}: {message}", hint=hint, detail={"field": field})
+
+
+def _answer(work: Work | None) -> AdminWork:
+    if work is None:
+        return {
+            "number": 0,
+            "version": 0,
+            "state": "none",
+            "begun_at": None,
+            "ended_at": None,
+            "asked": None,
+            "read": {"done": 0, "total": 0},
+            "plan": None,
+            "results": {"done": 0, "failed": 0, "left": 0},
+            "problem": None,
+        }
+    done = sum(result.done for result in work.results.values())
+    failed = sum(result.error is not None for result in work.results.values())
+    plan = None if work.planned is None else _plan(work.planned)
+    to_do = plan["counts"]["to_do"] if plan else 0
+    return {
+        "number": work.number,
+        "version": work.version,
+        "state": work.state,
+        "begun_at": iso_time(work.begun_at),
+        "ended_at": iso_time(work.ended_at),
+        "asked": _asked_for(work.asked),
+        "read": {"done": work.read[0], "total": work.read[1]},
+        "plan": plan,
+        "results": {"done": done, "failed": failed, "left": to_do - done - failed},
+        "problem": cast("Error", work.problem.to_dict()) if work.problem else None,
+    }
+
+
+def _asked_for(asked: Asked) -> AdminAsked:
+    wiring = asked.wiring
+    wanted = wiring.wanted
+    return {
+        "region": asked.region,
+        "domain": wiring.domain,
+        "cluster": wiring.cluster,
+        "file_system": wiring.file_system,
+        "mode": wanted.mode,
+        "shared_path": wanted.shared_path,
+        "profiles": None if wanted.profiles is None else sorted(wanted.profiles),
+        "take_over": wanted.take_over,
+        "mounted_at": None if wiring.mounted_at is None else str(wiring.mounted_at),
+    }
+
+
+def _plan(planned: Planned) -> AdminPlan:
+    plan = planned.plan
+    states = Counter(step.state for step in plan.steps)
+    restarts: dict[str, set[str]] = defaultdict(set)
+    for step in plan.steps:
+        if step.restarts:
+            restarts[step.target].update(step.restarts)
+    # Not every plan makes statements.
+    told: dict[str, Any] = plan.to_dict()
+    return {
+        "id": planned.id,
+        "changed": planned.changed,
+        "now": planned.mode,
+        "file_system": planned.there.file_system.name,
+        "counts": {
+            "as_wanted": states["done"],
+            "to_do": states["to do"],
+            "waits": states["waits"],
+            "blocked": states["blocked"],
+        },
+        "drift": _drift(planned),
+        "restarts": [{"target": target, "apps": sorted(apps)} for target, apps in restarts.items()],
+        "findings": [
+            {
+                "level": one.level,
+                "code": one.code,
+                "message": one.message,
+                "hint": one.hint,
+            }
+            for one in plan.findings
+        ],
+        "statements": [
+            {"topic": str(one["topic"]), "text": str(one["text"])}
+            for one in told.get("statements") or ()
+        ],
+    }
+
+
+def _drift(planned: Planned) -> list[AdminDrift]:
+    kinds: dict[str, list[bool]] = defaultdict(list)
+    for step in planned.plan.steps:
+        # A target is a kind and a name; names have no spaces.
+        kinds[step.target.rpartition(" ")[0]].append(step.state != "done")
+    return [
+        {"kind": kind, "total": len(differ), "differ": sum(differ)}
+        for kind, differ in kinds.items()
+    ]

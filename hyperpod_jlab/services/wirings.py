@@ -1,0 +1,294 @@
+"""Plans for Studio domains and their execution for all who look: one at a time in this process, its results shown as they come, the last one kept.
+
+What is applied is what was shown: a plan is confirmed by its id. Before its first step the domain is read anew, and where something would be done that the
+plan did not show, nothing is done and the new plan is shown. Should this process end in between, nothing of it is needed to go on: a new plan has what is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from hyperpod_jlab.admin.applying import Result
+from hyperpod_jlab.admin.mode_there import ModeThere, mode_there
+from hyperpod_jlab.admin.plan import Plan, Step
+from hyperpod_jlab.admin.there import There
+from hyperpod_jlab.admin.wiring import Wirer, Wiring
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.model.errors import ConflictError, HyperpodError, InternalError
+from hyperpod_jlab.model.finding import refuse_on_error
+
+State = Literal[
+    "planning", "planned", "checking", "applying", "stopping", "applied", "stopped", "failed"
+]
+"""``checking``: the plan was confirmed, and what is there is read anew; ``stopping``: steps that are under way come to their end."""
+
+BUSY: frozenset[State] = frozenset({"planning", "checking", "applying", "stopping"})
+
+PAUSE = 0.5
+"""Seconds between two words on progress: of 500 profiles nobody wants to hear each."""
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an admin asks for: the wiring, and the region (default: see `aws.session.Aws`)."""
+
+    wiring: Wiring
+    region: str | None = None
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, and what it was made from.
+
+    Attributes:
+        there: What was there.
+        plan: The plan.
+        id: Names just this plan: another one, of the same domain too, has another.
+        mode: The mode that was applied last.
+        changed: Something has changed since the plan that was confirmed, and this is shown in its place.
+    """
+
+    there: There
+    plan: Plan
+    id: str
+    mode: ModeThere | None
+    changed: bool = False
+
+
+@dataclass
+class Work:
+    """A plan that is made, and is applied perhaps.
+
+    Attributes:
+        number: Its number in this process, from 1.
+        asked: What was asked for.
+        begun_at: When it began (Unix seconds).
+        state: How it is.
+        read: How many profiles and spaces were read, and how many there are.
+        planned: The plan, once there is one.
+        results: What became of its steps, by their index.
+        ended_at: When it ended (Unix seconds).
+        problem: Why it broke.
+        version: Grows with each change.
+    """
+
+    number: int
+    asked: Asked
+    begun_at: float
+    state: State = "planning"
+    read: tuple[int, int] = (0, 0)
+    planned: Planned | None = None
+    results: dict[int, Result] = field(default_factory=dict)
+    ended_at: float | None = None
+    problem: HyperpodError | None = None
+    version: int = 0
+
+
+class Wirings:
+    """The plans of this process, and their execution.
+
+    Args:
+        changed: Told of changes: at once of a new state, and now and then of progress.
+    """
+
+    def __init__(self, changed: Callable[[Work], None]) -> None:
+        self._changed = changed
+        self._last: Work | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._applying: Wirer | None = None
+        self._later: asyncio.TimerHandle | None = None
+
+    @property
+    def last(self) -> Work | None:
+        """The newest work; None before the first."""
+        return self._last
+
+    def plan(self, asked: Asked) -> Work:
+        """Begin to plan; while the same plan is made that one is meant.
+
+        Raises:
+            ConflictError: Something else goes on.
+        """
+        last = self._last
+        if last is not None and last.state in BUSY:
+            if last.state == "planning" and last.asked == asked:
+                return last
+            raise _busy()
+        self._last = work = Work(last.number + 1 if last else 1, asked, time.time())
+        self._begin(work, self._plan(work), "cannot be planned")
+        return work
+
+    def apply(self, plan_id: str) -> Work:
+        """Begin to do what a plan says; while just that is done already it goes on.
+
+        Raises:
+            ConflictError: It is not the plan that is shown, it was applied already, or something else goes on.
+            RefusedError: The plan has a finding of level ``error``.
+        """
+        work = self._last
+        planned = None if work is None else work.planned
+        if work is None or planned is None or planned.id != plan_id:
+            raise ConflictError(
+                "this plan is not the newest one of this server",
+                code="other_plan",
+                hint="look at the plan that is shown now, and confirm that one",
+            )
+        if work.state in BUSY:
+            if work.state in {"checking", "applying"}:
+                return work
+            raise _busy()
+        if work.state != "planned":
+            raise ConflictError(
+                "this plan was applied already",
+                code="plan_is_used",
+                hint="make a new plan: it has what is left",
+            )
+        refuse_on_error(list(planned.plan.findings))
+        self._begin(work, self._apply(work, planned), "broke", "checking")
+        return work
+
+    async def cancel(self) -> Work | None:
+        """Begin no further step, if something goes on. What was done stays done."""
+        work = self._last
+        if work is None or work.state not in BUSY:
+            return work
+        if self._applying is not None:
+            self._applying.stop()
+            work.state = "stopping"
+            self._tell(work)
+        elif self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        return work
+
+    async def close(self) -> None:
+        """End what goes on: steps that are under way are left to AWS, and a new plan finds how they ended."""
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        if self._later is not None:
+            self._later.cancel()
+
+    # ------------------------------------------------------------------------------ what goes on
+
+    def _begin(
+        self, work: Work, doing: Coroutine[Any, Any, State], broke: str, state: State = "planning"
+    ) -> None:
+        work.state, work.problem, work.ended_at = state, None, None
+        self._task = asyncio.create_task(self._run(work, doing, broke), name="hyperpod-admin")
+        self._tell(work)
+
+    async def _run(self, work: Work, doing: Coroutine[Any, Any, State], broke: str) -> None:
+        # Nothing was done yet where it is cancelled: a plan that was there can still be confirmed.
+        state: State = "stopped" if work.planned is None else "planned"
+        try:
+            state = await doing
+        except HyperpodError as error:
+            state, work.problem = "failed", error
+        except Exception:  # noqa: BLE001 - whoever looks is told, whatever it was
+            state = "failed"
+            _LOG.exception("the plan for a Studio domain %s", broke)
+            work.problem = InternalError(
+                f"the plan {broke}", hint="the server's log has the details"
+            )
+        finally:
+            self._applying = None
+            work.state, work.ended_at = state, time.time()
+            self._tell(work)
+
+    async def _plan(self, work: Work) -> State:
+        work.planned = await self._made(work, self._wirer(work))
+        return "planned"
+
+    async def _apply(self, work: Work, shown: Planned) -> State:
+        wirer = self._wirer(work)
+        now = await self._made(work, wirer)
+        if not _is_of(now.plan, shown.plan):
+            work.planned = Planned(now.there, now.plan, now.id, now.mode, changed=True)
+            return "planned"
+        # Its id stays that of the plan that was confirmed; what has been done by others since is shown as done.
+        work.planned = Planned(now.there, now.plan, shown.id, now.mode)
+        refuse_on_error(list(now.plan.findings))
+        self._applying = wirer
+        work.state = "applying"
+        self._tell(work)
+        # A result may have its step as it is by now: one that waits for another that failed.
+        numbers = {_name(step): number for number, step in enumerate(now.plan.steps)}
+        async for result in wirer.apply(now.there, now.plan):
+            number = numbers.get(_name(result.step))
+            if number is not None:
+                work.results[number] = result
+            self._tell_soon(work)
+        left = any(_is_left(result) for result in work.results.values())
+        return "stopped" if wirer.stopped and left else "applied"
+
+    async def _made(self, work: Work, wirer: Wirer) -> Planned:
+        there, plan = await wirer.plan()
+        return Planned(there, plan, _id_of(work.asked, there, plan), mode_there(there))
+
+    def _wirer(self, work: Work) -> Wirer:
+        def told(done: int, total: int) -> None:
+            work.read = (done, total)
+            self._tell_soon(work)
+
+        return Wirer(Aws(work.asked.region), work.asked.wiring, told)
+
+    # ------------------------------------------------------------------------------ telling
+
+    def _tell(self, work: Work) -> None:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+        work.version += 1
+        self._changed(work)
+
+    def _tell_soon(self, work: Work) -> None:
+        if self._later is None:
+            self._later = asyncio.get_running_loop().call_later(PAUSE, self._tell, work)
+
+
+def _name(step: Step) -> tuple[type[Step], str]:
+    return type(step), step.target
+
+
+def _is_left(result: Result) -> bool:
+    return result.step.state == "to do" and not result.done and result.error is None
+
+
+def _busy() -> ConflictError:
+    return ConflictError(
+        "another plan is made or applied on this server",
+        code="admin_busy",
+        hint="wait for its end, or stop it",
+    )
+
+
+def _is_of(new: Plan, shown: Plan) -> bool:
+    """Whether a new plan does nothing that the other one does not. That it does less, for somebody else has done it or a space runs by now, is no harm."""
+
+    def to_do(plan: Plan) -> set[tuple[str, str, str]]:
+        return {(one.target, one.before, one.after) for one in plan.steps if one.state == "to do"}
+
+    return to_do(new) <= to_do(shown)
+
+
+def _id_of(asked: Asked, there: There, plan: Plan) -> str:
+    """A digest of all that is shown of a plan, and of whom it concerns."""
+    shown = {
+        "region": asked.region,
+        "domain": there.domain,
+        "file_system": there.file_system.name,
+        "wanted": asdict(plan.wanted),
+        "plan": plan.to_dict(),
+    }
+    text = json.dumps(shown, sort_keys=True, default=sorted)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]

@@ -1,0 +1,94 @@
+import { Dialog } from '@jupyterlab/apputils';
+import { TranslationBundle } from '@jupyterlab/translation';
+import { ReactWidget } from '@jupyterlab/ui-components';
+import * as React from 'react';
+
+import { IAsked, IPlan } from './types';
+import { askedText } from './words';
+
+/**
+ * Say what would be changed, and what sees it only once it starts anew, and ask.
+ */
+export async function confirmApply(
+  asked: IAsked,
+  plan: IPlan,
+  trans: TranslationBundle
+): Promise<boolean> {
+  const label =
+    asked.mode === null ? trans.__('Take It Back') : trans.__('Apply');
+  const confirm =
+    asked.mode === null
+      ? Dialog.warnButton({ label })
+      : Dialog.okButton({ label });
+  const answer = await new Dialog<unknown>({
+    title: askedText(asked, trans),
+    body: new PlanSummary(plan, asked, trans),
+    buttons: [Dialog.cancelButton({ label: trans.__('Leave It') }), confirm],
+    // What concerns so many is not done by a key that was pressed too often.
+    defaultButton: 0
+  }).launch();
+  return answer.button.accept;
+}
+
+class PlanSummary extends ReactWidget {
+  constructor(plan: IPlan, asked: IAsked, trans: TranslationBundle) {
+    super();
+    this.addClass('jp-HyperPod-NodePlan');
+    this._plan = plan;
+    this._asked = asked;
+    this._trans = trans;
+  }
+
+  protected override render(): JSX.Element {
+    const { counts, restarts } = this._plan;
+    const trans = this._trans;
+    return (
+      <>
+        <p>
+          {trans._n(
+            '%1 thing is changed.',
+            '%1 things are changed.',
+            counts.toDo
+          )}
+        </p>
+        {counts.waits + counts.blocked > 0 && (
+          <p>
+            {trans.__(
+              'Left as they are: %1 that wait, %2 that are blocked.',
+              counts.waits,
+              counts.blocked
+            )}
+          </p>
+        )}
+        <p>
+          {this._asked.mode === null
+            ? trans.__(
+                'Only what was set from here is taken back. Folders and files stay.'
+              )
+            : trans.__('No file is moved or deleted.')}
+        </p>
+        {restarts.length > 0 && (
+          <>
+            <p>
+              {trans.__('What runs there sees the change once it starts anew:')}
+            </p>
+            <ul
+              className="jp-HyperPod-NodePlan-nodes"
+              aria-label={trans.__('What has to start anew')}
+              // So that the keyboard can scroll it.
+              tabIndex={0}
+            >
+              {restarts.map(({ apps, target }) => (
+                <li key={target}>{`${target}: ${apps.join(', ')}`}</li>
+              ))}
+            </ul>
+          </>
+        )}
+      </>
+    );
+  }
+
+  private readonly _plan: IPlan;
+  private readonly _asked: IAsked;
+  private readonly _trans: TranslationBundle;
+}

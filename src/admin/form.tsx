@@ -1,0 +1,244 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { Notes } from '../components/notes';
+import { IDraft } from './draft';
+import { IChoices, Mode } from './types';
+import { fileSystemText } from './words';
+
+/** How ids begin. */
+const DOMAIN_ID = 'd-…';
+const FILE_SYSTEM_ID = 'fs-…';
+
+interface IProps {
+  draft: IDraft;
+  choices: IChoices;
+  change: (part: Partial<IDraft>) => void;
+  trans: TranslationBundle;
+}
+
+/**
+ * Which domain and file system, and what is to be there.
+ */
+export function WiringForm(
+  props: IProps & {
+    isBusy: boolean;
+    plan: () => void;
+    takeBack: () => void;
+  }
+): JSX.Element {
+  const { choices, isBusy, plan, takeBack, trans } = props;
+  return (
+    <form
+      className="jp-HyperPod-Admin-form"
+      onSubmit={event => {
+        event.preventDefault();
+        plan();
+      }}
+    >
+      <Notes notes={choices.notes} />
+      <div className="jp-HyperPod-Admin-row">
+        <DomainField {...props} />
+        <FileSystemField {...props} />
+      </div>
+      <ModeField {...props} />
+      <details>
+        <summary>{trans.__('More')}</summary>
+        <MoreFields {...props} />
+      </details>
+      <div className="jp-HyperPod-Admin-buttons">
+        <button type="submit" className="jp-HyperPod-button" disabled={isBusy}>
+          {trans.__('Show What Would Change')}
+        </button>
+        <button
+          type="button"
+          className="jp-HyperPod-button"
+          disabled={isBusy}
+          title={trans.__(
+            'Show what it takes to take back what was set up from here'
+          )}
+          onClick={takeBack}
+        >
+          {trans.__('Take Back…')}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function DomainField({ change, choices, draft, trans }: IProps): JSX.Element {
+  const { domains } = choices;
+  return (
+    <label className="jp-HyperPod-field">
+      {trans.__('Studio domain')}
+      {domains.length > 0 ? (
+        <select
+          className="jp-HyperPod-select"
+          value={draft.domain}
+          onChange={event => change({ domain: event.target.value })}
+        >
+          {domains.map(({ id, name }) => (
+            <option key={id} value={id}>
+              {name === '' ? id : `${name} (${id})`}
+            </option>
+          ))}
+        </select>
+      ) : (
+        <input
+          className="jp-HyperPod-input"
+          required
+          value={draft.domain}
+          placeholder={DOMAIN_ID}
+          onChange={event => change({ domain: event.target.value })}
+        />
+      )}
+    </label>
+  );
+}
+
+/** A choice of those that are known; any other can be typed. */
+function FileSystemField({
+  change,
+  choices,
+  draft,
+  trans
+}: IProps): JSX.Element {
+  const known = choices.fileSystems.some(one => one.id === draft.fileSystem);
+  const [isOther, setIsOther] = React.useState(!known);
+  return (
+    <>
+      <label className="jp-HyperPod-field">
+        {trans.__('File system')}
+        <select
+          className="jp-HyperPod-select"
+          value={isOther ? '' : draft.fileSystem}
+          onChange={event => {
+            const { value } = event.target;
+            setIsOther(value === '');
+            change({ fileSystem: value });
+          }}
+        >
+          {choices.fileSystems.map(one => (
+            <option key={one.id} value={one.id}>
+              {fileSystemText(one, trans)}
+            </option>
+          ))}
+          <option value="">{trans.__('another one')}</option>
+        </select>
+      </label>
+      {isOther && (
+        <label className="jp-HyperPod-field">
+          {trans.__('Its id')}
+          <input
+            className="jp-HyperPod-input"
+            required
+            value={draft.fileSystem}
+            placeholder={FILE_SYSTEM_ID}
+            onChange={event => change({ fileSystem: event.target.value })}
+          />
+        </label>
+      )}
+    </>
+  );
+}
+
+function ModeField({ change, draft, trans }: IProps): JSX.Element {
+  const name = React.useId();
+  const modes: readonly { mode: Mode; label: string; note: string }[] = [
+    {
+      mode: 'shared',
+      label: trans.__('One folder for everybody'),
+      note: trans.__(
+        'All user profiles and spaces mount the same folder, those to come too.'
+      )
+    },
+    {
+      mode: 'per-user',
+      label: trans.__('A folder for each user profile'),
+      note: trans.__(
+        'Each user profile mounts a folder of its own name. Shared spaces mount nothing.'
+      )
+    }
+  ];
+  return (
+    <fieldset className="jp-HyperPod-Admin-modes">
+      <legend>{trans.__('What people see of it')}</legend>
+      {modes.map(({ label, mode, note }) => (
+        <label key={mode}>
+          <input
+            type="radio"
+            name={name}
+            checked={draft.mode === mode}
+            onChange={() => change({ mode })}
+          />
+          <span>
+            {label}
+            <small>{note}</small>
+          </span>
+        </label>
+      ))}
+      {draft.mode === 'shared' && (
+        <PathField draft={draft} change={change} trans={trans} />
+      )}
+    </fieldset>
+  );
+}
+
+/** The folder that all share. */
+function PathField({
+  change,
+  draft,
+  trans
+}: Pick<IProps, 'change' | 'draft' | 'trans'>): JSX.Element {
+  return (
+    <label className="jp-HyperPod-field">
+      {trans.__('The folder')}
+      <input
+        className="jp-HyperPod-input"
+        required
+        pattern="/.*[^/].*"
+        title={trans.__('It begins with a slash, such as /shared')}
+        value={draft.sharedPath}
+        onChange={event => change({ sharedPath: event.target.value })}
+      />
+    </label>
+  );
+}
+
+function MoreFields({ change, draft, trans }: IProps): JSX.Element {
+  return (
+    <div className="jp-HyperPod-Admin-more">
+      <label>
+        {trans.__('Only these user profiles')}
+        <input
+          className="jp-HyperPod-input"
+          value={draft.profiles}
+          placeholder={trans.__('all, and those to come')}
+          onChange={event => change({ profiles: event.target.value })}
+        />
+      </label>
+      <label>
+        {trans.__(
+          'Where the Jupyter server’s machine has the whole file system'
+        )}
+        <input
+          className="jp-HyperPod-input"
+          value={draft.mountedAt}
+          placeholder={trans.__('nowhere')}
+          title={trans.__(
+            'Folders are looked at and made there, such as in /fsx; that takes root'
+          )}
+          onChange={event => change({ mountedAt: event.target.value })}
+        />
+      </label>
+      <label className="jp-HyperPod-Admin-check">
+        <input
+          type="checkbox"
+          checked={draft.takeOver}
+          onChange={event => change({ takeOver: event.target.checked })}
+        />
+        {trans.__('Change also what somebody else has set')}
+      </label>
+    </div>
+  );
+}

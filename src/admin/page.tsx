@@ -1,0 +1,148 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { ErrorMessage } from '../components/errorMessage';
+import { Notes } from '../components/notes';
+import { WatchingPage } from '../components/watchingWidget';
+import { askedOf, firstDraft, IDraft, isOfOther } from './draft';
+import { WiringForm } from './form';
+import { AdminModel } from './model';
+import { PlanView } from './planView';
+import { IAsked, IChoices, IPlan, IWork } from './types';
+
+/**
+ * For admins: a file system and the people of a Studio domain. Nothing is read while it is hidden.
+ */
+export class AdminPage extends WatchingPage<AdminModel> {
+  constructor(options: AdminPage.IOptions) {
+    const { model, trans } = options;
+    super(model, trans.__('HyperPod Admin'));
+    this.addClass('jp-HyperPod-Admin');
+    this._options = options;
+  }
+
+  protected override render(): JSX.Element {
+    return <Admin {...this._options} isShown={this._isShown} />;
+  }
+
+  private readonly _isShown = () => this.isVisible && !document.hidden;
+  private readonly _options: AdminPage.IOptions;
+}
+
+export namespace AdminPage {
+  export interface IOptions {
+    model: AdminModel;
+    /** Ask whether a plan is to be applied. */
+    confirm: (asked: IAsked, plan: IPlan) => Promise<boolean>;
+    trans: TranslationBundle;
+  }
+}
+
+type IProps = AdminPage.IOptions & { isShown: () => boolean };
+
+function Admin(props: IProps): JSX.Element {
+  const { model, trans } = props;
+  const { choices, choicesError, error, rights, work } = model;
+  return (
+    <>
+      <h1>{trans.__('HyperPod Admin')}</h1>
+      <p>
+        {trans.__(
+          'Gives the people of a SageMaker Studio domain the file system that the cluster mounts. What would change is shown first; no file is ever moved or deleted.'
+        )}
+      </p>
+      {!rights.offered && <Refusal {...props} />}
+      {choicesError && (
+        <ErrorMessage
+          error={choicesError}
+          trans={trans}
+          retry={() => model.refresh()}
+        />
+      )}
+      {error && (
+        <ErrorMessage
+          error={error}
+          trans={trans}
+          retry={() => model.refresh()}
+        />
+      )}
+      {rights.offered &&
+        (choices && work ? (
+          <Wiring {...props} choices={choices} work={work} />
+        ) : (
+          !choicesError &&
+          !error && (
+            <p className="jp-HyperPod-Message" role="status">
+              {trans.__('Reading…')}
+            </p>
+          )
+        ))}
+    </>
+  );
+}
+
+/** Why the page is not for this user. */
+function Refusal({ model, trans }: IProps): JSX.Element {
+  const { reason } = model.rights;
+  return reason === null ? (
+    <p className="jp-HyperPod-Message" role="status">
+      {trans.__('Reading…')}
+    </p>
+  ) : (
+    <Notes
+      notes={[
+        trans.__('This page is for those who administer the Studio domain.'),
+        reason.message,
+        reason.hint ?? ''
+      ]}
+    />
+  );
+}
+
+function Wiring(
+  props: IProps & { choices: IChoices; work: IWork }
+): JSX.Element {
+  const { choices, confirm, isShown, model, trans, work } = props;
+  const [draft, setDraft] = React.useState<IDraft>(() =>
+    firstDraft(askedFor(work), choices)
+  );
+  const asked = askedFor(work);
+  const apply = async (shown: IWork, plan: IPlan) => {
+    if (shown.asked && (await confirm(shown.asked, plan))) {
+      await model.apply(plan.id);
+    }
+  };
+  return (
+    <>
+      <WiringForm
+        draft={draft}
+        choices={choices}
+        change={part => setDraft({ ...draft, ...part })}
+        isBusy={model.isBusy}
+        plan={() => void model.plan(askedOf(draft))}
+        takeBack={() => void model.plan(askedOf(draft, true))}
+        trans={trans}
+      />
+      {asked !== null && (
+        <PlanView
+          model={model}
+          work={work}
+          isOther={isOfOther(asked, draft)}
+          apply={(shown, plan) => void apply(shown, plan)}
+          isShown={isShown}
+          trans={trans}
+        />
+      )}
+    </>
+  );
+}
+
+/** What was asked for, with the file system that was found where a cluster was named. */
+function askedFor({ asked, plan }: IWork): IAsked | null {
+  return (
+    asked && {
+      ...asked,
+      fileSystem: asked.fileSystem ?? plan?.fileSystem ?? null
+    }
+  );
+}

@@ -1,0 +1,195 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { ErrorMessage } from '../components/errorMessage';
+import { StateChip } from '../components/stateChip';
+import { momentText } from '../components/words';
+import { AdminModel } from './model';
+import { StepsTable } from './stepsTable';
+import { IPlan, IWork } from './types';
+import {
+  askedText,
+  driftText,
+  findingText,
+  nowText,
+  stateText,
+  topicText
+} from './words';
+
+interface IProps {
+  model: AdminModel;
+  work: IWork;
+  /** The form says something else by now. */
+  isOther: boolean;
+  /** Ask, and apply. */
+  apply: (work: IWork, plan: IPlan) => void;
+  isShown: () => boolean;
+  trans: TranslationBundle;
+}
+
+/**
+ * A plan: what it means, its steps, and how far it is.
+ */
+export function PlanView(props: IProps): JSX.Element {
+  const { trans, work } = props;
+  const { asked, plan, problem } = work;
+  const id = React.useId();
+  return (
+    <section aria-labelledby={id} className="jp-HyperPod-Admin-plan">
+      <h2 id={id}>
+        {asked ? askedText(asked, trans) : trans.__('What would change')}
+      </h2>
+      <p role="status" className="jp-HyperPod-Admin-state">
+        {stateText(work, trans)}
+      </p>
+      <ProgressBar work={work} trans={trans} />
+      {problem && <ErrorMessage error={problem} trans={trans} />}
+      {plan && <Meaning plan={plan} state={work.state} trans={trans} />}
+      <Buttons {...props} />
+      {plan && (
+        <StepsTable
+          client={props.model.client}
+          work={work}
+          isShown={props.isShown}
+          trans={trans}
+        />
+      )}
+    </section>
+  );
+}
+
+function ProgressBar(props: {
+  work: IWork;
+  trans: TranslationBundle;
+}): JSX.Element | null {
+  const { trans, work } = props;
+  const { endedAt, plan, read, results, state } = work;
+  if (state === 'planning' || state === 'checking') {
+    return (
+      <progress
+        aria-label={trans.__('Profiles and spaces that were read')}
+        max={Math.max(read.total, 1)}
+        value={read.total === 0 ? undefined : read.done}
+      />
+    );
+  }
+  if (state === 'applying' || state === 'stopping') {
+    return (
+      <progress
+        aria-label={trans.__('Steps that are done')}
+        max={Math.max(plan?.counts.toDo ?? 0, 1)}
+        value={results.done + results.failed}
+      />
+    );
+  }
+  return (
+    <p className="jp-HyperPod-count">
+      {trans.__('As of %1', momentText(endedAt))}
+    </p>
+  );
+}
+
+/** What is to be said of the whole. */
+function Meaning(props: {
+  plan: IPlan;
+  state: string;
+  trans: TranslationBundle;
+}): JSX.Element {
+  const { plan, state, trans } = props;
+  return (
+    <>
+      {/* Once something was done it was so. */}
+      {['planned', 'checking'].includes(state) && (
+        <Drift plan={plan} trans={trans} />
+      )}
+      {plan.findings.length > 0 && (
+        <ul aria-label={trans.__('Findings')}>
+          {plan.findings.map(({ code, hint, level, message }) => (
+            <li key={`${code} ${message}`} data-level={level}>
+              <strong>{findingText(level, trans)}</strong>
+              {`: ${message}`}
+              {hint && <div>{hint}</div>}
+            </li>
+          ))}
+        </ul>
+      )}
+      {plan.statements.length > 0 && (
+        <dl className="jp-HyperPod-Admin-statements">
+          {plan.statements.map(({ text, topic }) => (
+            <React.Fragment key={`${topic} ${text}`}>
+              <dt>{topicText(topic, trans)}</dt>
+              <dd>{text}</dd>
+            </React.Fragment>
+          ))}
+        </dl>
+      )}
+    </>
+  );
+}
+
+/** How things are by now, and how many of them are not as wanted. */
+function Drift(props: { plan: IPlan; trans: TranslationBundle }): JSX.Element {
+  const { plan, trans } = props;
+  return (
+    <>
+      <p>{nowText(plan.now, trans)}</p>
+      <ul
+        className="jp-HyperPod-Admin-drift"
+        aria-label={trans.__('How much is as wanted')}
+      >
+        {plan.drift.map(drift => (
+          <li key={drift.kind}>
+            <StateChip
+              state={drift.differ === 0 ? 'as-wanted' : 'to-do'}
+              text={driftText(drift, trans)}
+              trans={trans}
+            />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Buttons(props: IProps): JSX.Element | null {
+  const { apply, isOther, model, trans, work } = props;
+  const { asked, plan, state } = work;
+  if (model.isBusy) {
+    return (
+      <div className="jp-HyperPod-Admin-buttons">
+        <button
+          type="button"
+          className="jp-HyperPod-button"
+          disabled={state === 'stopping'}
+          onClick={() => void model.cancel()}
+        >
+          {trans.__('Stop')}
+        </button>
+      </div>
+    );
+  }
+  if (plan === null || asked === null || state !== 'planned') {
+    return null;
+  }
+  const isRefused = plan.findings.some(({ level }) => level === 'error');
+  const isBack = asked.mode === null;
+  return (
+    <div className="jp-HyperPod-Admin-buttons">
+      <button
+        type="button"
+        className={`jp-HyperPod-button${isBack ? ' jp-mod-warn' : ''}`}
+        disabled={isOther || isRefused || plan.counts.toDo === 0}
+        onClick={() => apply(work, plan)}
+      >
+        {isBack ? trans.__('Take It Back…') : trans.__('Apply…')}
+      </button>
+      {isOther && (
+        <span role="note">
+          {trans.__(
+            'Above you have chosen something else by now: show what would change, then apply it.'
+          )}
+        </span>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,225 @@
+/**
+ * Types of the REST API, the log socket and the events (docs/rest-api.md).
+ *
+ * Made by scripts/make_api_types.py from the OpenAPI document: do not edit.
+ */
+
+import { IError } from './base';
+
+/** Which plan is confirmed. */
+export interface IAdminApplyBody {
+  /** The plan's `id`. */
+  readonly plan: string;
+}
+
+/** What a plan was asked for; `mode` is null where all is taken back. */
+export interface IAdminAsked {
+  readonly region: string | null;
+  readonly domain: string;
+  readonly cluster: string | null;
+  readonly file_system: string | null;
+  readonly mode: 'shared' | 'per-user' | null;
+  readonly shared_path: string;
+  readonly profiles: readonly string[] | null;
+  readonly take_over: boolean;
+  readonly mounted_at: string | null;
+}
+
+/** What can be chosen; `domain` is this space's. What AWS does not tell is left out, and noted. */
+export interface IAdminChoices {
+  readonly domain: string | null;
+  readonly domains: readonly IAdminDomain[];
+  readonly file_systems: readonly IAdminFileSystem[];
+  readonly notes: readonly string[];
+}
+
+/** How many steps are how: see `AdminStep`. */
+export interface IAdminCounts {
+  readonly as_wanted: number;
+  readonly to_do: number;
+  readonly waits: number;
+  readonly blocked: number;
+}
+
+/** A domain of Studio; its name is empty where AWS does not tell it. */
+export interface IAdminDomain {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** How many things of a kind there are, and how many of them are not as wanted. */
+export interface IAdminDrift {
+  readonly kind: string;
+  readonly total: number;
+  readonly differ: number;
+}
+
+/** Emitted when a plan for a Studio domain begins, is there, is applied or ends, and now and then on the way. Holds nothing of what it says. */
+export interface IAdminEvent {
+  readonly number: number;
+  readonly version: number;
+  readonly state:
+    | 'planning'
+    | 'planned'
+    | 'checking'
+    | 'applying'
+    | 'stopping'
+    | 'applied'
+    | 'stopped'
+    | 'failed';
+}
+
+/** A file system of FSx for Lustre, and the HyperPod clusters that mount it as far as AWS knows. */
+export interface IAdminFileSystem {
+  readonly id: string;
+  readonly name: string | null;
+  readonly state: string;
+  readonly clusters: readonly string[];
+}
+
+/** What is to be said of the whole; one of level `error` keeps the plan from being applied. */
+export interface IAdminFinding {
+  readonly level: string;
+  readonly code: string;
+  readonly message: string;
+  readonly hint: string | null;
+}
+
+/** A plan without its steps. `id` confirms it; with `changed` it takes the place of one that was confirmed, of which nothing was done. `now` is the mode that was applied last, or `both`. */
+export interface IAdminPlan {
+  readonly id: string;
+  readonly changed: boolean;
+  readonly now: 'shared' | 'per-user' | 'both' | null;
+  readonly file_system: string;
+  readonly counts: IAdminCounts;
+  readonly drift: readonly IAdminDrift[];
+  readonly restarts: readonly IAdminRestart[];
+  readonly findings: readonly IAdminFinding[];
+  readonly statements: readonly IAdminStatement[];
+}
+
+/** What is to be there. */
+export interface IAdminPlanBody {
+  /** One folder for all, or one for each user profile; null: what was set is taken back. */
+  readonly mode: 'shared' | 'per-user' | null;
+  /** The domain's id; default: this space's. */
+  readonly domain?: string | null;
+  /** The HyperPod cluster whose file system it is. */
+  readonly cluster?: string | null;
+  /** The file system, in place of a cluster. */
+  readonly file_system?: string | null;
+  /** The domain's region; default: the one that AWS is asked in where nobody names one. */
+  readonly region?: string | null;
+  /** The folder that all have in mode `shared`. */
+  readonly shared_path?: string;
+  /** Only these user profiles, and nothing of the domain's own; default: all. */
+  readonly profiles?: readonly string[] | null;
+  /** Change also what somebody else has set. */
+  readonly take_over?: boolean;
+  /** Where the server's machine has the whole file system, so that folders can be made there. */
+  readonly mounted_at?: string | null;
+}
+
+/** How far something is. */
+export interface IAdminProgress {
+  readonly done: number;
+  readonly total: number;
+}
+
+/** What runs somewhere and sees the change only once it is started anew. */
+export interface IAdminRestart {
+  readonly target: string;
+  readonly apps: readonly string[];
+}
+
+/** How many steps were done, failed, and are left. */
+export interface IAdminResults {
+  readonly done: number;
+  readonly failed: number;
+  readonly left: number;
+}
+
+/** Whether the Admin page is offered: AWS says that the server's role may change user profiles of the domain. Else `reason` says why not. */
+export interface IAdminRightsAnswer {
+  readonly offered: boolean;
+  readonly domain: string | null;
+  readonly reason: IError | null;
+}
+
+/** What a plan means. */
+export interface IAdminStatement {
+  readonly topic: string;
+  readonly text: string;
+}
+
+/** A step, and what became of it. `key` is its number in the plan; `state` is `to-do`, `waits`, `blocked` or `as-wanted`, and once the plan was applied `done`, `failed` or `not-begun`. */
+export interface IAdminStep {
+  readonly key: string;
+  readonly target: string;
+  readonly state:
+    | 'to-do'
+    | 'waits'
+    | 'blocked'
+    | 'as-wanted'
+    | 'done'
+    | 'failed'
+    | 'not-begun';
+  readonly before: string;
+  readonly after: string;
+  readonly reason: string | null;
+  readonly hint: string | null;
+  readonly restarts: readonly string[];
+}
+
+/** A page of steps; while `loading` more of them get a result. */
+export interface IAdminSteps {
+  readonly steps: readonly IAdminStep[];
+  readonly next: string | null;
+  readonly total: number;
+  readonly loading: boolean;
+}
+
+/** The newest plan of this server, and what became of it. `number` is 0 before the first; `problem` says why it broke; `read` is how many profiles and spaces were looked at. */
+export interface IAdminWork {
+  readonly number: number;
+  readonly version: number;
+  readonly state:
+    | 'none'
+    | 'planning'
+    | 'planned'
+    | 'checking'
+    | 'applying'
+    | 'stopping'
+    | 'applied'
+    | 'stopped'
+    | 'failed';
+  readonly begun_at: string | null;
+  readonly ended_at: string | null;
+  readonly asked: IAdminAsked | null;
+  readonly read: IAdminProgress;
+  readonly plan: IAdminPlan | null;
+  readonly results: IAdminResults;
+  readonly problem: IError | null;
+}
+
+/** Which steps. */
+export interface IStepsQuery {
+  /** At most this many. */
+  readonly limit?: number;
+  /** Go on after an earlier page: its `next`. Sort and filter must be the same. */
+  readonly cursor?: string | null;
+  /** A column, or `-column` for the other way round; rows without a value come last. */
+  readonly sort?: string | null;
+  /** Words that must all occur in a row, in upper or lower case. */
+  readonly filter?: string | null;
+  /** Only those that are so. */
+  readonly state?:
+    | 'to-do'
+    | 'waits'
+    | 'blocked'
+    | 'as-wanted'
+    | 'done'
+    | 'failed'
+    | 'not-begun'
+    | null;
+}

@@ -1,0 +1,250 @@
+"""The page for admins: what would change, apply with progress, the other mode and back, take back; and nothing of it for others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hyperpod_lab import hyperpod_lab
+from lab_page import PANEL, execute, open_lab, row, use_theme, violations
+from lab_server import LabServer
+from playwright.sync_api import Locator, Page, expect
+
+from testbed.aws.endpoint import Endpoint
+from testbed.aws.example import FILE_SYSTEM
+from testbed.aws.state import Profile, Space, lustre_at
+from testbed.aws.timeline import Timeline
+
+ADMIN = ".jp-HyperPod-Admin"
+DOMAIN = "d-example"
+PEOPLE = ("bob", "carol", "dave", "erin", "frank")
+LIST, UPDATE = "sagemaker:ListUserProfiles", "sagemaker:UpdateUserProfile"
+SHOW = "Show What Would Change"
+#: A machine with much to do.
+PATIENCE_MS = 60_000
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Iterator[tuple[LabServer, Endpoint]]:
+    """A Lab of an admin, in an account with a domain of some people."""
+    with hyperpod_lab(tmp_path / "home") as (server, aws):
+        aws.account.timeline = Timeline(runs=True)
+        aws.account.update_time = timedelta(seconds=0.2)
+        for name in PEOPLE:
+            aws.account.profiles[DOMAIN, name] = Profile()
+        aws.account.spaces[DOMAIN, "carols"] = Space("carol", apps=["JupyterLab"])
+        yield server, aws
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    """Where the whole file system is mounted on the server's machine."""
+    made = tmp_path / "fsx"
+    made.mkdir()
+    return made
+
+
+def opened(page: Page, server: LabServer) -> Locator:
+    """The page, by the way from the panel."""
+    open_lab(page, server)
+    execute(page, "hyperpod:show-panel")
+    page.locator(PANEL).get_by_role("button", name="HyperPod Admin").click()
+    shown = page.locator(ADMIN)
+    expect(shown.get_by_role("button", name=SHOW)).to_be_visible(timeout=PATIENCE_MS)
+    return shown
+
+
+def show_plan(shown: Locator, mode: str, disk: Path) -> None:
+    """Ask what would change."""
+    shown.get_by_role("radio", name=mode).check()
+    more = shown.locator("details")
+    if more.get_attribute("open") is None:
+        more.locator("summary").click()
+    shown.get_by_label("machine has the whole file system").fill(str(disk))
+    shown.get_by_role("button", name=SHOW).click()
+    expect(status(shown)).to_contain_text(re.compile("To do: |All is as wanted"))
+
+
+def status(shown: Locator) -> Locator:
+    return shown.locator(".jp-HyperPod-Admin-state")
+
+
+def confirm(page: Page, shown: Locator, button: str) -> None:
+    """Apply what is shown, and wait for the end."""
+    shown.get_by_role("button", name=f"{button}…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("button", name="Leave It")).to_be_focused()
+    dialog.get_by_role("button", name=button, exact=True).click()
+    expect(status(shown)).to_contain_text("Done: ", timeout=PATIENCE_MS)
+
+
+def sound(page: Page, console: list[str]) -> None:
+    """Nobody is kept out, in light and dark, and nothing of ours is wrong in the console."""
+    for theme in ("JupyterLab Light", "JupyterLab Dark"):
+        use_theme(page, theme)
+        page.wait_for_timeout(300)
+        assert violations(page, ADMIN) == []
+    assert [line for line in console if "hyperpod/api" in line or "exception" in line] == []
+
+
+def test_the_plan_and_the_question(
+    account: tuple[LabServer, Endpoint],
+    page: Page,
+    console: list[str],
+    disk: Path,
+    tmp_path: Path,
+) -> None:
+    server, aws = account
+    profiles = aws.account.profiles
+    shown = opened(page, server)
+    show_plan(shown, "A folder for each user profile", disk)
+    bob = row(shown, "profile bob")
+    expect(bob).to_contain_text("not mounted")
+    expect(bob).to_contain_text("/bob")
+    expect(row(shown, "space carols")).to_contain_text("JupyterLab")
+    assert profiles[DOMAIN, "bob"].file_systems == []
+    page.screenshot(path=tmp_path / "admin-plan.png", full_page=True)
+    shown.get_by_label("State").select_option(label="waits")
+    expect(shown.locator("tbody tr")).to_have_count(1)
+    shown.get_by_label("State").select_option(label="all")
+    sound(page, console)
+    page.screenshot(path=tmp_path / "admin-plan-dark.png", full_page=True)
+    shown.get_by_role("button", name="Apply…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("1 that wait")
+    expect(dialog).to_contain_text("space carols: JupyterLab")
+    page.screenshot(path=tmp_path / "admin-confirm.png")
+    page.keyboard.press("Escape")
+    assert profiles[DOMAIN, "bob"].file_systems == []
+
+
+def test_apply_toggle_and_take_back(
+    account: tuple[LabServer, Endpoint],
+    page: Page,
+    console: list[str],
+    disk: Path,
+    tmp_path: Path,
+) -> None:
+    server, aws = account
+    profiles = aws.account.profiles
+    shown = opened(page, server)
+    show_plan(shown, "A folder for each user profile", disk)
+    bob = row(shown, "profile bob")
+    confirm(page, shown, "Apply")
+    expect(bob.locator("[data-state='done']")).to_be_visible()
+    assert profiles[DOMAIN, "bob"].file_systems == [lustre_at(FILE_SYSTEM, "/bob")]
+    page.screenshot(path=tmp_path / "admin-applied.png", full_page=True)
+    (disk / "bob" / "mine.txt").write_text("bob's")
+
+    # What is chosen after the plan was shown is not what would be applied.
+    show_plan(shown, "One folder for everybody", disk)
+    expect(shown.get_by_text("Now each user profile has its own folder.")).to_be_visible()
+    shown.get_by_role("radio", name="A folder for each user profile").check()
+    expect(shown.get_by_role("button", name="Apply…")).to_be_disabled()
+    shown.get_by_role("radio", name="One folder for everybody").check()
+    confirm(page, shown, "Apply")
+    assert aws.account.domains[DOMAIN].file_systems == [lustre_at(FILE_SYSTEM, "/shared")]
+    assert profiles[DOMAIN, "bob"].file_systems == []
+
+    shown.get_by_role("button", name="Take Back…").click()
+    expect(shown.get_by_role("heading", name="Take back what was set")).to_be_visible()
+    expect(shown.get_by_role("button", name="Take It Back…")).to_be_enabled()
+    confirm(page, shown, "Take It Back")
+    assert aws.account.domains[DOMAIN].file_systems == []
+    assert (disk / "bob" / "mine.txt").read_text() == "bob's"
+    sound(page, console)
+
+
+def test_it_goes_on_without_a_tab_says_what_failed_and_can_be_stopped(
+    account: tuple[LabServer, Endpoint], page: Page, console: list[str], disk: Path, tmp_path: Path
+) -> None:
+    server, aws = account
+    aws.account.update_time = timedelta(seconds=1)
+    for number in range(40):
+        aws.account.profiles[DOMAIN, f"user-{number:02}"] = Profile()
+    shown = opened(page, server)
+    show_plan(shown, "A folder for each user profile", disk)
+    shown.get_by_role("button", name="Apply…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Apply", exact=True).click()
+    expect(status(shown)).to_contain_text("steps are done…")
+    # Somebody deletes a profile in the middle of it.
+    del aws.account.profiles[DOMAIN, "frank"]
+    expect(status(shown)).to_contain_text(re.compile(r"^[5-8]\d of "))
+    page.screenshot(path=tmp_path / "admin-applying.png", full_page=True)
+    page.close()
+    other = page.context.new_page()
+    other.set_default_timeout(PATIENCE_MS)
+    again = opened(other, server)
+    expect(again.get_by_role("progressbar")).to_be_visible()
+    again.get_by_label("State").select_option(label="failed")
+    expect(row(again, "profile frank")).to_contain_text("not found", timeout=PATIENCE_MS)
+    again.get_by_role("button", name="Stop").click()
+    expect(status(again)).to_contain_text("Stopped. Done: ", timeout=PATIENCE_MS)
+    expect(row(again, "profile frank")).to_be_visible()
+    again.get_by_label("State").select_option(label="all")
+    other.screenshot(path=tmp_path / "admin-stopped.png", full_page=True)
+    aws.account.update_time = timedelta(seconds=0.1)
+    show_plan(again, "A folder for each user profile", disk)
+    confirm(other, again, "Apply")
+    assert aws.account.profiles[DOMAIN, "user-39"].file_systems == [
+        lustre_at(FILE_SYSTEM, "/user-39")
+    ]
+    assert [line for line in console if "exception" in line] == []
+
+
+def test_what_changed_since_is_shown_before_it_is_done(
+    account: tuple[LabServer, Endpoint], page: Page, disk: Path
+) -> None:
+    server, aws = account
+    shown = opened(page, server)
+    show_plan(shown, "A folder for each user profile", disk)
+    aws.account.profiles[DOMAIN, "grace"] = Profile()
+    shown.get_by_role("button", name="Apply…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Apply", exact=True).click()
+    expect(status(shown)).to_contain_text("Something has changed since you were shown the plan")
+    expect(row(shown, "profile grace")).to_be_visible()
+    assert aws.account.profiles[DOMAIN, "bob"].file_systems == []
+    confirm(page, shown, "Apply")
+    assert aws.account.profiles[DOMAIN, "grace"].file_systems == [lustre_at(FILE_SYSTEM, "/grace")]
+
+
+def test_others_do_not_see_it(
+    account: tuple[LabServer, Endpoint], page: Page, tmp_path: Path
+) -> None:
+    server, aws = account
+    aws.faults.deny(UPDATE)
+    open_lab(page, server)
+    with page.expect_response(lambda answer: "admin/rights" in answer.url):
+        execute(page, "hyperpod:show-panel")
+    page.wait_for_timeout(500)
+    expect(page.locator(PANEL).get_by_role("button", name="HyperPod Admin")).to_have_count(0)
+    page.keyboard.press("Control+Shift+C")
+    palette = page.locator(".lm-CommandPalette")
+    palette.get_by_role("textbox").or_(palette.locator("input")).first.fill("HyperPod")
+    expect(palette.get_by_text("HyperPod Doctor")).to_be_visible()
+    expect(palette.get_by_text("HyperPod Admin")).to_have_count(0)
+    page.screenshot(path=tmp_path / "admin-others.png")
+    page.keyboard.press("Escape")
+    # Whoever opens it by hand is told why it is empty.
+    execute(page, "hyperpod:open-admin")
+    shown = page.locator(ADMIN)
+    expect(shown).to_contain_text(UPDATE)
+    expect(shown.get_by_role("button", name=SHOW)).to_have_count(0)
+    assert [call.action for call in aws.calls].count(UPDATE) == 1
+
+
+def test_five_hundred_profiles_stay_quick(
+    account: tuple[LabServer, Endpoint], page: Page, disk: Path
+) -> None:
+    server, aws = account
+    for number in range(500):
+        aws.account.profiles[DOMAIN, f"user-{number:03}"] = Profile()
+    shown = opened(page, server)
+    show_plan(shown, "A folder for each user profile", disk)
+    expect(shown.locator("tbody tr")).to_have_count(50)
+    shown.get_by_label("Filter Steps").fill("profile user-499")
+    expect(shown.locator("tbody tr")).to_have_count(1)
+    expect(row(shown, "profile user-499")).to_be_visible()
