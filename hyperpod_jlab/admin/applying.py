@@ -26,7 +26,9 @@ LONGEST_WAIT = 600.0
 """Seconds until something that SageMaker updates is given up: AWS' own samples wait as long."""
 
 LOOK = 2.0
-"""Seconds between two looks whether SageMaker is done."""
+"""Seconds between two looks whether SageMaker is done, the first few of which come sooner."""
+
+_FIRST_LOOK = 0.1
 
 _AT_ONCE = 4
 """Profiles and spaces that are under way at a time."""
@@ -181,6 +183,7 @@ class Executor:
             RefusedError: It failed.
         """
         deadline = time.monotonic() + LONGEST_WAIT
+        pause = min(_FIRST_LOOK, self._look)
         while True:
             told = await self._described(holder)
             status = str(told["Status"])
@@ -200,7 +203,8 @@ class Executor:
                     code="still_updating",
                     hint="run this again later: it goes on where it was",
                 )
-            await asyncio.sleep(self._look)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, self._look)
 
     async def _described(self, holder: Holder) -> dict[str, Any]:
         operation, name = _DESCRIBED[holder.kind]

@@ -41,10 +41,14 @@ class Question:
     Attributes:
         domain: The domain's id.
         file_system: The file system's id.
+        profiles: Only these profiles and their private spaces, and nothing of the domain's own; None: all.
+        gone: Whether the file system may have been deleted, so that what names it can still be found.
     """
 
     domain: str
     file_system: str
+    profiles: frozenset[str] | None = None
+    gone: bool = False
 
 
 class Reader:
@@ -89,7 +93,9 @@ class Reader:
             subnets=tuple(domain.get("SubnetIds") or ()),
             group=group,
             file_system=file_system,
-            holders=(*await self._defaults(domain), *profiles, *rooms),
+            holders=(*await self._defaults(domain), *profiles, *rooms)
+            if self._question.profiles is None
+            else (*profiles, *rooms),
         )
 
     # ------------------------------------------------------------------------------ the domain
@@ -150,7 +156,19 @@ class Reader:
             "sagemaker", operation, DomainIdEquals=self._question.domain
         ):
             for one in page.get(member) or ():
-                yield str(one[name])
+                if self._is_asked_for(one):
+                    yield str(one[name])
+
+    def _is_asked_for(self, listed: Mapping[str, Any]) -> bool:
+        """Whether a profile or space of a list is one of the question's."""
+        chosen = self._question.profiles
+        if chosen is None:
+            return True
+        if "UserProfileName" in listed:
+            return listed["UserProfileName"] in chosen
+        private = (listed.get("SpaceSharingSettingsSummary") or {}).get("SharingType") == "Private"
+        owner = (listed.get("OwnershipSettingsSummary") or {}).get("OwnerUserProfileName")
+        return private and owner in chosen
 
     async def _all(
         self,
@@ -230,8 +248,15 @@ class Reader:
 
     async def _file_system(self) -> FileSystem:
         name = self._question.file_system
-        told = await self._call("fsx", "DescribeFileSystems", FileSystemIds=[name])
+        try:
+            told = await self._call("fsx", "DescribeFileSystems", FileSystemIds=[name])
+        except NotFoundError:
+            if not self._question.gone:
+                raise
+            told = {}
         found = next(iter(told.get("FileSystems") or ()), None)
+        if found is None and self._question.gone:
+            return FileSystem(name, kind="", state="", vpc="", subnets=())
         if found is None:
             raise NotFoundError(f"there is no file system {name}", code="no_such_file_system")
         return FileSystem(

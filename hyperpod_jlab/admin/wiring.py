@@ -29,6 +29,8 @@ class Wiring:
         cluster: The HyperPod cluster whose file system it is; None: `file_system` names it.
         file_system: The file system's id; None: the one that the cluster mounts.
         mounted_at: Where the whole file system is mounted on this machine, so that folders can be made; None: nowhere.
+        among: Only these profiles and their private spaces are read, and what is wanted for all is planned for them; None: all.
+        gone: Whether the file system may have been deleted.
     """
 
     domain: str
@@ -36,6 +38,8 @@ class Wiring:
     cluster: str | None = None
     file_system: str | None = None
     mounted_at: Path | None = None
+    among: frozenset[str] | None = None
+    gone: bool = False
 
 
 class Wirer:
@@ -63,8 +67,8 @@ class Wirer:
             HyperpodError: See `aws.errors`, and `admin.folders`.
         """
         wiring = self._wiring
-        name = wiring.file_system or await self._of_cluster()
-        there = await Reader(self._aws, Question(wiring.domain, name), self._told).read()
+        question = Question(wiring.domain, await self.file_system(), wiring.among, gone=wiring.gone)
+        there = await Reader(self._aws, question, self._told).read()
         made = plan(there, wiring.wanted)
         if wiring.mounted_at is None:
             return there, made
@@ -84,6 +88,15 @@ class Wirer:
             await asyncio.to_thread(folders.make, path, folder)
 
         return Executor(self._aws, there, make)
+
+    async def file_system(self) -> str:
+        """The file system's id: what was named, else the one that the cluster mounts.
+
+        Raises:
+            InvalidInputError: Nobody says which.
+            NotFoundError: There is no such cluster.
+        """
+        return self._wiring.file_system or await self._of_cluster()
 
     async def _of_cluster(self) -> str:
         """The file system that the cluster's instances mount.
