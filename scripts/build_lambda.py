@@ -29,7 +29,7 @@ PLATFORMS = ("manylinux2014_{}", "manylinux_2_17_{}", "manylinux_2_28_{}", "many
 ARCHITECTURES = {"x86_64": "x86_64", "arm64": "aarch64"}
 """Lambda's words, and those of wheels."""
 
-PACKAGES = ("admin", "aws", "model")
+PACKAGES = ("admin", "aws", "model", "storage")
 """What of hyperpod_jlab is in it."""
 
 REQUIREMENTS = ("pydantic", "boto3")

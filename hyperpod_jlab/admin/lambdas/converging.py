@@ -23,7 +23,7 @@ _PAUSE = 2.0
 """Seconds before the second round; the third comes after twice as long."""
 
 _PASSING = frozenset({"Pending", "Updating"})
-_NOT_FROM_HERE = "not_mounted_here"
+_NOT_FROM_HERE = frozenset({"not_mounted_here", "nobody_makes_folders"})
 _NAMED = 8
 """Things that a sentence names; the others are counted."""
 
@@ -176,19 +176,20 @@ class _Round:
     def outcome(self) -> Outcome:
         """What became of it."""
         made = Outcome(planned=True, done=self._done)
-        for step in self.plan.steps if self.plan else ():
-            result = self._results.get(step.target)
-            if step.state == "done":
-                made.settled += 1
-            elif step.state in {"waits", "blocked"} or (result and _is_for_others(result)):
-                made.held.append(step)
-            elif result is None:
-                made.left.append(step)
-            elif result.done:
+        for planned in self.plan.steps if self.plan else ():
+            result = self._results.get(planned.target)
+            step = planned if result is None else result.step
+            if result is not None and result.done:
                 made.settled += 1
                 made.done.append(step)
-            else:
+            elif result is not None and result.error is not None and not _is_for_others(result):
                 made.failed.append(result)
+            elif step.state == "done":
+                made.settled += 1
+            elif result is not None or step.state != "to do":
+                made.held.append(step)
+            else:
+                made.left.append(step)
         return made
 
     def may_go_on(self) -> bool:
@@ -205,7 +206,7 @@ def _is_for_others(result: Result) -> bool:
     """Whether it is a folder that is made elsewhere: where the file system is mounted."""
     error = result.error
     return (
-        isinstance(result.step, FolderStep) and error is not None and error.code == _NOT_FROM_HERE
+        isinstance(result.step, FolderStep) and error is not None and error.code in _NOT_FROM_HERE
     )
 
 

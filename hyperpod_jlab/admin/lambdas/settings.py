@@ -25,7 +25,9 @@ def _none_if_empty(value: Any) -> Any:
     return None if value == "" else value
 
 
-Text = Annotated[str | None, BeforeValidator(_none_if_empty)]
+_EMPTY = BeforeValidator(_none_if_empty)
+Text = Annotated[str | None, _EMPTY]
+_FileSystem = Annotated[str, Field(pattern=_FILE_SYSTEM)]
 
 
 class Settings(BaseModel):
@@ -43,9 +45,7 @@ class Settings(BaseModel):
     cluster: Text = Field(None, alias="ClusterName")
     """The HyperPod cluster whose file system it is, where the file system is not named."""
 
-    file_system: Annotated[
-        str | None, BeforeValidator(_none_if_empty), Field(pattern=_FILE_SYSTEM)
-    ] = Field(None, alias="FileSystemId")
+    file_system: Annotated[_FileSystem | None, _EMPTY] = Field(None, alias="FileSystemId")
     """The file system's id."""
 
     mode: Mode = Field(alias="PartitionMode")
