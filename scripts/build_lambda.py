@@ -17,6 +17,8 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import grimp
+
 from hyperpod_jlab.admin.lambdas.rights import services
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,8 +31,11 @@ PLATFORMS = ("manylinux2014_{}", "manylinux_2_17_{}", "manylinux_2_28_{}", "many
 ARCHITECTURES = {"x86_64": "x86_64", "arm64": "aarch64"}
 """Lambda's words, and those of wheels."""
 
-PACKAGES = ("admin", "aws", "model", "storage")
-"""What of hyperpod_jlab is in it."""
+PACKAGE = "hyperpod_jlab"
+HANDLERS = tuple(
+    f"{PACKAGE}.admin.lambdas.{name}" for name in ("custom_resource", "new_profile", "reconcile")
+)
+"""What of ours is in it: these, and all that they import, inside of functions too."""
 
 REQUIREMENTS = ("pydantic", "boto3")
 """What these import, of the requirements in pyproject.toml; the versions are those of the constraints."""
@@ -113,17 +118,31 @@ def thin_out(folder: Path) -> None:
 
 def ours(folder: Path) -> None:
     """Our own part, with the metadata by which it knows its version."""
-    source, target = ROOT / "hyperpod_jlab", folder / "hyperpod_jlab"
-    target.mkdir()
-    shutil.copyfile(source / "__init__.py", target / "__init__.py")
-    for package in PACKAGES:
-        unwanted = shutil.ignore_patterns("__pycache__", "*.pyc")
-        shutil.copytree(source / package, target / package, ignore=unwanted)
+    for source in modules():
+        target = folder / source.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
     metadata = folder / f"hyperpod_jlab-{version()}.dist-info"
     metadata.mkdir()
     words = f"Metadata-Version: 2.1\nName: hyperpod_jlab\nVersion: {version()}\n"
     (metadata / "METADATA").write_text(words, encoding="utf-8")
     shutil.copyfile(ROOT / "LICENSE", metadata / "LICENSE")
+
+
+def modules() -> list[Path]:
+    """Files of our modules that the handlers import, themselves among them."""
+    graph = grimp.build_graph(PACKAGE, cache_dir=None)
+    # The package itself offers all of it, by names that no handler asks for.
+    for offered in graph.find_modules_directly_imported_by(PACKAGE):
+        graph.remove_import(importer=PACKAGE, imported=offered)
+    names = set(HANDLERS).union(*map(graph.find_upstream_modules, HANDLERS))
+    above = {name.rsplit(".", depth)[0] for name in names for depth in range(name.count(".") + 1)}
+    return sorted(map(_file, names | above))
+
+
+def _file(name: str) -> Path:
+    path = ROOT / name.replace(".", "/")
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 def pack(folder: Path, target: Path) -> None:
