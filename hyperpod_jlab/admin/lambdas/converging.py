@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from hyperpod_jlab.admin.applying import Result
@@ -158,9 +158,11 @@ class _Round:
         there, made = await self._wirer.plan()
         refuse_on_error(list(made.findings))
         steps = tuple(filter(self._concerned, made.steps))
-        self.plan = made = Plan(made.wanted, steps, made.findings)
+        self.plan = replace(made, steps=steps)
+        # What waits is left for the next round: one profile that is being made is not to keep all others.
+        todo = replace(made, steps=tuple(step for step in steps if step.state == "to do"))
         self._told(f"none of {len(steps)} steps was looked at")
-        results = cast("AsyncGenerator[Result]", self._wirer.executor(there).apply(made))
+        results = cast("AsyncGenerator[Result]", self._wirer.executor(there).apply(todo))
         async with contextlib.aclosing(results):
             async for result in results:
                 self._results[result.step.target] = result

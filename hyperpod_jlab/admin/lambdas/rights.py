@@ -58,7 +58,8 @@ def rights(function: Function) -> tuple[Permission, ...]:
 def _narrowed(one: Permission, function: Function) -> list[Permission]:
     if one.action in _TAGS:
         # A tag is on a domain, a profile or a space, and IAM names it by that.
-        kinds = (PROFILE, SPACE) if function == "new_profile" else (DOMAIN, PROFILE, SPACE)
+        narrow = function == "new_profile" and one.action != "sagemaker:ListTags"
+        kinds = (PROFILE, SPACE) if narrow else (DOMAIN, PROFILE, SPACE)
         return [replace(one, resource=_ONE_DOMAIN[kind]) for kind in kinds]
     return [replace(one, resource=_ONE_DOMAIN.get(one.resource, one.resource))]
 
