@@ -14,11 +14,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from hyperpod_jlab.admin import entries as lists
+from hyperpod_jlab.admin.patience import PatientAws, passes
 from hyperpod_jlab.admin.plan import EntryStep, FolderStep, GroupStep, Plan, Step
-from hyperpod_jlab.admin.reading import MARK, mark_of, tag_of
+from hyperpod_jlab.admin.reading import MARK, mode_tag, tag_of
 from hyperpod_jlab.admin.there import Folder, Holder, HolderKind, There
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.errors import HyperpodError, RefusedError, UnreachableError
+from hyperpod_jlab.model.errors import (
+    HyperpodError,
+    InvalidInputError,
+    RefusedError,
+    UnreachableError,
+)
 from hyperpod_jlab.model.finding import refuse_on_error
 
 SETTLED = "InService"
@@ -26,12 +32,18 @@ LONGEST_WAIT = 600.0
 """Seconds until something that SageMaker updates is given up: AWS' own samples wait as long."""
 
 LOOK = 2.0
-"""Seconds between two looks whether SageMaker is done, the first few of which come sooner."""
+"""Seconds between two looks whether SageMaker is done, once it has taken long; the first ones come sooner."""
 
-_FIRST_LOOK = 0.1
+_SOON = 0.1
 
-_AT_ONCE = 4
+_AT_ONCE = 8
 """Profiles and spaces that are under way at a time."""
+
+_TRIES = 8
+"""Times that a list is written where others write it at the same time."""
+
+Guard = Callable[[], Awaitable[None]]
+"""Called before each change; it raises what is to stop the rest."""
 
 MakeFolder = Callable[[str, Folder], Awaitable[None]]
 """Makes a folder of the file system, by its path there, or sets its owner and mode."""
@@ -61,7 +73,8 @@ class Executor:
         aws: AWS in the domain's region.
         there: What was there when the plan was made.
         make_folder: Makes folders; None: nobody can from here.
-        look: Seconds between two looks whether SageMaker is done; default: `LOOK`.
+        look: Most seconds between two looks whether SageMaker is done; default: `LOOK`.
+        guard: Called before each change; what it raises is the step's error.
     """
 
     def __init__(
@@ -70,8 +83,10 @@ class Executor:
         there: There,
         make_folder: MakeFolder | None = None,
         look: float | None = None,
+        guard: Guard | None = None,
     ) -> None:
-        self._aws = aws
+        self._aws = PatientAws(aws)
+        self._guard = guard
         self._there = there
         self._make_folder = make_folder
         self._look = LOOK if look is None else look
@@ -96,10 +111,12 @@ class Executor:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _one(self, step: Step, room: asyncio.Semaphore) -> Result:
-        if step.state != "to do":
+        if not step.can_be_done:
             return Result(step, False)
         async with room:
             try:
+                if self._guard is not None:
+                    await self._guard()
                 await self._do(step)
             except HyperpodError as error:
                 return Result(step, False, error)
@@ -124,16 +141,25 @@ class Executor:
         tag = {"Key": MARK, "Value": " ".join(sorted(ours))}
         if adds:
             await self._aws.call("ec2", "CreateTags", Resources=[step.interface], Tags=[tag])
-        await self._aws.call(
-            "ec2",
-            "ModifyNetworkInterfaceAttribute",
-            NetworkInterfaceId=step.interface,
-            Groups=list(step.groups),
-        )
+        await self._set_groups(step, adds=adds)
         if not adds:
             operation = "CreateTags" if ours else "DeleteTags"
             tags = [tag] if ours else [{"Key": MARK}]
             await self._aws.call("ec2", operation, Resources=[step.interface], Tags=tags)
+
+    async def _set_groups(self, step: GroupStep, *, adds: bool) -> None:
+        """Put the group into the interface's list as it is now: EC2 takes the whole list."""
+        names = [step.interface]
+        told = await self._aws.call("ec2", "DescribeNetworkInterfaces", NetworkInterfaceIds=names)
+        found = [str(one["GroupId"]) for one in told["NetworkInterfaces"][0].get("Groups") or ()]
+        groups = [one for one in found if one != step.group] + [step.group] * adds
+        if set(groups) != set(found):
+            await self._aws.call(
+                "ec2",
+                "ModifyNetworkInterfaceAttribute",
+                NetworkInterfaceId=step.interface,
+                Groups=groups,
+            )
 
     async def _folder(self, step: FolderStep) -> None:
         if self._make_folder is None:
@@ -147,20 +173,63 @@ class Executor:
     # ------------------------------------------------------------------------------ lists of file systems
 
     async def _entries(self, step: EntryStep) -> None:
-        holder = step.holder
-        told = await self._settled(holder)
-        if step.mark is not None:
-            tag = {"Key": tag_of(holder), "Value": mark_of(self._file_system, step.mark)}
-            await self._aws.call("sagemaker", "AddTags", ResourceArn=holder.arn, Tags=[tag])
-        found = _list(holder, told)
-        entries = self._merged(step, found)
-        if list(entries) != found:
-            await self._update(holder, told, entries)
-            await self._settled(holder)
-        if step.mark is None:
-            await self._aws.call(
-                "sagemaker", "DeleteTags", ResourceArn=holder.arn, TagKeys=[tag_of(holder)]
-            )
+        holder, name = step.holder, self._file_system
+        mark, mode = tag_of(holder.kind, name), mode_tag(name)
+        kept = {mark: step.mark, mode: step.own_mode}
+        tags = [{"Key": key, "Value": value} for key, value in kept.items() if value is not None]
+        if tags:
+            await self._tag(holder, tags)
+        if await self._write(step) and self._guard is not None and tags:
+            try:
+                await self._guard()
+            except RefusedError:
+                # Who came between may have taken the mark away before our entry was there.
+                await self._tag(holder, tags)
+                raise
+        had = {mark: mark, mode: holder.own_mode if step.mark is not None else mode}
+        gone = [key for key, value in kept.items() if value is None and had[key] is not None]
+        if gone:
+            await self._aws.call("sagemaker", "DeleteTags", ResourceArn=holder.arn, TagKeys=gone)
+
+    async def _tag(self, holder: Holder, tags: list[dict[str, str]]) -> None:
+        try:
+            await self._aws.call("sagemaker", "AddTags", ResourceArn=holder.arn, Tags=tags)
+        except InvalidInputError:
+            await self._described(holder)  # so is it said of what is not there any more
+            raise
+
+    async def _write(self, step: EntryStep) -> bool:
+        """Write the list until it is as the plan wants it: SageMaker has no update on a condition, so it is looked at before and after.
+
+        Returns:
+            Whether it was written at all.
+
+        Raises:
+            RefusedError: It has no room, or others write it again and again.
+        """
+        last: HyperpodError | None = None
+        for tried in range(_TRIES):
+            told = await self._settled(step.holder)
+            found = _list(step.holder, told)
+            entries = self._merged(step, found)
+            if list(entries) == found:
+                return tried > 0
+            _check_room(step.holder, found, entries)
+            if self._guard is not None:
+                await self._guard()
+            try:
+                await self._update(step.holder, told, entries)
+            except UnreachableError as error:
+                # Somebody else has begun an update since, or the answer to ours was lost.
+                if not (_in_use(error) or passes(error)):
+                    raise
+                last = error
+                await asyncio.sleep(self._look)
+        raise last or RefusedError(
+            f"others change the {step.holder.words} at the same time",
+            code="changed_by_others",
+            hint="see who does; then run this again",
+        )
 
     def _merged(self, step: EntryStep, found: Sequence[lists.Entry]) -> tuple[lists.Entry, ...]:
         """The list as it is now, with our entry as the plan wants it."""
@@ -182,8 +251,7 @@ class Executor:
             UnreachableError: SageMaker did not come to an end.
             RefusedError: It failed.
         """
-        deadline = time.monotonic() + LONGEST_WAIT
-        pause = min(_FIRST_LOOK, self._look)
+        deadline, pause = time.monotonic() + LONGEST_WAIT, _SOON
         while True:
             told = await self._described(holder)
             status = str(told["Status"])
@@ -203,8 +271,8 @@ class Executor:
                     code="still_updating",
                     hint="run this again later: it goes on where it was",
                 )
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, self._look)
+            await asyncio.sleep(min(pause, self._look))
+            pause *= 1.5
 
     async def _described(self, holder: Holder) -> dict[str, Any]:
         operation, name = _DESCRIBED[holder.kind]
@@ -247,6 +315,27 @@ _PLACES: Mapping[HolderKind, tuple[str, str]] = {
     "space": ("SpaceSettings", "CustomFileSystems"),
 }
 """Where each kind has its list, in the description and in the update."""
+
+
+def _in_use(error: HyperpodError) -> bool:
+    return (error.detail or {}).get("aws_code") in {"ResourceInUse", "ConflictException"}
+
+
+def _check_room(
+    holder: Holder, found: Sequence[lists.Entry], entries: Sequence[lists.Entry]
+) -> None:
+    """Refuse a list that has become too long since the plan was made.
+
+    Raises:
+        RefusedError: It has.
+    """
+    most = lists.MOST_ATTACHED if holder.kind == "space" else lists.MOST_SETTINGS
+    if len(entries) > most:
+        raise RefusedError(
+            f"the {holder.words} has {len(found)} file systems already, and {most} are allowed",
+            code="too_many_file_systems",
+            hint="take one out of its list first",
+        )
 
 
 def _list(holder: Holder, told: Mapping[str, Any]) -> list[lists.Entry]:

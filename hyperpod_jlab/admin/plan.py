@@ -7,13 +7,35 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hyperpod_jlab.admin.entries import Entry
-from hyperpod_jlab.admin.there import Folder, Holder
+from hyperpod_jlab.admin.there import Folder, Holder, Mode
 from hyperpod_jlab.model.finding import Finding
 
-Mode = Literal["shared", "per-user"]
+__all__ = ["Mode"]
 
 StepState = Literal["done", "to do", "waits", "blocked"]
 """``waits``: it can be done once something has passed by itself or by somebody else; ``blocked``: somebody has to decide."""
+
+NOT_KNOWN = "not known"
+"""What is said to be before a step where nobody could look."""
+
+Topic = Literal["data", "isolation", "restarts", "new profiles"]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a plan means for people, a sentence or two.
+
+    Attributes:
+        topic: What it is about: where files are, what keeps others out of them, what has to be started anew, what profiles to come will have.
+        text: The sentences.
+    """
+
+    topic: Topic
+    text: str
+
+    def to_dict(self) -> dict[str, str]:
+        """Plain data for JSON."""
+        return {"topic": self.topic, "text": self.text}
 
 
 @dataclass(frozen=True)
@@ -23,7 +45,8 @@ class Wanted:
     Attributes:
         mode: One partition for all, or one for each user profile; None: nothing of ours (`destroy`).
         shared_path: The folder that all have in mode ``shared``.
-        profiles: Only these profiles, and nothing of the domain's own; None: all, and those to come.
+        profiles: Only these profiles, and nothing of the domain's own; they keep the mode when the domain's changes. None: all that have no mode
+            of their own, and those to come.
         take_over: Also change what somebody else has set.
     """
 
@@ -52,6 +75,11 @@ class Step:
     after: str
     reason: str | None = None
     restarts: tuple[str, ...] = ()
+
+    @property
+    def can_be_done(self) -> bool:
+        """Whether an apply does it."""
+        return self.state == "to do"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -101,25 +129,40 @@ class EntryStep(Step):
         holder: Whose list it is.
         entries: The whole list as it is to be.
         mark: The mark that is to be left there; None: none.
+        own_mode: The mode that a profile is to keep when the domain's changes; None: none.
+        at_work: Whether it waits for SageMaker alone, which an apply waits for.
     """
 
     holder: Holder
     entries: tuple[Entry, ...]
     mark: str | None
+    own_mode: Mode | None = None
+    at_work: bool = False
+
+    @property
+    def can_be_done(self) -> bool:
+        """Whether an apply does it."""
+        return super().can_be_done or (self.state == "waits" and self.at_work)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimStep(Step):
+    """Bring an apply to its end that was broken off: what it left is looked for everywhere, and its mark on the domain is taken away."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All steps in their order, and what is to be said of the whole. A finding of level ``error`` refuses all of it."""
+    """All steps in their order, what is to be said of the whole, and what it means. A finding of level ``error`` refuses all of it."""
 
     wanted: Wanted
     steps: tuple[Step, ...]
     findings: tuple[Finding, ...] = ()
+    statements: tuple[Statement, ...] = ()
 
     @property
     def drift(self) -> Sequence[Step]:
-        """What is not as it is to be."""
-        return [step for step in self.steps if step.state != "done"]
+        """What is not as it is to be; not what nobody could look at."""
+        return [step for step in self.steps if step.state != "done" and step.before != NOT_KNOWN]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -127,4 +170,5 @@ class Plan:
             "mode": self.wanted.mode,
             "steps": [step.to_dict() for step in self.steps],
             "findings": [finding.model_dump() for finding in self.findings],
+            "statements": [statement.to_dict() for statement in self.statements],
         }

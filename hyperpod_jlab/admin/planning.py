@@ -11,8 +11,19 @@ from dataclasses import replace
 
 from hyperpod_jlab.admin import entries as lists
 from hyperpod_jlab.admin.checks import findings_of
-from hyperpod_jlab.admin.plan import EntryStep, FolderStep, GroupStep, Plan, Step, StepState, Wanted
-from hyperpod_jlab.admin.there import COMMON_GID, COMMON_UID, Folder, Holder, Interface, There
+from hyperpod_jlab.admin.plan import (
+    NOT_KNOWN,
+    ClaimStep,
+    EntryStep,
+    FolderStep,
+    GroupStep,
+    Plan,
+    Step,
+    StepState,
+    Wanted,
+)
+from hyperpod_jlab.admin.statements import statements_of
+from hyperpod_jlab.admin.there import COMMON_GID, COMMON_UID, Folder, Holder, Interface, Mode, There
 
 NOT_MOUNTED = "not mounted"
 MOST_GROUPS = 5
@@ -32,12 +43,30 @@ def plan(there: There, wanted: Wanted) -> Plan:
     folders = list(_folders(there, wanted))
     closed = {step.path for step in folders if step.state == "blocked"}
     entries = (_unless_closed(step, closed) for step in _entries(there, wanted))
-    return Plan(wanted, (*_groups(there, wanted), *folders, *entries), findings)
+    steps = (*_claims(there, wanted), *_groups(there, wanted), *folders, *entries)
+    made = Plan(wanted, steps, findings)
+    return replace(made, statements=tuple(statements_of(there, made)))
 
 
 def private_path(profile: str) -> str:
     """The folder of a user profile. A profile's name is always a good name for a folder (SageMaker's pattern for it)."""
     return f"/{profile}"
+
+
+def mode_of(profile: Holder, wanted: Wanted) -> Mode | None:
+    """The mode that a profile is to have: one that it was given alone stays its own."""
+    if wanted.mode is None:
+        return None
+    own = profile.own_mode if wanted.profiles is None else None
+    return own or wanted.mode
+
+
+def _claims(there: There, wanted: Wanted) -> Iterator[Step]:
+    if there.claim is None or wanted.profiles is not None:
+        return
+    reason = "it goes on elsewhere, where it stops then, or was broken off"
+    before = f"has begun, not ended: {there.claim}"
+    yield ClaimStep(f"apply to domain {there.domain}", "to do", before, "none begun", reason)
 
 
 def _groups(there: There, wanted: Wanted) -> Iterator[Step]:
@@ -55,7 +84,7 @@ def _group_step(interface: Interface, group: str, wanted: Wanted) -> GroupStep |
     state: StepState = "done"
     groups, reason = interface.groups, None
     if wanted.mode is None:
-        if not (has and ours):
+        if not ours:
             return None
         groups, state = tuple(one for one in groups if one != group), "to do"
     elif not has:
@@ -76,13 +105,19 @@ def _group_step(interface: Interface, group: str, wanted: Wanted) -> GroupStep |
 
 
 def _folders(there: There, wanted: Wanted) -> Iterator[FolderStep]:
-    if wanted.mode == "shared" and wanted.profiles is None:
+    if wanted.mode is None:
+        return
+    private = [one for one in _profiles(there, wanted) if mode_of(one, wanted) == "per-user"]
+    others = [one for one in _profiles(there, wanted) if mode_of(one, wanted) == "shared"]
+    shared = {_shared_path(one, wanted) for one in others}
+    if wanted.mode == "shared":
+        shared.add(wanted.shared_path)
+    for path in sorted(shared):
         # With the group's bit, so that what one makes the others may change.
-        yield _folder_step(there, wanted.shared_path, Folder(COMMON_UID, COMMON_GID, 0o2775))
-    if wanted.mode == "per-user":
-        for holder in _profiles(there, wanted):
-            uid, gid = holder.uid or COMMON_UID, holder.gid or COMMON_GID
-            yield _folder_step(there, private_path(holder.name), Folder(uid, gid, 0o700))
+        yield _folder_step(there, path, Folder(COMMON_UID, COMMON_GID, 0o2775))
+    for holder in private:
+        uid, gid = holder.uid or COMMON_UID, holder.gid or COMMON_GID
+        yield _folder_step(there, private_path(holder.name), Folder(uid, gid, 0o700))
 
 
 def _folder_step(there: There, path: str, folder: Folder) -> FolderStep:
@@ -90,7 +125,7 @@ def _folder_step(there: There, path: str, folder: Folder) -> FolderStep:
     target = f"folder {path}"
     if there.file_system.folders is None:
         reason = "the file system is not mounted where this runs, so nobody has looked"
-        return FolderStep(target, "to do", "not known", after, reason, path=path, folder=folder)
+        return FolderStep(target, "to do", NOT_KNOWN, after, reason, path=path, folder=folder)
     found = there.file_system.folders.get(path)
     if found is None:
         return FolderStep(target, "to do", "not there", after, path=path, folder=folder)
@@ -142,7 +177,7 @@ def _setting_step(there: There, holder: Holder, wanted: Wanted) -> EntryStep:
     file_system = there.file_system.name
     found = lists.path_of(holder.entries, file_system)
     path = _path_for(holder, wanted, there)
-    foreign = found is not None and holder.mark != found
+    foreign = found is not None and not _is_ours(holder, wanted, found)
     if foreign and path is None and not wanted.take_over:
         path = found  # somebody else's, and nothing of it is in the way
     state: StepState = "done" if found == path else "to do"
@@ -160,9 +195,41 @@ def _setting_step(there: There, holder: Holder, wanted: Wanted) -> EntryStep:
     elif len(entries) > lists.MOST_SETTINGS:
         state = "blocked"
         reason = f"it has {len(holder.entries)} file systems already, and {lists.MOST_SETTINGS} are allowed"
-    return _step_of(
-        holder, state, reason, found, path, entries, None if foreign and state == "done" else path
-    )
+    mark = None if foreign and state == "done" else path
+    own = _own_mode(holder, wanted) if mark is not None else None
+    if state == "done":
+        state, reason = _of_marks(holder, mark, own)
+    made = _step_of(holder, state, reason, found, path, entries, mark)
+    return replace(made, own_mode=own)
+
+
+def _is_ours(holder: Holder, wanted: Wanted, found: str) -> bool:
+    """Whether we have set the folder that a list mounts: the mark says so, or is of another folder that we set at the same time."""
+    if holder.mark is None or holder.mark == found:
+        return holder.mark is not None
+    private = private_path(holder.name) if holder.kind == "profile" else None
+    return found in {private, wanted.shared_path}
+
+
+def _of_marks(holder: Holder, mark: str | None, own: Mode | None) -> tuple[StepState, str | None]:
+    """Whether something is to be done where the list is as wanted already: what says whose it is."""
+    if mark is None:
+        # Where a list of somebody else's stays as it is, a mark tells that it was ours; it goes with all else.
+        left = holder.mark is not None
+        return ("to do", "a mark of ours is left there") if left else ("done", None)
+    if holder.mark not in {None, mark}:
+        return "to do", f"our mark there is of {holder.mark}"
+    if own == holder.own_mode:
+        return "done", None
+    words = "it keeps this when the domain's mode changes"
+    return "to do", words if own else "it goes with the domain from now on"
+
+
+def _own_mode(holder: Holder, wanted: Wanted) -> Mode | None:
+    """The mode that a profile is to keep when the domain's changes."""
+    if holder.kind != "profile" or wanted.mode is None:
+        return None
+    return holder.own_mode if wanted.profiles is None else wanted.mode
 
 
 def _path_for(holder: Holder, wanted: Wanted, there: There) -> str | None:
@@ -171,11 +238,18 @@ def _path_for(holder: Holder, wanted: Wanted, there: There) -> str | None:
         return None
     if holder.kind != "profile":
         return wanted.shared_path if wanted.mode == "shared" else None
-    if wanted.mode == "per-user":
+    if mode_of(holder, wanted) == "per-user":
         return private_path(holder.name)
     # The domain's default is for those without a list of their own.
     others = lists.without_path(holder.entries, there.file_system.name)
-    return wanted.shared_path if others or wanted.profiles is not None else None
+    alone = wanted.profiles is not None or holder.own_mode is not None
+    return _shared_path(holder, wanted) if others or alone else None
+
+
+def _shared_path(holder: Holder, wanted: Wanted) -> str:
+    """The shared folder of a profile: one that was given alone stays."""
+    kept = wanted.profiles is None and holder.own_mode == "shared"
+    return (holder.mark if kept else None) or wanted.shared_path
 
 
 def _space_step(there: There, holder: Holder, wanted: Wanted) -> EntryStep:
@@ -187,14 +261,15 @@ def _space_step(there: There, holder: Holder, wanted: Wanted) -> EntryStep:
     if has and not wants and holder.mark != lists.ATTACHED and not wanted.take_over:
         wants = True
     if has == wants:
+        left = not has and holder.mark is not None
         return _step_of(
             holder,
-            "done",
-            None,
+            "to do" if left else "done",
+            "a mark of ours is left there" if left else None,
             _space_words(has),
             _space_words(wants),
             holder.entries,
-            holder.mark,
+            None if left else holder.mark,
         )
     entries = (
         lists.with_attached(holder.entries, file_system)
@@ -228,7 +303,8 @@ def _step_of(
     entries: tuple[lists.Entry, ...],
     mark: str | None,
 ) -> EntryStep:
-    if state == "to do" and holder.status in _PASSING:
+    at_work = state == "to do" and holder.status in _PASSING
+    if at_work:
         state, reason = "waits", f"SageMaker is at work on it ({holder.status})"
     elif state == "to do" and holder.status != _SETTLED:
         state = "blocked"
@@ -243,4 +319,5 @@ def _step_of(
         holder=holder,
         entries=entries,
         mark=mark,
+        at_work=at_work,
     )

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from hyperpod_jlab.admin import entries as lists
-from hyperpod_jlab.admin.there import FileSystem, Folder, Holder, HolderKind, Interface, There
-from hyperpod_jlab.aws.clusters import list_tags
+from hyperpod_jlab.admin.patience import PatientAws
+from hyperpod_jlab.admin.there import (
+    FileSystem,
+    Folder,
+    Holder,
+    HolderKind,
+    Interface,
+    Mode,
+    There,
+)
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.errors import NotFoundError
+from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError
 
 MARK = "hyperpod-jlab"
-"""Tag on what was wired: its value is the file system and the path, such as ``fs-0123456789abcdef0:/alice``. It is how `destroy` knows what is ours."""
+"""Begin of the names of our tags. On what was wired ``hyperpod-jlab:FILE-SYSTEM`` has the path, so that `destroy` knows what is ours."""
 
 GROUP_NAME = "security-group-for-inbound-nfs-{domain}"
 """The security group with which Studio's applications reach file systems (SageMaker's documentation of custom file systems)."""
 
-_AT_ONCE = 8
+_AT_ONCE = 12
 """Calls that are under way at a time."""
 
 _RUNNING = frozenset({"InService", "Pending"})
@@ -29,9 +38,19 @@ LookAtFolders = Callable[[Collection[str]], Mapping[str, Folder | None]]
 """Looks at folders of the file system, by their paths there; None: there is none."""
 
 
-def mark_of(file_system: str, path: str) -> str:
-    """What the tag says of a path that was set."""
-    return f"{file_system}:{path}"
+def tag_of(kind: HolderKind, file_system: str) -> str:
+    """The name of the tag that marks what was set in a list. A domain has two lists and one set of tags; each file system has its own."""
+    return f"{MARK}-spaces:{file_system}" if kind == "space defaults" else f"{MARK}:{file_system}"
+
+
+def mode_tag(file_system: str) -> str:
+    """The name of the tag with the mode that a profile was given alone."""
+    return f"{MARK}-mode:{file_system}"
+
+
+def claim_tag(file_system: str) -> str:
+    """The name of the tag on a domain while an apply is under way."""
+    return f"{MARK}-apply:{file_system}"
 
 
 @dataclass(frozen=True)
@@ -41,12 +60,15 @@ class Question:
     Attributes:
         domain: The domain's id.
         file_system: The file system's id.
+        all_tags: Whether tags are asked for also where the file system is in no list: marks that were left by an apply that was broken off. They are
+            too where the domain says that there was one.
         profiles: Only these profiles and their private spaces, and nothing of the domain's own; None: all.
         gone: Whether the file system may have been deleted, so that what names it can still be found.
     """
 
     domain: str
     file_system: str
+    all_tags: bool = False
     profiles: frozenset[str] | None = None
     gone: bool = False
 
@@ -63,8 +85,9 @@ class Reader:
     def __init__(
         self, aws: Aws, question: Question, told: Callable[[int, int], None] | None = None
     ) -> None:
-        self._aws = aws
+        self._aws = PatientAws(aws)
         self._question = question
+        self._all_tags = question.all_tags
         self._told = told
         self._room = asyncio.Semaphore(_AT_ONCE)
         self._done = self._total = 0
@@ -79,8 +102,13 @@ class Reader:
         domain, file_system, apps = await asyncio.gather(
             self._domain(), self._file_system(), self._apps()
         )
-        names = [one async for one in self._names("ListUserProfiles", "UserProfiles")]
-        spaces = [one async for one in self._names("ListSpaces", "Spaces")]
+        tags = await self._tags(str(domain["DomainArn"]))
+        claim = tags.get(claim_tag(self._question.file_system))
+        self._all_tags = self._all_tags or claim is not None
+        names, spaces = await asyncio.gather(
+            self._names("ListUserProfiles", "UserProfiles", "UserProfileName"),
+            self._names("ListSpaces", "Spaces", "SpaceName"),
+        )
         self._total = len(names) + len(spaces)
         profiles, rooms, group = await asyncio.gather(
             self._all(self._profile, names, apps),
@@ -93,9 +121,10 @@ class Reader:
             subnets=tuple(domain.get("SubnetIds") or ()),
             group=group,
             file_system=file_system,
-            holders=(*await self._defaults(domain), *profiles, *rooms)
+            holders=(*self._defaults(domain, tags), *profiles, *rooms)
             if self._question.profiles is None
             else (*profiles, *rooms),
+            claim=claim,
         )
 
     # ------------------------------------------------------------------------------ the domain
@@ -103,7 +132,7 @@ class Reader:
     async def _domain(self) -> dict[str, Any]:
         return await self._call("sagemaker", "DescribeDomain", DomainId=self._question.domain)
 
-    async def _defaults(self, told: Mapping[str, Any]) -> list[Holder]:
+    def _defaults(self, told: Mapping[str, Any], tags: Mapping[str, str]) -> list[Holder]:
         found: list[Holder] = []
         kinds: tuple[tuple[HolderKind, str], ...] = (
             ("domain", "DefaultUserSettings"),
@@ -112,7 +141,7 @@ class Reader:
         for kind, member in kinds:
             settings = told.get(member) or {}
             entries = tuple(settings.get("CustomFileSystemConfigs") or ())
-            mark = await self._mark(str(told["DomainArn"]), _key(kind), entries)
+            mark = tags.get(tag_of(kind, self._question.file_system))
             found.append(
                 Holder(
                     kind,
@@ -137,27 +166,19 @@ class Reader:
     async def _apps(self) -> Mapping[str, tuple[str, ...]]:
         """Kinds of the applications that run, by ``space NAME`` and ``profile NAME``."""
         found: dict[str, list[str]] = defaultdict(list)
-        async for page in self._aws.pages(
-            "sagemaker", "ListApps", DomainIdEquals=self._question.domain
-        ):
-            for one in page.get("Apps") or ():
-                if one.get("Status") not in _RUNNING:
-                    continue
-                for kind, member in (("space", "SpaceName"), ("profile", "UserProfileName")):
-                    if one.get(member):
-                        found[f"{kind} {one[member]}"].append(str(one.get("AppType")))
+        for one in await self._list("ListApps", "Apps"):
+            if one.get("Status") not in _RUNNING:
+                continue
+            for kind, member in (("space", "SpaceName"), ("profile", "UserProfileName")):
+                if one.get(member):
+                    found[f"{kind} {one[member]}"].append(str(one.get("AppType")))
         return {name: tuple(kinds) for name, kinds in found.items()}
 
     # ------------------------------------------------------------------------------ profiles and spaces
 
-    async def _names(self, operation: str, member: str) -> AsyncIterator[str]:
-        name = "UserProfileName" if member == "UserProfiles" else "SpaceName"
-        async for page in self._aws.pages(
-            "sagemaker", operation, DomainIdEquals=self._question.domain
-        ):
-            for one in page.get(member) or ():
-                if self._is_asked_for(one):
-                    yield str(one[name])
+    async def _names(self, operation: str, member: str, name: str) -> list[str]:
+        listed = await self._list(operation, member)
+        return [str(one[name]) for one in listed if self._is_asked_for(one)]
 
     def _is_asked_for(self, listed: Mapping[str, Any]) -> bool:
         """Whether a profile or space of a list is one of the question's."""
@@ -170,6 +191,19 @@ class Reader:
         owner = (listed.get("OwnershipSettingsSummary") or {}).get("OwnerUserProfileName")
         return private and owner in chosen
 
+    async def _list(self, operation: str, member: str) -> list[dict[str, Any]]:
+        """All of a list of the domain's; where a page fails it is begun anew."""
+        domain = self._question.domain
+
+        async def ask() -> list[dict[str, Any]]:
+            return [
+                one
+                async for page in self._aws.aws.pages("sagemaker", operation, DomainIdEquals=domain)
+                for one in page.get(member) or ()
+            ]
+
+        return await self._aws.again("sagemaker", ask)
+
     async def _all(
         self,
         read: Callable[[str, Mapping[str, tuple[str, ...]]], Any],
@@ -177,10 +211,13 @@ class Reader:
         apps: Mapping[str, tuple[str, ...]],
     ) -> list[Holder]:
         async def one(name: str) -> Holder | None:
-            try:
-                found: Holder | None = await read(name, apps)
-            except NotFoundError:
-                found = None  # deleted since the list was made
+            found: Holder | None = None
+            with contextlib.suppress(NotFoundError):  # deleted since the list was made
+                try:
+                    found = await read(name, apps)
+                except InvalidInputError:
+                    # Tags of what was deleted meanwhile: asked again it is not found.
+                    found = await read(name, apps)
             self._done += 1
             if self._told is not None:
                 self._told(self._done, self._total)
@@ -200,16 +237,19 @@ class Reader:
         posix = settings.get("CustomPosixUserConfig") or {}
         entries = tuple(settings.get("CustomFileSystemConfigs") or ())
         arn = str(told["UserProfileArn"])
+        tags = await self._marks(arn, entries)
+        own = tags.get(mode_tag(self._question.file_system))
         return Holder(
             "profile",
             name,
             str(told["Status"]),
             entries,
-            await self._mark(arn, MARK, entries),
+            tags.get(tag_of("profile", self._question.file_system)),
             uid=posix.get("Uid"),
             gid=posix.get("Gid"),
             apps=apps.get(f"profile {name}", ()),
             arn=arn,
+            own_mode=_MODES.get(own or ""),
         )
 
     async def _space(self, name: str, apps: Mapping[str, tuple[str, ...]]) -> Holder:
@@ -220,29 +260,27 @@ class Reader:
         private = (told.get("SpaceSharingSettings") or {}).get("SharingType") == "Private"
         owner = (told.get("OwnershipSettings") or {}).get("OwnerUserProfileName")
         arn = str(told["SpaceArn"])
+        tags = await self._marks(arn, entries)
         return Holder(
             "space",
             name,
             str(told["Status"]),
             entries,
-            await self._mark(arn, MARK, entries),
+            tags.get(tag_of("space", self._question.file_system)),
             owner=str(owner) if private and owner else None,
             apps=apps.get(f"space {name}", ()),
             arn=arn,
         )
 
-    async def _mark(self, arn: str, key: str, entries: tuple[lists.Entry, ...]) -> str | None:
-        """The path that we have set there. Tags are asked for only where the file system is in the list."""
+    async def _marks(self, arn: str, entries: tuple[lists.Entry, ...]) -> Mapping[str, str]:
+        """The tags of a profile or space: asked for only where the file system is in the list, or something may have been left."""
         name = self._question.file_system
-        if lists.path_of(entries, name) is None and not lists.is_attached(entries, name):
-            return None
-        tags = await self._tags(arn)
-        found, _, path = tags.get(key, "").partition(":")
-        return path if found == name and path else None
+        here = lists.path_of(entries, name) is not None or lists.is_attached(entries, name)
+        return await self._tags(arn) if here or self._all_tags else {}
 
     async def _tags(self, arn: str) -> dict[str, str]:
         async with self._room:
-            return await list_tags(self._aws, arn)
+            return await self._aws.tags(arn)
 
     # ------------------------------------------------------------------------------ the file system
 
@@ -279,14 +317,7 @@ class Reader:
             return await self._aws.call(service, operation, **given)
 
 
-def _key(kind: HolderKind) -> str:
-    """The tag's name: a domain has two lists, and one set of tags."""
-    return f"{MARK}-spaces" if kind == "space defaults" else MARK
-
-
-def tag_of(holder: Holder) -> str:
-    """The name of the tag that marks what was set in a holder's list."""
-    return _key(holder.kind)
+_MODES: Mapping[str, Mode] = {"shared": "shared", "per-user": "per-user"}
 
 
 def _interface(told: Mapping[str, Any]) -> Interface:

@@ -8,6 +8,9 @@ from typing import Literal
 
 from hyperpod_jlab.admin.entries import Entry
 
+Mode = Literal["shared", "per-user"]
+"""One partition for all, or one for each user profile."""
+
 HolderKind = Literal["domain", "space defaults", "profile", "space"]
 
 COMMON_UID, COMMON_GID = 200001, 1001
@@ -29,6 +32,7 @@ class Holder:
         owner: The profile that a private space belongs to; None for shared ones and all else.
         apps: Applications that run in it, such as ``JupyterLab``: what is mounted changes when they start anew.
         arn: Its ARN; a domain's own for its defaults.
+        own_mode: The mode that a profile was given alone, which it keeps when the domain's changes; None: the domain's.
     """
 
     kind: HolderKind
@@ -41,6 +45,7 @@ class Holder:
     owner: str | None = None
     apps: tuple[str, ...] = ()
     arn: str = ""
+    own_mode: Mode | None = None
 
     @property
     def words(self) -> str:
@@ -101,6 +106,7 @@ class There:
             (``security-group-for-inbound-nfs-<domain-id>``); None: there is none.
         holders: The domain's own lists, and those of its profiles and spaces.
         file_system: The file system.
+        claim: What an apply says that has begun and has not come to its end (`converging`); None: there is none.
     """
 
     domain: str
@@ -109,3 +115,4 @@ class There:
     group: str | None
     file_system: FileSystem
     holders: tuple[Holder, ...] = field(default=())
+    claim: str | None = None

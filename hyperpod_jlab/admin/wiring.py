@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hyperpod_jlab.admin.applying import Executor
+from hyperpod_jlab.admin.applying import Executor, Guard, Result
+from hyperpod_jlab.admin.converging import converge
 from hyperpod_jlab.admin.folders import Folders
 from hyperpod_jlab.admin.plan import FolderStep, Plan, Wanted
 from hyperpod_jlab.admin.planning import plan
@@ -67,7 +68,13 @@ class Wirer:
             HyperpodError: See `aws.errors`, and `admin.folders`.
         """
         wiring = self._wiring
-        question = Question(wiring.domain, await self.file_system(), wiring.among, gone=wiring.gone)
+        question = Question(
+            wiring.domain,
+            await self.file_system(),
+            all_tags=wiring.wanted.mode is None,
+            profiles=wiring.among,
+            gone=wiring.gone,
+        )
         there = await Reader(self._aws, question, self._told).read()
         made = plan(there, wiring.wanted)
         if wiring.mounted_at is None:
@@ -78,16 +85,30 @@ class Wirer:
         there = replace(there, file_system=replace(there.file_system, folders=seen))
         return there, plan(there, wiring.wanted)
 
-    def executor(self, there: There) -> Executor:
-        """Who does the steps of a plan that was made from this."""
+    async def apply(self, there: There, made: Plan) -> AsyncIterator[Result]:
+        """Do a plan's steps, and look through everything again until nothing is left; see `converging`.
+
+        Raises:
+            HyperpodError: See `converging.converge`.
+        """
+        async for result in converge(self._aws, there, made, self.plan, self.executor):
+            yield result
+
+    def executor(self, there: There, guard: Guard | None = None) -> Executor:
+        """Who does the steps of a plan that was made from this.
+
+        Args:
+            there: What was there when it was made.
+            guard: See `Executor`.
+        """
         if self._wiring.mounted_at is None:
-            return Executor(self._aws, there)
+            return Executor(self._aws, there, guard=guard)
         folders = Folders(self._wiring.mounted_at)
 
         async def make(path: str, folder: Folder) -> None:
             await asyncio.to_thread(folders.make, path, folder)
 
-        return Executor(self._aws, there, make)
+        return Executor(self._aws, there, make, guard=guard)
 
     async def file_system(self) -> str:
         """The file system's id: what was named, else the one that the cluster mounts.

@@ -58,6 +58,8 @@ _SIGNATURE = frozenset(
     }
 )
 _SKEWED = re.compile(r"signature (expired|not yet current)|too skewed|has expired", re.IGNORECASE)
+_ON = re.compile(r"on resource: (arn:\S+|\*)")
+"""What a right is missing on, as IAM says it."""
 _ABSENT = frozenset(
     {
         "FileSystemNotFound",
@@ -214,10 +216,12 @@ def _refused(response: Mapping[str, Any], call: Call) -> HyperpodError:
     code, message = str(told.get("Code", "")), str(told.get("Message", ""))
     detail = {**call.detail, "aws_code": code, "aws_message": message}
     if code in _DENIED:
+        named = _ON.search(message)
+        on = f" on {named[1]}" if named and named[1] != "*" else ""
         return DeniedError(
             f"AWS does not let you {call.action}",
             code="missing_right",
-            hint=f"the AWS admin can grant {call.action} to your role",
+            hint=f"the AWS admin can grant {call.action}{on} to your role",
             detail={**detail, "right": {"action": call.action}},
         )
     if code in _EXPIRED:

@@ -18,6 +18,7 @@ def describe_domain(request: Request) -> dict[str, Any]:
         "DomainArn": domain_resource(request).arn,
         "DomainName": domain.name,
         "Status": domain.status,
+        **failure(domain.status),
         "AuthMode": "IAM",
         "AppNetworkAccessType": domain.network,
         "VpcId": domain.vpc,
@@ -30,6 +31,11 @@ def describe_domain(request: Request) -> dict[str, Any]:
             domain.groups, domain.shared_file_systems, domain.shared_idle
         ),
     }
+
+
+def failure(status: str) -> dict[str, Any]:
+    """Why something failed, where it has."""
+    return {"FailureReason": "the testbed lets it fail"} if status.endswith("Failed") else {}
 
 
 def settings(

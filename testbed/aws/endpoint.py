@@ -174,6 +174,7 @@ class Endpoint:
         self._check_right(action, service, request)
         with self.changing():
             answer = service.operations[operation.name](request)
+        self.faults.after(action)
         wrong = list(problems(answer, operation.output_shape, wire=False))
         if wrong:
             raise DriftError(f"{action}: {'; '.join(wrong)}")

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 from testbed.aws.replies import ApiError
 
 ANY = "*"
+
+When = Literal["before", "after"]
+
+
+class ConnectionCutError(Exception):
+    """The connection ends without an answer."""
 
 
 @dataclass
@@ -22,6 +28,8 @@ class Faults:
         denied: Actions that the caller has no right to, each with the names of the clusters that this is so for (``*``: all).
         slow: Seconds that an action takes.
         later: What happens to an answer after it was checked: how a newer AWS than this botocore would answer.
+        interrupt: Called with the action before a call is done (``before``), and when it is done and not answered yet (``after``); it may raise
+            `ApiError` or `ConnectionCutError`, or do harm to the caller.
         clock: How much the service's clock is ahead of the machine's.
     """
 
@@ -30,6 +38,7 @@ class Faults:
     denied: dict[str, set[str]] = field(default_factory=dict)
     slow: dict[str, float] = field(default_factory=dict)
     later: dict[str, Callable[[dict[str, Any]], None]] = field(default_factory=dict)
+    interrupt: Callable[[str, When], None] | None = None
     clock: timedelta = timedelta()
 
     def deny(self, action: str, *names: str) -> None:
@@ -41,11 +50,24 @@ class Faults:
 
         Raises:
             ApiError: It does.
+            ConnectionCutError: It does not get an answer.
         """
+        if self.interrupt is not None:
+            self.interrupt(action, "before")
         if _counts_down(self.throttled, action):
             raise ApiError("ThrottlingException", "Rate exceeded")
         if _counts_down(self.broken, action):
             raise ApiError("InternalFailure", "The request processing has failed", 500)
+
+    def after(self, action: str) -> None:
+        """Lose the answer of a call that was done.
+
+        Raises:
+            ApiError: Another answer is given.
+            ConnectionCutError: None is given.
+        """
+        if self.interrupt is not None:
+            self.interrupt(action, "after")
 
     def denies(self, action: str, name: str | None) -> bool:
         """Whether the right to do this to the named thing (None: nothing single) was taken away."""

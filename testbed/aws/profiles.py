@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from testbed.aws.domains import failure
 from testbed.aws.domains import settings as common_settings
 from testbed.aws.operations import Request, Resource
 from testbed.aws.replies import ApiError
@@ -23,6 +24,7 @@ def describe_user_profile(request: Request) -> dict[str, Any]:
         "UserProfileName": name,
         "UserProfileArn": profile_resource(request).arn,
         "Status": profile.status,
+        **failure(profile.status),
         "UserSettings": settings,
     }
 

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from testbed.aws.endpoint import Endpoint
+from testbed.aws.faults import ConnectionCutError
 
 
 class AwsServer:
@@ -64,7 +65,11 @@ def _handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            reply = endpoint.answer(self.headers, body, self.path, self.command)
+            try:
+                reply = endpoint.answer(self.headers, body, self.path, self.command)
+            except ConnectionCutError:
+                self.close_connection = True
+                return
             self.send_response(reply.status)
             for name, value in reply.headers.items():
                 self.send_header(name, value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from testbed.aws.domains import idle_settings
+from testbed.aws.domains import failure, idle_settings
 from testbed.aws.operations import Request, Resource
 from testbed.aws.replies import ApiError
 
@@ -19,6 +19,7 @@ def describe_space(request: Request) -> dict[str, Any]:
         "SpaceName": name,
         "SpaceArn": space_resource(request).arn,
         "Status": space.status,
+        **failure(space.status),
         "OwnershipSettings": {"OwnerUserProfileName": space.owner},
         "SpaceSharingSettings": {"SharingType": space.sharing},
         "SpaceSettings": {

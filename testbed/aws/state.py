@@ -284,6 +284,7 @@ class Account:
         domains: Domains of Studio by id.
         networks: Security groups and network interfaces by region.
         update_time: How long SageMaker takes to update a domain, profile or space.
+        update_ends: In which status updates end, by the name of what is updated, where it is another than ``InService``.
         quotas: Quotas of teams by region.
         policies: Policies of clusters by region.
         control_planes: EKS clusters that answer, by region and name; others are being made.
@@ -304,6 +305,7 @@ class Account:
     domains: dict[str, Domain] = field(default_factory=dict)
     networks: dict[str, Network] = field(default_factory=dict)
     update_time: timedelta = timedelta(seconds=20)
+    update_ends: dict[str, str] = field(default_factory=dict)
     quotas: dict[str, list[ComputeQuota]] = field(default_factory=dict)
     policies: dict[str, list[SchedulerConfig]] = field(default_factory=dict)
     control_planes: dict[tuple[str, str], ControlPlane] = field(default_factory=dict)

@@ -70,9 +70,11 @@ def _begin(request: Request, thing: Domain | Profile | Space, words: str) -> Non
         raise ApiError("ResourceInUse", f"{words} is {thing.status}")
     thing.status = "Updating"
 
+    ends = request.account.update_ends.get(words.rpartition(" ")[2], _SETTLED)
+
     def end() -> None:
         if thing.status == "Updating":
-            thing.status = _SETTLED
+            thing.status = ends
 
     request.account.timeline.after(request.account.update_time, end)
 

@@ -204,7 +204,7 @@ async def test_nothing_of_others_is_ever_marked(account):
     account.profiles[DOMAIN, "bob"].file_systems = [lustre_at(FILE_SYSTEM, "/bob")]
     await apply(PER_USER)
     assert account.profiles[DOMAIN, "bob"].tags == {}
-    assert account.profiles[DOMAIN, "alice"].tags == {MARK: f"{FILE_SYSTEM}:/alice"}
+    assert account.profiles[DOMAIN, "alice"].tags == {f"{MARK}:{FILE_SYSTEM}": "/alice"}
     await apply(NOTHING)
     assert paths(account)["bob"] == ["/bob"]
 

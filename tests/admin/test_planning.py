@@ -73,6 +73,7 @@ CASES = [
     ("what others set is in the way", domain(fsx("/theirs")), SHARED, ("blocked", "/shared"), "--take-over"),
     ("unless it is taken over", domain(fsx("/theirs")), replace(SHARED, take_over=True), ("to do", "/shared"), None),
     ("changed by hand since", domain(fsx("/theirs"), mark="/shared"), SHARED, ("blocked", "/shared"), "/theirs"),
+    ("marked as of another folder of ours", domain(fsx("/shared"), mark="/old"), SHARED, ("to do", "/shared"), "/old"),
     ("a profile follows the defaults", profile(), SHARED, ("done", None), None),
     ("one with a list of its own does not", profile("alice", efs()), SHARED, ("to do", "/shared"), None),
     ("back from per user", profile("alice", fsx("/alice"), mark="/alice"), SHARED, ("to do", None), None),

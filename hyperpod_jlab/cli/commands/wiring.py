@@ -33,7 +33,8 @@ _PLAN = """\
 Say what is to be done so that the people of a Studio domain have a file system of FSx for Lustre, and change nothing.
 
 In mode shared all have one folder of it; in mode per-user each user profile has a folder of its own. Profiles and spaces that are there are changed, and
-the domain's defaults for those to come. Nothing is moved: what lies in a folder is there again once it is mounted again.
+the domain's defaults for those to come. Nothing is moved: what lies in a folder is there again once it is mounted again. A profile that is named by
+--profile keeps its mode when the domain's changes, until 'hpj admin destroy --profile' takes it away.
 """
 _APPLY = """\
 Do what 'hpj admin plan' says, after asking.
@@ -41,10 +42,13 @@ Do what 'hpj admin plan' says, after asking.
 Each step has its own result, and one that fails leaves the others. It may be run again, by several people at once too: it goes on from what it finds.
 """
 _STATUS = """\
-Say whether all is as it is to be; the exit code is 1 when it is not.
+Say what is not as it is to be, and change nothing.
+
+The exit code is 0 when all is as wanted, 1 when something is not or waits, 2 when it cannot be at all. Folders count only where somebody can look at
+them (--mounted-at).
 """
 _DESTROY = """\
-Take back what 'hpj admin apply' has set, and nothing else. Folders and what lies in them stay.
+Take back what 'hpj admin apply' has set, and nothing else. Folders and what lies in them stay; the plan names them, and says how to delete them.
 """
 
 
@@ -148,7 +152,8 @@ def status(mode: Mode, **options: Any) -> None:
     wiring, region = _wiring(mode, options)
     _, made = with_services(lambda _: _planned(wiring, region))
     _show(made, drift=True)
-    if made.drift or made.findings:
+    refuse_on_error(list(made.findings))
+    if made.drift:
         click.get_current_context().exit(1)
 
 
@@ -212,7 +217,7 @@ def _wirer(wiring: Wiring, region: str | None, steps: Steps) -> Wirer:
 def _carry_out(wiring: Wiring, region: str | None, yes: bool) -> None:
     there, made = with_services(lambda _: _planned(wiring, region))
     refuse_on_error(list(made.findings))
-    todo = [step for step in made.steps if step.state == "to do"]
+    todo = [step for step in made.steps if step.can_be_done]
     if not invocation().as_json:
         _show(made)
     if todo and not (yes or _confirmed(len(todo))):
@@ -220,19 +225,23 @@ def _carry_out(wiring: Wiring, region: str | None, yes: bool) -> None:
         return
 
     async def work(_: Any) -> list[Result]:
-        found = []
+        found = {}
         async with slow_steps("changing") as steps:
-            async for result in _wirer(wiring, region, steps).executor(there).apply(made):
-                found.append(result)
+            async for result in _wirer(wiring, region, steps).apply(there, made):
+                found[result.step.target] = result
                 steps.next(f"{len(found)} of {len(made.steps)} steps")
                 steps.clear()
                 if not invocation().as_json and (result.done or result.error):
                     _tell(result)
-        return found
+        return list(found.values())
 
     results = with_services(work) if todo else [Result(step, False) for step in made.steps]
     if invocation().as_json:
         print_json({"results": [result.to_dict() for result in results]})
+    else:
+        for step in made.steps:
+            if step.state != "done" and not step.can_be_done:
+                print(printable(f"not done: {step.target}: {step.reason}"), file=sys.stderr)
     _raise_worst(results)
 
 
@@ -259,15 +268,17 @@ def _show(made: Plan, *, drift: bool = False) -> None:
     for step in made.steps:
         if step.state != "done" or (not drift and len(done) <= _QUIET):
             print(printable(_line(step)))
+    if not drift:
+        for statement in made.statements:
+            print(printable(f"{statement.topic}: {statement.text}"))
     counts = {
         word: sum(step.state == state for step in made.steps) for state, word in _WORDS.items()
     }
     print(", ".join(f"{count} {word}" for word, count in counts.items() if count) or "no steps")
-    restarts = sorted({step.target for step in made.steps if step.restarts})
-    if restarts:
-        print(printable(f"what runs there sees it once it is started anew: {', '.join(restarts)}"))
+    errors = [finding for finding in made.findings if finding.level == "error"]
     for finding in made.findings:
-        if finding.level != "error":
+        # The first error is what the command ends with.
+        if finding not in errors[:1]:
             print(printable(f"{finding.level}: {finding.message}"), file=sys.stderr)
 
 

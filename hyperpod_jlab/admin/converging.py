@@ -1,0 +1,148 @@
+"""Applying until all is as wanted, beside others who apply: what has begun is told on the domain, and what was missed is looked for at the end.
+
+SageMaker has neither locks nor updates on a condition. So an apply to a whole domain writes a tag on it first, its claim, which says what it wants.
+Who finds another's claim there stops before the next change: the last to begin wins, and looks through everything once more after its own steps. A
+claim that stays tells that an apply was broken off; whoever reads then looks for marks that it may have left where nothing is set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+
+from hyperpod_jlab.admin.applying import Executor, Guard, Result
+from hyperpod_jlab.admin.patience import PatientAws
+from hyperpod_jlab.admin.plan import EntryStep, Plan, Step, Wanted
+from hyperpod_jlab.admin.reading import claim_tag
+from hyperpod_jlab.admin.there import There
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.model.errors import RefusedError, UnreachableError
+
+ROUNDS = 4
+"""Times that everything is looked through again at most."""
+
+OVER = 2.0
+"""Seconds after which somebody else who has found our claim has ended the change that was under way."""
+
+_FRESH = 1.0
+"""Seconds for which it is believed that nobody else has claimed the domain."""
+
+Planner = Callable[[], Awaitable[tuple[There, Plan]]]
+"""Reads what is there, and plans anew."""
+
+MakeExecutor = Callable[[There, Guard | None], Executor]
+"""Makes who does the steps of a plan."""
+
+
+class Claim:
+    """What is told on a domain while an apply is under way.
+
+    Args:
+        aws: AWS in the domain's region.
+        there: What was there when the plan was made.
+        wanted: What is to be there.
+    """
+
+    def __init__(self, aws: Aws, there: There, wanted: Wanted) -> None:
+        self._aws = PatientAws(aws)
+        self._arn = next(one.arn for one in there.holders if one.kind == "domain")
+        self._key = claim_tag(there.file_system.name)
+        self._seen = 0.0
+        self.is_beside = False
+        self.words = words_of(wanted)
+
+    async def take(self) -> None:
+        """Claim the domain, and find out whether somebody else has claimed it for something else (`is_beside`).
+
+        Raises:
+            HyperpodError: See `aws.errors`.
+        """
+        found = (await self._aws.tags(self._arn)).get(self._key, self.words)
+        self.is_beside = found != self.words
+        tag = {"Key": self._key, "Value": self.words}
+        await self._aws.call("sagemaker", "AddTags", ResourceArn=self._arn, Tags=[tag])
+
+    async def check(self) -> None:
+        """Stop where somebody else has claimed the domain since for something else.
+
+        Raises:
+            RefusedError: Somebody has.
+            HyperpodError: See `aws.errors`.
+        """
+        if time.monotonic() - self._seen < _FRESH:
+            return
+        found = (await self._aws.tags(self._arn)).get(self._key, self.words)
+        if found != self.words:
+            raise RefusedError(
+                f"somebody else has begun to apply: {found}",
+                code="superseded",
+                hint="agree on one; 'hpj admin status' says what there is",
+            )
+        self._seen = time.monotonic()
+
+    async def release(self) -> None:
+        """Say that it has come to its end.
+
+        Raises:
+            HyperpodError: See `aws.errors`.
+        """
+        if (await self._aws.tags(self._arn)).get(self._key) == self.words:
+            keys = [self._key]
+            await self._aws.call("sagemaker", "DeleteTags", ResourceArn=self._arn, TagKeys=keys)
+
+
+def words_of(wanted: Wanted) -> str:
+    """What a claim says."""
+    if wanted.mode is None:
+        return "nothing"
+    return f"{wanted.mode} {wanted.shared_path}" if wanted.mode == "shared" else wanted.mode
+
+
+async def converge(
+    aws: Aws, there: There, plan: Plan, planner: Planner, make: MakeExecutor
+) -> AsyncIterator[Result]:
+    """Do a plan's steps, then what is left, until nothing is or nothing helps. A step may have several results; the last one counts.
+
+    Args:
+        aws: AWS in the domain's region.
+        there: What was there when the plan was made.
+        plan: The plan.
+        planner: Plans anew.
+        make: Makes who does the steps.
+
+    Raises:
+        RefusedError: The plan has a finding of level ``error``.
+        HyperpodError: The domain cannot be claimed, or not be read anew; see `aws.errors`.
+    """
+    if plan.wanted.profiles is not None:
+        async for result in make(there, None).apply(plan):
+            yield result
+        return
+    claim = Claim(aws, there, plan.wanted)
+    await claim.take()
+    last: dict[str, Result] = {}
+    for number in range(ROUNDS):
+        async for result in make(there, claim.check).apply(plan):
+            last[result.step.target] = result
+            yield result
+        if number == 0 and claim.is_beside:
+            await asyncio.sleep(OVER)
+        there, found = await planner()
+        left = [step for step in found.steps if _helps(step, last.get(step.target))]
+        if not left:
+            break
+        plan = replace(found, steps=tuple(left))
+    written = [one for one in last.values() if isinstance(one.step, EntryStep)]
+    if all(one.error is None for one in written):  # else a mark may have been left
+        await claim.release()
+
+
+def _helps(step: Step, before: Result | None) -> bool:
+    """Whether it is worth while to do a step that is left after a round."""
+    if not isinstance(step, EntryStep) or not step.can_be_done:
+        return False
+    if before is None or before.done or before.step.state == "done":
+        return True  # somebody else has changed it since
+    return isinstance(before.error, UnreachableError)

@@ -1,0 +1,199 @@
+"""What a plan means for people: where their files are, who is kept out of them, what has to be started anew, what profiles to come will have. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from hyperpod_jlab.admin.mounts import holders_after, mounts_of
+from hyperpod_jlab.admin.plan import EntryStep, Plan, Statement
+from hyperpod_jlab.admin.there import COMMON_UID, Holder, There
+from hyperpod_jlab.model.isolation import LEVEL_WORDS, Level
+
+MOST_NAMES = 5
+"""Names that a sentence lists; of more it says how many."""
+
+
+def statements_of(there: There, plan: Plan) -> Iterator[Statement]:
+    """What a plan means, the most important first.
+
+    Args:
+        there: What is there.
+        plan: Its steps.
+    """
+    file_system = there.file_system.name
+    before = mounts_of(there.holders, file_system)
+    after = mounts_of(holders_after(there.holders, plan.steps), file_system)
+    yield from _data(there, plan, before, after)
+    yield from _isolation(there, after)
+    yield from _restarts(there, plan, before, after)
+    yield from _new_profiles(plan)
+
+
+def some(names: Iterable[str]) -> str:
+    """Names in a sentence: all where they are few, else the first and how many more."""
+    known = list(names)
+    if len(known) <= MOST_NAMES + 1:
+        return ", ".join(known)
+    return f"{', '.join(known[:MOST_NAMES])} and {len(known) - MOST_NAMES} more"
+
+
+# ---------------------------------------------------------------------------------- where the files are
+
+
+def _data(
+    there: There, plan: Plan, before: Mapping[str, str], after: Mapping[str, str]
+) -> Iterator[Statement]:
+    yield Statement(
+        "data",
+        "Nothing is moved, copied or deleted. What lies in a folder stays there, and is seen again once that folder is mounted again.",
+    )
+    names = [one.name for one in there.holders if one.kind == "profile"]
+    yield from _places(names, after, before)
+    left = _left(names, before, after)
+    for path, people in left.items():
+        yield Statement(
+            "data", f"What {some(people)} made in {path} stays in {path}; they no longer mount it."
+        )
+    if plan.wanted.mode is None and left:
+        yield Statement(
+            "data",
+            f"All folders are kept: {some(left)}. Nothing here deletes them. To delete one for good, where the whole file system is mounted, such as at "
+            f"/fsx: rm -r -- /fsx{next(iter(left))}",
+        )
+    own = [
+        one.name
+        for one in there.holders
+        if one.own_mode is not None and plan.wanted.profiles is None and plan.wanted.mode
+    ]
+    if own:
+        yield Statement(
+            "data",
+            f"A mode of their own keep: {some(own)}. 'hpj admin destroy --profile NAME' takes it away, and the next apply gives them what all have.",
+        )
+
+
+def _places(
+    names: list[str], after: Mapping[str, str], before: Mapping[str, str]
+) -> Iterator[Statement]:
+    """Where each profile's files are."""
+    people: dict[str, list[str]] = defaultdict(list)
+    private = []
+    for name in names:
+        path = after.get(f"profile {name}")
+        if path == f"/{name}":
+            private.append(name)
+        elif path is not None:
+            people[path].append(name)
+    for path, ones in sorted(people.items()):
+        yield Statement("data", f"The files of {some(ones)} are in {path}, in one place for all.")
+    if private:
+        places = some(f"{name} in /{name}" for name in private)
+        yield Statement("data", f"Each has a folder of his or her own: {places}.")
+    none = [name for name in names if f"profile {name}" not in after]
+    if none and (before or after):
+        yield Statement("data", f"No folder of the file system is mounted by {some(none)}.")
+
+
+def _left(
+    names: list[str], before: Mapping[str, str], after: Mapping[str, str]
+) -> Mapping[str, list[str]]:
+    """Folders that were mounted and are no longer, and by whom."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        path = before.get(f"profile {name}")
+        if path is not None and after.get(f"profile {name}") != path:
+            found[path].append(name)
+    return found
+
+
+# ---------------------------------------------------------------------------------- who is kept out
+
+
+def _isolation(there: There, after: Mapping[str, str]) -> Iterator[Statement]:
+    levels: dict[Level, list[Holder]] = defaultdict(list)
+    profiles = [one for one in there.holders if one.kind == "profile"]
+    numbers = Counter(one.uid or COMMON_UID for one in profiles)
+    at = Counter(after[one.words] for one in profiles if one.words in after)
+    for one in profiles:
+        if one.words in after:
+            alone = after[one.words] == f"/{one.name}" and at[after[one.words]] == 1
+            levels[_level(one, numbers, alone=alone)].append(one)
+    for level, people in levels.items():
+        names = some(one.name for one in people)
+        yield Statement("isolation", f"{LEVEL_WORDS[level]}: {names}. {_WHY[level]}")
+
+
+def _level(profile: Holder, numbers: Counter[int], *, alone: bool) -> Level:
+    """What keeps others out of a profile's folder."""
+    if not alone:
+        return "none"
+    own = profile.uid is not None and numbers[profile.uid] == 1
+    return "posix" if own else "mount_path_only"
+
+
+_WHY: Mapping[Level, str] = {
+    "none": "All who mount this folder may read and change what is in it.",
+    "mount_path_only": "They mount another folder than others do, and nothing else keeps these out: on the file system they are not a user of their own "
+    f"(Studio makes everybody user {COMMON_UID}). SageMaker sets CustomPosixUserConfig only when a profile is made, so for those that are there it is "
+    "path only unless recreated.",
+    "posix": "Each has a user number of his or her own, and the folder mode 0700. It is no real identity: each machine that mounts the file system "
+    "says itself who is who, and its root may be anybody.",
+}
+
+
+# ---------------------------------------------------------------------------------- what is started anew
+
+
+def _restarts(
+    there: There, plan: Plan, before: Mapping[str, str], after: Mapping[str, str]
+) -> Iterator[Statement]:
+    waits = {
+        step.holder.words
+        for step in plan.steps
+        if isinstance(step, EntryStep) and step.holder.kind == "space" and step.state == "waits"
+    }
+    stopped = [_running(one) for one in there.holders if one.words in waits and one.apps]
+    changed = [
+        _running(one)
+        for one in there.holders
+        if one.apps and one.words not in waits and before.get(one.words) != after.get(one.words)
+    ]
+    if stopped:
+        yield Statement(
+            "restarts",
+            f"To be stopped first: {some(stopped)}. A space is changed only while nothing runs in it; stop it and run this again.",
+        )
+    if changed:
+        yield Statement(
+            "restarts",
+            f"To be started anew: {some(changed)}. Until then what runs there goes on with what it has mounted.",
+        )
+    if not (stopped or changed):
+        yield Statement("restarts", "Nothing that runs has to be started anew.")
+
+
+def _running(holder: Holder) -> str:
+    return f"{holder.words} ({', '.join(holder.apps)})"
+
+
+# ---------------------------------------------------------------------------------- profiles to come
+
+
+def _new_profiles(plan: Plan) -> Iterator[Statement]:
+    wanted = plan.wanted
+    if wanted.profiles is not None:
+        text = f"Profiles to come are not concerned: this is for {some(sorted(wanted.profiles))} alone."
+    elif wanted.mode == "shared":
+        text = (
+            f"Profiles to come mount {wanted.shared_path} at once, by the domain's defaults; one that is made with file systems of its own has them "
+            "in place of these, until apply is run again."
+        )
+    elif wanted.mode == "per-user":
+        text = (
+            "Profiles to come mount nothing until apply is run again, by an admin or by the wiring of new profiles. Who makes one with "
+            "CustomPosixUserConfig and a number that nobody else has makes it POSIX; later that cannot be done."
+        )
+    else:
+        text = "Profiles to come get nothing of this."
+    yield Statement("new profiles", text)

@@ -1,0 +1,129 @@
+"""What a plan says to people, by topic: a table of domains and wishes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hyperpod_jlab.admin.plan import EntryStep, Wanted
+from hyperpod_jlab.admin.planning import plan
+from hyperpod_jlab.admin.statements import some
+from tests.admin.test_planning import attached, domain, efs, fsx, profile, space, there
+
+SHARED, PER_USER, NOTHING = Wanted("shared"), Wanted("per-user"), Wanted(None)
+ALICE = Wanted("per-user", profiles=frozenset({"alice"}))
+DEFAULTS = domain(fsx("/shared"), mark="/shared")
+OWN = profile("alice", fsx("/alice"), mark="/alice")
+RUNS = space("work", attached(), mark="attached", owner="alice", apps=("JupyterLab",))
+
+
+def said(made, topic):
+    return [one.text for one in made.statements if one.topic == topic]
+
+
+CASES = [
+    # what, holders, wanted, topic, words that are said, words that are not
+    ("shared", (domain(), profile()), SHARED, "data", ["files of alice are in /shared"], ["no longer"]),
+    ("nothing is moved", (domain(), profile()), PER_USER, "data", ["Nothing is moved, copied or deleted"], []),
+    ("per user", (domain(), profile(), profile("bob")), PER_USER, "data", ["alice in /alice, bob in /bob"], ["no longer"]),
+    ("switch", (DEFAULTS, profile(), profile("bob")), PER_USER, "data", ["alice, bob made in /shared stays in /shared"], []),
+    ("back", (domain(), OWN), SHARED, "data", ["files of alice are in /shared", "alice made in /alice stays in /alice"], []),
+    ("taken back", (domain(), OWN), NOTHING, "data", ["All folders are kept: /alice", "rm -r -- /fsx/alice"], []),
+    ("nothing to take back", (domain(), profile()), NOTHING, "data", [], ["rm -r", "alice"]),
+    ("not ours", (domain(), profile("alice", fsx("/x"))), NOTHING, "data", ["files of alice are in /x"], ["no longer"]),
+    ("a mode of its own", (domain(), replace(OWN, own_mode="per-user")), SHARED, "data", ["A mode of their own keep: alice"], ["are in /shared"]),
+    ("one alone", (DEFAULTS, profile(), profile("bob")), ALICE, "data", ["files of bob are in /shared", "alice in /alice"], []),
+    ("blocked", (domain(), profile(status="Failed")), PER_USER, "data", [], ["alice in /alice"]),
+    ("none", (domain(), profile()), SHARED, "isolation", ["none: alice. All who mount"], ["POSIX"]),
+    ("path only", (domain(), profile()), PER_USER, "isolation", ["mount path only: alice", "path only unless recreated"], ["POSIX:"]),
+    ("POSIX", (domain(), profile(uid=20007)), PER_USER, "isolation", ["POSIX: alice", "no real identity", "its root may be anybody"], ["path only"]),
+    ("the same number", (domain(), profile(uid=7), profile("bob", uid=7)), PER_USER, "isolation", ["mount path only: alice, bob"], ["POSIX:"]),
+    ("each by itself", (domain(), profile(), profile("bob", uid=7)), PER_USER, "isolation", ["path only: alice.", "POSIX: bob."], []),
+    ("another has the folder too", (domain(), profile(uid=7), profile("bob", fsx("/alice"), uid=8)), ALICE, "isolation", ["none: alice, bob"], ["POSIX:"]),
+    ("nothing mounted", (domain(), profile()), NOTHING, "isolation", [], ["alice"]),
+    ("nothing runs", (DEFAULTS, profile()), PER_USER, "restarts", ["Nothing that runs"], []),
+    ("a space has it and runs", (DEFAULTS, profile(), RUNS), PER_USER, "restarts", ["To be started anew: space work (JupyterLab)"], ["stopped first"]),
+    ("it sees no change", (DEFAULTS, profile(), RUNS), SHARED, "restarts", ["Nothing that runs"], ["work"]),
+    ("it is to be changed itself", (domain(), profile(), replace(RUNS, entries=())), SHARED, "restarts", ["To be stopped first: space work (JupyterLab)"], ["anew"]),
+    ("a shared space", (domain(), replace(DEFAULTS, kind="space defaults"), replace(RUNS, owner=None)), PER_USER, "restarts", ["To be stopped first: space work"], []),
+    ("a profile's own application", (domain(), profile(apps=("KernelGateway",))), PER_USER, "restarts", ["anew: profile alice (KernelGateway)"], []),
+    ("to come, shared", (domain(),), SHARED, "new profiles", ["mount /shared at once", "made with file systems of its own"], []),
+    ("to come, per user", (domain(),), PER_USER, "new profiles", ["nothing until apply is run again", "CustomPosixUserConfig"], []),
+    ("to come, one alone", (domain(), profile()), ALICE, "new profiles", ["alice alone"], []),
+    ("to come, none", (domain(),), NOTHING, "new profiles", ["nothing of this"], []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("holders", "wanted", "topic", "words", "others"),
+    [pytest.param(*case[1:], id=case[0]) for case in CASES],
+)
+def test_what_is_said(holders, wanted, topic, words, others):
+    made = plan(there(*holders), wanted)
+    text = "\n".join(said(made, topic))
+    for one in words:
+        assert one in text
+    for one in others:
+        assert one not in text
+
+
+def test_a_list_of_its_own_hides_the_defaults():
+    made = plan(there(DEFAULTS, profile("alice", efs()), profile("bob")), ALICE)
+    assert said(made, "data")[1:] == [
+        "The files of bob are in /shared, in one place for all.",
+        "Each has a folder of his or her own: alice in /alice.",
+    ]
+
+
+def test_many_names_are_counted():
+    assert some("abcdef") == "a, b, c, d, e, f"
+    assert some(map(str, range(500))) == "0, 1, 2, 3, 4 and 495 more"
+    made = plan(there(domain(), *(profile(f"u{n}") for n in range(500))), PER_USER)
+    assert all(len(one.text) < 500 for one in made.statements)
+
+
+def test_the_order_and_the_data():
+    told = plan(there(DEFAULTS, profile(), RUNS), PER_USER).to_dict()["statements"]
+    topics = [one["topic"] for one in told]
+    assert topics == sorted(topics, key=["data", "isolation", "restarts", "new profiles"].index)
+    assert all(one.keys() == {"topic", "text"} for one in told)
+
+
+ALONE = [
+    # the profile, wanted, its state and path then, the mode it keeps
+    (profile(), ALICE, ("to do", "/alice"), "per-user"),
+    (OWN, ALICE, ("to do", "/alice"), "per-user"),
+    (replace(OWN, own_mode="per-user"), ALICE, ("done", "/alice"), "per-user"),
+    (replace(OWN, own_mode="per-user"), SHARED, ("done", "/alice"), "per-user"),
+    (replace(OWN, own_mode="per-user"), PER_USER, ("done", "/alice"), "per-user"),
+    (replace(OWN, own_mode="per-user"), NOTHING, ("to do", None), None),
+    (replace(OWN, own_mode="per-user"), replace(ALICE, mode="shared"), ("to do", "/shared"), "shared"),
+    (profile("alice", fsx("/team"), mark="/team", own_mode="shared"), PER_USER, ("done", "/team"), "shared"),
+    (profile("alice", fsx("/team"), mark="/team", own_mode="shared"), SHARED, ("done", "/team"), "shared"),
+    (replace(OWN, own_mode="per-user"), replace(ALICE, mode=None), ("to do", None), None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("holder", "wanted", "then", "own"), ALONE)
+def test_a_mode_given_alone_is_kept(holder, wanted, then, own):
+    made = plan(there(domain(), holder), wanted)
+    (found,) = [one for one in made.steps if one.target == "profile alice"]
+    assert isinstance(found, EntryStep)
+    path = next((one["FSxLustreFileSystemConfig"]["FileSystemPath"] for one in found.entries), None)
+    assert ((found.state, path), found.own_mode) == (then, own)
+
+
+def test_folders_are_of_each_ones_mode():
+    holders = (
+        domain(),
+        profile("alice", fsx("/team"), mark="/team", own_mode="shared"),
+        replace(OWN, name="bob", own_mode="per-user"),
+        profile("carol"),
+    )
+    made = plan(there(*holders), PER_USER)
+    folders = [one.target for one in made.steps if one.target.startswith("folder")]
+    assert folders == ["folder /team", "folder /bob", "folder /carol"]
+    made = plan(there(*holders), SHARED)
+    folders = [one.target for one in made.steps if one.target.startswith("folder")]
+    assert folders == ["folder /shared", "folder /team", "folder /bob"]
