@@ -103,7 +103,7 @@ async def converge(
     wirer: Wirer,
     limit: Limit,
     *,
-    concerned: Callable[[Step], bool] = lambda _: True,
+    concerned: Callable[[Step], bool] | None = None,
     told: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
     """Make it so, as far as time allows.
@@ -111,7 +111,7 @@ async def converge(
     Args:
         wirer: Plans and applies.
         limit: The time that there is.
-        concerned: Which steps are to be done.
+        concerned: Which steps are to be done, beside whatever else is under way; None: all.
         told: Called with how far it is, in words.
 
     Raises:
@@ -144,7 +144,7 @@ class _Round:
     def __init__(
         self,
         wirer: Wirer,
-        concerned: Callable[[Step], bool],
+        concerned: Callable[[Step], bool] | None,
         told: Callable[[str], None],
         done: list[Step],
     ) -> None:
@@ -157,13 +157,19 @@ class _Round:
         """Plan, and do the steps."""
         there, made = await self._wirer.plan()
         refuse_on_error(list(made.findings))
-        steps = tuple(filter(self._concerned, made.steps))
+        steps = tuple(filter(self._concerned or (lambda _: True), made.steps))
         self.plan = replace(made, steps=steps)
         # What waits is left for the next round: one profile that is being made is not to keep all others.
         todo = replace(made, steps=tuple(step for step in steps if step.state == "to do"))
         self._told(f"none of {len(steps)} steps was looked at")
-        results = cast("AsyncGenerator[Result]", self._wirer.executor(there).apply(todo))
-        async with contextlib.aclosing(results):
+        if not todo.steps and there.claim is None:
+            return
+        # What is done to the whole domain is told on it, and looked through again (`admin.converging`).
+        whole = self._concerned is None
+        results = (
+            self._wirer.apply(there, todo) if whole else self._wirer.executor(there).apply(todo)
+        )
+        async with contextlib.aclosing(cast("AsyncGenerator[Result]", results)):
             async for result in results:
                 self._results[result.step.target] = result
                 self._tell(result, len(steps))

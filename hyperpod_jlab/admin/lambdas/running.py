@@ -25,7 +25,7 @@ async def made_so(
     wiring: Wiring,
     limit: Limit,
     *,
-    concerned: Callable[[Step], bool] = lambda _: True,
+    concerned: Callable[[Step], bool] | None = None,
     told: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
     """Make a wiring so, and log what became of it in a line of JSON.
