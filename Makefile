@@ -4,7 +4,7 @@ SHELL := /bin/bash
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install build lint test test-full demo bench clean
+.PHONY: help install build lambda lint test test-full demo bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,6 +14,9 @@ install: ## .venv with everything in it (.venv/bin/hpj, .venv/bin/jupyter lab); 
 
 build: install ## the wheel and the source distribution, into dist/
 	@.venv/bin/python -m build --no-isolation --outdir dist .
+
+lambda: install ## the package of the functions of AWS Lambda, into dist/ (ARGS="--architecture arm64")
+	@.venv/bin/python scripts/build_lambda.py $(ARGS)
 
 lint: install ## every linter and type checker
 	@scripts/lint.sh

@@ -62,11 +62,15 @@ class Question:
         file_system: The file system's id.
         all_tags: Whether tags are asked for also where the file system is in no list: marks that were left by an apply that was broken off. They are
             too where the domain says that there was one.
+        profiles: Only these profiles and their private spaces, and nothing of the domain's own; None: all.
+        gone: Whether the file system may have been deleted, so that what names it can still be found.
     """
 
     domain: str
     file_system: str
     all_tags: bool = False
+    profiles: frozenset[str] | None = None
+    gone: bool = False
 
 
 class Reader:
@@ -117,7 +121,9 @@ class Reader:
             subnets=tuple(domain.get("SubnetIds") or ()),
             group=group,
             file_system=file_system,
-            holders=(*self._defaults(domain, tags), *profiles, *rooms),
+            holders=(*self._defaults(domain, tags), *profiles, *rooms)
+            if self._question.profiles is None
+            else (*profiles, *rooms),
             claim=claim,
         )
 
@@ -172,7 +178,19 @@ class Reader:
     # ------------------------------------------------------------------------------ profiles and spaces
 
     async def _names(self, operation: str, member: str, name: str) -> list[str]:
-        return [str(one[name]) for one in await self._list(operation, member)]
+        listed = await self._list(operation, member)
+        return [str(one[name]) for one in listed if self._is_asked_for(one)]
+
+    def _is_asked_for(self, listed: Mapping[str, Any]) -> bool:
+        """Whether a profile or space of a list is one of the question's."""
+        chosen = self._question.profiles
+        if chosen is None:
+            return True
+        if "UserProfileName" in listed:
+            return listed["UserProfileName"] in chosen
+        private = (listed.get("SpaceSharingSettingsSummary") or {}).get("SharingType") == "Private"
+        owner = (listed.get("OwnershipSettingsSummary") or {}).get("OwnerUserProfileName")
+        return private and owner in chosen
 
     async def _list(self, operation: str, member: str) -> list[dict[str, Any]]:
         """All of a list of the domain's; where a page fails it is begun anew."""
@@ -271,8 +289,15 @@ class Reader:
 
     async def _file_system(self) -> FileSystem:
         name = self._question.file_system
-        told = await self._call("fsx", "DescribeFileSystems", FileSystemIds=[name])
+        try:
+            told = await self._call("fsx", "DescribeFileSystems", FileSystemIds=[name])
+        except NotFoundError:
+            if not self._question.gone:
+                raise
+            told = {}
         found = next(iter(told.get("FileSystems") or ()), None)
+        if found is None and self._question.gone:
+            return FileSystem(name, kind="", state="", vpc="", subnets=())
         if found is None:
             raise NotFoundError(f"there is no file system {name}", code="no_such_file_system")
         return FileSystem(

@@ -34,6 +34,8 @@ class Wiring:
         file_system: The file system's id; None: the one that the cluster mounts.
         mounted_at: Where the whole file system is mounted on this machine, so that folders are looked at and made there; None: nowhere.
         lifecycle: What is wanted of lifecycle configurations; None: they are left alone.
+        among: Only these profiles and their private spaces are read, and what is wanted for all is planned for them; None: all.
+        gone: Whether the file system may have been deleted.
     """
 
     domain: str
@@ -42,6 +44,8 @@ class Wiring:
     file_system: str | None = None
     mounted_at: Path | None = None
     lifecycle: LifecycleFile | None = None
+    among: frozenset[str] | None = None
+    gone: bool = False
 
 
 class Wirer:
@@ -85,8 +89,14 @@ class Wirer:
             HyperpodError: See `aws.errors`, and `admin.folders`.
         """
         wiring = self._wiring
-        name = wiring.file_system or await self._of_cluster()
-        question = Question(wiring.domain, name, all_tags=wiring.wanted.mode is None)
+        name = await self.file_system()
+        question = Question(
+            wiring.domain,
+            name,
+            all_tags=wiring.wanted.mode is None,
+            profiles=wiring.among,
+            gone=wiring.gone,
+        )
         there = await Reader(self._aws, question, self._told).read()
         made = plan(there, wiring.wanted)
         paths = [step.path for step in made.steps if isinstance(step, FolderStep)]
@@ -140,6 +150,15 @@ class Wirer:
             steps=(*made.steps, *lifecycle_steps(there, configs, wanted)),
             findings=(*made.findings, *lifecycle_findings(there, configs, wanted)),
         )
+
+    async def file_system(self) -> str:
+        """The file system's id: what was named, else the one that the cluster mounts.
+
+        Raises:
+            InvalidInputError: Nobody says which.
+            NotFoundError: There is no such cluster.
+        """
+        return self._wiring.file_system or await self._of_cluster()
 
     async def _of_cluster(self) -> str:
         """The file system that the cluster's instances mount.

@@ -1,0 +1,44 @@
+"""The net, by a schedule: the whole domain is made as the stack wants it, whatever was missed or changed.
+
+It does what time allows, and the next time goes on: what is as wanted costs no change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from hyperpod_jlab.admin.lambdas.converging import is_passing, plain
+from hyperpod_jlab.admin.lambdas.limit import Context, Limit
+from hyperpod_jlab.admin.lambdas.running import made_so, tell
+from hyperpod_jlab.admin.lambdas.settings import Settings
+from hyperpod_jlab.model.errors import RefusedError
+
+log = logging.getLogger(__name__)
+
+
+def handler(event: Any, context: Context) -> dict[str, Any]:  # noqa: ARG001 - Lambda gives both
+    """Make the domain as wanted, and say what was not.
+
+    Args:
+        event: The schedule's; nothing of it is needed.
+        context: Lambda's.
+
+    Returns:
+        Counts, and ``summary``: what was changed, what waits, what failed, and what there was no time for.
+
+    Raises:
+        InvalidInputError: The environment is not right.
+        RefusedError: Something failed for good, so that Lambda counts an error, for which there can be an alarm.
+        HyperpodError: What is there cannot be read.
+    """
+    tell()
+    settings = Settings.of_environment()
+    outcome = asyncio.run(made_so(settings.wiring(), Limit(context)))
+    for step in outcome.held:
+        log.warning("%s waits: %s -> %s: %s", step.target, step.before, step.after, step.reason)
+    lasting = [one for one in outcome.failed if not is_passing(one.error)]
+    if lasting:
+        raise RefusedError(f"not all is as wanted: {outcome.words()}", code="not_done")
+    return plain(outcome)

@@ -1,0 +1,179 @@
+"""What a stack says: as properties of its custom resource, and as the environment of its other functions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from hyperpod_jlab.admin.plan import Mode, Wanted
+from hyperpod_jlab.admin.wiring import Wiring
+from hyperpod_jlab.model.errors import InvalidInputError, nearest_hint
+
+_OF_CLOUDFORMATION = frozenset({"ServiceToken", "ServiceTimeout"})
+"""Properties that every custom resource has."""
+
+_DOMAIN = r"^d-(-*[a-z0-9]){1,61}$"
+_FILE_SYSTEM = r"^fs-[0-9a-f]{8,40}$"
+_PATH = r"^(/(?!\.{1,2}(/|$))[A-Za-z0-9._-]+)+$"
+
+
+def _none_if_empty(value: Any) -> Any:
+    """CloudFormation has no way to leave a property out, but an empty text."""
+    return None if value == "" else value
+
+
+_EMPTY = BeforeValidator(_none_if_empty)
+Text = Annotated[str | None, _EMPTY]
+_FileSystem = Annotated[str, Field(pattern=_FILE_SYSTEM)]
+
+
+class Settings(BaseModel):
+    """What a stack says; all values are texts there.
+
+    Raises:
+        InvalidInputError: By `of_properties` and `of_environment`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, regex_engine="python-re")
+
+    domain: str = Field(alias="DomainId", pattern=_DOMAIN)
+    """The domain's id."""
+
+    cluster: Text = Field(None, alias="ClusterName")
+    """The HyperPod cluster whose file system it is, where the file system is not named."""
+
+    file_system: Annotated[_FileSystem | None, _EMPTY] = Field(None, alias="FileSystemId")
+    """The file system's id."""
+
+    mode: Mode = Field(alias="PartitionMode")
+    """One folder for all, or one for each profile."""
+
+    shared_path: str = Field("/shared", alias="SharedPath", pattern=_PATH, max_length=200)
+    """The folder that all have in mode ``shared``."""
+
+    folders: Literal["kubernetes", "cluster", "none"] = Field("none", alias="Folders")
+    """Who makes folders: a Kubernetes Job that is started from here, ``hpj admin apply`` on the cluster, or nobody."""
+
+    namespace: Text = Field(None, alias="Namespace")
+    """Where the Kubernetes Job runs."""
+
+    claim: Text = Field(None, alias="ClaimName")
+    """The claim of the file system as a whole, in that namespace."""
+
+    image: Text = Field(None, alias="Image")
+    """The Kubernetes Job's image, with its digest."""
+
+    version: Text = Field(None, alias="Version")
+    """The package's version: that CloudFormation asks anew when it changes."""
+
+    reconciled: Literal["true", "false"] = Field("false", alias="Reconciled")
+    """Whether a schedule goes on with profiles and spaces for which there was no time."""
+
+    @model_validator(mode="after")
+    def _names_a_file_system(self) -> Self:
+        if self.cluster is None and self.file_system is None:
+            raise ValueError(
+                "FileSystemId: name the file system, or the ClusterName that mounts it"
+            )
+        return self
+
+    @classmethod
+    def of_properties(cls, given: Any) -> Self:
+        """The properties of a custom resource.
+
+        Args:
+            given: ``ResourceProperties`` of CloudFormation's request.
+
+        Raises:
+            InvalidInputError: They are none, with all that is wrong in one sentence.
+        """
+        if not isinstance(given, Mapping):
+            raise InvalidInputError("the request has no ResourceProperties")
+        return cls._checked(
+            {name: value for name, value in given.items() if name not in _OF_CLOUDFORMATION}
+        )
+
+    @classmethod
+    def of_environment(cls) -> Self:
+        """The environment of a function, such as ``HPJ_DOMAIN_ID``.
+
+        Raises:
+            InvalidInputError: It is not right.
+        """
+        given = {
+            name: os.environ[variable]
+            for variable, name in VARIABLES.items()
+            if os.environ.get(variable)
+        }
+        return cls._checked(given)
+
+    @classmethod
+    def _checked(cls, given: Mapping[str, Any]) -> Self:
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            problems = [_words(one, list(PROPERTIES)) for one in error.errors()]
+            raise InvalidInputError(
+                "; ".join(problems), detail={"field": _field(error.errors()[0])}
+            ) from None
+
+    def wiring(self, *, taken_back: bool = False, among: frozenset[str] | None = None) -> Wiring:
+        """What is to be there.
+
+        Args:
+            taken_back: Whether nothing of ours is.
+            among: Only these profiles are looked at.
+        """
+        wanted = Wanted(None if taken_back else self.mode, self.shared_path)
+        return Wiring(
+            self.domain, wanted, self.cluster, self.file_system, among=among, gone=taken_back
+        )
+
+
+PROPERTIES: tuple[str, ...] = tuple(
+    str(field.alias) for field in Settings.model_fields.values() if field.alias
+)
+"""Names of the properties of ``Custom::HyperPodStudioWiring``."""
+
+VARIABLES: Mapping[str, str] = {
+    "HPJ_DOMAIN_ID": "DomainId",
+    "HPJ_CLUSTER_NAME": "ClusterName",
+    "HPJ_FILE_SYSTEM_ID": "FileSystemId",
+    "HPJ_PARTITION_MODE": "PartitionMode",
+    "HPJ_SHARED_PATH": "SharedPath",
+    "HPJ_FOLDERS": "Folders",
+    "HPJ_NAMESPACE": "Namespace",
+    "HPJ_CLAIM_NAME": "ClaimName",
+    "HPJ_IMAGE": "Image",
+}
+"""Variables of the functions that have no properties, each by the property that it stands for."""
+
+
+def _field(problem: Any) -> str:
+    return str(problem["loc"][0]) if problem["loc"] else "FileSystemId"
+
+
+def _words(problem: Any, names: list[str]) -> str:
+    """One thing that is wrong, in words of ours."""
+    name, given = _field(problem), str(problem.get("input"))[:60]
+    if problem["type"] == "missing":
+        return f"{name} is missing"
+    if problem["type"] == "extra_forbidden":
+        return f"there is no property {name[:60]} ({nearest_hint(name, names)})"
+    if problem["type"] == "literal_error":
+        return f"{name}: '{given}' is none of {problem['ctx']['expected']}"
+    if problem["type"] == "value_error":
+        return str(problem["ctx"]["error"])
+    if problem["type"] == "string_pattern_mismatch":
+        return f"{name}: '{given}' is none; one looks like {_EXAMPLES.get(name, '...')}"
+    return f"{name}: {problem['msg']}"
+
+
+_EXAMPLES = {
+    "DomainId": "d-abc123",
+    "FileSystemId": "fs-0123456789abcdef0",
+    "SharedPath": "/shared",
+}

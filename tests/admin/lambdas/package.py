@@ -1,0 +1,136 @@
+"""The package as built, unpacked, and a function of it run as Lambda runs it."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[3]
+RUNTIME = Path(__file__).with_name("runtime.py")
+BUILDER = ROOT / "scripts" / "build_lambda.py"
+LAMBDAS_PYTHON = "3.12"
+HANDLERS = "hyperpod_jlab.admin.lambdas"
+
+
+@functools.cache
+def interpreter() -> tuple[str, str]:
+    """Lambda's Python where this machine has one, else ours; and its version."""
+    # Version managers keep their Pythons side by side, whichever is switched on.
+    beside = Path(sys.base_prefix).parent.glob(f"{LAMBDAS_PYTHON}*/bin/python{LAMBDAS_PYTHON}")
+    found = [shutil.which(f"python{LAMBDAS_PYTHON}"), *map(str, beside), sys.executable]
+    for candidate in filter(None, found):
+        words = "import sys; print(sys.executable, '%d.%d' % sys.version_info[:2])"
+        done = subprocess.run([candidate, "-c", words], capture_output=True, text=True)
+        if done.returncode == 0:
+            path, version = done.stdout.rsplit(maxsplit=1)
+            return path, version
+    raise AssertionError("there is no Python")
+
+
+def build(target: Path, *words: str) -> str:
+    """Run the builder; what it says."""
+    command = [sys.executable, str(BUILDER), "--output", str(target), *words]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@functools.cache
+def built() -> Path:
+    """The package, built once for its content."""
+    _, version = interpreter()
+    target = ROOT / ".ci-work" / "lambda" / _content(version) / "package.zip"
+    if not target.exists():
+        mine = target.with_name(f"{os.getpid()}.zip")
+        build(mine, "--python", version)
+        mine.replace(target)
+    return target
+
+
+def unpacked(folder: Path) -> Path:
+    """The package's content, in a folder."""
+    with zipfile.ZipFile(built()) as made:
+        made.extractall(folder)
+    return folder
+
+
+def _content(version: str) -> str:
+    found = hashlib.sha256(version.encode())
+    for name in ("pyproject.toml", "package.json", "requirements/constraints.txt"):
+        found.update((ROOT / name).read_bytes())
+    found.update(BUILDER.read_bytes())
+    for path in sorted((ROOT / "hyperpod_jlab").rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts and "labextension" not in path.parts:
+            found.update(str(path).encode() + path.read_bytes())
+    return found.hexdigest()[:24]
+
+
+@dataclass(frozen=True)
+class Invoked:
+    """What came of an invocation: nothing of a result where Lambda ended it."""
+
+    log: str
+    result: Any = None
+    error: dict[str, str] | None = None
+    imported: float = 0.0
+    outside: tuple[str, ...] = ()
+    ended: bool = False
+
+
+@dataclass
+class Lambda:
+    """A function.
+
+    Attributes:
+        folder: Where the package lies.
+        environment: What the function's environment has besides Lambda's own variables.
+        seconds: How long it may take.
+    """
+
+    folder: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    seconds: float = 60.0
+
+    def invoke(self, function: str, event: Any) -> Invoked:
+        """Run a handler with an event, in a process of its own."""
+        python, _ = interpreter()
+        command = [python, "-I", "-S", "-B", str(RUNTIME), str(self.folder)]
+        command += [f"{HANDLERS}.{function}.handler", str(self.seconds)]
+        environment = {
+            "PATH": "/usr/bin:/bin",
+            "HOME": "/home/sbx_user1051",
+            "TZ": ":UTC",
+            "AWS_LAMBDA_FUNCTION_NAME": "wiring",
+            "AWS_EXECUTION_ENV": "AWS_Lambda_python3.12",
+            "LAMBDA_TASK_ROOT": str(self.folder),
+            **self.environment,
+        }
+        done = subprocess.run(
+            command,
+            input=json.dumps(event),
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=110,
+        )
+        log, _, told = done.stdout.rstrip("\n").rpartition("\n")
+        if done.returncode != 0:
+            return Invoked(done.stdout + done.stderr, ended=True)
+        found = json.loads(told)
+        return Invoked(
+            log + done.stderr,
+            found.get("result"),
+            found.get("error"),
+            found["imported"],
+            tuple(found["outside"]),
+        )
