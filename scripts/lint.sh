@@ -31,7 +31,7 @@ check "import-linter" lint-imports
 check "house rules" python scripts/check_house.py
 # The launcher runs under the nodes' own Python: its syntax is ruff's business, its library calls vermin's.
 if [[ -d hyperpod_jlab/launcher ]]; then
-  check "launcher on 3.8" vermin --quiet --no-tips --eval-annotations --target=3.8- --exclude-regex "assemble\.py$" --violations hyperpod_jlab/launcher
+  check "launcher on 3.8" vermin --quiet --no-tips --eval-annotations --target=3.8- --exclude-regex "assemble\.py$" --violations hyperpod_jlab/launcher hyperpod_jlab/admin/folder_work.py
 fi
 mapfile -t scripts < <(shell_scripts)
 check "shellcheck" shellcheck --external-sources "${scripts[@]}"

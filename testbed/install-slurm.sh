@@ -13,7 +13,7 @@ source "$(dirname "$(readlink -f "$0")")/packages.sh"
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
 readonly PACKAGES=(slurmctld slurmd slurm-client slurmdbd munge mariadb-server mariadb-client openssh-server openssh-client
-  faketime debootstrap iproute2 util-linux procps python3)
+  faketime debootstrap iproute2 util-linux procps python3 sudo)
 readonly TRIXIE_PACKAGES=(slurmctld slurmd slurm-client slurmdbd slurm-wlm-mysql-plugin openssh-server python3)
 readonly STAMP=.hyperpod-testbed
 readonly DEFAULT_ROOT=${XDG_CACHE_HOME:-$HOME/.cache}/hyperpod-jlab/slurm-24.11

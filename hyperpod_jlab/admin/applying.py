@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hyperpod_jlab.admin import entries as lists
+from hyperpod_jlab.admin.folder_planning import path_behind
+from hyperpod_jlab.admin.folders import FolderKeeper
 from hyperpod_jlab.admin.plan import EntryStep, FolderStep, GroupStep, Plan, Step
 from hyperpod_jlab.admin.reading import MARK, mark_of, tag_of
 from hyperpod_jlab.admin.there import Folder, Holder, HolderKind, There
@@ -32,9 +34,6 @@ _FIRST_LOOK = 0.1
 
 _AT_ONCE = 4
 """Profiles and spaces that are under way at a time."""
-
-MakeFolder = Callable[[str, Folder], Awaitable[None]]
-"""Makes a folder of the file system, by its path there, or sets its owner and mode."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Executor:
     Args:
         aws: AWS in the domain's region.
         there: What was there when the plan was made.
-        make_folder: Makes folders; None: nobody can from here.
+        keeper: Makes folders; None: nobody does.
         look: Seconds between two looks whether SageMaker is done; default: `LOOK`.
     """
 
@@ -68,12 +67,13 @@ class Executor:
         self,
         aws: Aws,
         there: There,
-        make_folder: MakeFolder | None = None,
+        keeper: FolderKeeper | None = None,
         look: float | None = None,
     ) -> None:
         self._aws = aws
         self._there = there
-        self._make_folder = make_folder
+        self._keeper = keeper
+        self._lacking: set[str] = set()
         self._look = LOOK if look is None else look
         self._file_system = there.file_system.name
 
@@ -85,6 +85,11 @@ class Executor:
         """
         refuse_on_error(list(plan.findings))
         for stage in _stages(plan):
+            folders = [step for step in stage if isinstance(step, FolderStep)]
+            if folders:
+                for result in await self._folders(folders):
+                    yield result
+                continue
             room = asyncio.Semaphore(_AT_ONCE)
             tasks = [asyncio.create_task(self._one(step, room)) for step in stage]
             try:
@@ -98,6 +103,11 @@ class Executor:
     async def _one(self, step: Step, room: asyncio.Semaphore) -> Result:
         if step.state != "to do":
             return Result(step, False)
+        if isinstance(step, EntryStep):
+            path = path_behind(step, self._file_system)
+            if path in self._lacking:
+                reason = f"the folder {path} was not made"
+                return Result(replace(step, state="waits", reason=reason), False)
         async with room:
             try:
                 await self._do(step)
@@ -108,8 +118,6 @@ class Executor:
     async def _do(self, step: Step) -> None:
         if isinstance(step, GroupStep):
             await self._groups(step)
-        elif isinstance(step, FolderStep):
-            await self._folder(step)
         elif isinstance(step, EntryStep):
             await self._entries(step)
 
@@ -135,14 +143,29 @@ class Executor:
             tags = [tag] if ours else [{"Key": MARK}]
             await self._aws.call("ec2", operation, Resources=[step.interface], Tags=tags)
 
-    async def _folder(self, step: FolderStep) -> None:
-        if self._make_folder is None:
+    async def _folders(self, steps: Sequence[FolderStep]) -> list[Result]:
+        """All folders in one batch. What mounts one that was not made waits (see `_one`)."""
+        wanted = {step.path: step.folder for step in steps if step.state == "to do"}
+        errors: Mapping[str, HyperpodError | None] = {}
+        if wanted:
+            try:
+                errors = await self._made(wanted)
+            except HyperpodError as error:
+                errors = dict.fromkeys(wanted, error)
+        self._lacking = {path for path in wanted if path not in errors or errors[path] is not None}
+        return [
+            Result(step, step.path in errors and errors[step.path] is None, errors.get(step.path))
+            for step in steps
+        ]
+
+    async def _made(self, wanted: Mapping[str, Folder]) -> Mapping[str, HyperpodError | None]:
+        if self._keeper is None:
             raise RefusedError(
-                f"the folder {step.path} cannot be made from here",
-                code="not_mounted_here",
-                hint="run this where the whole file system is mounted, and name it by --mounted-at",
+                "folders cannot be made from here",
+                code="nobody_makes_folders",
+                hint="say who is to: --folders here, with --mounted-at; or slurm, or kubernetes",
             )
-        await self._make_folder(step.path, step.folder)
+        return await self._keeper.make(wanted)
 
     # ------------------------------------------------------------------------------ lists of file systems
 

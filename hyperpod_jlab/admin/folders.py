@@ -1,130 +1,256 @@
-"""Folders of a file system where it is mounted as a whole: looked at, made, and given to whom they belong.
-
-Each step of a path is opened by itself and never through a symbolic link: what users can write lies beside what an admin makes here as root.
-"""
+"""Who looks at folders of a file system and makes them: this machine, where it is mounted, or an errand to where it is. All of a plan's at once."""
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import os
-import stat
-from collections.abc import Collection, Iterator, Mapping
+import asyncio
+import secrets
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any, Protocol
 
-from hyperpod_jlab.admin.there import Folder
-from hyperpod_jlab.model.errors import RefusedError, StorageDeniedError, StorageError
+from hyperpod_jlab.admin import folder_work
+from hyperpod_jlab.admin.there import Folder, Grant
+from hyperpod_jlab.model.errors import (
+    HyperpodError,
+    RefusedError,
+    StorageDeniedError,
+    StorageError,
+    UnreachableError,
+)
 
-_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_CLOSED = 0o700
+ROOT = "/"
+"""The file system itself, which may be looked at like a folder of it."""
+
+_MOST = 2000
+"""Folders in a batch: an order travels in one word of a program, of which Linux takes 128 KiB."""
 
 
-class Folders:
-    """Folders below a mount point.
+class FolderKeeper(Protocol):
+    """Looks at folders of a file system and makes them. Paths are the file system's own, such as ``/alice``."""
+
+    async def look(self, paths: Collection[str]) -> Mapping[str, Folder | None]:
+        """Folders as they are, None where there is none; all at once.
+
+        Raises:
+            HyperpodError: They cannot be looked at.
+        """
+        ...
+
+    async def make(self, wanted: Mapping[str, Folder]) -> Mapping[str, HyperpodError | None]:
+        """Make folders, or set owner, mode and lists of those that are there; what lies in them is left as it is. All at once, and again without harm.
+
+        Returns:
+            What kept each from being as wanted; None: nothing.
+
+        Raises:
+            HyperpodError: It is not known of any of them what became of it.
+        """
+        ...
+
+
+class Errand(Protocol):
+    """Has a small program run as root where the whole file system is mounted.
+
+    Attributes:
+        root: Where it is mounted there.
+        reply: The folder of the file system in which the program leaves its answer as a file; None: it prints it.
+    """
+
+    @property
+    def root(self) -> str: ...  # noqa: D102
+
+    @property
+    def reply(self) -> str | None: ...  # noqa: D102
+
+    async def run(self, program: str, name: str) -> str:
+        """Run a Python program (3.8 or later, standard library) to its end; its answer, which may be less than all of it.
+
+        Args:
+            program: Its text: plain ASCII.
+            name: A new name, of small letters and digits: the answer's file.
+
+        Raises:
+            HyperpodError: It was not run, or has failed.
+        """
+        ...
+
+
+class _Keeper:
+    """What all keepers have in common: folders to an order, and an answer to folders."""
+
+    async def _answer(self, do: str, folders: list[dict[str, Any]]) -> dict[str, Any]:
+        raise NotImplementedError
+
+    async def look(self, paths: Collection[str]) -> Mapping[str, Folder | None]:
+        """See `FolderKeeper`."""
+        found: dict[str, Folder | None] = {}
+        for result in await self._results("look", [{"path": path} for path in paths]):
+            if result["error"] is not None:
+                raise _error(result["path"], result["error"])
+            found[result["path"]] = _folder(result["found"])
+        return found
+
+    async def make(self, wanted: Mapping[str, Folder]) -> Mapping[str, HyperpodError | None]:
+        """See `FolderKeeper`."""
+        made: dict[str, HyperpodError | None] = {}
+        order = [_wanted(path, folder) for path, folder in wanted.items()]
+        for result in await self._results("make", order):
+            path, said = result["path"], result["error"]
+            if said is not None:
+                made[path] = _error(path, said)
+            else:
+                made[path] = _unlike(path, _folder(result["found"]), wanted[path])
+        return made
+
+    async def _results(self, do: str, folders: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        if not folders:
+            return []
+        results: list[dict[str, Any]] = []
+        for begin in range(0, len(folders), _MOST):
+            results += (await self._answer(do, folders[begin : begin + _MOST]))["results"]
+        if [one["path"] for one in results] != [one["path"] for one in folders]:
+            raise _no_answer()
+        return results
+
+
+class FoldersHere(_Keeper):
+    """Folders below a mount point of this machine.
 
     Args:
         root: Where the whole file system is mounted.
     """
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self._root = root
 
-    def look(self, paths: Collection[str]) -> Mapping[str, Folder | None]:
-        """Owners and modes of folders; None where there is none.
-
-        Args:
-            paths: Their paths on the file system, such as ``/alice``.
-
-        Raises:
-            RefusedError: Something of that name is no folder.
-            StorageError: It cannot be looked at.
-        """
-        return {path: self._look(path) for path in paths}
-
-    def make(self, path: str, folder: Folder) -> None:
-        """Make a folder, or set the owner and mode of one that is there. What lies in it is left as it is.
-
-        Raises:
-            RefusedError: Something of that name is no folder.
-            StorageDeniedError: This user may not; to give a folder to somebody else takes root.
-            StorageError: It cannot be done.
-        """
-        with _errors(path), self._parent(path) as (parent, name):
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(name, _CLOSED, dir_fd=parent)
-            opened = os.open(name, _OPEN, dir_fd=parent)
-            try:
-                # First the owner: a change of it takes the bits for user and group away.
-                os.fchown(opened, folder.uid, folder.gid)
-                os.fchmod(opened, folder.mode)
-            finally:
-                os.close(opened)
-
-    def _look(self, path: str) -> Folder | None:
-        with _errors(path):
-            try:
-                with self._parent(path) as (parent, name):
-                    found = os.stat(name, dir_fd=parent, follow_symlinks=False)
-            except FileNotFoundError:
-                return None
-        if not stat.S_ISDIR(found.st_mode):
-            raise _no_folder(path)
-        return Folder(found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode))
-
-    @contextlib.contextmanager
-    def _parent(self, path: str) -> Iterator[tuple[int, str]]:
-        """The folder above, opened, and the last name."""
-        *above, name = _names(path)
-        at = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            for one in above:
-                following = os.open(one, _OPEN, dir_fd=at)
-                os.close(at)
-                at = following
-            yield at, name
-        finally:
-            os.close(at)
+    async def _answer(self, do: str, folders: list[dict[str, Any]]) -> dict[str, Any]:
+        order = {"root": str(self._root), "do": do, "folders": folders}
+        return await asyncio.to_thread(folder_work.work, order)
 
 
-def _names(path: str) -> list[str]:
-    """The names in a path.
+class FoldersThere(_Keeper):
+    """Folders of a file system that is mounted elsewhere.
 
-    Raises:
-        RefusedError: It is none, or leads out of the file system.
+    Args:
+        errand: The way there.
     """
-    names = [name for name in path.split("/") if name]
-    if not path.startswith("/") or not names or {".", ".."} & set(names) or "\0" in path:
-        raise RefusedError(
-            f"'{path[:60]}' is no folder of a file system",
-            code="no_path",
-            hint="it begins with a slash, such as /shared",
-        )
-    return names
+
+    def __init__(self, errand: Errand) -> None:
+        self._errand = errand
+
+    async def _answer(self, do: str, folders: list[dict[str, Any]]) -> dict[str, Any]:
+        key, name = secrets.token_hex(32), f"hpj-folders-{secrets.token_hex(6)}"
+        order = {
+            "root": self._errand.root,
+            "do": do,
+            "folders": folders,
+            "key": key,
+            "reply": self._errand.reply,
+            "name": name,
+        }
+        program = await asyncio.to_thread(_program, folder_work.packed(order))
+        answer = folder_work.unsealed(await self._errand.run(program, name), key)
+        if answer is None:
+            raise _no_answer()
+        if answer.get("error") == "not_mounted":
+            raise RefusedError(
+                f"nothing is mounted at {self._errand.root} where folders are looked at",
+                code="not_mounted",
+                hint="say where the whole file system is mounted there: --mounted-at",
+            )
+        return answer
 
 
-def _no_folder(path: str) -> RefusedError:
-    return RefusedError(
-        f"{path} is there on the file system, and is no folder",
-        code="no_folder",
-        hint="see what it is, and move it away",
+def _program(order: str) -> str:
+    """The work with its order, as one text."""
+    text = Path(folder_work.__file__).read_text(encoding="ascii")
+    return f'{text}\n\nsys.exit(main("{order}"))\n'
+
+
+def _wanted(path: str, folder: Folder) -> dict[str, Any]:
+    return {
+        "path": path,
+        "uid": folder.uid,
+        "gid": folder.gid,
+        "mode": folder.mode,
+        "acl": [list(grant) for grant in folder.acl],
+        "default": [list(grant) for grant in folder.default],
+    }
+
+
+def _folder(found: Mapping[str, Any] | None) -> Folder | None:
+    if found is None:
+        return None
+    if found.get("other"):
+        return Folder(0, 0, 0, other=True)
+    return Folder(
+        found["uid"],
+        found["gid"],
+        found["mode"],
+        _grants(found["acl"]),
+        _grants(found["default"]),
+        takes_acls=found["takes_acls"],
+        empty=found["empty"],
     )
 
 
-@contextlib.contextmanager
-def _errors(path: str) -> Iterator[None]:
-    """What the system says as errors of ours."""
-    try:
-        yield
-    except (NotADirectoryError, FileExistsError) as error:
-        raise _no_folder(path) from error
-    except PermissionError as error:
-        raise StorageDeniedError(
-            f"{path}: {error.strerror}",
-            hint="run this as root where the file system is mounted without root squash",
-        ) from error
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        if error.errno == errno.ELOOP:  # a symbolic link where a folder is to be
-            raise _no_folder(path) from error
-        raise StorageError(f"{path}: {error.strerror}") from error
+def _grants(listed: list[list[Any]]) -> tuple[Grant, ...]:
+    return tuple((str(tag), number, int(bits)) for tag, number, bits in listed)
+
+
+def _unlike(path: str, found: Folder | None, wanted: Folder) -> HyperpodError | None:
+    """What is to be said of a folder that is not as it was wanted, though the system said yes to all."""
+    if found == wanted:
+        return None
+    said = "not there" if found is None else found.words
+    return StorageError(
+        f"{path} is {said}, although the file system took all of it",
+        code="not_as_wanted",
+        hint="see whether somebody else changes it, and run this again",
+    )
+
+
+def _no_answer() -> UnreachableError:
+    return UnreachableError(
+        "the answer on the folders did not come back whole",
+        code="no_answer",
+        hint="run this again: what was done already is left as it is",
+    )
+
+
+def _error(path: str, said: Mapping[str, str]) -> HyperpodError:
+    code, words = said["code"], said["words"]
+    if code == "no_path":
+        return RefusedError(
+            f"'{path[:60]}' is no folder of a file system",
+            code=code,
+            hint="it begins with a slash, such as /shared",
+        )
+    if code == "no_folder":
+        return RefusedError(
+            f"{path} is a file or a link on the file system, or lies below one",
+            code=code,
+            hint="see what it is, and move it away",
+        )
+    if code == "no_parent":
+        return RefusedError(
+            f"the folder above {path} is not there", code=code, hint="make it, or name another"
+        )
+    if code == "foreign_folder":
+        return RefusedError(
+            f"{path} belongs to uid {words} and is left to it",
+            code=code,
+            hint="see whose it is and what is in it, and move it away or give it away by chown",
+        )
+    if code == "no_acl":
+        return StorageError(
+            f"{path}: the file system keeps no access lists (ACLs), so only its owner is let in",
+            code=code,
+            hint="mount it with ACLs, or leave --cluster-user out",
+        )
+    if code == "denied":
+        return StorageDeniedError(
+            f"{path}: {words}",
+            hint="this takes root where the file system is mounted without root squash",
+        )
+    return StorageError(f"{path}: {words}")

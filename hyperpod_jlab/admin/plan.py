@@ -25,12 +25,18 @@ class Wanted:
         shared_path: The folder that all have in mode ``shared``.
         profiles: Only these profiles, and nothing of the domain's own; None: all, and those to come.
         take_over: Also change what somebody else has set.
+        cluster_user: The user number of the cluster's jobs, which is let into the folders; None: nobody but their owners.
     """
 
     mode: Mode | None
     shared_path: str = "/shared"
     profiles: frozenset[str] | None = None
     take_over: bool = False
+    cluster_user: int | None = None
+
+    def concerns(self, profile: str) -> bool:
+        """Whether it is about a profile."""
+        return self.profiles is None or profile in self.profiles
 
 
 @dataclass(frozen=True)
@@ -86,11 +92,16 @@ class FolderStep(Step):
 
     Attributes:
         path: The folder.
-        folder: Owner and mode that it is to have.
+        folder: Owner, mode and access lists that it is to have.
     """
 
     path: str
     folder: Folder
+
+    @property
+    def private(self) -> bool:
+        """Whether it is for its owner alone, and whom a list names."""
+        return not self.folder.mode & 0o077
 
 
 @dataclass(frozen=True, kw_only=True)

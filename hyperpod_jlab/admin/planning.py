@@ -7,12 +7,17 @@ nothing, and each profile mounts a folder of its own name. Nothing is ever moved
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from hyperpod_jlab.admin import entries as lists
 from hyperpod_jlab.admin.checks import findings_of
-from hyperpod_jlab.admin.plan import EntryStep, FolderStep, GroupStep, Plan, Step, StepState, Wanted
-from hyperpod_jlab.admin.there import COMMON_GID, COMMON_UID, Folder, Holder, Interface, There
+from hyperpod_jlab.admin.folder_planning import (
+    folder_findings,
+    folder_steps,
+    private_path,
+    without_folder,
+)
+from hyperpod_jlab.admin.plan import EntryStep, GroupStep, Plan, Step, StepState, Wanted
+from hyperpod_jlab.admin.there import Holder, Interface, There
 
 NOT_MOUNTED = "not mounted"
 MOST_GROUPS = 5
@@ -28,16 +33,10 @@ def plan(there: There, wanted: Wanted) -> Plan:
         there: What is there.
         wanted: What is to be there.
     """
-    findings = tuple(findings_of(there, wanted))
-    folders = list(_folders(there, wanted))
-    closed = {step.path for step in folders if step.state == "blocked"}
-    entries = (_unless_closed(step, closed) for step in _entries(there, wanted))
-    return Plan(wanted, (*_groups(there, wanted), *folders, *entries), findings)
-
-
-def private_path(profile: str) -> str:
-    """The folder of a user profile. A profile's name is always a good name for a folder (SageMaker's pattern for it)."""
-    return f"/{profile}"
+    findings = (*findings_of(there, wanted), *folder_findings(there, wanted))
+    folders = {step.path: step for step in folder_steps(there, wanted)}
+    entries = (without_folder(step, there, folders) for step in _entries(there, wanted))
+    return Plan(wanted, (*_groups(there, wanted), *folders.values(), *entries), findings)
 
 
 def _groups(there: There, wanted: Wanted) -> Iterator[Step]:
@@ -75,50 +74,9 @@ def _group_step(interface: Interface, group: str, wanted: Wanted) -> GroupStep |
     )
 
 
-def _folders(there: There, wanted: Wanted) -> Iterator[FolderStep]:
-    if wanted.mode == "shared" and wanted.profiles is None:
-        # With the group's bit, so that what one makes the others may change.
-        yield _folder_step(there, wanted.shared_path, Folder(COMMON_UID, COMMON_GID, 0o2775))
-    if wanted.mode == "per-user":
-        for holder in _profiles(there, wanted):
-            uid, gid = holder.uid or COMMON_UID, holder.gid or COMMON_GID
-            yield _folder_step(there, private_path(holder.name), Folder(uid, gid, 0o700))
-
-
-def _folder_step(there: There, path: str, folder: Folder) -> FolderStep:
-    after = _folder_words(folder)
-    target = f"folder {path}"
-    if there.file_system.folders is None:
-        reason = "the file system is not mounted where this runs, so nobody has looked"
-        return FolderStep(target, "to do", "not known", after, reason, path=path, folder=folder)
-    found = there.file_system.folders.get(path)
-    if found is None:
-        return FolderStep(target, "to do", "not there", after, path=path, folder=folder)
-    before = _folder_words(found)
-    if found == folder:
-        return FolderStep(target, "done", before, after, path=path, folder=folder)
-    if found.uid not in {folder.uid, 0}:
-        reason = f"it belongs to uid {found.uid}: see whose it is, then give it to uid {folder.uid} by chown"
-        return FolderStep(target, "blocked", before, after, reason, path=path, folder=folder)
-    return FolderStep(target, "to do", before, after, path=path, folder=folder)
-
-
-def _folder_words(folder: Folder) -> str:
-    return f"owner {folder.uid}:{folder.gid}, mode {folder.mode:04o}"
-
-
-def _unless_closed(step: EntryStep, closed: set[str]) -> EntryStep:
-    """A folder that belongs to somebody else is given to nobody."""
-    if step.state == "to do" and step.after in closed:
-        return replace(
-            step, state="blocked", reason=f"the folder {step.after} belongs to somebody else"
-        )
-    return step
-
-
 def _profiles(there: There, wanted: Wanted) -> Iterator[Holder]:
     for holder in there.holders:
-        if holder.kind == "profile" and (wanted.profiles is None or holder.name in wanted.profiles):
+        if holder.kind == "profile" and wanted.concerns(holder.name):
             yield holder
 
 

@@ -57,13 +57,52 @@ class Interface:
     ours: tuple[str, ...] = ()
 
 
+Grant = tuple[str, int | None, int]
+"""An entry of an access list (ACL): ``user``, ``group`` or ``other``; whose number, None for the owner and the owning group; permission bits."""
+
+
 @dataclass(frozen=True)
 class Folder:
-    """A folder of the file system: who owns it, and its mode."""
+    """A folder of the file system.
+
+    Attributes:
+        uid: Its owner.
+        gid: Its group.
+        mode: Its mode. With an access list the bits for the group are the group's own, not the list's mask.
+        acl: Whom the access list names besides, less what its mask takes away.
+        default: The default access list, which what is made in the folder gets; empty: none.
+        other: Whether it is no folder at all, but a file or a link.
+        takes_acls: Whether the file system keeps access lists.
+        empty: Whether nothing is in it, as far as one may look.
+    """
 
     uid: int
     gid: int
     mode: int
+    acl: tuple[Grant, ...] = ()
+    default: tuple[Grant, ...] = ()
+    other: bool = False
+    takes_acls: bool = field(default=True, compare=False)
+    empty: bool = field(default=True, compare=False)
+
+    @property
+    def words(self) -> str:
+        """Such as ``owner 200001:1001, mode 0700, ACL user:1000:rwx``; lists as getfacl writes them, less what the mode says already."""
+        said = f"owner {self.uid}:{self.gid}, mode {self.mode:04o}"
+        own = {"user": self.mode >> 6 & 7, "group": self.mode >> 3 & 7, "other": self.mode & 7}
+        for name, entries in (("ACL", self.acl), ("default ACL", self.default)):
+            told = [one for one in entries if one[1] is not None or one[2] != own[one[0]]]
+            if told:
+                said += f", {name} {','.join(map(_grant_words, told))}"
+        return said
+
+
+def _grant_words(grant: Grant) -> str:
+    tag, number, bits = grant
+    letters = "".join(
+        letter if bits & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1))
+    )
+    return f"{tag}:{'' if number is None else number}:{letters}"
 
 
 @dataclass(frozen=True)

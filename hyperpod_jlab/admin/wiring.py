@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hyperpod_jlab.admin.applying import Executor
-from hyperpod_jlab.admin.folders import Folders
+from hyperpod_jlab.admin.folders import ROOT, FolderKeeper, FoldersHere
 from hyperpod_jlab.admin.plan import FolderStep, Plan, Wanted
 from hyperpod_jlab.admin.planning import plan
 from hyperpod_jlab.admin.reading import Question, Reader
-from hyperpod_jlab.admin.there import Folder, There
+from hyperpod_jlab.admin.there import There
 from hyperpod_jlab.aws.clusters import describe_cluster
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import InvalidInputError
@@ -28,7 +27,7 @@ class Wiring:
         wanted: What is to be there.
         cluster: The HyperPod cluster whose file system it is; None: `file_system` names it.
         file_system: The file system's id; None: the one that the cluster mounts.
-        mounted_at: Where the whole file system is mounted on this machine, so that folders can be made; None: nowhere.
+        mounted_at: Where the whole file system is mounted on this machine, so that folders are looked at and made there; None: nowhere.
         among: Only these profiles and their private spaces are read, and what is wanted for all is planned for them; None: all.
         gone: Whether the file system may have been deleted.
     """
@@ -49,14 +48,22 @@ class Wirer:
         aws: AWS in the domain's region.
         wiring: What is wanted.
         told: Called with the number of profiles and spaces that were read so far, and how many there are.
+        keeper: Who looks at folders and makes them; default: this machine where the wiring says where it has the file system, else nobody.
     """
 
     def __init__(
-        self, aws: Aws, wiring: Wiring, told: Callable[[int, int], None] | None = None
+        self,
+        aws: Aws,
+        wiring: Wiring,
+        told: Callable[[int, int], None] | None = None,
+        keeper: FolderKeeper | None = None,
     ) -> None:
         self._aws = aws
         self._wiring = wiring
         self._told = told
+        if keeper is None and wiring.mounted_at is not None:
+            keeper = FoldersHere(wiring.mounted_at)
+        self._keeper = keeper
 
     async def plan(self) -> tuple[There, Plan]:
         """What is there, and what is to be done.
@@ -70,24 +77,16 @@ class Wirer:
         question = Question(wiring.domain, await self.file_system(), wiring.among, gone=wiring.gone)
         there = await Reader(self._aws, question, self._told).read()
         made = plan(there, wiring.wanted)
-        if wiring.mounted_at is None:
-            return there, made
-        folders = Folders(wiring.mounted_at)
         paths = [step.path for step in made.steps if isinstance(step, FolderStep)]
-        seen = await asyncio.to_thread(folders.look, paths)
+        if self._keeper is None or not paths or any(one.level == "error" for one in made.findings):
+            return there, made
+        seen = await self._keeper.look([ROOT, *paths])
         there = replace(there, file_system=replace(there.file_system, folders=seen))
         return there, plan(there, wiring.wanted)
 
     def executor(self, there: There) -> Executor:
         """Who does the steps of a plan that was made from this."""
-        if self._wiring.mounted_at is None:
-            return Executor(self._aws, there)
-        folders = Folders(self._wiring.mounted_at)
-
-        async def make(path: str, folder: Folder) -> None:
-            await asyncio.to_thread(folders.make, path, folder)
-
-        return Executor(self._aws, there, make)
+        return Executor(self._aws, there, self._keeper)
 
     async def file_system(self) -> str:
         """The file system's id: what was named, else the one that the cluster mounts.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import stat
+import subprocess
 
 import pytest
 
@@ -32,10 +34,13 @@ def disk(tmp_path):
     return made
 
 
-def test_the_plan_says_what_would_change_and_changes_nothing(account, hpj):
+def test_the_plan_says_what_would_change_and_changes_nothing(account, hpj, disk):
     done = hpj("admin", "plan", *PER_USER).ok()
+    assert "~ profile alice: not mounted -> /alice (nobody has seen the folder /alice)" in done.out
+    assert "~ folder /alice: not known -> owner 200001:1001, mode 0700" in done.out
+    assert done.out.splitlines()[-1] == "3 as wanted, 2 to do, 7 wait"
+    done = hpj("admin", "plan", *PER_USER, "--mounted-at", str(disk)).ok()
     assert "+ profile alice: not mounted -> /alice" in done.out
-    assert "+ folder /alice: not known -> owner 200001:1001, mode 0700" in done.out
     assert done.out.splitlines()[-1] == "3 as wanted, 9 to do"
     told = hpj("admin", "plan", *PER_USER, "--json").ok().json
     assert {step["target"] for step in told["steps"]} >= {"profile alice", "space work"}
@@ -76,11 +81,64 @@ def test_nothing_without_a_word(account, hpj):
     assert account.profiles[DOMAIN, "alice"].file_systems == []
 
 
-def test_folders_that_cannot_be_made_from_here_are_errors_and_the_rest_is_done(account, hpj):
-    done = hpj("admin", "apply", *PER_USER, "--yes")
-    assert done.code == 2
-    assert "--mounted-at" in done.err
+def test_a_profile_waits_for_its_folder_while_nobody_looks(account, hpj, disk):
+    done = hpj("admin", "apply", *PER_USER, "--yes").ok()
+    assert "--folders" in done.out
+    assert account.profiles[DOMAIN, "alice"].file_systems == []
+    drift = hpj("admin", "status", *PER_USER)
+    assert (drift.code, "nobody has seen the folder /alice" in drift.out) == (1, True)
+    hpj("admin", "apply", *PER_USER, "--folders", "here", "--mounted-at", str(disk), "--yes").ok()
     assert account.profiles[DOMAIN, "alice"].file_systems == [lustre_at(FILE_SYSTEM, "/alice")]
+
+
+def test_what_mounts_a_folder_that_was_not_made_is_left_alone(account, hpj, disk):
+    """The folder of one of them is taken by somebody else once the plan is made."""
+    shared = (*PER_USER, "--mounted-at", str(disk))
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=3", "tmpfs", disk], check=True
+    )
+    try:
+        done = hpj("admin", "apply", *shared, "--yes")
+    finally:
+        subprocess.run(["umount", disk], check=True)
+    # Two folders found room, the third did not.
+    made = [
+        name for name in ("alice", "bob", "carol") if account.profiles[DOMAIN, name].file_systems
+    ]
+    assert (done.code, made) == (2, ["alice", "bob"])
+    assert "No space left" in done.err
+    assert account.profiles[DOMAIN, "carol"].file_systems == []
+
+
+def test_the_clusters_user_is_let_in_and_shown(account, hpj, disk):
+    words = (*PER_USER, "--mounted-at", str(disk), "--cluster-user")
+    hpj("admin", "apply", *words, "daemon", "--yes").ok()
+    number = pwd.getpwnam("daemon").pw_uid
+    assert f"ACL user:{number}:rwx" in hpj("admin", "plan", *words, "1000").ok().out
+    assert hpj("admin", "status", *words, str(number)).ok()
+    assert os.getxattr(disk / "alice", "system.posix_acl_default")
+
+
+BAD_FOLDERS = [
+    (("--folders", "here"), 2, "mounted_at"),
+    (("--mounted-at", "/no/such/folder"), 2, "mounted_at"),
+    (("--mounted-at", "/tmp", "--folders", "none"), 2, "mounted_at"),
+    (("--folders", "slurm"), 2, "cluster"),
+    (("--folders", "kubernetes"), 2, "cluster"),
+    (("--claim", "fsx"), 2, "claim"),
+    (("--folders", "slurm", "--image", "x"), 2, "image"),
+    (("--cluster-user", "0"), 2, "cluster_user"),
+    (("--cluster-user", "4294967295"), 2, "cluster_user"),
+    (("--cluster-user", "ubuntu"), 2, "cluster_user"),
+    (("--cluster-user", "$(id)", "--mounted-at", "/tmp"), 2, "cluster_user"),
+    (("--cluster-user", "no-such-user", "--mounted-at", "/tmp"), 3, "cluster_user"),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "field"), BAD_FOLDERS)
+def test_bad_words_on_folders(account, hpj, words, code, field):
+    done = hpj("admin", "plan", *PER_USER, *words, "--json")
+    assert (done.code, done.error["detail"]["field"]) == (code, field)
 
 
 def test_one_profile_alone(account, hpj, disk):
@@ -155,8 +213,8 @@ def test_something_else_where_a_folder_is_to_be(account, hpj, disk, kind):
     else:
         (disk / "elsewhere").mkdir()
         (disk / "shared").symlink_to(disk / "elsewhere")
-    done = hpj("admin", "apply", *SHARED, "--mounted-at", str(disk), "--yes", "--json")
-    assert (done.code, done.error["code"]) == (2, "no_folder")
+    done = hpj("admin", "apply", *SHARED, "--mounted-at", str(disk), "--yes").ok()
+    assert "! folder /shared: no folder" in done.out
     assert account.domains[DOMAIN].file_systems == []
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
 
 from hyperpod_jlab.admin.entries import ATTACHED, path_of
 from hyperpod_jlab.admin.plan import EntryStep, GroupStep, Wanted
 from hyperpod_jlab.admin.planning import plan
-from hyperpod_jlab.admin.there import FileSystem, Folder, Holder, Interface, There
+from hyperpod_jlab.admin.there import FileSystem, Holder, Interface, There
 
 FS, DOMAIN, GROUP = "fs-0123456789abcdef0", "d-example", "sg-0aaa"
 SHARED, PER_USER, NOTHING = Wanted("shared"), Wanted("per-user"), Wanted(None)
@@ -40,7 +41,7 @@ def space(name="work", *entries, **more):
     return Holder("space", name, more.pop("status", "InService"), entries, **more)
 
 
-def there(*holders, folders=None, groups=(GROUP,), ours=(), **more):
+def there(*holders, folders=MappingProxyType({}), groups=(GROUP,), ours=(), **more):
     known = {
         "kind": "LUSTRE",
         "state": "AVAILABLE",
@@ -159,31 +160,6 @@ def test_an_entry_keeps_its_place_and_what_is_newer_than_this_package():
         there(profile("alice", fsx("/shared", Colour="red"), efs(), mark="/shared")), PER_USER
     )
     assert step(made, "profile alice").entries == (fsx("/alice", Colour="red"), efs())
-
-
-FOLDERS = [
-    (None, "to do", "nobody has looked"),
-    ({}, "to do", None),
-    ({"/alice": None}, "to do", None),
-    ({"/alice": Folder(200001, 1001, 0o700)}, "done", None),
-    ({"/alice": Folder(200001, 1001, 0o755)}, "to do", None),
-    ({"/alice": Folder(0, 0, 0o755)}, "to do", None),
-    ({"/alice": Folder(4711, 1001, 0o700)}, "blocked", "uid 4711"),
-]
-
-
-@pytest.mark.parametrize(("folders", "state", "words"), FOLDERS)
-def test_folders(folders, state, words):
-    found = step(plan(there(profile(), folders=folders), PER_USER), "folder /alice")
-    assert (found.state, (words or "") in (found.reason or "")) == (state, True)
-
-
-def test_a_folder_belongs_to_the_profiles_own_user_number():
-    made = plan(there(profile(uid=20007, gid=2000), folders={}), PER_USER)
-    assert step(made, "folder /alice").folder == Folder(20007, 2000, 0o700)
-    shared = plan(there(domain(), folders={}), SHARED)
-    assert step(shared, "folder /shared").after == "owner 200001:1001, mode 2775"
-    assert not [one for one in plan(there(domain()), NOTHING).steps if "folder" in one.target]
 
 
 GROUPS = [

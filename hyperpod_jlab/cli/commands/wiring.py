@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from hyperpod_jlab.admin.applying import Result
 from hyperpod_jlab.admin.plan import Mode, Plan, Step, Wanted
+from hyperpod_jlab.admin.there import There
 from hyperpod_jlab.admin.wiring import Wirer, Wiring
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import find_studio
+from hyperpod_jlab.cli.folder_options import FOLDER_OPTIONS, folder_place
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import print_json
@@ -21,6 +24,10 @@ from hyperpod_jlab.cli.slow_steps import Steps, slow_steps
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.finding import refuse_on_error
+from hyperpod_jlab.services.folder_keepers import FolderPlace, open_keeper, user_number
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.services.hyperpod import Hyperpod
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -76,11 +83,7 @@ def _common(function: Decorated) -> Decorated:
 def _wanted(function: Decorated) -> Decorated:
     """Options that say what is to be there."""
     for option in (
-        click.option(
-            "--mounted-at",
-            type=click.Path(exists=True, file_okay=False, path_type=Path),
-            help="Where this machine has the whole file system, to look at and make folders there.",
-        ),
+        *FOLDER_OPTIONS,
         click.option("--take-over", is_flag=True, help="Change also what somebody else has set."),
         click.option(
             "--shared-path",
@@ -114,7 +117,8 @@ def _wanted(function: Decorated) -> Decorated:
 def plan(mode: Mode, **options: Any) -> None:
     """Print the plan."""
     wiring, region = _wiring(mode, options)
-    _, made = with_services(lambda _: _planned(wiring, region))
+    place = folder_place(options)
+    _, made = with_services(lambda services: _planned(services, wiring, region, place))
     _show(made)
     refuse_on_error(list(made.findings))
 
@@ -133,7 +137,7 @@ def plan(mode: Mode, **options: Any) -> None:
 def apply(mode: Mode, yes: bool, **options: Any) -> None:
     """Apply a plan."""
     wiring, region = _wiring(mode, options)
-    _carry_out(wiring, region, yes)
+    _carry_out(wiring, region, yes, folder_place(options))
 
 
 @click.command(
@@ -146,7 +150,8 @@ def apply(mode: Mode, yes: bool, **options: Any) -> None:
 def status(mode: Mode, **options: Any) -> None:
     """Print what is not as it is to be."""
     wiring, region = _wiring(mode, options)
-    _, made = with_services(lambda _: _planned(wiring, region))
+    place = folder_place(options)
+    _, made = with_services(lambda services: _planned(services, wiring, region, place))
     _show(made, drift=True)
     if made.drift or made.findings:
         click.get_current_context().exit(1)
@@ -163,7 +168,7 @@ def status(mode: Mode, **options: Any) -> None:
 def destroy(yes: bool, **options: Any) -> None:
     """Take back what was set."""
     wiring, region = _wiring(None, options)
-    _carry_out(wiring, region, yes)
+    _carry_out(wiring, region, yes, FolderPlace())
 
 
 def _wiring(mode: Mode | None, options: dict[str, Any]) -> tuple[Wiring, str | None]:
@@ -191,26 +196,37 @@ def _wiring(mode: Mode | None, options: dict[str, Any]) -> tuple[Wiring, str | N
         )
     profiles = frozenset(options["profiles"]) or None
     wanted = Wanted(mode, shared_path, profiles, options.get("take_over", False))
-    wiring = Wiring(
-        domain, wanted, options["cluster"], options["file_system"], options.get("mounted_at")
-    )
+    wiring = Wiring(domain, wanted, options["cluster"], options["file_system"])
     return wiring, options["region"]
 
 
-async def _planned(wiring: Wiring, region: str | None) -> tuple[Any, Plan]:
-    async with slow_steps("asking AWS") as steps:
-        return await _wirer(wiring, region, steps).plan()
+async def _planned(
+    services: Hyperpod, wiring: Wiring, region: str | None, place: FolderPlace
+) -> tuple[There, Plan]:
+    async with (
+        slow_steps("asking AWS") as steps,
+        _wirer(services, wiring, region, place, steps) as wirer,
+    ):
+        return await wirer.plan()
 
 
-def _wirer(wiring: Wiring, region: str | None, steps: Steps) -> Wirer:
+@asynccontextmanager
+async def _wirer(
+    services: Hyperpod, wiring: Wiring, region: str | None, place: FolderPlace, steps: Steps
+) -> AsyncIterator[Wirer]:
     def told(done: int, total: int) -> None:
         steps.text = f"read {done} of {total} profiles and spaces"
 
-    return Wirer(Aws(region), wiring, told)
+    settings = services.settings
+    if place.user is not None:
+        number = await user_number(place.user, settings, place)
+        wiring = replace(wiring, wanted=replace(wiring.wanted, cluster_user=number))
+    async with open_keeper(settings, services.partition, place) as keeper:
+        yield Wirer(Aws(region), wiring, told, keeper)
 
 
-def _carry_out(wiring: Wiring, region: str | None, yes: bool) -> None:
-    there, made = with_services(lambda _: _planned(wiring, region))
+def _carry_out(wiring: Wiring, region: str | None, yes: bool, place: FolderPlace) -> None:
+    there, made = with_services(lambda services: _planned(services, wiring, region, place))
     refuse_on_error(list(made.findings))
     todo = [step for step in made.steps if step.state == "to do"]
     if not invocation().as_json:
@@ -219,10 +235,13 @@ def _carry_out(wiring: Wiring, region: str | None, yes: bool) -> None:
         print("nothing was done", file=sys.stderr)
         return
 
-    async def work(_: Any) -> list[Result]:
+    async def work(services: Hyperpod) -> list[Result]:
         found = []
-        async with slow_steps("changing") as steps:
-            async for result in _wirer(wiring, region, steps).executor(there).apply(made):
+        async with (
+            slow_steps("changing") as steps,
+            _wirer(services, wiring, region, place, steps) as wirer,
+        ):
+            async for result in wirer.executor(there).apply(made):
                 found.append(result)
                 steps.next(f"{len(found)} of {len(made.steps)} steps")
                 steps.clear()

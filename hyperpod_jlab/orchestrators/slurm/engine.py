@@ -51,9 +51,8 @@ from hyperpod_jlab.orchestrators.slurm.sending.native import (
 from hyperpod_jlab.orchestrators.slurm.sending.render import FILENAME, render
 from hyperpod_jlab.orchestrators.slurm.shared import SharedQueue, queue_file
 from hyperpod_jlab.orchestrators.slurm.tables.view import IDLE, ClusterView
-from hyperpod_jlab.orchestrators.slurm.transports.here import Here
-from hyperpod_jlab.orchestrators.slurm.transports.protocol import ANSWER_LOST, Transport
-from hyperpod_jlab.orchestrators.slurm.transports.ssh import Ssh
+from hyperpod_jlab.orchestrators.slurm.transports.choice import transport_of
+from hyperpod_jlab.orchestrators.slurm.transports.protocol import ANSWER_LOST
 from hyperpod_jlab.orchestrators.slurm.waiting.wait import explain
 from hyperpod_jlab.orchestrators.slurm.watch import Snapshot, queue_snapshot
 from hyperpod_jlab.orchestrators.slurm.watching.details import ask_details
@@ -91,7 +90,7 @@ class SlurmOrchestrator:
         self.paths = PathMap.of(str(partition.root), config.storage)
         self._config = config
         self._partition = partition
-        self._client = SlurmClient(_transport(config))
+        self._client = SlurmClient(transport_of(config))
         self._pace = Pace()
         self._mine = SharedQueue(
             lambda: queue_snapshot(self._client.squeue(["--me"])), queue_file("mine", config)
@@ -386,15 +385,3 @@ class SlurmOrchestrator:
             )
         sent = taken.scheduler_id
         return sent if bundle.index is None else f"{sent}_{bundle.index}"
-
-
-def _transport(config: SlurmCluster) -> Transport:
-    if config.transport == "ssh":
-        return Ssh(
-            config.login_nodes,
-            user=config.user,
-            config=config.ssh_config,
-            commands=config.commands,
-            slurm_conf=config.slurm_conf,
-        )
-    return Here(config.commands, config.slurm_conf)

@@ -1,0 +1,81 @@
+"""Options that say who looks at the folders of a file system and makes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.services.folder_keepers import By, FolderPlace
+
+_OF = {"queue": "slurm", "namespace": "kubernetes", "claim": "kubernetes", "image": "kubernetes"}
+"""Options that only one of them knows."""
+
+FOLDER_OPTIONS = (
+    click.option(
+        "--image",
+        metavar="REF",
+        help="With --folders kubernetes: the image, with a python3 in it, by its digest. Default: the cluster's of the configuration.",
+    ),
+    click.option(
+        "--claim",
+        metavar="NAME",
+        help="With --folders kubernetes: the claim of the whole file system. Default: the same.",
+    ),
+    click.option(
+        "--namespace",
+        metavar="NAME",
+        help="With --folders kubernetes: where the claim is. Default: the same.",
+    ),
+    click.option(
+        "--queue", metavar="NAME", help="With --folders slurm: the partition for the job."
+    ),
+    click.option(
+        "--cluster-user",
+        metavar="UID|NAME",
+        help="Whom the cluster's jobs run as: let into the folders, and into what is made there, by access lists (ACLs).",
+    ),
+    click.option(
+        "--mounted-at",
+        metavar="PATH",
+        help="Where the whole file system is mounted: on this machine, or with --folders slurm on the nodes (there: /fsx, unless told otherwise).",
+    ),
+    click.option(
+        "--folders",
+        "by",
+        type=click.Choice(["here", "slurm", "kubernetes", "none"]),
+        help="Who looks at folders and makes them: this machine, a job of the Slurm cluster, a Job of the Kubernetes cluster, or nobody. "
+        "Default: this machine with --mounted-at, else nobody.",
+    ),
+)
+"""In the order in which click takes decorators: from the last to the first."""
+
+
+def folder_place(options: dict[str, Any]) -> FolderPlace:
+    """What the options say.
+
+    Raises:
+        InvalidInputError: They do not go together.
+    """
+    by: By = options["by"] or ("here" if options["mounted_at"] else "none")
+    for name, only in _OF.items():
+        if options[name] and by != only:
+            raise _beside(name, f"--folders {only}")
+    if options["mounted_at"] and by in {"kubernetes", "none"}:
+        raise _beside("mounted_at", "--folders here or slurm")
+    return FolderPlace(
+        by,
+        options["mounted_at"],
+        options["cluster"],
+        options["queue"],
+        options["namespace"],
+        options["claim"],
+        options["image"],
+        options["cluster_user"],
+    )
+
+
+def _beside(name: str, needs: str) -> InvalidInputError:
+    word = name.replace("_", "-")
+    return InvalidInputError(f"--{word} goes with {needs} only", detail={"field": name})
