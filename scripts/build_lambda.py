@@ -37,7 +37,7 @@ HANDLERS = tuple(
 )
 """What of ours is in it: these, and all that they import, inside of functions too."""
 
-REQUIREMENTS = ("pydantic", "boto3")
+REQUIREMENTS = ("pydantic", "boto3", "httpx", "sniffio")
 """What these import, of the requirements in pyproject.toml; the versions are those of the constraints."""
 
 MOST_ZIPPED, MOST_UNZIPPED = 50_000_000, 250_000_000
@@ -94,7 +94,8 @@ def install(folder: Path, architecture: str, python: str) -> None:
 def requirements() -> list[str]:
     """The lines of pyproject.toml for what is needed."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    lines = [*project["dependencies"], *project["optional-dependencies"]["aws"]]
+    extras = project["optional-dependencies"]
+    lines = [*project["dependencies"], *extras["aws"], *extras["kubernetes"]]
     found = [line for line in lines if line.startswith(REQUIREMENTS)]
     if len(found) != len(REQUIREMENTS):
         raise SystemExit(f"pyproject.toml does not name all of {REQUIREMENTS}")

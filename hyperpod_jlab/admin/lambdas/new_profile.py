@@ -17,12 +17,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from hyperpod_jlab.admin.lambdas.converging import Outcome
+from hyperpod_jlab.admin.lambdas.keeping import keeper_of
 from hyperpod_jlab.admin.lambdas.limit import Context, Limit
 from hyperpod_jlab.admin.lambdas.running import made_so, tell
 from hyperpod_jlab.admin.lambdas.settings import Settings
+from hyperpod_jlab.admin.modes import private_path
 from hyperpod_jlab.admin.plan import EntryStep, FolderStep, Step
-from hyperpod_jlab.admin.planning import private_path
 from hyperpod_jlab.admin.there import Holder
+from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import HyperpodError, InvalidInputError
 
 log = logging.getLogger(__name__)
@@ -118,7 +120,8 @@ async def _wired(settings: Settings, made: list[Made], limit: Limit) -> set[str]
         return isinstance(step, EntryStep)  # what all need is the stack's and the schedule's to do
 
     try:
-        outcome = await made_so(wiring, limit, concerned=concerned)
+        async with keeper_of(settings, Aws()) as keeper:
+            outcome = await made_so(wiring, limit, keeper=keeper, concerned=concerned)
     except HyperpodError as error:
         log.error("none of %s: %s", ", ".join(sorted(names)), error)  # noqa: TRY400
         return {one.message for one in made}

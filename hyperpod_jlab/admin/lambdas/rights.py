@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from hyperpod_jlab.aws.feature import CLUSTER, DOMAIN, EVERY, PROFILE, SPACE, Permission
+from hyperpod_jlab.aws.feature import CLUSTER, DOMAIN, EKS, EVERY, PROFILE, SPACE, Permission
 from hyperpod_jlab.aws.permissions import choose
 
 Function = Literal["custom_resource", "new_profile", "reconcile"]
@@ -18,6 +18,9 @@ OF_CLUSTER = Permission(
     "sagemaker:DescribeCluster", CLUSTER, "the file system has to be named: FileSystemId"
 )
 """Needed where the stack names a cluster and no file system."""
+
+OF_EKS = Permission("eks:DescribeCluster", EKS, "Folders: kubernetes makes no folders")
+"""Needed where a Job makes folders; what it may do in the cluster is an access entry's to say."""
 
 _ONE_DOMAIN = {
     DOMAIN: DOMAIN.replace("*", "{domain}"),
@@ -52,7 +55,7 @@ def rights(function: Function) -> tuple[Permission, ...]:
         if function == "new_profile" and one.action in _OF_ALL:
             continue
         found += list(_narrowed(one, function))
-    return (*found, OF_CLUSTER)
+    return (*found, OF_CLUSTER, OF_EKS)
 
 
 def _narrowed(one: Permission, function: Function) -> list[Permission]:

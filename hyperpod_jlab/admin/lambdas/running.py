@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from hyperpod_jlab.admin.folders import FolderKeeper
 from hyperpod_jlab.admin.lambdas.converging import Outcome, converge, plain
 from hyperpod_jlab.admin.lambdas.limit import Limit
 from hyperpod_jlab.admin.plan import Step
@@ -25,6 +26,7 @@ async def made_so(
     wiring: Wiring,
     limit: Limit,
     *,
+    keeper: FolderKeeper | None = None,
     concerned: Callable[[Step], bool] | None = None,
     told: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
@@ -33,7 +35,7 @@ async def made_so(
     Raises:
         HyperpodError: See `converging.converge`.
     """
-    wirer = Wirer(Aws(), wiring)
+    wirer = Wirer(Aws(), wiring, keeper=keeper)
     outcome = await converge(wirer, limit, concerned=concerned, told=told)
     log.info("%s", report(wiring, outcome))
     return outcome
