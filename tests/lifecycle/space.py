@@ -160,7 +160,7 @@ class Space:
         path = self.home / STATE / "lifecycle.json"
         return dict(json.loads(path.read_text())) if path.exists() else {}
 
-    def ended(self, timeout: float = 120) -> dict[str, Any]:
+    def ended(self, timeout: float = 300) -> dict[str, Any]:
         """The same once all is over."""
         until = time.monotonic() + timeout
         while self.status().get("state", "running") == "running":

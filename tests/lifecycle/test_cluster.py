@@ -16,6 +16,9 @@ from tests.aws.conftest import KEY, REGION
 from tests.lifecycle.image import TREE, packages
 from tests.lifecycle.space import POINT, Space
 
+pytestmark = pytest.mark.timeout(600)
+"""They install and start things, on machines that have other work too."""
+
 __all__ = ["account", "endpoint", "no_aws"]
 
 WHERE = TREE / "lifecycle-configs" / "cluster"

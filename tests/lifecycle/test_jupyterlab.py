@@ -9,6 +9,9 @@ import pytest
 
 from tests.lifecycle.test_in_space import message, returned, steps
 
+pytestmark = pytest.mark.timeout(600)
+"""They install and start things, on machines that have other work too."""
+
 BASE = "/jupyterlab/default"
 _CONF = """\
 [supervisord]

@@ -18,6 +18,9 @@ from tests.kubernetes.cluster import build
 from tests.lifecycle.space import Space
 from tests.lifecycle.test_in_space import message, returned, steps
 
+pytestmark = pytest.mark.timeout(600)
+"""They install and start things, on machines that have other work too."""
+
 __all__ = ["endpoint", "no_aws"]
 
 IMAGE = "localhost/testbed/python:3.11"
@@ -56,7 +59,6 @@ def space(endpoint, no_aws, bed, base, conda):
     assert made.problems == []
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kubeconfig", [False, True], ids=["no kubeconfig", "kubeconfig"])
 def test_a_job_on_eks(space, script, kubeconfig):
     text = script(

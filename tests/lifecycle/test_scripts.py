@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -68,7 +70,11 @@ def test_each_is_short_and_clean(app, kind):
     done = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True)
     assert done.stderr == ""
     done = subprocess.run(
-        ["shellcheck", "-"], input=script, text=True, capture_output=True, timeout=60
+        [Path(sys.executable).parent / "shellcheck", "-"],
+        input=script,
+        text=True,
+        capture_output=True,
+        timeout=60,
     )
     assert done.stdout == ""
 

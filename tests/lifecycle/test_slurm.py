@@ -17,6 +17,9 @@ from tests.lifecycle.space import HOME, POINT, Space
 from tests.lifecycle.test_in_space import message, returned, steps
 from tests.slurm.cluster import running
 
+pytestmark = pytest.mark.timeout(600)
+"""They install and start things, on machines that have other work too."""
+
 READY = 30.0
 """Seconds from the start of the space until something can be sent (the issue's number)."""
 

@@ -16,6 +16,9 @@ from tests.lifecycle.test_in_space import message, returned, steps
 from tests.lifecycle.test_slurm import digest, prepare, user_1000
 from tests.slurm.cluster import running
 
+pytestmark = pytest.mark.timeout(600)
+"""They install and start things, on machines that have other work too."""
+
 TOKEN = ".slurm/token"
 
 

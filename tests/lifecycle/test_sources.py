@@ -12,6 +12,9 @@ import pytest
 
 from tests.lifecycle.test_in_space import message, returned, steps
 
+pytestmark = pytest.mark.timeout(600)
+"""They install and start things, on machines that have other work too."""
+
 
 class _Handler(SimpleHTTPRequestHandler):
     """Files, with what S3 says of an object; ``/simple/`` is a package index as it is."""
