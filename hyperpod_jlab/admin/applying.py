@@ -8,7 +8,6 @@ on nothing, which does no harm, and never something of ours that nobody knows fo
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,12 +15,13 @@ from typing import Any
 from hyperpod_jlab.admin import entries as lists
 from hyperpod_jlab.admin.folder_planning import path_behind
 from hyperpod_jlab.admin.folders import FolderKeeper
+from hyperpod_jlab.admin.holder_calls import LOOK, HolderCalls, list_of, member_of
 from hyperpod_jlab.admin.lifecycle.applying import LifecycleExecutor
 from hyperpod_jlab.admin.lifecycle.steps import LifecycleStep
 from hyperpod_jlab.admin.patience import PatientAws, passes
 from hyperpod_jlab.admin.plan import EntryStep, FolderStep, GroupStep, Plan, Step
 from hyperpod_jlab.admin.reading import MARK, mode_tag, tag_of
-from hyperpod_jlab.admin.there import Folder, Holder, HolderKind, There
+from hyperpod_jlab.admin.there import Folder, Holder, There
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import (
     HyperpodError,
@@ -30,15 +30,6 @@ from hyperpod_jlab.model.errors import (
     UnreachableError,
 )
 from hyperpod_jlab.model.finding import refuse_on_error
-
-SETTLED = "InService"
-LONGEST_WAIT = 600.0
-"""Seconds until something that SageMaker updates is given up: AWS' own samples wait as long."""
-
-LOOK = 2.0
-"""Seconds between two looks whether SageMaker is done, once it has taken long; the first ones come sooner."""
-
-_SOON = 0.1
 
 _AT_ONCE = 8
 """Profiles and spaces that are under way at a time."""
@@ -95,7 +86,10 @@ class Executor:
         self._lacking: set[str] = set()
         self._look = LOOK if look is None else look
         self._file_system = there.file_system.name
-        self._lifecycle = LifecycleExecutor(aws, there.domain, self._settled, self._update)
+        self._holders = HolderCalls(self._aws, there.domain, self._look)
+        self._lifecycle = LifecycleExecutor(
+            aws, there.domain, self._holders.settled, self._holders.update
+        )
         self._stopping = stopping
 
     async def apply(self, plan: Plan) -> AsyncIterator[Result]:
@@ -232,7 +226,7 @@ class Executor:
         try:
             await self._aws.call("sagemaker", "AddTags", ResourceArn=holder.arn, Tags=tags)
         except InvalidInputError:
-            await self._described(holder)  # so is it said of what is not there any more
+            await self._holders.described(holder)  # so is it said of what is not there any more
             raise
 
     async def _write(self, step: EntryStep) -> bool:
@@ -246,8 +240,8 @@ class Executor:
         """
         last: HyperpodError | None = None
         for tried in range(_TRIES):
-            told = await self._settled(step.holder)
-            found = _list(step.holder, told)
+            told = await self._holders.settled(step.holder)
+            found = list_of(step.holder, told)
             entries = self._merged(step, found)
             if list(entries) == found:
                 return tried > 0
@@ -255,7 +249,9 @@ class Executor:
             if self._guard is not None:
                 await self._guard()
             try:
-                await self._update(step.holder, told, _PLACES[step.holder.kind][1], list(entries))
+                await self._holders.update(
+                    step.holder, told, member_of(step.holder.kind), list(entries)
+                )
             except UnreachableError as error:
                 # Somebody else has begun an update since, or the answer to ours was lost.
                 if not (_in_use(error) or passes(error)):
@@ -281,78 +277,6 @@ class Executor:
             lists.without_path(found, name) if path is None else lists.with_path(found, name, path)
         )
 
-    async def _settled(self, holder: Holder) -> dict[str, Any]:
-        """Wait until SageMaker is done with it; its description then.
-
-        Raises:
-            UnreachableError: SageMaker did not come to an end.
-            RefusedError: It failed.
-        """
-        deadline, pause = time.monotonic() + LONGEST_WAIT, _SOON
-        while True:
-            told = await self._described(holder)
-            status = str(told["Status"])
-            if status == SETTLED:
-                return told
-            if status not in {"Pending", "Updating"}:
-                raise RefusedError(
-                    f"SageMaker says of the {holder.words}: {status}",
-                    code="not_in_service",
-                    hint=str(
-                        told.get("FailureReason") or "its page in SageMaker's console says why"
-                    ),
-                )
-            if time.monotonic() > deadline:
-                raise UnreachableError(
-                    f"SageMaker has been at work on the {holder.words} for {LONGEST_WAIT:.0f} s",
-                    code="still_updating",
-                    hint="run this again later: it goes on where it was",
-                )
-            await asyncio.sleep(min(pause, self._look))
-            pause *= 1.5
-
-    async def _described(self, holder: Holder) -> dict[str, Any]:
-        operation, name = _DESCRIBED[holder.kind]
-        given = {name: holder.name} if name else {}
-        return await self._aws.call("sagemaker", operation, DomainId=self._there.domain, **given)
-
-    async def _update(
-        self, holder: Holder, told: Mapping[str, Any], member: str, value: Any
-    ) -> None:
-        settings = _PLACES[holder.kind][0]
-        given: dict[str, Any] = {settings: {member: value}}
-        if holder.kind == "space defaults":
-            # SageMaker takes these only with a role; the users' is what spaces have without one.
-            role = (told.get(settings) or {}).get("ExecutionRole") or (
-                told.get("DefaultUserSettings") or {}
-            ).get("ExecutionRole")
-            if role:
-                given[settings]["ExecutionRole"] = role
-        operation = {"profile": "UpdateUserProfile", "space": "UpdateSpace"}.get(
-            holder.kind, "UpdateDomain"
-        )
-        name = _DESCRIBED[holder.kind][1]
-        if name:
-            given[name] = holder.name
-        await self._aws.call("sagemaker", operation, DomainId=self._there.domain, **given)
-
-
-_DESCRIBED: Mapping[HolderKind, tuple[str, str | None]] = {
-    "domain": ("DescribeDomain", None),
-    "space defaults": ("DescribeDomain", None),
-    "profile": ("DescribeUserProfile", "UserProfileName"),
-    "space": ("DescribeSpace", "SpaceName"),
-}
-"""How each kind is described: the operation, and the member that names one."""
-
-_PLACES: Mapping[HolderKind, tuple[str, str]] = {
-    "domain": ("DefaultUserSettings", "CustomFileSystemConfigs"),
-    "space defaults": ("DefaultSpaceSettings", "CustomFileSystemConfigs"),
-    "profile": ("UserSettings", "CustomFileSystemConfigs"),
-    "space": ("SpaceSettings", "CustomFileSystems"),
-}
-"""Where each kind has its list, in the description and in the update."""
-
 
 def _in_use(error: HyperpodError) -> bool:
     return (error.detail or {}).get("aws_code") in {"ResourceInUse", "ConflictException"}
@@ -373,11 +297,6 @@ def _check_room(
             code="too_many_file_systems",
             hint="take one out of its list first",
         )
-
-
-def _list(holder: Holder, told: Mapping[str, Any]) -> list[lists.Entry]:
-    settings, member = _PLACES[holder.kind]
-    return list((told.get(settings) or {}).get(member) or ())
 
 
 _ORDER = ("domain", "space defaults", "profile", "space")
