@@ -188,7 +188,8 @@ def test_an_archive_of_a_client(slurm_space, slurm_script, cluster, tmp_path, mo
         )
     )
     status = slurm_space.ended()
-    there = slurm_space.run("/opt/slurm/bin/sinfo", "--version")
+    conf = f"SLURM_CONF={POINT}/slurm.conf"
+    there = slurm_space.run("env", conf, "/opt/slurm/bin/sinfo", "--version")
     if more:
         assert "holds more than opt/slurm" in message(status, "client")
         assert there.returncode != 0
