@@ -32,7 +32,7 @@ RESOURCES = """\
 """
 
 READING = """\
-## The policy of all that only read
+## The policy of all that only read, but for admins' features
 """
 
 
@@ -41,11 +41,11 @@ def feature_part(feature: Feature) -> Iterator[str]:
     commands = ", ".join(
         f"`{command}`" if command.startswith("hpj ") else command for command in feature.commands
     )
-    changes = (
-        " It lets people change something, so it is not in the policy below."
-        if feature.changes
-        else ""
-    )
+    changes = ""
+    if feature.for_admins:
+        changes = " It is for admins, so it is not in the policy below."
+    elif feature.changes:
+        changes = " It lets people change something, so it is not in the policy below."
     yield f"### {feature.title}\n"
     yield f"`hpj admin policy {feature.name}`, for {commands}.{changes}\n"
     yield "| action | resource | without it |\n| --- | --- | --- |"

@@ -9,12 +9,15 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
+from hyperpod_jlab.admin.lambdas.rights import OF_CLUSTER, OF_EKS, Function, rights
 from hyperpod_jlab.aws import feature
 from hyperpod_jlab.aws.feature import Feature, Permission
 from hyperpod_jlab.aws.features import FEATURES
+from hyperpod_jlab.aws.permissions import choose
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "cloudformation"
@@ -39,6 +42,9 @@ FILE_SYSTEMS = "arn:{partition}:fsx:{region}:{account}:file-system/*"
 
 TAGGED = (feature.DOMAIN, feature.PROFILE, feature.SPACE)
 """What of SageMaker is tagged by `hpj admin`."""
+
+LIFECYCLE = "admin-lifecycle"
+"""The feature that tags lifecycle configurations, too."""
 
 OUR_TAGS = "hyperpod-jlab*"
 """The tags by which `admin.reading` knows what is ours: no others may be set or removed."""
@@ -67,40 +73,38 @@ class Block:
     Attributes:
         name: As the marks have it.
         features: Names of the features whose actions it grants.
-        only: Only these actions of them; none: all.
+        more: What it grants besides.
         of_eks: The condition under which actions on EKS are granted; none: always.
     """
 
     name: str
-    features: tuple[str, ...]
-    only: frozenset[str] = field(default_factory=frozenset)
+    features: tuple[str, ...] = ()
+    more: tuple[Permission, ...] = ()
     of_eks: str | None = None
 
     @property
     def permissions(self) -> list[Permission]:
         """What it grants, narrowed to what templates know."""
-        found = []
-        for one in FEATURES:
-            if one.name in self.features:
-                chosen = (p for p in one.permissions if not self.only or p.action in self.only)
-                found += [narrow for permission in chosen for narrow in narrowed(permission)]
-        return found
+        tagged = (*TAGGED, feature.LIFECYCLE) if LIFECYCLE in self.features else TAGGED
+        granted = [p for one in FEATURES if one.name in self.features for p in one.permissions]
+        return [narrow for one in (*granted, *self.more) for narrow in narrowed(one, tagged)]
 
 
-def narrowed(one: Permission) -> Iterator[Permission]:
-    """A permission on what a template knows more narrowly."""
+def narrowed(one: Permission, tagged: Iterable[str] = TAGGED) -> Iterator[Permission]:
+    """A permission on what a template knows more narrowly; `tagged` is what has tags of ours."""
     resources = [one.resource]
     if one.action in {"sagemaker:AddTags", "sagemaker:DeleteTags", "sagemaker:ListTags"}:
-        resources = list(TAGGED) if one.resource == feature.EVERY else resources
+        resources = list(tagged) if one.resource == feature.EVERY else resources
     if one.resource == feature.FSX:
         resources = [FILE_SYSTEMS, feature.FSX_TASK]
     for resource in resources:
-        yield Permission(one.action, OF_THE_DOMAIN.get(resource, resource), one.without)
+        place = OF_THE_DOMAIN.get(resource, resource).replace("{domain}", "${{DomainId}}")
+        yield Permission(one.action, place, one.without)
 
 
 def admin_features(features: Iterable[Feature] = FEATURES) -> tuple[str, ...]:
-    """What admins do: features whose names begin with ``admin-``."""
-    return tuple(one.name for one in features if one.name.startswith("admin-"))
+    """What admins do."""
+    return tuple(one.name for one in features if one.for_admins)
 
 
 def cluster_features(features: Iterable[Feature] = FEATURES) -> tuple[str, ...]:
@@ -120,18 +124,22 @@ def domain_features(features: Iterable[Feature] = FEATURES) -> tuple[str, ...]:
 
 def reading_features(features: Iterable[Feature] = FEATURES) -> tuple[str, ...]:
     """What everybody may do: features that only read, and are no admin's."""
-    admins = admin_features(features)
-    return tuple(one.name for one in features if not one.changes and one.name not in admins)
+    return tuple(one.name for one in choose((), list(features)))
 
+
+def of_functions() -> tuple[Permission, ...]:
+    """What the functions of AWS Lambda call."""
+    return tuple(dict.fromkeys(one for name in get_args(Function) for one in rights(name)))
+
+
+OF_JOBS = (OF_CLUSTER, OF_EKS)
+"""What they need where a Job makes folders."""
 
 BLOCKS: Mapping[str, tuple[Block, ...]] = {
     "wire-domain.yaml": (
-        Block("wiring", ("admin-apply",)),
-        Block(
-            "kubernetes",
-            ("clusters",),
-            frozenset({"sagemaker:DescribeCluster", "eks:DescribeCluster"}),
-        ),
+        # One role for all functions; the template names the file system, so of clusters only Jobs need to know.
+        Block("wiring", more=tuple(one for one in of_functions() if one not in OF_JOBS)),
+        Block("kubernetes", more=OF_JOBS),
     ),
     "roles.yaml": (
         Block("reading", reading_features(), of_eks="HasEks"),

@@ -26,6 +26,7 @@ _WIRING = (
     Permission("sagemaker:DescribeSpace", SPACE, "no plan"),
     Permission("sagemaker:ListApps", EVERY, "no plan"),
     Permission("sagemaker:ListTags", EVERY, "no plan: tags say what is ours"),
+    Permission("sagemaker:DescribeCluster", CLUSTER, "no --cluster: name the --file-system"),
     Permission("fsx:DescribeFileSystems", EVERY, "no plan"),
     Permission("ec2:DescribeNetworkInterfaces", EVERY, "no plan"),
     Permission("ec2:DescribeSecurityGroups", EVERY, "no plan"),

@@ -28,9 +28,6 @@ LOG = f"{LOGS}:log-stream:*"
 EKS = "arn:{partition}:eks:{region}:{account}:cluster/*"
 """An EKS cluster."""
 
-DOMAIN = "arn:{partition}:sagemaker:{region}:{account}:domain/*"
-"""A domain of Studio."""
-
 INTERFACE = "arn:{partition}:ec2:{region}:{account}:network-interface/*"
 """A network interface."""
 
@@ -99,3 +96,8 @@ class Feature:
     commands: tuple[str, ...]
     permissions: tuple[Permission, ...]
     changes: bool = False
+
+    @property
+    def for_admins(self) -> bool:
+        """Whether it is for admins of domains and clusters, and nothing that people of a domain need."""
+        return self.name.startswith("admin-")

@@ -16,14 +16,14 @@ def choose(names: Sequence[str], features: Sequence[Feature] = FEATURES) -> list
     """Features by their names.
 
     Args:
-        names: The names; none: all features that change nothing.
+        names: The names; none: all features that change nothing and are no admin's.
         features: The features to choose from.
 
     Raises:
         InvalidInputError: There is no feature of a name.
     """
     if not names:
-        return [feature for feature in features if not feature.changes]
+        return [one for one in features if not (one.changes or one.for_admins)]
     known = {feature.name: feature for feature in features}
     for name in names:
         if name not in known:

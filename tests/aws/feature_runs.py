@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 WIRING = ("--domain", "d-example", "--file-system", "fs-0123456789abcdef0")
+BY_CLUSTER = ("--domain", "d-example", "--cluster", "ml-cluster")
+"""The same, by the cluster that mounts the file system."""
 
 LIFECYCLE = ("--partition-mode", "per-user", "--take-over", "--lifecycle-file", "{lifecycle}")
 _CLUSTERS = Path(__file__).parents[2] / "examples" / "clusters"
@@ -52,14 +54,19 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     ),
     "terminal": (("terminal", "ip-10-0-0-2", "--hyperpod", "ml-cluster", "--open"),),
     "eks": (("nodes", "--cluster", "on-eks"),),
-    "admin-plan": (("admin", "plan", *WIRING, "--partition-mode", "per-user"),),
+    "admin-plan": (
+        ("admin", "plan", *WIRING, "--partition-mode", "per-user"),
+        ("admin", "plan", *BY_CLUSTER, "--partition-mode", "per-user"),
+    ),
     "admin-apply": (
         ("admin", "apply", *WIRING, "--partition-mode", "per-user", "--take-over", "--yes"),
+        ("admin", "plan", *BY_CLUSTER, "--partition-mode", "per-user"),
         ("admin", "destroy", *WIRING, "--yes"),
     ),
     "admin-lifecycle": (
         ("admin", "apply", *WIRING, *LIFECYCLE, "--yes"),
         ("admin", "plan", *WIRING, *LIFECYCLE),
+        ("admin", "plan", *BY_CLUSTER, *LIFECYCLE),
         ("admin", "destroy", *WIRING, "--yes"),
     ),
     "admin-cluster-validate": (

@@ -181,15 +181,28 @@ def test_the_policy_is_one_that_iam_takes(partition):
 def test_what_changes_something_is_granted_on_purpose_only():
     read = Feature("read", "", (), (Permission("a:Read", "*", ""),))
     act = Feature("act", "", (), (Permission("a:Act", "*", ""),), changes=True)
-    assert choose([], (read, act)) == [read]
+    admin = Feature("admin-read", "", (), (Permission("a:Look", "*", ""),))
+    assert choose([], (read, act, admin)) == [read]
+    assert choose(["admin-read"], (read, act, admin)) == [admin]
     assert choose(["act"], (read, act)) == [act]
     with pytest.raises(InvalidInputError, match="no feature 'atc'"):
         choose(["atc"], (read, act))
 
 
+def actions_of(document):
+    return {action for one in document["Statement"] for action in one["Action"]}
+
+
 def test_hpj_admin_policy(hpj, no_aws):
-    text = hpj("admin", "policy").ok().out
+    done = hpj("admin", "policy").ok()
+    text = done.out
     assert json.loads(text) == policy(choose([]))
+    # What only admins need, they name.
+    assert not {"sagemaker:ListUserProfiles", "iam:GetRole"} & actions_of(json.loads(text))
+    assert "for they are admins': admin-plan, admin-apply" in done.err
+    assert "sagemaker:ListUserProfiles" in actions_of(
+        hpj("admin", "policy", "admin-plan", "--json").ok().json
+    )
     assert text.count("\n") > 5
     narrow = hpj(
         *("admin", "policy", "nodes", "--region", REGION, "--account", "111122223333"),

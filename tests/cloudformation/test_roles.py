@@ -6,12 +6,13 @@ import json
 import re
 import subprocess
 import sys
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from cfnlint.data import AdditionalSpecs
 from cfnlint.helpers import load_resource
 
+from hyperpod_jlab.admin.lambdas.rights import OF_CLUSTER, OF_EKS, Function, rights
 from hyperpod_jlab.aws.features import FEATURES
 from hyperpod_jlab.aws.session import forget_session
 from scripts.make_templates import (
@@ -22,10 +23,11 @@ from scripts.make_templates import (
     reading_features,
 )
 from testbed.aws.iam import Asked, Policy, decide
+from tests.admin.conftest import DOMAIN
 from tests.aws.conftest import KEY, REGION, prometheus
 from tests.aws.feature_account import space_of
 from tests.aws.feature_runs import RUNS
-from tests.cloudformation.conftest import document, statements_of, wired
+from tests.cloudformation.conftest import BY_JOBS, document, statements_of, wired
 from tests.cloudformation.resolving import (
     ACCOUNT,
     FOLDER,
@@ -69,17 +71,22 @@ def granted(statements):
 
 def needed(names, *, eks=True):
     """Actions of features with what IAM calls their resources."""
-    return {
-        (one.action, one.resource.format(partition="aws", region=REGION, account=ACCOUNT))
+    return in_account(
+        one
         for feature in FEATURES
         if feature.name in names
         for one in feature.permissions
         if eks or ":eks:" not in one.resource
-    }
+    )
 
 
-def assert_neither_more_nor_less(statements, names, *, eks=True):
-    have, want = granted(statements), needed(names, eks=eks)
+def in_account(permissions):
+    place = {"partition": "aws", "region": REGION, "account": ACCOUNT, "domain": DOMAIN}
+    return {(one.action, one.resource.format(**place)) for one in permissions}
+
+
+def assert_neither_more_nor_less(statements, want):
+    have = granted(statements)
     assert {action for action, _ in have} == {action for action, _ in want}
     for action, resource in have:
         # In each place that a feature names: a policy with that resource would allow this one.
@@ -96,15 +103,20 @@ def assert_neither_more_nor_less(statements, names, *, eks=True):
 
 
 def test_the_functions_role():
+    called = {one for name in get_args(Function) for one in rights(name)}
+    of_jobs = {OF_CLUSTER, OF_EKS}
     wiring = statements_of(wired(), "FunctionRole", "wiring")
-    assert_neither_more_nor_less(wiring, {"admin-apply"})
+    assert granted(wiring) == in_account(called - of_jobs)
+    jobs = statements_of(wired(**BY_JOBS), "FunctionRole", "kubernetes")
+    assert_neither_more_nor_less(jobs, in_account(of_jobs))
 
 
 @pytest.mark.parametrize(("parameters", "eks"), [({}, False), (ON_EKS, True)])
 @pytest.mark.parametrize("domain", ["*", "d-example"])
 def test_data_scientists_of_slurm_and_eks(parameters, eks, domain):
     stack = roles(DomainId=domain, **parameters)
-    assert_neither_more_nor_less(policy_of(stack, "ReadingPolicy"), reading_features(), eks=eks)
+    want = needed(reading_features(), eks=eks)
+    assert_neither_more_nor_less(policy_of(stack, "ReadingPolicy"), want)
     assert {"StudioPolicy", "ReadingPolicy", "AdminPolicy", "UserRole"} == {
         name for name, one in stack.resources.items() if one["Type"].startswith("AWS::IAM::")
     }
@@ -114,7 +126,7 @@ def test_data_scientists_of_slurm_and_eks(parameters, eks, domain):
 def test_what_changes_something_only_on_request(policy):
     parameter, feature = OPTIONAL[policy]
     stack = roles(**{parameter: "true"})
-    assert_neither_more_nor_less(policy_of(stack, policy), {feature})
+    assert_neither_more_nor_less(policy_of(stack, policy), needed({feature}))
     assert set(OPTIONAL) & set(stack.resources) == {policy}
     assert stack.properties(policy)["Roles"] == ["wiring-UserRole"]
 
@@ -122,11 +134,12 @@ def test_what_changes_something_only_on_request(policy):
 @pytest.mark.parametrize(("parameters", "eks"), [({}, False), (ON_EKS, True)])
 def test_admins(parameters, eks):
     stack = roles(**parameters)
-    assert_neither_more_nor_less(policy_of(stack, "AdminPolicy"), domain_features(), eks=eks)
+    want = needed(domain_features(), eks=eks)
+    assert_neither_more_nor_less(policy_of(stack, "AdminPolicy"), want)
     assert "AdminClusterPolicy" not in stack.resources
     more = roles(**parameters, AllowClusterChanges="true", ClusterRoleName="HyperPod")
     clusters = policy_of(more, "AdminClusterPolicy")
-    assert_neither_more_nor_less(clusters, cluster_features(), eks=eks)
+    assert_neither_more_nor_less(clusters, needed(cluster_features(), eks=eks))
     # Who makes clusters gives their instances this role and no other.
     given = {resource for action, resource in granted(clusters) if action.startswith("iam:")}
     assert given <= {f"arn:aws:iam::{ACCOUNT}:role/HyperPod"}
@@ -246,6 +259,24 @@ def test_a_space_under_the_data_scientists_resolved_policy(
                 allowed = {"eks:DescribeCluster", "eks:DescribeAddon"}
                 assert refused <= (allowed if feature.name in others else set()), written
     assert {call.action for call in endpoint.calls} > {"sagemaker:DescribeCluster"}
+
+
+def test_an_admin_under_the_admins_resolved_policy(
+    endpoint, no_aws, tmp_path, home, prometheus, hpj
+):
+    """Nothing is refused, above all not the tags of what is made: IAM asks about each resource by itself."""
+    account = space_of(endpoint, no_aws, tmp_path, home, prometheus.url)
+    stack = roles(place=Place(account=endpoint.account.account_id), DomainId="d-example")
+    statements = policy_of(stack, "AdminPolicy")
+    endpoint.account.add_caller(KEY, "AdminRole", document(statements))
+    endpoint.calls.clear()
+    for name in domain_features():
+        for written in RUNS.get(name, ()):
+            forget_session()
+            done = hpj(*(word.format(**account.names) for word in written))
+            assert "does not let you" not in done.out + done.err, (written, done.err)
+    asked = {call.action for call in endpoint.calls}
+    assert asked >= {"sagemaker:CreateStudioLifecycleConfig", "sagemaker:AddTags"}
 
 
 def test_the_templates_are_what_the_table_of_features_says():

@@ -259,6 +259,6 @@ def test_what_the_functions_call_their_role_allows(lambdas, function):
     for one in rights.rights(function):
         resource = one.resource.format(**places)
         if resource != "*":
-            resource = resource.replace("*", "x")
+            resource = resource.replace("*", BY_JOBS["EksClusterName"])
         asked = Asked(one.action, resource, {"aws:TagKeys": ("hyperpod-jlab",)})
         assert decide((policy,), asked).allowed, asked

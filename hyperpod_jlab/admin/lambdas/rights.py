@@ -29,6 +29,9 @@ _ONE_DOMAIN = {
 }
 """Resources of SageMaker as they are called in one domain."""
 
+_NOT_CALLED = frozenset({"sagemaker:ListStudioLifecycleConfigs", OF_CLUSTER.action})
+"""What `hpj admin` calls besides: stacks leave lifecycle configurations alone, and of clusters see `OF_CLUSTER`."""
+
 _TAGS = frozenset({"sagemaker:AddTags", "sagemaker:DeleteTags", "sagemaker:ListTags"})
 _OF_ALL = frozenset(
     {
@@ -52,9 +55,9 @@ def rights(function: Function) -> tuple[Permission, ...]:
     """
     found = []
     for one in choose(["admin-apply"])[0].permissions:
-        if function == "new_profile" and one.action in _OF_ALL:
-            continue
-        found += list(_narrowed(one, function))
+        left_out = function == "new_profile" and one.action in _OF_ALL
+        if not (left_out or one.action in _NOT_CALLED):
+            found += _narrowed(one, function)
     return (*found, OF_CLUSTER, OF_EKS)
 
 

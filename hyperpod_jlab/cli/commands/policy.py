@@ -19,7 +19,7 @@ from hyperpod_jlab.model.errors import InvalidInputError
 _HELP = """\
 Print the smallest IAM policy with which the features work, for the role of Studio's spaces or of people.
 
-Without FEATURE it is for all that only read. --actions lists each feature's actions instead, and what is missing without them.
+Without FEATURE it is for all that only read, but for admins' features. --actions lists each feature's actions instead, and what is missing without them.
 """
 
 _PARTITIONS = ("aws", "aws-cn", "aws-us-gov")
@@ -62,12 +62,19 @@ def policy(
         print_json(document)
     else:
         print(json.dumps(document, indent=2))
-    left = [] if features else [feature.name for feature in FEATURES if feature.changes]
-    if left:
-        print(
-            f"note: not in it, for they let people change something: {', '.join(left)}",
-            file=sys.stderr,
-        )
+    if not features:
+        _tell_what_is_left()
+
+
+def _tell_what_is_left() -> None:
+    """Say which features are granted by name only, and why."""
+    changing = [one.name for one in FEATURES if one.changes and not one.for_admins]
+    admins = [one.name for one in FEATURES if one.for_admins]
+    for names, reason in (
+        (changing, "they let people change something"),
+        (admins, "they are admins'"),
+    ):
+        print(f"note: not in it, for {reason}: {', '.join(names)}", file=sys.stderr)
 
 
 def _check(field: str, value: str, form: re.Pattern[str], example: str) -> None:
