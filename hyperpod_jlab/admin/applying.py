@@ -15,15 +15,16 @@ from typing import Any
 from hyperpod_jlab.admin import entries as lists
 from hyperpod_jlab.admin.folder_planning import path_behind
 from hyperpod_jlab.admin.folders import FolderKeeper
-from hyperpod_jlab.admin.holder_calls import LOOK, HolderCalls, list_of, member_of
+from hyperpod_jlab.admin.holder_calls import LOOK, TRIES, HolderCalls, list_of, member_of
 from hyperpod_jlab.admin.lifecycle.applying import LifecycleExecutor
 from hyperpod_jlab.admin.lifecycle.steps import LifecycleStep
-from hyperpod_jlab.admin.patience import PatientAws, passes
+from hyperpod_jlab.admin.patience import PatientAws
 from hyperpod_jlab.admin.plan import EntryStep, FolderStep, GroupStep, Plan, Step
 from hyperpod_jlab.admin.reading import MARK, mode_tag, tag_of
 from hyperpod_jlab.admin.there import Folder, Holder, There
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import (
+    ConflictError,
     HyperpodError,
     InvalidInputError,
     RefusedError,
@@ -33,9 +34,6 @@ from hyperpod_jlab.model.finding import refuse_on_error
 
 _AT_ONCE = 8
 """Profiles and spaces that are under way at a time."""
-
-_TRIES = 8
-"""Times that a list is written where others write it at the same time."""
 
 Guard = Callable[[], Awaitable[None]]
 """Called before each change; it raises what is to stop the rest."""
@@ -84,12 +82,9 @@ class Executor:
         self._there = there
         self._keeper = keeper
         self._lacking: set[str] = set()
-        self._look = LOOK if look is None else look
         self._file_system = there.file_system.name
-        self._holders = HolderCalls(self._aws, there.domain, self._look)
-        self._lifecycle = LifecycleExecutor(
-            aws, there.domain, self._holders.settled, self._holders.update
-        )
+        self._holders = HolderCalls(self._aws, there.domain, LOOK if look is None else look)
+        self._lifecycle = LifecycleExecutor(self._aws, there.domain, self._holders)
         self._stopping = stopping
 
     async def apply(self, plan: Plan) -> AsyncIterator[Result]:
@@ -239,7 +234,7 @@ class Executor:
             RefusedError: It has no room, or others write it again and again.
         """
         last: HyperpodError | None = None
-        for tried in range(_TRIES):
+        for tried in range(TRIES):
             told = await self._holders.settled(step.holder)
             found = list_of(step.holder, told)
             entries = self._merged(step, found)
@@ -252,12 +247,9 @@ class Executor:
                 await self._holders.update(
                     step.holder, told, member_of(step.holder.kind), list(entries)
                 )
-            except UnreachableError as error:
-                # Somebody else has begun an update since, or the answer to ours was lost.
-                if not (_in_use(error) or passes(error)):
-                    raise
+            except (ConflictError, UnreachableError) as error:
+                await self._holders.was_in_the_way(error)
                 last = error
-                await asyncio.sleep(self._look)
         raise last or RefusedError(
             f"others change the {step.holder.words} at the same time",
             code="changed_by_others",
@@ -276,10 +268,6 @@ class Executor:
         return (
             lists.without_path(found, name) if path is None else lists.with_path(found, name, path)
         )
-
-
-def _in_use(error: HyperpodError) -> bool:
-    return (error.detail or {}).get("aws_code") in {"ResourceInUse", "ConflictException"}
 
 
 def _check_room(

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 
 from hyperpod_jlab.admin.applying import Executor, Guard, Result
-from hyperpod_jlab.admin.patience import PatientAws
+from hyperpod_jlab.admin.patience import PatientAws, is_in_use
 from hyperpod_jlab.admin.plan import EntryStep, FolderStep, Plan, Step, Wanted
 from hyperpod_jlab.admin.reading import claim_tag
 from hyperpod_jlab.admin.there import Folder, There
@@ -164,4 +164,4 @@ def _helps(step: Step, before: Result | None) -> bool:
         return False
     if before is None or before.done or before.step.state == "done":
         return True  # somebody else has changed it since
-    return isinstance(before.error, UnreachableError)
+    return isinstance(before.error, UnreachableError) or is_in_use(before.error)

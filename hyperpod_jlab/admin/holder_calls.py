@@ -8,16 +8,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from hyperpod_jlab.admin.entries import Entry
-from hyperpod_jlab.admin.patience import PatientAws
-from hyperpod_jlab.admin.there import Holder, HolderKind
-from hyperpod_jlab.model.errors import RefusedError, UnreachableError
+from hyperpod_jlab.admin.patience import PatientAws, is_in_use, passes
+from hyperpod_jlab.admin.there import PASSING, SETTLED, Holder, HolderKind
+from hyperpod_jlab.model.errors import ConflictError, RefusedError, UnreachableError
 
-SETTLED = "InService"
 LONGEST_WAIT = 600.0
 """Seconds until something that SageMaker updates is given up: AWS' own samples wait as long."""
 
 LOOK = 2.0
 """Seconds between two looks whether SageMaker is done, once it has taken long; the first ones come sooner."""
+
+TRIES = 8
+"""Times that a setting is written where others write it at the same time."""
 
 _SOON = 0.1
 
@@ -65,7 +67,7 @@ class HolderCalls:
             status = str(told["Status"])
             if status == SETTLED:
                 return told
-            if status not in {"Pending", "Updating"}:
+            if status not in PASSING:
                 raise RefusedError(
                     f"SageMaker says of the {holder.words}: {status}",
                     code="not_in_service",
@@ -124,11 +126,25 @@ class HolderCalls:
             given[name] = holder.name
         await self._aws.call("sagemaker", operation, DomainId=self._domain, **given)
 
+    async def was_in_the_way(self, error: ConflictError | UnreachableError) -> None:
+        """Wait a moment after an update that may be tried again: somebody else has begun one, or the answer to ours was lost.
+
+        Raises:
+            HyperpodError: It is something else.
+        """
+        if not (is_in_use(error) or (isinstance(error, UnreachableError) and passes(error))):
+            raise error
+        await asyncio.sleep(self._look)
+
 
 def list_of(holder: Holder, told: Mapping[str, Any]) -> list[Entry]:
     """The list of file systems in a description."""
-    settings, member = _PLACES[holder.kind]
-    return list((told.get(settings) or {}).get(member) or ())
+    return list(settings_of(holder, told).get(member_of(holder.kind)) or ())
+
+
+def settings_of(holder: Holder, told: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings in a description."""
+    return told.get(_PLACES[holder.kind][0]) or {}
 
 
 def member_of(kind: HolderKind) -> str:

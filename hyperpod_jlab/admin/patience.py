@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from hyperpod_jlab.aws.clusters import list_tags
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.errors import UnreachableError
+from hyperpod_jlab.model.errors import HyperpodError, UnreachableError
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class PatientAws:
     """
 
     def __init__(self, aws: Aws) -> None:
-        self.aws = aws
+        self._aws = aws
         self._answered: set[str] = set()
         self._not_before = 0.0
 
@@ -55,7 +55,7 @@ class PatientAws:
         Raises:
             HyperpodError: See `aws.errors`.
         """
-        return await self.again(service, lambda: self.aws.call(service, operation, **given))
+        return await self.again(service, lambda: self._aws.call(service, operation, **given))
 
     async def tags(self, arn: str) -> dict[str, str]:
         """The tags of something of SageMaker.
@@ -63,7 +63,22 @@ class PatientAws:
         Raises:
             HyperpodError: See `aws.errors`.
         """
-        return await self.again("sagemaker", lambda: list_tags(self.aws, arn))
+        return await self.again("sagemaker", lambda: list_tags(self._aws, arn))
+
+    async def listed(
+        self, service: str, operation: str, member: str, **given: Any
+    ) -> list[dict[str, Any]]:
+        """All of a list; where a page fails it is begun anew.
+
+        Raises:
+            HyperpodError: See `aws.errors`.
+        """
+
+        async def ask() -> list[dict[str, Any]]:
+            pages = self._aws.pages(service, operation, **given)
+            return [one async for page in pages for one in page.get(member) or ()]
+
+        return await self.again(service, ask)
 
     async def again(self, service: str, ask: Callable[[], Awaitable[T]]) -> T:
         """Ask until there is an answer, or one that will not change.
@@ -97,6 +112,12 @@ class PatientAws:
         if error.code == "aws_unreachable":
             return service in self._answered
         return passes(error)
+
+
+def is_in_use(error: HyperpodError | None) -> bool:
+    """Whether somebody else is at work on it, or uses it."""
+    codes = {"ResourceInUse", "ConflictException"}
+    return error is not None and (error.detail or {}).get("aws_code") in codes
 
 
 def passes(error: UnreachableError) -> bool:

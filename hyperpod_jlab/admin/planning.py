@@ -27,13 +27,11 @@ from hyperpod_jlab.admin.plan import (
     Wanted,
 )
 from hyperpod_jlab.admin.statements import statements_of
-from hyperpod_jlab.admin.there import Holder, Interface, Mode, There
+from hyperpod_jlab.admin.there import PASSING, SETTLED, Holder, Interface, Mode, There
 
 NOT_MOUNTED = "not mounted"
 MOST_GROUPS = 5
 """Security groups that a network interface takes, unless the account's quota was raised (VPC quotas)."""
-
-_SETTLED, _PASSING = "InService", frozenset({"Pending", "Updating"})
 
 
 def plan(there: There, wanted: Wanted) -> Plan:
@@ -61,10 +59,10 @@ def _claims(there: There, wanted: Wanted) -> Iterator[Step]:
 
 def by_status(state: StepState, reason: str | None, holder: Holder) -> tuple[StepState, str | None]:
     """State and reason of a step on something that SageMaker may be at work on."""
-    if state == "to do" and holder.status in _PASSING:
+    if state == "to do" and holder.status in PASSING:
         return "waits", f"SageMaker is at work on it ({holder.status})"
-    if state == "to do" and holder.status != _SETTLED:
-        words = f"SageMaker says {holder.status}; it can be changed only when it is {_SETTLED}"
+    if state == "to do" and holder.status != SETTLED:
+        words = f"SageMaker says {holder.status}; it can be changed only when it is {SETTLED}"
         return "blocked", words
     return state, reason
 
@@ -250,7 +248,7 @@ def _step_of(
     entries: tuple[lists.Entry, ...],
     mark: str | None,
 ) -> EntryStep:
-    at_work = state == "to do" and holder.status in _PASSING
+    at_work = state == "to do" and holder.status in PASSING
     state, reason = by_status(state, reason, holder)
     return EntryStep(
         holder.words,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,6 @@ from hyperpod_jlab.admin import entries as lists
 from hyperpod_jlab.admin.patience import PatientAws
 from hyperpod_jlab.admin.there import (
     FileSystem,
-    Folder,
     Holder,
     HolderKind,
     Interface,
@@ -33,9 +32,6 @@ _AT_ONCE = 12
 """Calls that are under way at a time."""
 
 _RUNNING = frozenset({"InService", "Pending"})
-
-LookAtFolders = Callable[[Collection[str]], Mapping[str, Folder | None]]
-"""Looks at folders of the file system, by their paths there; None: there is none."""
 
 
 def tag_of(kind: HolderKind, file_system: str) -> str:
@@ -193,17 +189,9 @@ class Reader:
         return private and owner in chosen
 
     async def _list(self, operation: str, member: str) -> list[dict[str, Any]]:
-        """All of a list of the domain's; where a page fails it is begun anew."""
+        """All of a list of the domain's."""
         domain = self._question.domain
-
-        async def ask() -> list[dict[str, Any]]:
-            return [
-                one
-                async for page in self._aws.aws.pages("sagemaker", operation, DomainIdEquals=domain)
-                for one in page.get(member) or ()
-            ]
-
-        return await self._aws.again("sagemaker", ask)
+        return await self._aws.listed("sagemaker", operation, member, DomainIdEquals=domain)
 
     async def _all(
         self,

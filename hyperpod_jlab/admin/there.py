@@ -13,6 +13,9 @@ Mode = Literal["shared", "per-user"]
 
 HolderKind = Literal["domain", "space defaults", "profile", "space"]
 
+SETTLED, PASSING = "InService", frozenset({"Pending", "Updating"})
+"""SageMaker's words for what can be changed, and for what it is at work on."""
+
 COMMON_UID, COMMON_GID = 200001, 1001
 """Whom Studio makes of everybody whose profile was made without a CustomPosixUserConfig (SageMaker's documentation)."""
 

@@ -17,6 +17,7 @@ from hyperpod_jlab.admin.lifecycle.steps import LifecycleWanted, Script
 from hyperpod_jlab.admin.plan import Plan, Wanted
 from hyperpod_jlab.admin.reading import Question, Reader
 from hyperpod_jlab.aws.session import Aws
+from testbed.aws.replies import ApiError
 from testbed.aws.state import Account, StudioLifecycleConfig
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.aws.conftest import REGION
@@ -274,6 +275,46 @@ async def test_two_at_once_come_to_the_same(account):
     await asyncio.gather(apply(WANTED), apply(WANTED))
     await apply(WANTED)
     assert set((await states(WANTED)).values()) == {"done"}
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        *("ListStudioLifecycleConfigs", "DescribeStudioLifecycleConfig", "ListTags", "AddTags"),
+        *("CreateStudioLifecycleConfig", "DeleteStudioLifecycleConfig", "DeleteTags"),
+    ],
+)
+async def test_too_many_calls_are_made_later(account, endpoint, action):
+    """More than botocore itself tries again."""
+    endpoint.faults.throttled[f"sagemaker:{action}"] = 5
+    results = await apply(WANTED)
+    # As if another domain had made it, so that ours is noted, and only the note is taken away.
+    tags = account.lifecycle_configs[REGION, "hyperpod-jlab-lab-1"].tags
+    tags["hyperpod-jlab-domain-d-other"] = tags.pop(f"hyperpod-jlab-domain-{DOMAIN}")
+    results |= await apply(WANTED)
+    assert [one.error for one in results.values() if one.error] == []
+    results = await apply(NOTHING)
+    assert [one.error for one in results.values() if one.error] == []
+    assert endpoint.faults.throttled[f"sagemaker:{action}"] == 0
+    assert set((await states(NOTHING)).values()) <= {"done"}
+
+
+async def test_an_update_of_somebody_else_is_waited_for(account, endpoint):
+    left = [1, 1, 1]
+
+    def busy(action, when):
+        if action == "sagemaker:UpdateDomain" and when == "before" and left:
+            left.pop()
+            raise ApiError("ResourceInUse", "Cannot update while another update is in progress")
+
+    endpoint.faults.interrupt = busy
+    results = await apply(WANTED)
+    assert [one.error for one in results.values() if one.error] == []
+    assert left == []
+    assert account.domains[DOMAIN].app_settings == {
+        **lab(BuiltInLifecycleConfigArn=LAB),
+        "CodeEditor": {"BuiltInLifecycleConfigArn": EDITOR},
+    }
 
 
 @pytest.mark.parametrize("denied", ["CreateStudioLifecycleConfig", "ListTags"])

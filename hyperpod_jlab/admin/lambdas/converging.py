@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from hyperpod_jlab.admin.applying import Result
 from hyperpod_jlab.admin.lambdas.limit import Limit
+from hyperpod_jlab.admin.patience import is_in_use
 from hyperpod_jlab.admin.plan import EntryStep, FolderStep, GroupStep, Plan, Step
 from hyperpod_jlab.admin.wiring import Wirer
 from hyperpod_jlab.model.errors import HyperpodError, NotFoundError, UnreachableError
@@ -22,8 +23,9 @@ ROUNDS = 3
 _PAUSE = 2.0
 """Seconds before the second round; the third comes after twice as long."""
 
-_PASSING = frozenset({"Pending", "Updating"})
-_NOT_FROM_HERE = frozenset({"not_mounted_here", "nobody_makes_folders"})
+_NOT_FROM_HERE = "nobody_makes_folders"
+"""The code of what is made elsewhere."""
+
 _NAMED = 8
 """Things that a sentence names; the others are counted."""
 
@@ -96,7 +98,12 @@ def is_of_the_whole(step: Step) -> bool:
 
 def is_passing(error: HyperpodError | None) -> bool:
     """Whether trying again may help: AWS was busy, or what was to be changed has been deleted meanwhile."""
-    return isinstance(error, UnreachableError | NotFoundError)
+    return isinstance(error, UnreachableError | NotFoundError) or is_in_use(error)
+
+
+def waits_for_sagemaker(step: Step) -> bool:
+    """Whether SageMaker alone keeps it from being done. What waits for somebody is left to the schedule, which tells it each time."""
+    return isinstance(step, EntryStep) and step.at_work
 
 
 async def converge(
@@ -202,10 +209,7 @@ class _Round:
 
     def may_go_on(self) -> bool:
         """Whether another round may bring more."""
-        passing = any(
-            isinstance(step, EntryStep) and step.state == "waits" and step.holder.status in _PASSING
-            for step in (self.plan.steps if self.plan else ())
-        )
+        passing = any(map(waits_for_sagemaker, self.plan.steps if self.plan else ()))
         errors = [one.error for one in self._results.values() if one.error is not None]
         return passing or any(map(is_passing, errors))
 
@@ -214,7 +218,7 @@ def _is_for_others(result: Result) -> bool:
     """Whether it is a folder that is made elsewhere: where the file system is mounted."""
     error = result.error
     return (
-        isinstance(result.step, FolderStep) and error is not None and error.code in _NOT_FROM_HERE
+        isinstance(result.step, FolderStep) and error is not None and error.code == _NOT_FROM_HERE
     )
 
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hyperpod_jlab.admin.lambdas.converging import Outcome
+from hyperpod_jlab.admin.lambdas.converging import Outcome, waits_for_sagemaker
 from hyperpod_jlab.admin.lambdas.keeping import keeper_of
 from hyperpod_jlab.admin.lambdas.limit import Context, Limit
 from hyperpod_jlab.admin.lambdas.running import made_so, tell
@@ -28,8 +28,6 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import HyperpodError, InvalidInputError
 
 log = logging.getLogger(__name__)
-
-_PASSING = frozenset({"Pending", "Updating"})
 
 
 @dataclass(frozen=True)
@@ -132,7 +130,7 @@ async def _wired(settings: Settings, made: list[Made], limit: Limit) -> set[str]
 def _late(outcome: Outcome) -> set[str]:
     """Profiles of which something is still to be done, and that may be done by trying again."""
     steps = [*outcome.left, *(one.step for one in outcome.failed)]
-    steps += [one for one in outcome.held if _is_passing(one)]
+    steps += [one for one in outcome.held if waits_for_sagemaker(one)]
     found = set()
     for step in steps:
         if isinstance(step, FolderStep):
@@ -140,11 +138,6 @@ def _late(outcome: Outcome) -> set[str]:
         elif isinstance(step, EntryStep):
             found.add(_profile_of(step.holder))
     return found
-
-
-def _is_passing(step: Step) -> bool:
-    """Whether SageMaker is at work on it. What waits for somebody is left to the schedule, which tells it each time."""
-    return isinstance(step, EntryStep) and step.holder.status in _PASSING
 
 
 def _profile_of(holder: Holder) -> str:

@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
 
-from hyperpod_jlab.admin.lifecycle.attachment import attachment_of, with_attachment, with_ours
+from hyperpod_jlab.admin.holder_calls import TRIES, HolderCalls, settings_of
+from hyperpod_jlab.admin.lifecycle.attachment import (
+    Attachment,
+    attachment_of,
+    with_attachment,
+    with_ours,
+)
 from hyperpod_jlab.admin.lifecycle.reading import DOMAIN_MARK, read_text
 from hyperpod_jlab.admin.lifecycle.scripts import encoded
 from hyperpod_jlab.admin.lifecycle.steps import AttachStep, ConfigStep, LifecycleStep, RemovalStep
+from hyperpod_jlab.admin.patience import PatientAws, is_in_use
 from hyperpod_jlab.admin.plan import Step
 from hyperpod_jlab.admin.reading import MARK
-from hyperpod_jlab.admin.there import Holder, HolderKind
-from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.errors import HyperpodError, NotFoundError, RefusedError
-
-SETTINGS: Mapping[HolderKind, str] = {
-    "domain": "DefaultUserSettings",
-    "space defaults": "DefaultSpaceSettings",
-    "profile": "UserSettings",
-}
-"""Where each kind has its settings, in the description and in the update."""
-
-_IN_USE = "ResourceInUse"
-
-Settled = Callable[[Holder], Awaitable[dict[str, Any]]]
-"""Waits until SageMaker is done with something; its description then."""
-
-
-class Update(Protocol):
-    """Writes one member of something's settings."""
-
-    async def __call__(
-        self, holder: Holder, told: Mapping[str, Any], member: str, value: Any
-    ) -> None:
-        """Write it; `told` is the description."""
+from hyperpod_jlab.model.errors import (
+    ConflictError,
+    HyperpodError,
+    NotFoundError,
+    RefusedError,
+    UnreachableError,
+)
 
 
 class LifecycleExecutor:
@@ -44,15 +32,13 @@ class LifecycleExecutor:
     Args:
         aws: AWS in the domain's region.
         domain: The domain's id.
-        settled: Waits for SageMaker.
-        update: Writes settings.
+        holders: Reads and writes settings.
     """
 
-    def __init__(self, aws: Aws, domain: str, settled: Settled, update: Update) -> None:
+    def __init__(self, aws: PatientAws, domain: str, holders: HolderCalls) -> None:
         self._aws = aws
         self._domain = domain
-        self._settled = settled
-        self._update = update
+        self._holders = holders
         self._failed = False
 
     async def do(self, step: LifecycleStep) -> Step | None:
@@ -96,7 +82,7 @@ class LifecycleExecutor:
         except HyperpodError as error:
             # Another admin was quicker: the same script is as good as ours.
             if (
-                not _is_in_use(error)
+                not is_in_use(error)
                 or await read_text(self._aws, step.script.name) != step.script.text
             ):
                 raise
@@ -122,7 +108,7 @@ class LifecycleExecutor:
         except NotFoundError:
             return None  # somebody else has done it
         except HyperpodError as error:
-            if not _is_in_use(error):
+            if not is_in_use(error):
                 raise
             reason = "SageMaker says that something still uses it: applications that were started with it go on until they are stopped"
             return replace(step, state="waits", reason=reason)
@@ -131,27 +117,40 @@ class LifecycleExecutor:
     # ------------------------------------------------------------------------------ settings
 
     async def _attach(self, step: AttachStep) -> None:
-        holder, member = step.holder, f"{step.app_type}AppSettings"
-        told = await self._settled(holder)
-        settings = (told.get(SETTINGS[holder.kind]) or {}).get(member) or {}
-        found = attachment_of(settings)
-        foreign = found.at(step.start)
-        if (
-            step.arn is not None
-            and foreign is not None
-            and foreign not in step.ours
-            and not step.take_over
-        ):
-            raise RefusedError(
-                f"somebody else has set {foreign} for the {holder.words} meanwhile",
-                code="set_by_somebody_else",
-                hint="--take-over changes it",
-            )
-        wanted = with_ours(found, step.arn, step.start, step.ours)
-        if wanted != found:
-            await self._update(holder, told, member, with_attachment(settings, wanted))
-            await self._settled(holder)
+        """Write the settings until they are as wanted: somebody else may write them at the same time."""
+        last: HyperpodError | None = None
+        for _ in range(TRIES):
+            told = await self._holders.settled(step.holder)
+            settings = settings_of(step.holder, told).get(f"{step.app_type}AppSettings") or {}
+            found = attachment_of(settings)
+            _refuse_foreign(step, found)
+            wanted = with_ours(found, step.arn, step.start, step.ours)
+            if wanted == found:
+                return
+            value = with_attachment(settings, wanted)
+            try:
+                await self._holders.update(step.holder, told, f"{step.app_type}AppSettings", value)
+            except (ConflictError, UnreachableError) as error:
+                await self._holders.was_in_the_way(error)
+                last = error
+        raise last or RefusedError(
+            f"others change the {step.holder.words} at the same time",
+            code="changed_by_others",
+            hint="see who does; then run this again",
+        )
 
 
-def _is_in_use(error: HyperpodError) -> bool:
-    return error.detail.get("aws_code") == _IN_USE
+def _refuse_foreign(step: AttachStep, found: Attachment) -> None:
+    """Refuse to take the place of what somebody else has set since the plan was made.
+
+    Raises:
+        RefusedError: Somebody has.
+    """
+    foreign = found.at(step.start)
+    if step.arn is None or foreign is None or foreign in step.ours or step.take_over:
+        return
+    raise RefusedError(
+        f"somebody else has set {foreign} for the {step.holder.words} meanwhile",
+        code="set_by_somebody_else",
+        hint="--take-over changes it",
+    )

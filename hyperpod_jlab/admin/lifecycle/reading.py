@@ -8,9 +8,10 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from hyperpod_jlab.admin.lifecycle.steps import LifecycleConfig
+from hyperpod_jlab.admin.patience import PatientAws
 from hyperpod_jlab.admin.reading import MARK
-from hyperpod_jlab.aws.clusters import list_tags
 from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.model.errors import NotFoundError
 
 PREFIX = "hyperpod-jlab"
 """What the names of ours begin with, so that no other's tags are asked for (`scripts.name_of`)."""
@@ -29,14 +30,24 @@ async def read_configs(aws: Aws, names: Collection[str]) -> tuple[LifecycleConfi
     Raises:
         HyperpodError: See `aws.errors`.
     """
-    pages = aws.pages("sagemaker", "ListStudioLifecycleConfigs", NameContains=PREFIX)
-    found = [told async for page in pages for told in page.get("StudioLifecycleConfigs") or ()]
-    return tuple([await _config(aws, told, names) for told in found])
+    patient = PatientAws(aws)
+    found = await patient.listed(
+        "sagemaker", "ListStudioLifecycleConfigs", "StudioLifecycleConfigs", NameContains=PREFIX
+    )
+    read = [await _config(patient, told, names) for told in found]
+    return tuple(one for one in read if one is not None)
 
 
-async def _config(aws: Aws, told: Mapping[str, Any], names: Collection[str]) -> LifecycleConfig:
+async def _config(
+    aws: PatientAws, told: Mapping[str, Any], names: Collection[str]
+) -> LifecycleConfig | None:
+    """One of the list; None: it was deleted since the list was made."""
     name, arn = str(told["StudioLifecycleConfigName"]), str(told["StudioLifecycleConfigArn"])
-    tags = await list_tags(aws, arn)
+    try:
+        tags = await aws.tags(arn)
+        text = await read_text(aws, name) if name in names else None
+    except NotFoundError:
+        return None
     domains = frozenset(
         key.removeprefix(DOMAIN_MARK) for key in tags if key.startswith(DOMAIN_MARK)
     )
@@ -46,11 +57,11 @@ async def _config(aws: Aws, told: Mapping[str, Any], names: Collection[str]) -> 
         str(told.get("StudioLifecycleConfigAppType") or ""),
         MARK in tags,
         domains,
-        await read_text(aws, name) if name in names else None,
+        text,
     )
 
 
-async def read_text(aws: Aws, name: str) -> str | None:
+async def read_text(aws: PatientAws, name: str) -> str | None:
     """The script of a lifecycle configuration; None: what is there is no text.
 
     Raises:
