@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from hyperpod_jlab.admin.plan import Wanted
 from hyperpod_jlab.admin.there import Holder, Mode
+
+FOLDER, LONGEST = r"^(/(?!\.{1,2}(/|$))[A-Za-z0-9._-]+)+\Z", 200
+"""What the folder that all share looks like, and how long its path may be."""
+
+
+def is_folder(path: str) -> bool:
+    """Whether this can be the folder that all share: it stands in tags and lists of SageMaker just as it is given, so there is one way to write it."""
+    return len(path) <= LONGEST and re.fullmatch(FOLDER, path) is not None
 
 
 def mode_of(profile: Holder, wanted: Wanted) -> Mode | None:

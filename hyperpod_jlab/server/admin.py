@@ -129,6 +129,8 @@ def _asked(body: AdminPlanBody) -> Asked:
     Raises:
         InvalidInputError: Nobody says which domain or file system, or a folder is none.
     """
+    from hyperpod_jlab.admin.lifecycle.file import NOTHING
+    from hyperpod_jlab.admin.modes import is_folder
     from hyperpod_jlab.admin.plan import Wanted
     from hyperpod_jlab.admin.wiring import Wiring
     from hyperpod_jlab.services.wirings import Asked
@@ -139,11 +141,11 @@ def _asked(body: AdminPlanBody) -> Asked:
     if body.cluster is None and body.file_system is None:
         raise _wrong("file_system", "nobody says which file system", "name it, or a cluster")
     path = body.shared_path
-    if not path.startswith("/") or {".", ".."} & set(path.split("/")) or not path.strip("/"):
+    if not is_folder(path):
         raise _wrong(
             "shared_path",
             f"'{path[:60]}' is no folder of a file system",
-            "it begins with a slash, such as /shared",
+            "letters, digits, dots and dashes after a slash, and no slash at the end: such as /shared",
         )
     mounted = None if body.mounted_at is None else Path(body.mounted_at)
     if mounted is not None and not (mounted.is_absolute() and mounted.is_dir()):
@@ -154,7 +156,9 @@ def _asked(body: AdminPlanBody) -> Asked:
         )
     profiles = frozenset(body.profiles) if body.profiles else None
     wanted = Wanted(body.mode, path, profiles, body.take_over)
-    wiring = Wiring(domain, wanted, body.cluster, body.file_system, mounted)
+    # As `hpj admin destroy` does; else they are left alone.
+    lifecycle = NOTHING if body.mode is None else None
+    wiring = Wiring(domain, wanted, body.cluster, body.file_system, mounted, lifecycle)
     return Asked(wiring, body.region)
 
 
@@ -249,10 +253,15 @@ def _plan(planned: Planned) -> AdminPlan:
 
 
 def _drift(planned: Planned) -> list[AdminDrift]:
+    from hyperpod_jlab.admin.lifecycle.steps import LifecycleStep
+
     kinds: dict[str, list[bool]] = defaultdict(list)
     for step in planned.plan.steps:
-        # A target is a kind and a name; names have no spaces.
-        kinds[step.target.rpartition(" ")[0]].append(step.state != "done")
+        # A target is a kind and a name, which has no spaces; but for settings of applications, which name these too.
+        kind = step.target.rpartition(" ")[0]
+        if isinstance(step, LifecycleStep):
+            kind = "lifecycle configuration"
+        kinds[kind].append(step.state != "done")
     return [
         {"kind": kind, "total": len(differ), "differ": sum(differ)}
         for kind, differ in kinds.items()

@@ -12,6 +12,7 @@ set -euo pipefail
 
 readonly HERE=${BASH_SOURCE%/*} UNITS=/etc/systemd/system NAME=hyperpod-jlab-wiring
 readonly VENV=/opt/hyperpod-jlab/venv ENVIRONMENT=/etc/hyperpod-jlab/wiring.env
+work=""
 declare -A given=([mounted-at]=/fsx [shared-path]=/shared [sha256]="" [python]="" [cluster]="" [file-system]="")
 
 die() {
@@ -70,26 +71,44 @@ find_python() {
 }
 
 check() {
-  [[ $(sha256sum <"$1") == "${given[sha256]}  -" ]] || die "$1 does not have the SHA-256 that was given: nothing is installed"
+  [[ $(sha256sum <"$1") == "${given[sha256]}  -" ]] || die "$2 does not have the SHA-256 that was given: nothing is installed"
 }
 
+# copy_folder FOLDER TO: what its list names, and nothing that lies beside it.
+copy_folder() {
+  local name
+  cp "$1/SHA256SUMS" "$2/" || die "$1/SHA256SUMS cannot be read"
+  check "$2/SHA256SUMS" "$1/SHA256SUMS"
+  while read -r _ name; do
+    name=${name#\*}
+    [[ $name != */* && $name != .* ]] || die "$1/SHA256SUMS names $name, which is no file beside it"
+    cp "$1/$name" "$2/" || die "$1/$name cannot be read"
+  done <"$2/SHA256SUMS"
+  (cd "$2" && sha256sum --check --strict --quiet SHA256SUMS) || die "a file of $1 is not the one in its SHA256SUMS"
+}
+
+# Users may write to where the package lies. So it is copied to where only root can before it is checked, and installed from there.
 install_package() {
   local what=${given[package]} pip=("$VENV/bin/python" -m pip install --quiet --disable-pip-version-check)
   local wheel
-  "$1" -m venv --clear "$VENV"
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
   if [[ -d $what ]]; then
-    check "$what/SHA256SUMS"
-    (cd "$what" && sha256sum --check --strict --quiet SHA256SUMS) || die "a file of $what is not the one in its SHA256SUMS"
-    wheel=$(compgen -G "$what/hyperpod_jlab-*.whl") || die "$what has no wheel of hyperpod_jlab"
-    "${pip[@]}" --no-index --find-links "$what" "${wheel}[aws]"
+    copy_folder "$what" "$work"
+    wheel=$(compgen -G "$work/hyperpod_jlab-*.whl") || die "$what has no wheel of hyperpod_jlab"
+    pip+=(--no-index --find-links "$work" "${wheel}[aws]")
   elif [[ -f $what ]]; then
-    check "$what"
-    "${pip[@]}" "${what}[aws]"
+    cp "$what" "$work/" || die "$what cannot be read"
+    check "$work/${what##*/}" "$what"
+    pip+=("$work/${what##*/}[aws]")
   elif [[ $what =~ ^hyperpod[-_]jlab==[0-9][0-9A-Za-z.]*$ ]]; then
-    "${pip[@]}" "hyperpod_jlab[aws]==${what#*==}"
+    [[ -z ${given[sha256]} ]] || die "--sha256 is of a WHEEL or a FOLDER: of the package index nothing is checked"
+    pip+=("hyperpod_jlab[aws]==${what#*==}")
   else
     die "--package: there is no $what"
   fi
+  "$1" -m venv --clear "$VENV"
+  "${pip[@]}"
 }
 
 write_units() {

@@ -15,6 +15,7 @@ from hyperpod_jlab.admin.reading import MARK, Question, Reader
 from hyperpod_jlab.admin.there import COMMON_GID, COMMON_UID, Folder
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import NotFoundError, RefusedError
+from testbed.aws.replies import ApiError
 from testbed.aws.state import Profile, attached, lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM, OTHER, STUDIO
 from tests.aws.conftest import REGION
@@ -162,6 +163,23 @@ async def test_one_that_is_being_updated_is_waited_for(account):
     results = await apply(PER_USER, there)
     await ending
     assert results["profile bob"].done
+
+
+@pytest.mark.parametrize("action", ["UpdateDomain", "UpdateUserProfile", "UpdateSpace"])
+async def test_an_update_that_somebody_else_has_begun_is_waited_for(account, endpoint, action):
+    left = [1, 1, 1]
+
+    def busy(called, when):
+        if called == f"sagemaker:{action}" and when == "before" and left:
+            left.pop()
+            raise ApiError("ResourceInUse", "Cannot update while another update is in progress")
+
+    endpoint.faults.interrupt = busy
+    for wanted in (SHARED, PER_USER):
+        results = await apply(wanted)
+        assert [one.error for one in results.values() if one.error] == []
+    assert left == []
+    assert paths(account)["alice"] == ["/alice"]
 
 
 async def test_one_that_fails_meanwhile_says_so(account):

@@ -174,6 +174,8 @@ def test_the_file_system_of_a_cluster(account, hpj):
         (("--domain", DOMAIN, "--partition-mode", "shared"), 2, "file_system"),
         ((*SHARED, "--shared-path", "shared"), 2, "shared_path"),
         ((*SHARED, "--shared-path", "/.."), 2, "shared_path"),
+        ((*SHARED, "--shared-path", "/shared/../alice"), 2, "shared_path"),
+        ((*SHARED, "--shared-path", "/shared/"), 2, "shared_path"),
     ],
 )
 def test_bad_words(account, hpj, words, code, field):

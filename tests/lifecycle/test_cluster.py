@@ -104,9 +104,33 @@ def test_new_profiles_get_folder_and_wiring_by_themselves(controller, account, e
     assert (controller.partition / "dora").is_dir()
 
 
+def test_only_what_the_list_names_is_installed(controller, everything):
+    """Who may write to the folder can neither add a wheel nor exchange one."""
+    folder = controller.partition / "packages"
+    wheel = next(folder.glob("httpx-*.whl"))
+    # A newer one than all, which pip would take if it looked there.
+    (folder / "httpx-0.99.0-py3-none-any.whl").write_bytes(b"not even a wheel")
+    done = install(controller, "--partition-mode", "per-user", "--sha256", everything[1])
+    assert done.returncode == 0, done.stdout + done.stderr
+    installed = controller.run("ls", "/opt/hyperpod-jlab/venv/bin/hpj", root=True)
+    assert installed.returncode == 0
+    assert controller.run("bash", "-c", "ls -d /tmp/tmp.*", root=True).returncode != 0
+
+    controller.run("bash", "/fsx/cluster/install.sh", "--remove", root=True)
+    wheel.write_bytes(b"somebody else's")
+    done = install(controller, "--partition-mode", "per-user", "--sha256", everything[1])
+    assert done.returncode != 0
+    assert "is not the one in its SHA256SUMS" in done.stderr
+    assert controller.run("ls", "/opt/hyperpod-jlab/venv", root=True).returncode != 0
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
+        (
+            ("--partition-mode", "shared", "--sha256", "0" * 64, "--package", "hyperpod-jlab==1.0"),
+            "--sha256 is of a WHEEL or a FOLDER",
+        ),
         (("--partition-mode", "per-user", "--sha256", "0" * 64), "does not have the SHA-256"),
         (("--partition-mode", "both"), "--partition-mode is shared or per-user"),
         ((), "--partition-mode is missing"),

@@ -13,7 +13,7 @@ from hyperpod_jlab.admin.wiring import Wirer
 from hyperpod_jlab.aws.session import forget_session
 from hyperpod_jlab.server.admin_events import SCHEMA_ID
 from hyperpod_jlab.services import wirings
-from testbed.aws.state import Profile, Space, lustre_at
+from testbed.aws.state import Profile, Space, StudioLifecycleConfig, lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM, domain_account
 from tests.aws.conftest import REGION, endpoint  # noqa: F401 - a fixture
 
@@ -119,6 +119,24 @@ async def test_plan_apply_toggle_and_take_back(aws, api, disk):
     assert (disk / "alice" / "mine.txt").read_text() == "alice's"
     answer = await planned(api, BACK)
     assert answer["plan"]["counts"]["to_do"] == 0
+
+
+async def test_lifecycle_configurations_are_taken_back_too(aws, api):
+    """As `hpj admin destroy` does; a plan for a mode leaves them alone."""
+    name = "hyperpod-jlab-jupyterlab-0123456789ab"
+    tags = {"hyperpod-jlab": "JupyterLab", f"hyperpod-jlab-domain-{DOMAIN}": ""}
+    aws.account.lifecycle_configs[REGION, name] = StudioLifecycleConfig("", "JupyterLab", tags)
+    arn = f"arn:aws:sagemaker:{REGION}:{aws.account.account_id}:studio-lifecycle-config/{name}"
+    domain = aws.account.domains[DOMAIN]
+    domain.app_settings = {"JupyterLab": {"BuiltInLifecycleConfigArn": arn}}
+    kind = "lifecycle configuration"
+    answer = await planned(api, SHARED)
+    assert kind not in [one["kind"] for one in answer["plan"]["drift"]]
+    answer = await planned(api, BACK)
+    assert {"kind": kind, "total": 2, "differ": 2} in answer["plan"]["drift"]
+    assert (await applied(api, BACK))["state"] == "applied"
+    assert aws.account.lifecycle_configs == {}
+    assert arn not in str(domain.app_settings)
 
 
 async def test_one_profile_that_fails_leaves_the_others(aws, api, disk, monkeypatch):
@@ -311,6 +329,7 @@ async def test_progress_is_told_on_the_bus(aws, api, jp_serverapp, disk):
         ({**SHARED, "file_system": "vol-1"}, "file_system"),
         ({**SHARED, "shared_path": "shared"}, "shared_path"),
         ({**SHARED, "shared_path": "/a/../b"}, "shared_path"),
+        ({**SHARED, "shared_path": "/shared/"}, "shared_path"),
         ({**SHARED, "mounted_at": "/no/such/folder"}, "mounted_at"),
         ({**SHARED, "mode": "both"}, "mode"),
         ({"domain": DOMAIN}, "mode"),

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from hyperpod_jlab.admin.modes import FOLDER, LONGEST
 from hyperpod_jlab.admin.plan import Mode, Wanted
 from hyperpod_jlab.admin.wiring import Wiring
 from hyperpod_jlab.model.errors import InvalidInputError, nearest_hint
@@ -17,7 +18,6 @@ _OF_CLOUDFORMATION = frozenset({"ServiceToken", "ServiceTimeout"})
 
 _DOMAIN = r"^d-(-*[a-z0-9]){1,61}$"
 _FILE_SYSTEM = r"^fs-[0-9a-f]{8,40}$"
-_PATH = r"^(/(?!\.{1,2}(/|$))[A-Za-z0-9._-]+)+$"
 
 
 def _none_if_empty(value: Any) -> Any:
@@ -51,7 +51,7 @@ class Settings(BaseModel):
     mode: Mode = Field(alias="PartitionMode")
     """One folder for all, or one for each profile."""
 
-    shared_path: str = Field("/shared", alias="SharedPath", pattern=_PATH, max_length=200)
+    shared_path: str = Field("/shared", alias="SharedPath", pattern=FOLDER, max_length=LONGEST)
     """The folder that all have in mode ``shared``."""
 
     folders: Literal["kubernetes", "cluster", "none"] = Field("none", alias="Folders")

@@ -13,6 +13,7 @@ import click
 
 from hyperpod_jlab.admin.applying import Result
 from hyperpod_jlab.admin.lifecycle.file import NOTHING, LifecycleFile, read_lifecycle_file
+from hyperpod_jlab.admin.modes import is_folder
 from hyperpod_jlab.admin.plan import Mode, Plan, Step, Wanted
 from hyperpod_jlab.admin.there import There
 from hyperpod_jlab.admin.wiring import Wirer, Wiring
@@ -201,10 +202,10 @@ def _wiring(mode: Mode | None, options: dict[str, Any]) -> tuple[Wiring, str | N
             detail={"field": "domain"},
         )
     shared_path = options.get("shared_path", "/shared")
-    if not shared_path.startswith("/") or shared_path.strip("/") in {"", ".", ".."}:
+    if not is_folder(shared_path):
         raise InvalidInputError(
             f"--shared-path: '{shared_path[:60]}' is no folder of a file system",
-            hint="it begins with a slash, such as /shared",
+            hint="letters, digits, dots and dashes after a slash, and no slash at the end: such as /shared",
             detail={"field": "shared_path"},
         )
     profiles = frozenset(options["profiles"]) or None
