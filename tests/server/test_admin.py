@@ -143,10 +143,10 @@ async def test_one_profile_that_fails_leaves_the_others(aws, api, disk, monkeypa
     answer = await planned(api, {**PER_USER, "mounted_at": str(disk)})
     before = Wirer.executor
 
-    def executor(self, there):
+    def executor(self, there, guard=None):
         # Deleted by somebody in just that moment.
-        aws.account.profiles.pop((DOMAIN, "bob"))
-        return before(self, there)
+        aws.account.profiles.pop((DOMAIN, "bob"), None)
+        return before(self, there, guard)
 
     monkeypatch.setattr(Wirer, "executor", executor)
     await posted(api, "admin/apply", {"plan": answer["plan"]["id"]})
