@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import os
 import re
+import stat
 import time
 from pathlib import Path
 
@@ -26,6 +29,9 @@ PATIENCE = 600.0
 """Seconds until a job that waits or runs is taken back."""
 
 _MINUTES = 5
+_LONGEST = 64 * 1024 * 1024
+"""Bytes of an answer at most."""
+
 _SEEN = 20.0
 """Seconds in which a file that a node has closed is seen by other machines: NFS keeps what it knew of a folder for up to 60, Lustre for none."""
 
@@ -188,11 +194,24 @@ class SlurmErrand:
             path = f"{self.root.rstrip('/')}{self.reply}/{name}"
             output = await self._client.transport.run(["/bin/cat", path])
             return output.out if output.code == 0 else None
-        try:
-            return await asyncio.to_thread((self._answers / name).read_text, "ascii", "replace")
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise UnreachableError(
-                f"the answer on the folders cannot be read: {error.strerror}", code="no_answer"
-            ) from error
+        return await asyncio.to_thread(answer_in, self._answers / name)
+
+
+def answer_in(file: Path) -> str | None:
+    """What stands in a file of answers; None: it is not there yet. What users may have put in its place is not followed or waited for.
+
+    Raises:
+        UnreachableError: It cannot be read, or is no file.
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(file, flags), "rb") as opened:
+            if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+                raise OSError(errno.EINVAL, "it is no file")
+            return opened.read(_LONGEST).decode("ascii", "replace")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UnreachableError(
+            f"the answer on the folders cannot be read: {error.strerror}", code="no_answer"
+        ) from error
