@@ -65,6 +65,8 @@ class FeatureAccount:
         self.endpoint = endpoint
         self._changed = folder / "changed.json"
         self._changed.write_text(json.dumps(CHANGED))
+        self._disk = folder / "fsx"
+        self._disk.mkdir()
         self._studio = studio
         self._prometheus = prometheus
         self.begin()
@@ -105,6 +107,7 @@ class FeatureAccount:
             "task": task.task_id,
             "lifecycle": str(self._studio.folder / "lifecycle.toml"),
             "changed": str(self._changed),
+            "disk": str(self._disk),
         }
 
 

@@ -9,7 +9,8 @@ WIRING = ("--domain", "d-example", "--file-system", "fs-0123456789abcdef0")
 BY_CLUSTER = ("--domain", "d-example", "--cluster", "ml-cluster")
 """The same, by the cluster that mounts the file system."""
 
-LIFECYCLE = ("--partition-mode", "per-user", "--take-over", "--lifecycle-file", "{lifecycle}")
+PER_USER = ("--partition-mode", "per-user", "--take-over", "--mounted-at", "{disk}")
+LIFECYCLE = (*PER_USER, "--lifecycle-file", "{lifecycle}")
 _CLUSTERS = Path(__file__).parents[2] / "examples" / "clusters"
 SLURM, SECOND = (
     str(_CLUSTERS / "slurm" / name)
@@ -59,7 +60,7 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("admin", "plan", *BY_CLUSTER, "--partition-mode", "per-user"),
     ),
     "admin-apply": (
-        ("admin", "apply", *WIRING, "--partition-mode", "per-user", "--take-over", "--yes"),
+        ("admin", "apply", *WIRING, *PER_USER, "--yes"),
         ("admin", "plan", *BY_CLUSTER, "--partition-mode", "per-user"),
         ("admin", "destroy", *WIRING, "--yes"),
     ),
