@@ -63,6 +63,7 @@ def show_plan(shown: Locator, mode: str, disk: Path) -> None:
     more = shown.locator("details")
     if more.get_attribute("open") is None:
         more.locator("summary").click()
+    shown.get_by_label("Who looks at folders").select_option("here")
     shown.get_by_label("machine has the whole file system").fill(str(disk))
     shown.get_by_role("button", name=SHOW).click()
     expect(status(shown)).to_contain_text(re.compile("To do: |All is as wanted"))

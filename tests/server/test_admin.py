@@ -46,6 +46,11 @@ def disk(tmp_path):
     return made
 
 
+def here(disk):
+    """Folders are looked at and made by the server's machine."""
+    return {"folders": {"by": "here", "mounted_at": str(disk)}}
+
+
 async def posted(api, path, body, status=200):
     found, answer = await api.request("POST", path, body)
     assert found == status, answer
@@ -90,7 +95,7 @@ async def test_before_the_first_plan_there_is_none(api):
 
 
 async def test_plan_apply_toggle_and_take_back(aws, api, disk):
-    at = {"mounted_at": str(disk)}
+    at = here(disk)
     answer = await planned(api, {**PER_USER, **at})
     assert answer["plan"]["now"] is None
     assert answer["plan"]["counts"] == {"as_wanted": 3, "to_do": 9, "waits": 0, "blocked": 0}
@@ -122,13 +127,13 @@ async def test_plan_apply_toggle_and_take_back(aws, api, disk):
 
 
 async def test_one_profile_that_fails_leaves_the_others(aws, api, disk, monkeypatch):
-    answer = await planned(api, {**PER_USER, "mounted_at": str(disk)})
+    answer = await planned(api, {**PER_USER, **here(disk)})
     before = Wirer.executor
 
-    def executor(self, there):
+    def executor(self, there, guard=None):
         # Deleted by somebody in just that moment.
-        aws.account.profiles.pop((DOMAIN, "bob"))
-        return before(self, there)
+        aws.account.profiles.pop((DOMAIN, "bob"), None)
+        return before(self, there, guard)
 
     monkeypatch.setattr(Wirer, "executor", executor)
     await posted(api, "admin/apply", {"plan": answer["plan"]["id"]})
@@ -141,9 +146,9 @@ async def test_one_profile_that_fails_leaves_the_others(aws, api, disk, monkeypa
 
 
 async def test_a_plan_is_confirmed_by_its_id_and_used_once(aws, api, disk):
-    body = {**PER_USER, "mounted_at": str(disk)}
+    body = {**PER_USER, **here(disk)}
     first = await planned(api, body)
-    await planned(api, {**SHARED, "mounted_at": str(disk)})
+    await planned(api, {**SHARED, **here(disk)})
     error = await posted(api, "admin/apply", {"plan": first["plan"]["id"]}, 409)
     assert error["code"] == "other_plan"
     assert aws.account.domains[DOMAIN].file_systems == []
@@ -155,7 +160,7 @@ async def test_a_plan_is_confirmed_by_its_id_and_used_once(aws, api, disk):
 
 
 async def test_where_more_would_be_done_than_was_shown_nothing_is(aws, api, disk):
-    body = {**PER_USER, "mounted_at": str(disk)}
+    body = {**PER_USER, **here(disk)}
     first = await planned(api, body)
     aws.account.profiles[DOMAIN, "dave"] = Profile()
     await posted(api, "admin/apply", {"plan": first["plan"]["id"]})
@@ -170,7 +175,7 @@ async def test_where_more_would_be_done_than_was_shown_nothing_is(aws, api, disk
 
 
 async def test_what_another_admin_has_done_since_is_no_obstacle(aws, api, disk):
-    body = {**PER_USER, "mounted_at": str(disk)}
+    body = {**PER_USER, **here(disk)}
     first = await planned(api, body)
     aws.account.profiles[DOMAIN, "alice"].file_systems = [lustre_at(FILE_SYSTEM, "/alice")]
     aws.account.spaces[DOMAIN, "work"].apps = ["JupyterLab"]
@@ -200,7 +205,7 @@ async def test_it_can_be_stopped_between_steps_and_goes_on_by_a_new_plan(aws, ap
     for number in range(20):
         aws.account.profiles[DOMAIN, f"user-{number:02}"] = Profile()
     aws.account.update_time = timedelta(seconds=0.3)
-    body = {**PER_USER, "mounted_at": str(disk)}
+    body = {**PER_USER, **here(disk)}
     answer = await planned(api, body)
     await posted(api, "admin/apply", {"plan": answer["plan"]["id"]})
     async with asyncio.timeout(60):
@@ -238,7 +243,7 @@ async def test_a_server_that_ends_in_between_leaves_what_a_new_plan_goes_on_from
     for number in range(8):
         aws.account.profiles[DOMAIN, f"user-{number}"] = Profile()
     aws.account.update_time = timedelta(seconds=0.2)
-    body = {**PER_USER, "mounted_at": str(disk)}
+    body = {**PER_USER, **here(disk)}
     answer = await planned(api, body)
     await posted(api, "admin/apply", {"plan": answer["plan"]["id"]})
     async with asyncio.timeout(60):
@@ -263,9 +268,9 @@ async def test_findings_keep_a_plan_from_being_applied(aws, api):
     assert error["code"] == "other_vpc"
 
 
-async def test_what_runs_is_named_and_waits(aws, api):
+async def test_what_runs_is_named_and_waits(aws, api, disk):
     aws.account.spaces[DOMAIN, "work"].apps = ["JupyterLab"]
-    answer = await planned(api, SHARED)
+    answer = await planned(api, {**SHARED, **here(disk)})
     assert answer["plan"]["restarts"] == [{"target": "space work", "apps": ["JupyterLab"]}]
     assert list(await steps(api, state="waits")) == ["space work"]
 
@@ -274,7 +279,7 @@ async def test_five_hundred_profiles_by_pages(aws, api, disk):
     for number in range(500):
         aws.account.profiles[DOMAIN, f"user-{number:03}"] = Profile()
         aws.account.spaces[DOMAIN, f"space-{number:03}"] = Space(f"user-{number:03}")
-    answer = await planned(api, {**PER_USER, "mounted_at": str(disk)})
+    answer = await planned(api, {**PER_USER, **here(disk)})
     assert answer["plan"]["counts"]["to_do"] > 1000
     page = await api.get("admin/steps", limit=50, filter="profile user-1", state="to-do")
     assert (len(page["steps"]), page["total"]) == (50, 100)
@@ -292,7 +297,7 @@ async def test_progress_is_told_on_the_bus(aws, api, jp_serverapp, disk):
         told.append((data["number"], data["version"], data["state"]))
 
     jp_serverapp.event_logger.add_listener(schema_id=SCHEMA_ID, listener=listen)
-    await applied(api, {**PER_USER, "mounted_at": str(disk)})
+    await applied(api, {**PER_USER, **here(disk)})
     async with asyncio.timeout(10):
         while not told or told[-1][2] != "applied":  # noqa: ASYNC110
             await asyncio.sleep(0.02)
@@ -311,7 +316,10 @@ async def test_progress_is_told_on_the_bus(aws, api, jp_serverapp, disk):
         ({**SHARED, "file_system": "vol-1"}, "file_system"),
         ({**SHARED, "shared_path": "shared"}, "shared_path"),
         ({**SHARED, "shared_path": "/a/../b"}, "shared_path"),
-        ({**SHARED, "mounted_at": "/no/such/folder"}, "mounted_at"),
+        ({**SHARED, "folders": {"by": "here", "mounted_at": "/no/such/folder"}}, "folders.mounted_at"),
+        ({**SHARED, "folders": {"by": "here", "queue": "gpu"}}, "folders.queue"),
+        ({**SHARED, "folders": {"by": "none", "mounted_at": "/fsx"}}, "folders.mounted_at"),
+        ({**SHARED, "folders": {"by": "me"}}, "folders.by"),
         ({**SHARED, "mode": "both"}, "mode"),
         ({"domain": DOMAIN}, "mode"),
         ({**SHARED, "profiles": []}, "profiles"),
