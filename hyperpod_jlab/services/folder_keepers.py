@@ -134,7 +134,7 @@ def slurm_keeper(
     if not root.startswith("/"):
         raise InvalidInputError(
             f"'{root[:60]}', where the nodes have the file system, is no absolute path",
-            detail={"field": "mounted_at"}
+            detail={"field": "mounted_at"},
         )
     reply, answers = f"/{ANSWERS}", None
     if config.transport == "here":

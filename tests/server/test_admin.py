@@ -8,84 +8,35 @@ from datetime import timedelta
 
 import pytest
 
-from hyperpod_jlab.admin import applying
+from hyperpod_jlab.admin.reading import claim_tag
 from hyperpod_jlab.admin.wiring import Wirer
-from hyperpod_jlab.aws.session import forget_session
 from hyperpod_jlab.server.admin_events import SCHEMA_ID
-from hyperpod_jlab.services import wirings
 from testbed.aws.state import Profile, Space, lustre_at
-from tests.admin.conftest import DOMAIN, FILE_SYSTEM, domain_account
-from tests.aws.conftest import REGION, endpoint  # noqa: F401 - a fixture
+from tests.admin.conftest import DOMAIN, FILE_SYSTEM
+from tests.aws.conftest import REGION, endpoint
+from tests.server.admin_calls import (
+    BACK,
+    PER_USER,
+    SHARED,
+    UPDATE,
+    applied,
+    aws,
+    disk,
+    here,
+    made,
+    planned,
+    posted,
+    quick,
+    steps,
+    until,
+)
 
-PER_USER = {"mode": "per-user", "domain": DOMAIN, "file_system": FILE_SYSTEM}
-SHARED = {**PER_USER, "mode": "shared"}
-BACK = {**PER_USER, "mode": None}
-UPDATE = "sagemaker:UpdateUserProfile"
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """SageMaker is quick here, so it is looked at often."""
-    monkeypatch.setattr(applying, "LOOK", 0.02)
-    monkeypatch.setattr(wirings, "PAUSE", 0.02)
-
-
-@pytest.fixture
-def aws(endpoint):  # noqa: F811
-    endpoint.account = domain_account()
-    forget_session()
-    yield endpoint
-    assert endpoint.drift == []
+__all__ = ["aws", "disk", "endpoint", "quick"]
 
 
-@pytest.fixture
-def disk(tmp_path):
-    """Where the whole file system is mounted."""
-    made = tmp_path / "fsx"
-    made.mkdir()
-    return made
-
-
-def here(disk):
-    """Folders are looked at and made by the server's machine."""
-    return {"folders": {"by": "here", "mounted_at": str(disk)}}
-
-
-async def posted(api, path, body, status=200):
-    found, answer = await api.request("POST", path, body)
-    assert found == status, answer
-    return answer
-
-
-async def until(api, *states):
-    """The work once it is in one of the states."""
-    async with asyncio.timeout(60):
-        while (answer := await api.get("admin/work"))["state"] not in states:  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
-    return answer
-
-
-async def planned(api, body):
-    await posted(api, "admin/plan", body)
-    answer = await until(api, "planned", "failed")
-    assert answer["state"] == "planned", answer["problem"]
-    return answer
-
-
-async def applied(api, body):
-    answer = await planned(api, body)
-    await posted(api, "admin/apply", {"plan": answer["plan"]["id"]})
-    return await until(api, "applied", "stopped", "failed", "planned")
-
-
-async def steps(api, **query):
-    answer = await api.get("admin/steps", **query)
-    return {step["target"]: step for step in answer["steps"]}
-
-
-def made(aws, action):
-    """How often an action was asked for."""
-    return [call.action for call in aws.calls].count(action)
+def claim(aws):
+    """What the domain says of an apply that is under way."""
+    return aws.account.domains[DOMAIN].tags.get(claim_tag(FILE_SYSTEM))
 
 
 async def test_before_the_first_plan_there_is_none(api):
@@ -218,6 +169,8 @@ async def test_it_can_be_stopped_between_steps_and_goes_on_by_a_new_plan(aws, ap
     assert all(one.status == "InService" for one in aws.account.profiles.values())
     states = {step["state"] for step in (await steps(api, limit="1000")).values()}
     assert states >= {"done", "not-begun"}
+    # Each step has come to its end, so nothing is claimed any more.
+    assert claim(aws) is None
     aws.account.update_time = timedelta(seconds=0.02)
     answer = await applied(api, body)
     assert answer["results"]["left"] == answer["results"]["failed"] == 0
@@ -255,8 +208,20 @@ async def test_a_server_that_ends_in_between_leaves_what_a_new_plan_goes_on_from
     error = await posted(api, "admin/apply", {"plan": answer["plan"]["id"]}, 409)
     assert error["code"] == "other_plan"
     await asyncio.sleep(0.3)  # what SageMaker had begun, it ends
-    answer = await applied(api, body)
+    assert claim(aws) == "per-user"
+    answer = await planned(api, body)
+    assert {"kind": "apply", "total": 1, "differ": 1} in answer["plan"]["drift"]
+    step = (await steps(api))[f"apply to domain {DOMAIN}"]
+    assert (step["state"], step["before"], step["after"]) == (
+        "to-do",
+        "has begun, not ended: per-user",
+        "none begun",
+    )
+    await posted(api, "admin/apply", {"plan": answer["plan"]["id"]})
+    answer = await until(api, "applied", "stopped", "failed")
     assert (answer["state"], answer["results"]["failed"]) == ("applied", 0)
+    assert answer["results"]["left"] == 0
+    assert claim(aws) is None
     assert all(one.file_systems for one in aws.account.profiles.values())
 
 
@@ -316,7 +281,10 @@ async def test_progress_is_told_on_the_bus(aws, api, jp_serverapp, disk):
         ({**SHARED, "file_system": "vol-1"}, "file_system"),
         ({**SHARED, "shared_path": "shared"}, "shared_path"),
         ({**SHARED, "shared_path": "/a/../b"}, "shared_path"),
-        ({**SHARED, "folders": {"by": "here", "mounted_at": "/no/such/folder"}}, "folders.mounted_at"),
+        (
+            {**SHARED, "folders": {"by": "here", "mounted_at": "/no/such/folder"}},
+            "folders.mounted_at",
+        ),
         ({**SHARED, "folders": {"by": "here", "queue": "gpu"}}, "folders.queue"),
         ({**SHARED, "folders": {"by": "none", "mounted_at": "/fsx"}}, "folders.mounted_at"),
         ({**SHARED, "folders": {"by": "me"}}, "folders.by"),
