@@ -46,7 +46,7 @@ class Asked:
 
     wiring: Wiring
     region: str | None = None
-    place: FolderPlace = FolderPlace()
+    place: FolderPlace = field(default_factory=FolderPlace)
 
 
 @dataclass(frozen=True)
