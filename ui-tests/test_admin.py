@@ -242,7 +242,7 @@ def test_who_makes_folders_in_german_and_what_was_broken_off(
     expect(shown.get_by_label("Claim des ganzen Dateisystems")).to_be_visible()
     assert untranslated(shown.locator("form")) == []
     who.select_option("here")
-    shown.get_by_label("Maschine des Jupyter-Servers").last.fill(str(disk))
+    shown.locator("details input[required]").fill(str(disk))
     shown.get_by_role("button", name="Zeigen, was sich ändern würde").click()
     expect(note).to_have_count(0, timeout=PATIENCE_MS)
     sound(page, console)
