@@ -225,7 +225,9 @@ def next_steps(run_id: str, place: demo_hyperpod.Place | None) -> None:
         say(f"  {command:<{width}}  # {words}")
     if place is not None and place.whole is not None:
         say("For an admin: the gear at HyperPod in AWS, in the panel, opens the Admin page.")
-        say(f"Under More there, the server's machine has the whole file system at {place.whole}")
+        say(
+            f"Under More there, let the Jupyter server's machine make folders: it has the whole file system at {place.whole}"
+        )
     if place is not None:
         say("To see a machine fail, and another take its place within two minutes, one of:")
         for kill in filter(None, (place.kill, place.kill_kubernetes)):

@@ -246,6 +246,13 @@ def hyperpod_pictures(page: Page, folder: Path) -> None:
         add_people(endpoint.account)
         page.get_by_role("button", name="HyperPod Admin").click()
         page.get_by_role("radio", name="A folder for each user profile").check()
+        disk = folder / "whole"
+        disk.mkdir()
+        more = page.locator(".jp-HyperPod-Admin details summary")
+        more.click()
+        page.get_by_label("Who looks at folders").select_option("here")
+        page.get_by_label("machine has the whole file system").fill(str(disk))
+        more.click()
         page.get_by_role("button", name="Show What Would Change").click()
         expect(page.get_by_role("cell", name="profile bob")).to_be_visible(timeout=SLOW_MS)
         in_both_themes(page, "admin")

@@ -19,7 +19,7 @@ from hyperpod_jlab.admin.holder_calls import LOOK, TRIES, HolderCalls, list_of, 
 from hyperpod_jlab.admin.lifecycle.applying import LifecycleExecutor
 from hyperpod_jlab.admin.lifecycle.steps import LifecycleStep
 from hyperpod_jlab.admin.patience import PatientAws
-from hyperpod_jlab.admin.plan import EntryStep, FolderStep, GroupStep, Plan, Step
+from hyperpod_jlab.admin.plan import ClaimStep, EntryStep, FolderStep, GroupStep, Plan, Step
 from hyperpod_jlab.admin.reading import MARK, mode_tag, tag_of
 from hyperpod_jlab.admin.there import Folder, Holder, There
 from hyperpod_jlab.aws.session import Aws
@@ -295,6 +295,8 @@ def _stages(plan: Plan) -> list[list[Step]]:
     stages: dict[int, list[Step]] = {}
     scripts: dict[int, list[Step]] = {}
     for step in plan.steps:
+        if isinstance(step, ClaimStep):
+            continue  # who claims the domain takes the claim away
         if isinstance(step, LifecycleStep):
             scripts.setdefault(step.stage, []).append(step)
             continue

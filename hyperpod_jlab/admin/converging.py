@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from hyperpod_jlab.admin.applying import Executor, Guard, Result
 from hyperpod_jlab.admin.patience import PatientAws, is_in_use
-from hyperpod_jlab.admin.plan import EntryStep, FolderStep, Plan, Step, Wanted
+from hyperpod_jlab.admin.plan import ClaimStep, EntryStep, FolderStep, Plan, Step, Wanted
 from hyperpod_jlab.admin.reading import claim_tag
 from hyperpod_jlab.admin.there import Folder, There
 from hyperpod_jlab.aws.session import Aws
@@ -130,6 +130,7 @@ async def converge(
         return
     claim = Claim(aws, there, plan.wanted)
     await claim.take()
+    broken_off = [step for step in plan.steps if isinstance(step, ClaimStep)]
     last: dict[str, Result] = {}
     for number in range(ROUNDS):
         async for result in make(there, claim.check).apply(plan):
@@ -145,8 +146,12 @@ async def converge(
             break
         plan = replace(found, steps=tuple(left))
     written = [one for one in last.values() if isinstance(one.step, EntryStep)]
-    if all(one.error is None for one in written):  # else a mark may have been left
+    # A mark may have been left else: by what failed, or by what was broken off before and is not looked through to its end.
+    is_over = all(one.error is None for one in written) and not (broken_off and stopping())
+    if is_over:
         await claim.release()
+    for step in broken_off:
+        yield Result(step, is_over)
 
 
 def _known(there: There, results: Mapping[str, Result]) -> Folders | None:

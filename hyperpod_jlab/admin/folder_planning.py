@@ -12,7 +12,7 @@ from hyperpod_jlab.admin.plan import NOT_KNOWN, EntryStep, FolderStep, StepState
 from hyperpod_jlab.admin.there import COMMON_GID, COMMON_UID, Folder, Grant, There
 from hyperpod_jlab.model.finding import Finding
 
-NOBODY_LOOKS = "nobody looks at folders: --folders says who is to"
+NOBODY_LOOKS = "nobody looks at folders: say who is to (--folders)"
 
 
 def folder_steps(there: There, wanted: Wanted) -> Iterator[FolderStep]:

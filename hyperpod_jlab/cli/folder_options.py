@@ -7,10 +7,7 @@ from typing import Any
 import click
 
 from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.services.folder_keepers import By, FolderPlace
-
-_OF = {"queue": "slurm", "namespace": "kubernetes", "claim": "kubernetes", "image": "kubernetes"}
-"""Options that only one of them knows."""
+from hyperpod_jlab.services.folder_keepers import By, FolderPlace, misfit
 
 FOLDER_OPTIONS = (
     click.option(
@@ -59,12 +56,7 @@ def folder_place(options: dict[str, Any]) -> FolderPlace:
         InvalidInputError: They do not go together.
     """
     by: By = options["by"] or ("here" if options["mounted_at"] else "none")
-    for name, only in _OF.items():
-        if options[name] and by != only:
-            raise _beside(name, f"--folders {only}")
-    if options["mounted_at"] and by in {"kubernetes", "none"}:
-        raise _beside("mounted_at", "--folders here or slurm")
-    return FolderPlace(
+    place = FolderPlace(
         by,
         options["mounted_at"],
         options["cluster"],
@@ -74,8 +66,11 @@ def folder_place(options: dict[str, Any]) -> FolderPlace:
         options["image"],
         options["cluster_user"],
     )
-
-
-def _beside(name: str, needs: str) -> InvalidInputError:
-    word = name.replace("_", "-")
-    return InvalidInputError(f"--{word} goes with {needs} only", detail={"field": name})
+    found = misfit(place)
+    if found is not None:
+        name, known = found
+        raise InvalidInputError(
+            f"--{name.replace('_', '-')} goes with --folders {' or '.join(known)} only",
+            detail={"field": name},
+        )
+    return place

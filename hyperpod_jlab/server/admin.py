@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from pydantic import Field
 
-from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.model.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.model.run import iso_time
 from hyperpod_jlab.server.admin_answers import (
     AdminAsked,
     AdminChoices,
     AdminDrift,
+    AdminFolderCluster,
+    AdminFolders,
     AdminPlan,
     AdminRightsAnswer,
     AdminWork,
@@ -23,9 +26,32 @@ from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
 
 if TYPE_CHECKING:
+    from hyperpod_jlab.admin.plan import Step
+    from hyperpod_jlab.services.folder_keepers import FolderPlace
     from hyperpod_jlab.services.wirings import Asked, Planned, Wirings, Work
 
 _Text = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class AdminFoldersBody(RequestModel):
+    """Who looks at the folders of the file system and makes them, and what that one has to know."""
+
+    by: Literal["here", "slurm", "kubernetes", "none"]
+    """The server's machine, a job of a Slurm cluster, a Job of a Kubernetes cluster, or nobody."""
+    mounted_at: Annotated[str | None, Field(min_length=1, max_length=4096)] = None
+    """Where the whole file system is mounted: on the server's machine, or on the nodes of Slurm (default there: /fsx)."""
+    cluster: _Text | None = None
+    """The cluster by its name in the configuration; default: the only one of its kind."""
+    queue: _Text | None = None
+    """The Slurm partition of the job."""
+    namespace: _Text | None = None
+    """Where the claim is; default: the cluster's of the configuration."""
+    claim: _Text | None = None
+    """The claim of the whole file system; default: the same."""
+    image: Annotated[str | None, Field(min_length=1, max_length=1024)] = None
+    """The pod's image, by its digest; default: the same."""
+    user: _Text | None = None
+    """The user of the cluster's jobs, by number or name, who is let into the folders."""
 
 
 class AdminPlanBody(RequestModel):
@@ -47,8 +73,8 @@ class AdminPlanBody(RequestModel):
     """Only these user profiles, and nothing of the domain's own; default: all."""
     take_over: bool = False
     """Change also what somebody else has set."""
-    mounted_at: Annotated[str | None, Field(min_length=1, max_length=4096)] = None
-    """Where the server's machine has the whole file system, so that folders can be made there."""
+    folders: AdminFoldersBody | None = None
+    """Who looks at folders and makes them; default: nobody. Where all is taken back nobody has to."""
 
 
 class AdminApplyBody(RequestModel):
@@ -69,13 +95,14 @@ async def show_admin_rights(call: Call) -> AdminRightsAnswer:
     }
 
 
-async def list_admin_choices(call: Call) -> AdminChoices:  # noqa: ARG001 - every endpoint is given its call
-    """Domains of Studio, and file systems of FSx for Lustre, from which an admin can choose."""
+async def list_admin_choices(call: Call) -> AdminChoices:
+    """Domains of Studio, file systems of FSx for Lustre, and clusters for folders, from which an admin can choose."""
     from hyperpod_jlab.admin.choices import find_choices
     from hyperpod_jlab.aws.session import Aws
 
     domain = _own_domain()
     found = await find_choices(Aws(), domain)
+    clusters, notes = await _folder_clusters(call)
     return {
         "domain": domain,
         "domains": [{"id": one.id, "name": one.name} for one in found.domains],
@@ -88,8 +115,22 @@ async def list_admin_choices(call: Call) -> AdminChoices:  # noqa: ARG001 - ever
             }
             for one in found.file_systems
         ],
-        "notes": list(found.notes),
+        "folder_clusters": clusters,
+        "notes": [*found.notes, *notes],
     }
+
+
+async def _folder_clusters(call: Call) -> tuple[list[AdminFolderCluster], list[str]]:
+    """Clusters of the configuration whose jobs can make folders, and a note where it tells none."""
+    try:
+        settings = (await call.process.hyperpod()).settings
+    except HyperpodError as error:
+        return [], [error.message]
+    return [
+        {"name": name, "kind": one.orchestrator}
+        for name, one in settings.clusters.items()
+        if one.orchestrator in {"slurm", "kubernetes"}
+    ], []
 
 
 async def show_admin_work(call: Call) -> AdminWork:
@@ -147,19 +188,39 @@ def _asked(body: AdminPlanBody) -> Asked:
             f"'{path[:60]}' is no folder of a file system",
             "letters, digits, dots and dashes after a slash, and no slash at the end: such as /shared",
         )
-    mounted = None if body.mounted_at is None else Path(body.mounted_at)
-    if mounted is not None and not (mounted.is_absolute() and mounted.is_dir()):
-        raise _wrong(
-            "mounted_at",
-            f"there is no folder {str(mounted)[:60]} on the server's machine",
-            "name where the whole file system is mounted there, such as /fsx, or nothing",
-        )
     profiles = frozenset(body.profiles) if body.profiles else None
     wanted = Wanted(body.mode, path, profiles, body.take_over)
-    # As `hpj admin destroy` does; else they are left alone.
-    lifecycle = NOTHING if body.mode is None else None
-    wiring = Wiring(domain, wanted, body.cluster, body.file_system, mounted, lifecycle)
-    return Asked(wiring, body.region)
+    # As in `hpj admin destroy`: scripts of ours go too.
+    scripts = NOTHING if body.mode is None else None
+    wiring = Wiring(domain, wanted, body.cluster, body.file_system, lifecycle=scripts)
+    return Asked(wiring, body.region, _place(body.folders))
+
+
+def _place(body: AdminFoldersBody | None) -> FolderPlace:
+    """Who looks after folders.
+
+    Raises:
+        InvalidInputError: What is said does not go together, or there is no such folder.
+    """
+    from hyperpod_jlab.services.folder_keepers import FolderPlace, misfit
+
+    if body is None:
+        return FolderPlace()
+    place = FolderPlace(**body.model_dump())
+    found = misfit(place)
+    if found is not None:
+        name, known = found
+        raise _wrong(
+            f"folders.{name}", f"goes with folders by {' or '.join(known)} only", "leave it out"
+        )
+    mounted = place.mounted_at
+    if place.by == "here" and mounted and not (mounted.startswith("/") and Path(mounted).is_dir()):
+        raise _wrong(
+            "folders.mounted_at",
+            f"there is no folder {mounted[:60]} on the server's machine",
+            "name where the whole file system is mounted there, such as /fsx",
+        )
+    return place
 
 
 def _wrong(field: str, message: str, hint: str) -> InvalidInputError:
@@ -210,7 +271,7 @@ def _asked_for(asked: Asked) -> AdminAsked:
         "shared_path": wanted.shared_path,
         "profiles": None if wanted.profiles is None else sorted(wanted.profiles),
         "take_over": wanted.take_over,
-        "mounted_at": None if wiring.mounted_at is None else str(wiring.mounted_at),
+        "folders": cast("AdminFolders", asdict(asked.place)),
     }
 
 
@@ -253,16 +314,23 @@ def _plan(planned: Planned) -> AdminPlan:
 
 
 def _drift(planned: Planned) -> list[AdminDrift]:
-    from hyperpod_jlab.admin.lifecycle.steps import LifecycleStep
 
     kinds: dict[str, list[bool]] = defaultdict(list)
     for step in planned.plan.steps:
-        # A target is a kind and a name, which has no spaces; but for settings of applications, which name these too.
-        kind = step.target.rpartition(" ")[0]
-        if isinstance(step, LifecycleStep):
-            kind = "lifecycle configuration"
-        kinds[kind].append(step.state != "done")
+        kinds[_kind(step)].append(step.state != "done")
     return [
         {"kind": kind, "total": len(differ), "differ": sum(differ)}
         for kind, differ in kinds.items()
     ]
+
+
+def _kind(step: Step) -> str:
+    from hyperpod_jlab.admin.lifecycle.steps import LifecycleStep
+    from hyperpod_jlab.admin.plan import ClaimStep
+
+    if isinstance(step, ClaimStep):
+        return "apply"
+    if isinstance(step, LifecycleStep):
+        return "lifecycle"
+    # A target is a kind and a name; names have no spaces.
+    return step.target.rpartition(" ")[0]

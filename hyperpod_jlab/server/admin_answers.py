@@ -33,13 +33,34 @@ class AdminFileSystem(TypedDict):
     clusters: list[str]
 
 
+class AdminFolderCluster(TypedDict):
+    """A cluster of the configuration whose jobs can make folders."""
+
+    name: str
+    kind: Literal["slurm", "kubernetes"]
+
+
 class AdminChoices(TypedDict):
-    """What can be chosen; `domain` is this space's. What AWS does not tell is left out, and noted."""
+    """What can be chosen; `domain` is this space's, `folder_clusters` are those of the configuration. What AWS does not tell is left out, and noted."""
 
     domain: str | None
     domains: list[AdminDomain]
     file_systems: list[AdminFileSystem]
+    folder_clusters: list[AdminFolderCluster]
     notes: list[str]
+
+
+class AdminFolders(TypedDict):
+    """Who looks at folders and makes them: see `AdminFoldersBody`."""
+
+    by: Literal["here", "slurm", "kubernetes", "none"]
+    mounted_at: str | None
+    cluster: str | None
+    queue: str | None
+    namespace: str | None
+    claim: str | None
+    image: str | None
+    user: str | None
 
 
 class AdminAsked(TypedDict):
@@ -53,7 +74,7 @@ class AdminAsked(TypedDict):
     shared_path: str
     profiles: list[str] | None
     take_over: bool
-    mounted_at: str | None
+    folders: AdminFolders
 
 
 class AdminProgress(TypedDict):

@@ -11,6 +11,8 @@ from hyperpod_jlab.server.aws_call_events import AwsCallEvents
 from hyperpod_jlab.server.events import RunEvents
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from jupyter_events import EventLogger
 
     from hyperpod_jlab.server.port_pools import PortPools
@@ -98,7 +100,7 @@ class ServerProcess:
         if self._admin is None:
             async with self._lock:
                 if self._admin is None:
-                    self._admin = await asyncio.to_thread(_make_admin, self._bus)
+                    self._admin = await asyncio.to_thread(_make_admin, self._bus, self.hyperpod)
         return self._admin
 
     @cached_property
@@ -151,9 +153,9 @@ def _make_examinations(bus: EventLogger) -> Examinations:
     return make_examinations(bus)
 
 
-def _make_admin(bus: EventLogger) -> Admin:
+def _make_admin(bus: EventLogger, services: Callable[[], Awaitable[Hyperpod]]) -> Admin:
     # As above.
     from hyperpod_jlab.server.admin_events import make_wirings
     from hyperpod_jlab.services.admin_rights import RightsOfAdmin
 
-    return Admin(RightsOfAdmin(), make_wirings(bus))
+    return Admin(RightsOfAdmin(), make_wirings(bus, services))

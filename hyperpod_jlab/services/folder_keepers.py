@@ -26,6 +26,15 @@ ON_NODES = "/fsx"
 ANSWERS = ".hyperpod-folders"
 """The folder in which jobs leave their answers."""
 
+_FITS: dict[str, tuple[By, ...]] = {
+    "mounted_at": ("here", "slurm"),
+    "queue": ("slurm",),
+    "namespace": ("kubernetes",),
+    "claim": ("kubernetes",),
+    "image": ("kubernetes",),
+}
+"""What only some of them know."""
+
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 _MOST = 0xFFFFFFFE
 Config = TypeVar("Config", SlurmCluster, KubernetesCluster)
@@ -54,6 +63,18 @@ class FolderPlace:
     claim: str | None = None
     image: str | None = None
     user: str | None = None
+
+
+def misfit(place: FolderPlace) -> tuple[str, tuple[By, ...]] | None:
+    """What is said that the one who looks after folders does not know, and who does; None: all fits.
+
+    Args:
+        place: What the admin says.
+    """
+    for name, known in _FITS.items():
+        if getattr(place, name) and place.by not in known:
+            return name, known
+    return None
 
 
 @asynccontextmanager
@@ -112,7 +133,8 @@ def slurm_keeper(
     root = place.mounted_at or ON_NODES
     if not root.startswith("/"):
         raise InvalidInputError(
-            f"--mounted-at: '{root[:60]}' is no absolute path", detail={"field": "mounted_at"}
+            f"'{root[:60]}', where the nodes have the file system, is no absolute path",
+            detail={"field": "mounted_at"},
         )
     reply, answers = f"/{ANSWERS}", None
     if config.transport == "here":
@@ -148,14 +170,14 @@ async def user_number(given: str, settings: Settings, place: FolderPlace) -> int
     if given.isascii() and given.isdecimal():
         if not 0 < int(given) <= _MOST:
             raise InvalidInputError(
-                f"--cluster-user: {given[:20]} is no number of a user that could be let in",
+                f"the cluster's user: {given[:20]} is no number of a user that could be let in",
                 hint="root needs no leave; numbers begin with 1",
                 detail=detail,
             )
         return int(given)
     if not _USER.fullmatch(given):
         raise InvalidInputError(
-            f"--cluster-user: '{given[:40]}' is neither a user's number nor a name",
+            f"the cluster's user: '{given[:40]}' is neither a user's number nor a name",
             detail=detail,
         )
     number: int | None = None
@@ -165,7 +187,7 @@ async def user_number(given: str, settings: Settings, place: FolderPlace) -> int
         number = await _number_there(given, _cluster(settings, place, SlurmCluster))
     else:
         raise InvalidInputError(
-            f"--cluster-user: nobody here knows the number of '{given}'",
+            f"the cluster's user: nobody here knows the number of '{given}'",
             hint="give the number: on a node, 'id -u NAME' says it",
             detail=detail,
         )
@@ -205,7 +227,7 @@ def _here(place: FolderPlace) -> Path:
     root = Path(_given("mounted_at", place.mounted_at))
     if not root.is_dir():
         raise InvalidInputError(
-            f"--mounted-at: {root} is no folder of this machine",
+            f"{root} is no folder of this machine",
             hint="mount the whole file system there first",
             detail={"field": "mounted_at"},
         )
@@ -216,11 +238,15 @@ def _given(field: str, value: str | None) -> str:
     if value:
         return value
     raise InvalidInputError(
-        f"nobody says --{field.replace('_', '-')}",
+        {
+            "mounted_at": "nobody says where this machine has the whole file system",
+            "claim": "nobody says which claim is of the whole file system",
+            "image": "nobody says which image the pod is to have",
+        }[field],
         hint={
-            "mounted_at": "name the folder where this machine has the whole file system",
-            "claim": "name the persistent volume claim of the whole file system, here or as storage of the cluster in the configuration",
-            "image": "name an image with a python3 by its digest, registry/name@sha256:..., here or in the cluster's configuration",
+            "mounted_at": "name the folder where it is mounted (--mounted-at), such as /fsx",
+            "claim": "name the persistent volume claim (--claim) of the whole file system, here or as storage of the cluster in the configuration",
+            "image": "name an image (--image) with a python3 by its digest, registry/name@sha256:..., here or in the cluster's configuration",
         }[field],
         detail={"field": field},
     )
@@ -247,6 +273,6 @@ def _cluster(settings: Settings, place: FolderPlace, kind: type[Config]) -> Conf
     raise InvalidInputError(
         f"the configuration has {len(chosen) or 'no'} {place.by} cluster{'s' if chosen else ''} {what}",
         code="no_cluster_for_folders",
-        hint=f'add it with hyperpod = "..." under [clusters.NAME], or name one by --cluster; of this kind it has: {listed}',
+        hint=f'add it with hyperpod = "..." under [clusters.NAME], or name one of several (--cluster); of this kind it has: {listed}',
         detail={"field": "cluster"},
     )

@@ -11,7 +11,8 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -20,9 +21,11 @@ from hyperpod_jlab.admin.mode_there import ModeThere, mode_there
 from hyperpod_jlab.admin.plan import Plan, Step
 from hyperpod_jlab.admin.there import There
 from hyperpod_jlab.admin.wiring import Wirer, Wiring
-from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import ConflictError, HyperpodError, InternalError
 from hyperpod_jlab.model.finding import refuse_on_error
+from hyperpod_jlab.services.folder_keepers import FolderPlace
+from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.services.open_wirer import open_wirer
 
 State = Literal[
     "planning", "planned", "checking", "applying", "stopping", "applied", "stopped", "failed"
@@ -39,10 +42,11 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Asked:
-    """What an admin asks for: the wiring, and the region (default: see `aws.session.Aws`)."""
+    """What an admin asks for: the wiring, the region (default: see `aws.session.Aws`), and who looks after folders."""
 
     wiring: Wiring
     region: str | None = None
+    place: FolderPlace = field(default_factory=FolderPlace)
 
 
 @dataclass(frozen=True)
@@ -97,10 +101,14 @@ class Wirings:
     """The plans of this process, and their execution.
 
     Args:
+        services: Gives the services, for their configuration.
         changed: Told of changes: at once of a new state, and now and then of progress.
     """
 
-    def __init__(self, changed: Callable[[Work], None]) -> None:
+    def __init__(
+        self, services: Callable[[], Awaitable[Hyperpod]], changed: Callable[[Work], None]
+    ) -> None:
+        self._services = services
         self._changed = changed
         self._last: Work | None = None
         self._task: asyncio.Task[None] | None = None
@@ -206,11 +214,15 @@ class Wirings:
             self._tell(work)
 
     async def _plan(self, work: Work) -> State:
-        work.planned = await self._made(work, self._wirer(work))
+        async with self._wirer(work) as wirer:
+            work.planned = await self._made(work, wirer)
         return "planned"
 
     async def _apply(self, work: Work, shown: Planned) -> State:
-        wirer = self._wirer(work)
+        async with self._wirer(work) as wirer:
+            return await self._applied(work, wirer, shown)
+
+    async def _applied(self, work: Work, wirer: Wirer, shown: Planned) -> State:
         now = await self._made(work, wirer)
         if not _is_of(now.plan, shown.plan):
             work.planned = Planned(now.there, now.plan, now.id, now.mode, changed=True)
@@ -235,12 +247,18 @@ class Wirings:
         there, plan = await wirer.plan()
         return Planned(there, plan, _id_of(work.asked, there, plan), mode_there(there))
 
-    def _wirer(self, work: Work) -> Wirer:
+    @asynccontextmanager
+    async def _wirer(self, work: Work) -> AsyncIterator[Wirer]:
         def told(done: int, total: int) -> None:
             work.read = (done, total)
             self._tell_soon(work)
 
-        return Wirer(Aws(work.asked.region), work.asked.wiring, told)
+        asked = work.asked
+        # Nothing is made where all is taken back.
+        place = FolderPlace() if asked.wiring.wanted.mode is None else asked.place
+        services = await self._services()
+        async with open_wirer(services, asked.wiring, asked.region, place, told) as wirer:
+            yield wirer
 
     # ------------------------------------------------------------------------------ telling
 

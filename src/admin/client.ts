@@ -1,6 +1,7 @@
 import { HyperPodClient, Query } from '../api';
 import type * as wire from '../api/types';
 import { ITablePage } from '../clusters/types';
+import { encodeFolders } from './folders';
 import {
   decodeChoices,
   decodeRights,
@@ -74,7 +75,7 @@ export class AdminClient implements IAdminClient {
       shared_path: asked.sharedPath,
       profiles: asked.profiles,
       take_over: asked.takeOver,
-      mounted_at: asked.mountedAt
+      folders: encodeFolders(asked.folders)
     };
     return this._client.post('admin/plan', body, decodeWork);
   }

@@ -1,3 +1,9 @@
+import {
+  FOLDER_FIELDS,
+  folderDraft,
+  folderPlace,
+  IFolderDraft
+} from './folders';
 import { IAsked, IChoices, Mode } from './types';
 
 /**
@@ -11,7 +17,7 @@ export interface IDraft {
   /** Names with commas or spaces between them; empty: all. */
   readonly profiles: string;
   readonly takeOver: boolean;
-  readonly mountedAt: string;
+  readonly folders: IFolderDraft;
 }
 
 /** What stands there at first: what was asked for last, else what is chosen most often. */
@@ -25,7 +31,7 @@ export function firstDraft(asked: IAsked | null, choices: IChoices): IDraft {
     sharedPath: asked?.sharedPath ?? '/shared',
     profiles: asked?.profiles?.join(', ') ?? '',
     takeOver: asked?.takeOver ?? false,
-    mountedAt: asked?.mountedAt ?? ''
+    folders: folderDraft(asked?.folders)
   };
 }
 
@@ -40,7 +46,7 @@ export function askedOf(draft: IDraft, back = false): IAsked {
     sharedPath: draft.sharedPath.trim(),
     profiles: profiles.length > 0 ? profiles : null,
     takeOver: draft.takeOver,
-    mountedAt: draft.mountedAt.trim() || null
+    folders: folderPlace(draft.folders)
   };
 }
 
@@ -55,7 +61,10 @@ export function isOfOther(asked: IAsked, draft: IDraft): boolean {
       one.mode === 'shared' ? one.sharedPath : null,
       one.profiles === null ? null : [...one.profiles].sort(),
       one.takeOver,
-      one.mountedAt
+      // Where all is taken back nobody makes any.
+      one.mode === null
+        ? null
+        : [one.folders.by, ...FOLDER_FIELDS.map(field => one.folders[field])]
     ]);
   return parts(now) !== parts(asked);
 }

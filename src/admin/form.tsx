@@ -3,6 +3,7 @@ import * as React from 'react';
 
 import { Notes } from '../components/notes';
 import { IDraft } from './draft';
+import { FolderFields } from './folderFields';
 import { IChoices, Mode } from './types';
 import { fileSystemText } from './words';
 
@@ -205,7 +206,7 @@ function PathField({
   );
 }
 
-function MoreFields({ change, draft, trans }: IProps): JSX.Element {
+function MoreFields({ change, choices, draft, trans }: IProps): JSX.Element {
   return (
     <div className="jp-HyperPod-Admin-more">
       <label>
@@ -217,20 +218,12 @@ function MoreFields({ change, draft, trans }: IProps): JSX.Element {
           onChange={event => change({ profiles: event.target.value })}
         />
       </label>
-      <label>
-        {trans.__(
-          'Where the Jupyter server’s machine has the whole file system'
-        )}
-        <input
-          className="jp-HyperPod-input"
-          value={draft.mountedAt}
-          placeholder={trans.__('nowhere')}
-          title={trans.__(
-            'Folders are looked at and made there, such as in /fsx; that takes root'
-          )}
-          onChange={event => change({ mountedAt: event.target.value })}
-        />
-      </label>
+      <FolderFields
+        draft={draft.folders}
+        clusters={choices.folderClusters}
+        change={folders => change({ folders })}
+        trans={trans}
+      />
       <label className="jp-HyperPod-Admin-check">
         <input
           type="checkbox"

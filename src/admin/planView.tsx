@@ -2,6 +2,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { ErrorMessage } from '../components/errorMessage';
+import { Notes } from '../components/notes';
 import { StateChip } from '../components/stateChip';
 import { momentText } from '../components/words';
 import { AdminModel } from './model';
@@ -11,6 +12,7 @@ import {
   askedText,
   driftText,
   findingText,
+  isWaitingForFolders,
   nowText,
   stateText,
   topicText
@@ -44,7 +46,7 @@ export function PlanView(props: IProps): JSX.Element {
       </p>
       <ProgressBar work={work} trans={trans} />
       {problem && <ErrorMessage error={problem} trans={trans} />}
-      {plan && <Meaning plan={plan} state={work.state} trans={trans} />}
+      {plan && <Meaning plan={plan} work={work} trans={trans} />}
       <Buttons {...props} />
       {plan && (
         <StepsTable
@@ -92,14 +94,26 @@ function ProgressBar(props: {
 /** What is to be said of the whole. */
 function Meaning(props: {
   plan: IPlan;
-  state: string;
+  work: IWork;
   trans: TranslationBundle;
 }): JSX.Element {
-  const { plan, state, trans } = props;
+  const { plan, trans, work } = props;
   return (
     <>
+      {isWaitingForFolders(work.asked, plan) && (
+        <Notes
+          notes={[
+            trans.__(
+              'User profiles wait for their folders: nobody looks at them, and what nobody has seen is not mounted.'
+            ),
+            trans.__(
+              'Choose under “More” who makes them: the Jupyter server’s machine where it has the whole file system, else a job of the cluster. Then show again what would change.'
+            )
+          ]}
+        />
+      )}
       {/* Once something was done it was so. */}
-      {['planned', 'checking'].includes(state) && (
+      {['planned', 'checking'].includes(work.state) && (
         <Drift plan={plan} trans={trans} />
       )}
       {plan.findings.length > 0 && (

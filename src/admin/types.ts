@@ -17,6 +17,7 @@ import {
   ITablePage,
   ITableQuery
 } from '../clusters/types';
+import { decodeFolders, IFolderCluster, IFolderPlace } from './folders';
 
 /** One folder for all, or one for each user profile. */
 export type Mode = 'shared' | 'per-user';
@@ -33,6 +34,7 @@ export interface IChoices {
   readonly domain: string | null;
   readonly domains: readonly { readonly id: string; readonly name: string }[];
   readonly fileSystems: readonly IFileSystem[];
+  readonly folderClusters: readonly IFolderCluster[];
   /** What AWS does not tell: a sentence each. */
   readonly notes: readonly string[];
 }
@@ -57,8 +59,8 @@ export interface IAsked {
   readonly profiles: readonly string[] | null;
   /** Change also what somebody else has set. */
   readonly takeOver: boolean;
-  /** Where the server's machine has the whole file system; null: nowhere. */
-  readonly mountedAt: string | null;
+  /** Who looks at folders and makes them. */
+  readonly folders: IFolderPlace;
 }
 
 /** How many steps are how. */
@@ -169,6 +171,10 @@ export function decodeChoices(value: unknown): IChoices {
       return { id: textOf(one, 'id'), name: textOf(one, 'name') };
     }),
     fileSystems: listOf(from, 'file_systems', decodeFileSystem),
+    folderClusters: listOf(from, 'folder_clusters', item => {
+      const one = recordOf<wire.IAdminFolderCluster>(item, 'cluster');
+      return { name: textOf(one, 'name'), kind: textOf(one, 'kind') };
+    }),
     notes: listOf(from, 'notes', asText)
   };
 }
@@ -221,7 +227,7 @@ function decodeAsked(value: unknown): IAsked {
     sharedPath: textOf(from, 'shared_path'),
     profiles: Array.isArray(profiles) ? profiles.map(asText) : null,
     takeOver: truthOf(from, 'take_over'),
-    mountedAt: textOrNull(from, 'mounted_at')
+    folders: decodeFolders(from.folders)
   };
 }
 

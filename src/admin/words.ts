@@ -1,5 +1,6 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
+import { FolderMaker } from './folders';
 import { IAsked, IDrift, IFileSystem, IPlan, IWork } from './types';
 
 /** How a step is. */
@@ -80,9 +81,42 @@ function kindText(kind: string, trans: TranslationBundle): string {
       return trans.__('Folders');
     case 'network interface':
       return trans.__('Network interfaces');
+    case 'lifecycle':
+      return trans.__('Scripts that run at start');
+    case 'apply':
+      return trans.__('What was begun and has not ended');
     default:
       return kind;
   }
+}
+
+/** Who looks at folders and makes them. */
+export function folderMakerText(
+  by: FolderMaker,
+  trans: TranslationBundle
+): string {
+  switch (by) {
+    case 'here':
+      return trans.__('the Jupyter server’s machine');
+    case 'slurm':
+      return trans.__('a job of the Slurm cluster');
+    case 'kubernetes':
+      return trans.__('a Job of the Kubernetes cluster');
+    default:
+      return trans.__('nobody');
+  }
+}
+
+/** Whether user profiles wait because nobody looks at their folders. */
+export function isWaitingForFolders(
+  asked: IAsked | null,
+  plan: IPlan
+): boolean {
+  return (
+    asked?.mode === 'per-user' &&
+    asked.folders.by === 'none' &&
+    plan.drift.some(({ differ, kind }) => kind === 'profile' && differ > 0)
+  );
 }
 
 /** How bad a finding is. */

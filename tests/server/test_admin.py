@@ -8,79 +8,35 @@ from datetime import timedelta
 
 import pytest
 
-from hyperpod_jlab.admin import applying
+from hyperpod_jlab.admin.reading import claim_tag
 from hyperpod_jlab.admin.wiring import Wirer
-from hyperpod_jlab.aws.session import forget_session
 from hyperpod_jlab.server.admin_events import SCHEMA_ID
-from hyperpod_jlab.services import wirings
 from testbed.aws.state import Profile, Space, StudioLifecycleConfig, lustre_at
-from tests.admin.conftest import DOMAIN, FILE_SYSTEM, domain_account
-from tests.aws.conftest import REGION, endpoint  # noqa: F401 - a fixture
+from tests.admin.conftest import DOMAIN, FILE_SYSTEM
+from tests.aws.conftest import REGION, endpoint
+from tests.server.admin_calls import (
+    BACK,
+    PER_USER,
+    SHARED,
+    UPDATE,
+    applied,
+    aws,
+    disk,
+    here,
+    made,
+    planned,
+    posted,
+    quick,
+    steps,
+    until,
+)
 
-PER_USER = {"mode": "per-user", "domain": DOMAIN, "file_system": FILE_SYSTEM}
-SHARED = {**PER_USER, "mode": "shared"}
-BACK = {**PER_USER, "mode": None}
-UPDATE = "sagemaker:UpdateUserProfile"
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """SageMaker is quick here, so it is looked at often."""
-    monkeypatch.setattr(applying, "LOOK", 0.02)
-    monkeypatch.setattr(wirings, "PAUSE", 0.02)
-
-
-@pytest.fixture
-def aws(endpoint):  # noqa: F811
-    endpoint.account = domain_account()
-    forget_session()
-    yield endpoint
-    assert endpoint.drift == []
+__all__ = ["aws", "disk", "endpoint", "quick"]
 
 
-@pytest.fixture
-def disk(tmp_path):
-    """Where the whole file system is mounted."""
-    made = tmp_path / "fsx"
-    made.mkdir()
-    return made
-
-
-async def posted(api, path, body, status=200):
-    found, answer = await api.request("POST", path, body)
-    assert found == status, answer
-    return answer
-
-
-async def until(api, *states):
-    """The work once it is in one of the states."""
-    async with asyncio.timeout(60):
-        while (answer := await api.get("admin/work"))["state"] not in states:  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
-    return answer
-
-
-async def planned(api, body):
-    await posted(api, "admin/plan", body)
-    answer = await until(api, "planned", "failed")
-    assert answer["state"] == "planned", answer["problem"]
-    return answer
-
-
-async def applied(api, body):
-    answer = await planned(api, body)
-    await posted(api, "admin/apply", {"plan": answer["plan"]["id"]})
-    return await until(api, "applied", "stopped", "failed", "planned")
-
-
-async def steps(api, **query):
-    answer = await api.get("admin/steps", **query)
-    return {step["target"]: step for step in answer["steps"]}
-
-
-def made(aws, action):
-    """How often an action was asked for."""
-    return [call.action for call in aws.calls].count(action)
+def claim(aws):
+    """What the domain says of an apply that is under way."""
+    return aws.account.domains[DOMAIN].tags.get(claim_tag(FILE_SYSTEM))
 
 
 async def test_before_the_first_plan_there_is_none(api):
@@ -90,7 +46,7 @@ async def test_before_the_first_plan_there_is_none(api):
 
 
 async def test_plan_apply_toggle_and_take_back(aws, api, disk):
-    at = {"mounted_at": str(disk)}
+    at = here(disk)
     answer = await planned(api, {**PER_USER, **at})
     assert answer["plan"]["now"] is None
     assert answer["plan"]["counts"] == {"as_wanted": 3, "to_do": 9, "waits": 0, "blocked": 0}
@@ -129,7 +85,7 @@ async def test_lifecycle_configurations_are_taken_back_too(aws, api):
     arn = f"arn:aws:sagemaker:{REGION}:{aws.account.account_id}:studio-lifecycle-config/{name}"
     domain = aws.account.domains[DOMAIN]
     domain.app_settings = {"JupyterLab": {"BuiltInLifecycleConfigArn": arn}}
-    kind = "lifecycle configuration"
+    kind = "lifecycle"
     answer = await planned(api, SHARED)
     assert kind not in [one["kind"] for one in answer["plan"]["drift"]]
     answer = await planned(api, BACK)
@@ -140,7 +96,7 @@ async def test_lifecycle_configurations_are_taken_back_too(aws, api):
 
 
 async def test_one_profile_that_fails_leaves_the_others(aws, api, disk, monkeypatch):
-    answer = await planned(api, {**PER_USER, "mounted_at": str(disk)})
+    answer = await planned(api, {**PER_USER, **here(disk)})
     before = Wirer.executor
 
     def executor(self, there, guard=None):
@@ -159,9 +115,9 @@ async def test_one_profile_that_fails_leaves_the_others(aws, api, disk, monkeypa
 
 
 async def test_a_plan_is_confirmed_by_its_id_and_used_once(aws, api, disk):
-    body = {**PER_USER, "mounted_at": str(disk)}
+    body = {**PER_USER, **here(disk)}
     first = await planned(api, body)
-    await planned(api, {**SHARED, "mounted_at": str(disk)})
+    await planned(api, {**SHARED, **here(disk)})
     error = await posted(api, "admin/apply", {"plan": first["plan"]["id"]}, 409)
     assert error["code"] == "other_plan"
     assert aws.account.domains[DOMAIN].file_systems == []
@@ -173,7 +129,7 @@ async def test_a_plan_is_confirmed_by_its_id_and_used_once(aws, api, disk):
 
 
 async def test_where_more_would_be_done_than_was_shown_nothing_is(aws, api, disk):
-    body = {**PER_USER, "mounted_at": str(disk)}
+    body = {**PER_USER, **here(disk)}
     first = await planned(api, body)
     aws.account.profiles[DOMAIN, "dave"] = Profile()
     await posted(api, "admin/apply", {"plan": first["plan"]["id"]})
@@ -188,7 +144,7 @@ async def test_where_more_would_be_done_than_was_shown_nothing_is(aws, api, disk
 
 
 async def test_what_another_admin_has_done_since_is_no_obstacle(aws, api, disk):
-    body = {**PER_USER, "mounted_at": str(disk)}
+    body = {**PER_USER, **here(disk)}
     first = await planned(api, body)
     aws.account.profiles[DOMAIN, "alice"].file_systems = [lustre_at(FILE_SYSTEM, "/alice")]
     aws.account.spaces[DOMAIN, "work"].apps = ["JupyterLab"]
@@ -218,7 +174,7 @@ async def test_it_can_be_stopped_between_steps_and_goes_on_by_a_new_plan(aws, ap
     for number in range(20):
         aws.account.profiles[DOMAIN, f"user-{number:02}"] = Profile()
     aws.account.update_time = timedelta(seconds=0.3)
-    body = {**PER_USER, "mounted_at": str(disk)}
+    body = {**PER_USER, **here(disk)}
     answer = await planned(api, body)
     await posted(api, "admin/apply", {"plan": answer["plan"]["id"]})
     async with asyncio.timeout(60):
@@ -231,6 +187,8 @@ async def test_it_can_be_stopped_between_steps_and_goes_on_by_a_new_plan(aws, ap
     assert all(one.status == "InService" for one in aws.account.profiles.values())
     states = {step["state"] for step in (await steps(api, limit="1000")).values()}
     assert states >= {"done", "not-begun"}
+    # Each step has come to its end, so nothing is claimed any more.
+    assert claim(aws) is None
     aws.account.update_time = timedelta(seconds=0.02)
     answer = await applied(api, body)
     assert answer["results"]["left"] == answer["results"]["failed"] == 0
@@ -256,7 +214,7 @@ async def test_a_server_that_ends_in_between_leaves_what_a_new_plan_goes_on_from
     for number in range(8):
         aws.account.profiles[DOMAIN, f"user-{number}"] = Profile()
     aws.account.update_time = timedelta(seconds=0.2)
-    body = {**PER_USER, "mounted_at": str(disk)}
+    body = {**PER_USER, **here(disk)}
     answer = await planned(api, body)
     await posted(api, "admin/apply", {"plan": answer["plan"]["id"]})
     async with asyncio.timeout(60):
@@ -268,8 +226,20 @@ async def test_a_server_that_ends_in_between_leaves_what_a_new_plan_goes_on_from
     error = await posted(api, "admin/apply", {"plan": answer["plan"]["id"]}, 409)
     assert error["code"] == "other_plan"
     await asyncio.sleep(0.3)  # what SageMaker had begun, it ends
-    answer = await applied(api, body)
+    assert claim(aws) == "per-user"
+    answer = await planned(api, body)
+    assert {"kind": "apply", "total": 1, "differ": 1} in answer["plan"]["drift"]
+    step = (await steps(api))[f"apply to domain {DOMAIN}"]
+    assert (step["state"], step["before"], step["after"]) == (
+        "to-do",
+        "has begun, not ended: per-user",
+        "none begun",
+    )
+    await posted(api, "admin/apply", {"plan": answer["plan"]["id"]})
+    answer = await until(api, "applied", "stopped", "failed")
     assert (answer["state"], answer["results"]["failed"]) == ("applied", 0)
+    assert answer["results"]["left"] == 0
+    assert claim(aws) is None
     assert all(one.file_systems for one in aws.account.profiles.values())
 
 
@@ -281,9 +251,9 @@ async def test_findings_keep_a_plan_from_being_applied(aws, api):
     assert error["code"] == "other_vpc"
 
 
-async def test_what_runs_is_named_and_waits(aws, api):
+async def test_what_runs_is_named_and_waits(aws, api, disk):
     aws.account.spaces[DOMAIN, "work"].apps = ["JupyterLab"]
-    answer = await planned(api, SHARED)
+    answer = await planned(api, {**SHARED, **here(disk)})
     assert answer["plan"]["restarts"] == [{"target": "space work", "apps": ["JupyterLab"]}]
     assert list(await steps(api, state="waits")) == ["space work"]
 
@@ -292,7 +262,7 @@ async def test_five_hundred_profiles_by_pages(aws, api, disk):
     for number in range(500):
         aws.account.profiles[DOMAIN, f"user-{number:03}"] = Profile()
         aws.account.spaces[DOMAIN, f"space-{number:03}"] = Space(f"user-{number:03}")
-    answer = await planned(api, {**PER_USER, "mounted_at": str(disk)})
+    answer = await planned(api, {**PER_USER, **here(disk)})
     assert answer["plan"]["counts"]["to_do"] > 1000
     page = await api.get("admin/steps", limit=50, filter="profile user-1", state="to-do")
     assert (len(page["steps"]), page["total"]) == (50, 100)
@@ -310,7 +280,7 @@ async def test_progress_is_told_on_the_bus(aws, api, jp_serverapp, disk):
         told.append((data["number"], data["version"], data["state"]))
 
     jp_serverapp.event_logger.add_listener(schema_id=SCHEMA_ID, listener=listen)
-    await applied(api, {**PER_USER, "mounted_at": str(disk)})
+    await applied(api, {**PER_USER, **here(disk)})
     async with asyncio.timeout(10):
         while not told or told[-1][2] != "applied":  # noqa: ASYNC110
             await asyncio.sleep(0.02)
@@ -329,8 +299,13 @@ async def test_progress_is_told_on_the_bus(aws, api, jp_serverapp, disk):
         ({**SHARED, "file_system": "vol-1"}, "file_system"),
         ({**SHARED, "shared_path": "shared"}, "shared_path"),
         ({**SHARED, "shared_path": "/a/../b"}, "shared_path"),
-        ({**SHARED, "shared_path": "/shared/"}, "shared_path"),
-        ({**SHARED, "mounted_at": "/no/such/folder"}, "mounted_at"),
+        (
+            {**SHARED, "folders": {"by": "here", "mounted_at": "/no/such/folder"}},
+            "folders.mounted_at",
+        ),
+        ({**SHARED, "folders": {"by": "here", "queue": "gpu"}}, "folders.queue"),
+        ({**SHARED, "folders": {"by": "none", "mounted_at": "/fsx"}}, "folders.mounted_at"),
+        ({**SHARED, "folders": {"by": "me"}}, "folders.by"),
         ({**SHARED, "mode": "both"}, "mode"),
         ({"domain": DOMAIN}, "mode"),
         ({**SHARED, "profiles": []}, "profiles"),

@@ -12,7 +12,7 @@ from hyperpod_jlab.services import admin_rights
 from testbed.aws.state import Account
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM, domain_account
 from tests.aws.conftest import KEY, REGION, endpoint  # noqa: F401 - a fixture
-from tests.server.test_admin import PER_USER, UPDATE, made, posted, until
+from tests.server.admin_calls import PER_USER, UPDATE, made, posted, until
 
 LIST = "sagemaker:ListUserProfiles"
 

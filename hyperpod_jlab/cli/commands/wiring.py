@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +16,6 @@ from hyperpod_jlab.admin.modes import is_folder
 from hyperpod_jlab.admin.plan import Mode, Plan, Step, Wanted
 from hyperpod_jlab.admin.there import There
 from hyperpod_jlab.admin.wiring import Wirer, Wiring
-from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import find_studio
 from hyperpod_jlab.cli.folder_options import FOLDER_OPTIONS, folder_place
 from hyperpod_jlab.cli.group import HpjCommand
@@ -27,7 +25,8 @@ from hyperpod_jlab.cli.slow_steps import Steps, slow_steps
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.finding import refuse_on_error
-from hyperpod_jlab.services.folder_keepers import FolderPlace, open_keeper, user_number
+from hyperpod_jlab.services.folder_keepers import FolderPlace
+from hyperpod_jlab.services.open_wirer import open_wirer
 
 if TYPE_CHECKING:
     from hyperpod_jlab.services.hyperpod import Hyperpod
@@ -244,12 +243,8 @@ async def _wirer(
     def told(done: int, total: int) -> None:
         steps.text = f"read {done} of {total} profiles and spaces"
 
-    settings = services.settings
-    if place.user is not None:
-        number = await user_number(place.user, settings, place)
-        wiring = replace(wiring, wanted=replace(wiring.wanted, cluster_user=number))
-    async with open_keeper(settings, services.partition, place) as keeper:
-        yield Wirer(Aws(region), wiring, told, keeper)
+    async with open_wirer(services, wiring, region, place, told) as wirer:
+        yield wirer
 
 
 def _carry_out(wiring: Wiring, region: str | None, yes: bool, place: FolderPlace) -> None:

@@ -31,7 +31,16 @@ const ASKED = {
   shared_path: '/shared',
   profiles: null,
   take_over: false,
-  mounted_at: null
+  folders: {
+    by: 'here',
+    mounted_at: '/fsx',
+    cluster: null,
+    queue: null,
+    namespace: null,
+    claim: null,
+    image: null,
+    user: null
+  }
 };
 
 const PLAN = {
@@ -73,6 +82,7 @@ const CHOICES = {
   file_systems: [
     { id: 'fs-1', name: null, state: 'AVAILABLE', clusters: ['ml-cluster'] }
   ],
+  folder_clusters: [],
   notes: []
 };
 

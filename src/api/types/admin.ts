@@ -22,14 +22,15 @@ export interface IAdminAsked {
   readonly shared_path: string;
   readonly profiles: readonly string[] | null;
   readonly take_over: boolean;
-  readonly mounted_at: string | null;
+  readonly folders: IAdminFolders;
 }
 
-/** What can be chosen; `domain` is this space's. What AWS does not tell is left out, and noted. */
+/** What can be chosen; `domain` is this space's, `folder_clusters` are those of the configuration. What AWS does not tell is left out, and noted. */
 export interface IAdminChoices {
   readonly domain: string | null;
   readonly domains: readonly IAdminDomain[];
   readonly file_systems: readonly IAdminFileSystem[];
+  readonly folder_clusters: readonly IAdminFolderCluster[];
   readonly notes: readonly string[];
 }
 
@@ -85,6 +86,44 @@ export interface IAdminFinding {
   readonly hint: string | null;
 }
 
+/** A cluster of the configuration whose jobs can make folders. */
+export interface IAdminFolderCluster {
+  readonly name: string;
+  readonly kind: 'slurm' | 'kubernetes';
+}
+
+/** Who looks at folders and makes them: see `AdminFoldersBody`. */
+export interface IAdminFolders {
+  readonly by: 'here' | 'slurm' | 'kubernetes' | 'none';
+  readonly mounted_at: string | null;
+  readonly cluster: string | null;
+  readonly queue: string | null;
+  readonly namespace: string | null;
+  readonly claim: string | null;
+  readonly image: string | null;
+  readonly user: string | null;
+}
+
+/** Who looks at the folders of the file system and makes them, and what that one has to know. */
+export interface IAdminFoldersBody {
+  /** The server's machine, a job of a Slurm cluster, a Job of a Kubernetes cluster, or nobody. */
+  readonly by: 'here' | 'slurm' | 'kubernetes' | 'none';
+  /** Where the whole file system is mounted: on the server's machine, or on the nodes of Slurm (default there: /fsx). */
+  readonly mounted_at?: string | null;
+  /** The cluster by its name in the configuration; default: the only one of its kind. */
+  readonly cluster?: string | null;
+  /** The Slurm partition of the job. */
+  readonly queue?: string | null;
+  /** Where the claim is; default: the cluster's of the configuration. */
+  readonly namespace?: string | null;
+  /** The claim of the whole file system; default: the same. */
+  readonly claim?: string | null;
+  /** The pod's image, by its digest; default: the same. */
+  readonly image?: string | null;
+  /** The user of the cluster's jobs, by number or name, who is let into the folders. */
+  readonly user?: string | null;
+}
+
 /** A plan without its steps. `id` confirms it; with `changed` it takes the place of one that was confirmed, of which nothing was done. `now` is the mode that was applied last, or `both`. */
 export interface IAdminPlan {
   readonly id: string;
@@ -116,8 +155,8 @@ export interface IAdminPlanBody {
   readonly profiles?: readonly string[] | null;
   /** Change also what somebody else has set. */
   readonly take_over?: boolean;
-  /** Where the server's machine has the whole file system, so that folders can be made there. */
-  readonly mounted_at?: string | null;
+  /** Who looks at folders and makes them; default: nobody. Where all is taken back nobody has to. */
+  readonly folders?: IAdminFoldersBody | null;
 }
 
 /** How far something is. */
