@@ -89,9 +89,10 @@ def _names(there: There, wanted: Wanted) -> Iterator[Finding]:
             message=f"the domain has no user profile {missing}",
             hint=f"aws sagemaker list-user-profiles --domain-id-equals {there.domain}",
         )
-    if wanted.mode != "per-user":
+    if wanted.mode is None:
         return
     for name in names:
+        # In either mode: what is private to one, or will be, is never given to all.
         if f"/{name}" == wanted.shared_path:
             yield Finding(
                 level="error",
@@ -99,6 +100,8 @@ def _names(there: There, wanted: Wanted) -> Iterator[Finding]:
                 message=f"the folder of the user profile {name} is the one that all share",
                 hint="choose another shared folder: --shared-path /...",
             )
+    if wanted.mode != "per-user":
+        return
     alike = defaultdict(list)
     for name in names:
         alike[name.casefold()].append(name)

@@ -51,10 +51,19 @@ def _data(
     names = [one.name for one in there.holders if one.kind == "profile"]
     yield from _places(names, after, before)
     left = _left(names, before, after)
-    for path, people in left.items():
+    alone = [people[0] for path, people in left.items() if people == [path[1:]]]
+    if len(alone) > 1:
+        folders = some(f"/{name}" for name in alone)
         yield Statement(
-            "data", f"What {some(people)} made in {path} stays in {path}; they no longer mount it."
+            "data",
+            f"What each made in a folder of his or her own stays there, and is no longer mounted: {folders}.",
         )
+    for path, people in left.items():
+        if len(alone) < 2 or people != [path[1:]]:
+            yield Statement(
+                "data",
+                f"What {some(people)} made in {path} stays in {path}; they no longer mount it.",
+            )
     if plan.wanted.mode is None and left:
         yield Statement(
             "data",

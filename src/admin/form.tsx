@@ -197,7 +197,7 @@ function PathField({
       <input
         className="jp-HyperPod-input"
         required
-        pattern="/.*[^/].*"
+        pattern="(\/[A-Za-z0-9._\-]+)+"
         title={trans.__('It begins with a slash, such as /shared')}
         value={draft.sharedPath}
         onChange={event => change({ sharedPath: event.target.value })}

@@ -190,6 +190,7 @@ REFUSED = [
     ({}, SHARED, (domain(status="Failed"),), "domain_not_in_service"),
     ({}, Wanted("shared", profiles=frozenset({"nobody"})), (), "no_such_profile"),
     ({}, PER_USER, (profile("shared"),), "shared_folder_of_a_profile"),
+    ({}, SHARED, (profile("shared"),), "shared_folder_of_a_profile"),
 ]
 
 

@@ -299,6 +299,7 @@ async def test_progress_is_told_on_the_bus(aws, api, jp_serverapp, disk):
         ({**SHARED, "file_system": "vol-1"}, "file_system"),
         ({**SHARED, "shared_path": "shared"}, "shared_path"),
         ({**SHARED, "shared_path": "/a/../b"}, "shared_path"),
+        ({**SHARED, "shared_path": "/shared/"}, "shared_path"),
         (
             {**SHARED, "folders": {"by": "here", "mounted_at": "/no/such/folder"}},
             "folders.mounted_at",
