@@ -138,9 +138,10 @@ class Wirer:
         file = self._wiring.lifecycle
         if file is None:
             return made
-        found: dict[str, str | None] = {"file_system": file_system}
+        found: dict[str, str | None] = {}
         if file.apps:
             found |= await cluster_facts(self._aws, self._wiring.cluster)
+        found["file_system"] = file_system
         scripts = scripts_of(file, found)
         asked = made.wanted
         wanted = LifecycleWanted(scripts, file.start, asked.profiles, asked.take_over)
@@ -175,13 +176,7 @@ class Wirer:
             )
         bare = HyperpodCluster(name, name, await self._aws.region(), "")
         found = await describe_cluster(self._aws, bare)
-        mounted = sorted(
-            {
-                storage.dns_name.partition(".")[0]
-                for group in found.groups or ()
-                for storage in group.storage
-            }
-        )
+        mounted = _mounted_by(found)
         if len(mounted) != 1:
             words = ", ".join(mounted) if mounted else "none that AWS knows of"
             raise InvalidInputError(
@@ -209,4 +204,22 @@ async def cluster_facts(aws: Aws, name: str | None) -> dict[str, str | None]:
     found = await describe_cluster(aws, HyperpodCluster(name, name, region, ""))
     orchestrator = {"slurm": "slurm", "kubernetes": "eks"}.get(found.orchestrator or "")
     eks = found.eks_arn.rpartition("/")[2] if found.eks_arn else None
-    return {"region": region, "cluster": found.name, "orchestrator": orchestrator, "eks": eks}
+    mounted = _mounted_by(found)
+    return {
+        "region": region,
+        "cluster": found.name,
+        "orchestrator": orchestrator,
+        "eks": eks,
+        "file_system": mounted[0] if len(mounted) == 1 else None,
+    }
+
+
+def _mounted_by(cluster: HyperpodCluster) -> list[str]:
+    """The file systems that a cluster's instances mount, as far as AWS knows."""
+    return sorted(
+        {
+            storage.dns_name.partition(".")[0]
+            for group in cluster.groups or ()
+            for storage in group.storage
+        }
+    )
