@@ -70,7 +70,7 @@ def test_operations_bodies_and_keys_that_are_none(endpoint):
     status, unsigned = post("{}", headers={"Authorization": ""})
     assert (status, unsigned["__type"]) == (403, "MissingAuthenticationToken")
     # The model has it, this endpoint does not: no silent success.
-    status, _ = post("{}", "ListDomains")
+    status, _ = post("{}", "ListHubs")
     assert status == 501
     assert endpoint.calls == []
 

@@ -28,6 +28,11 @@ NEWER = {
 }
 """What boto3 1.37.3 does not have."""
 
+OF_MODEL = frozenset({"validate", "create-cluster", "update-cluster"})
+"""Commands that check a file by boto3's model: what an old one does not know it cannot send, and says so."""
+
+UPGRADE = "pip install --upgrade boto3"
+
 
 @pytest.fixture(scope="module")
 def old_boto3() -> Path:
@@ -76,6 +81,10 @@ def test_it_is_the_old_one(old_boto3):
 def test_a_feature_is_the_same_or_says_what_it_needs(ask, old_boto3, words):
     wanted, needed = ask(words)
     found, asked = ask(words, {"PYTHONPATH": str(old_boto3)})
+    said = f"{found.out}{found.err}"
+    if words[1] in OF_MODEL and UPGRADE in said:
+        assert (found.code, asked <= needed) == (2, True)
+        return
     newer = {action for action in needed if action.partition(":")[2] in NEWER}
     if newer:
         assert asked == needed - newer

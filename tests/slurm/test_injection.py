@@ -356,5 +356,5 @@ def test_a_partitions_path_is_no_shell(name: str):
             _script(spec, f"/fsx/{text}")
         return
     script = _script(spec, f"/fsx/{text}")
-    body = script.split("set -u\n", 1)[1]
-    assert body.splitlines()[0].startswith("bundle=")
+    body = script.split("unset SLURM_JWT", 1)[1]
+    assert body.splitlines()[1].startswith("bundle=")

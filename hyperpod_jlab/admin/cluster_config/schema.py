@@ -101,7 +101,8 @@ def _structure(value: Any, shape: Any, at: str) -> Iterator[Verdict]:
         return
     for name in shape.required_members:
         if name not in value:
-            yield wrong("schema", f"{name} is missing", _joined(at, name))
+            hint = f"botocore {model_version()} wants it; a newer one may not: pip install --upgrade boto3"
+            yield wrong("schema", f"{name} is missing", _joined(at, name), hint)
     for name, one in value.items():
         member = shape.members.get(name)
         if member is not None:
