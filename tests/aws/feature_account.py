@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -73,6 +74,8 @@ class FeatureAccount:
 
     def begin(self) -> None:
         """Put all of it as it is at first; the key may do everything."""
+        shutil.rmtree(self._disk)
+        self._disk.mkdir()
         self.endpoint.account = account = example_account(REGION)
         account.add_caller(KEY)
         account.add_cluster("spare-eks", REGION, orchestrator=account.eks("spare", REGION))
