@@ -184,7 +184,6 @@ class Endpoint:
         self._check_right(operation.name, service, request)
         with self.changing():
             answer = service.operations[operation.name](request)
-        self.faults.after(action)
         wrong = list(problems(answer, operation.output_shape, wire=False))
         if wrong:
             raise DriftError(f"{action}: {'; '.join(wrong)}")
