@@ -79,7 +79,7 @@ def rows(hpj):
     return found
 
 
-def until(done: Callable[[], object], seconds: float = 30) -> None:
+def until(done: Callable[[], object], seconds: float = 50) -> None:
     end = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < end, "it did not come"
@@ -161,7 +161,7 @@ def test_an_expired_session_is_not_let_in(attached):
     assert caught.value.code == "expired_aws_credentials"
 
 
-async def reason(hyperpod: Hyperpod, run_id: str, has: str, seconds: float = 40) -> Run:
+async def reason(hyperpod: Hyperpod, run_id: str, has: str, seconds: float = 80) -> Run:
     """Wait until a run recovers for a reason with these words; it never ends meanwhile."""
     seen: list[str | None] = []
     end = time.monotonic() + seconds
