@@ -258,7 +258,7 @@ def _carry_out(wiring: Wiring, region: str | None, yes: bool, place: FolderPlace
         return
 
     async def work(services: Hyperpod) -> list[Result]:
-        found = {}
+        found: dict[str, Result] = {}
         async with (
             slow_steps("changing") as steps,
             _wirer(services, wiring, region, place, steps) as wirer,
@@ -269,7 +269,9 @@ def _carry_out(wiring: Wiring, region: str | None, yes: bool, place: FolderPlace
                 steps.clear()
                 if not invocation().as_json and (result.done or result.error):
                     _tell(result)
-        return list(found.values())
+        # In the plan's order, whichever was done first.
+        order = [step.target for step in made.steps if step.target in found]
+        return [found.pop(target) for target in dict.fromkeys(order)] + list(found.values())
 
     results = with_services(work) if todo else [Result(step, False) for step in made.steps]
     if invocation().as_json:
