@@ -11,7 +11,7 @@ import pytest
 
 from hyperpod_jlab.server.lifecycle import LifecycleAnswer
 
-NOW = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+BEGUN = "2026-11-22T09:00:00Z"
 STEPS = [
     {"name": "package", "state": "done", "message": "hyperpod_jlab 0.1.0"},
     {"name": "client", "state": "running", "message": ""},
@@ -33,8 +33,8 @@ def write(folder, **more):
         "version": 1,
         "app": "jupyterlab",
         "state": "running",
-        "started": NOW,
-        "updated": NOW,
+        "started": BEGUN,
+        "updated": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "log": "/etc/shadow",
         "steps": STEPS,
         **more,
@@ -53,7 +53,7 @@ async def test_its_steps_as_they_are_and_no_more_than_is_described(api, folder):
     write(folder)
     told = await api.get("lifecycle")
     assert (told["state"], told["app"], told["steps"]) == ("running", "jupyterlab", STEPS)
-    assert told["started_at"].startswith(NOW[:-1])
+    assert told["started_at"].startswith(BEGUN[:-1])
     described = pydantic.TypeAdapter(LifecycleAnswer)
     described.validate_python(told, strict=True)
     assert set(told) == set(described.json_schema()["properties"])

@@ -92,7 +92,7 @@ def test_a_killed_node_takes_its_job_with_it_and_comes_back(
     job = submit(cluster, "sleep 1234.5", "-w", "node2", "--no-requeue")
     until(lambda: state(cluster, job) == "RUNNING")
     cluster.node_kill("node2")
-    assert cluster.run("node2", "pgrep", "-f", "^sleep 1234.5").returncode == 1
+    until(lambda: cluster.run("node2", "pgrep", "-f", "^sleep 1234.5").returncode == 1, 10)
     until(lambda: state(cluster, job) == "NODE_FAIL", 60)
     cluster.node_start("node2")
     assert cluster.exec("ctl", "srun", "-w", "node2", "hostname") == "node2\n"
