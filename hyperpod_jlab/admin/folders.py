@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -75,11 +76,11 @@ class Errand(Protocol):
         ...
 
 
-class _Keeper:
+class _Keeper(ABC):
     """What all keepers have in common: folders to an order, and an answer to folders."""
 
-    async def _answer(self, do: str, folders: list[dict[str, Any]]) -> dict[str, Any]:
-        raise NotImplementedError
+    @abstractmethod
+    async def _answer(self, do: str, folders: list[dict[str, Any]]) -> dict[str, Any]: ...
 
     async def look(self, paths: Collection[str]) -> Mapping[str, Folder | None]:
         """See `FolderKeeper`."""
