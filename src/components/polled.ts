@@ -1,0 +1,142 @@
+import { IDisposable } from '@lumino/disposable';
+import { Poll } from '@lumino/polling';
+import { ISignal, Signal } from '@lumino/signaling';
+
+import { ApiError } from '../api';
+
+/**
+ * Something that is read now and then while somebody looks at it, less often while that fails. What was read stays when it can't be read
+ * again, unless it is there no more.
+ */
+export abstract class Polled<T> implements IDisposable {
+  constructor(options: Polled.IOptions) {
+    const { interval, name, ...others } = options;
+    this._poll = new Poll({
+      auto: false,
+      name: `hyperpod_jlab:${name}`,
+      factory: () => this._load(),
+      frequency: { interval, backoff: true, max: 10 * interval },
+      standby: 'when-hidden',
+      ...others
+    });
+  }
+
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** What was read last; null before that. */
+  get value(): T | null {
+    return this._value;
+  }
+
+  /** Why it can't be read now, if so. */
+  get error(): ApiError | null {
+    return this._error;
+  }
+
+  get isDisposed(): boolean {
+    return this._poll.isDisposed;
+  }
+
+  dispose(): void {
+    if (!this.isDisposed) {
+      this._poll.dispose();
+      Signal.clearData(this);
+    }
+  }
+
+  /** Somebody looks at it: begin to read, or go on. */
+  start(): void {
+    if (!this._isStarted && !this.isDisposed) {
+      this._isStarted = true;
+      void this._poll.start();
+    }
+  }
+
+  /** Nobody looks at it for now. */
+  stop(): void {
+    if (this._isStarted && !this.isDisposed) {
+      this._isStarted = false;
+      void this._poll.stop();
+    }
+  }
+
+  /** Read it again. */
+  refresh(): void {
+    void this._poll.refresh();
+  }
+
+  /** Whether somebody looks at it. */
+  protected get isStarted(): boolean {
+    return this._isStarted;
+  }
+
+  /** What is to be read is another thing now: an answer that is under way is of no use. */
+  protected turnTo({ forget }: { forget: boolean }): void {
+    this._turn += 1;
+    if (forget) {
+      this._value = null;
+      this._error = null;
+    }
+    this._changed.emit();
+    if (this._isStarted) {
+      void this._poll.refresh();
+    }
+  }
+
+  /** Ask for it. */
+  protected abstract read(): Promise<T>;
+
+  /** It was read, or could not be; whoever listens to `changed` is told next. */
+  protected onAnswer(answer: T | ApiError): void {
+    void answer;
+  }
+
+  private async _load(): Promise<void> {
+    const turn = this._turn;
+    try {
+      const value = await this.read();
+      if (turn === this._turn) {
+        this._value = value;
+        this._error = null;
+        this.onAnswer(value);
+      }
+    } catch (reason) {
+      const error = ApiError.of(reason);
+      if (turn === this._turn) {
+        this._value = error.isMissing ? null : this._value;
+        this._error = error;
+        this.onAnswer(error);
+      }
+      throw error;
+    } finally {
+      if (!this.isDisposed) {
+        this._changed.emit();
+      }
+    }
+  }
+
+  private readonly _poll: Poll;
+  private readonly _changed = new Signal<this, void>(this);
+  private _value: T | null = null;
+  private _error: ApiError | null = null;
+  private _turn = 0;
+  private _isStarted = false;
+}
+
+/**
+ * A namespace for statics of `Polled`.
+ */
+export namespace Polled {
+  export interface IOptions {
+    /** What the poll is called where polls are listed. */
+    readonly name: string;
+    /** From one reading to the next, in milliseconds. */
+    readonly interval: number;
+    /** How many readings go on unseen; default: Lumino's. */
+    readonly linger?: number;
+    /** When it counts as unseen; default: while the browser's tab is hidden. */
+    readonly standby?: () => boolean | Poll.Standby;
+  }
+}
