@@ -83,7 +83,10 @@ describe('Nodes of a HyperPod cluster', () => {
 
   async function press(name: string): Promise<HTMLElement> {
     button(name)?.click();
-    await until(() => dialog() !== null);
+    // React fills it a moment after it is there.
+    await until(
+      () => !!dialog()?.querySelector('.jp-Dialog-body')?.textContent
+    );
     return shown(dialog());
   }
 
