@@ -3,6 +3,7 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import { Message } from '@lumino/messaging';
 import * as React from 'react';
 
+import { Tabs } from '../components/tabs';
 import type { INodeClient } from '../nodes/client';
 import { CallsNote } from './callsNote';
 import { IClusterClient } from './client';
@@ -11,7 +12,6 @@ import { JobsTable } from './jobsTable';
 import { NodesTable } from './nodesTable';
 import { queueColumns } from './queueColumns';
 import { ServerTable } from './serverTable';
-import { TabList } from './tabList';
 import { ITablePage, ITableQuery, TableKind } from './types';
 
 const TABS = ['queues', 'jobs', 'nodes', 'finished'] as const;
@@ -58,8 +58,6 @@ export namespace ClusterPage {
 
 function ClusterTables(options: ClusterPage.IOptions): JSX.Element {
   const { cluster, trans } = options;
-  const [tab, setTab] = React.useState<Tab>('queues');
-  const id = React.useId();
   const labels: Readonly<Record<Tab, string>> = {
     queues: trans.__('Queues'),
     jobs: trans.__('Jobs'),
@@ -70,21 +68,12 @@ function ClusterTables(options: ClusterPage.IOptions): JSX.Element {
     <>
       <h1>{cluster}</h1>
       <CallsNote client={options.client} cluster={cluster} trans={trans} />
-      <TabList
-        id={id}
+      <Tabs
         label={trans.__('What of the cluster is shown')}
         tabs={TABS.map(name => ({ name, label: labels[name] }))}
-        current={tab}
-        choose={setTab}
-      />
-      <div
-        id={`${id}-panel`}
-        role="tabpanel"
-        aria-labelledby={`${id}-${tab}`}
-        key={tab}
       >
-        <TabTables {...options} tab={tab} />
-      </div>
+        {tab => <TabTables {...options} tab={tab} />}
+      </Tabs>
     </>
   );
 }

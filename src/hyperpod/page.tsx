@@ -1,7 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { TabList } from '../clusters/tabList';
+import { Tabs } from '../components/tabs';
 import { WatchingPage } from '../components/watchingWidget';
 import type { INodeClient } from '../nodes/client';
 import type { IHyperpodClient } from './client';
@@ -32,7 +32,11 @@ export class HyperpodPage extends WatchingPage<Watched<IHyperpodDetail>> {
 
   protected override render(): JSX.Element {
     return (
-      <Tabs {...this._options} watched={this.watched} isShown={this._isShown} />
+      <ClusterTabs
+        {...this._options}
+        watched={this.watched}
+        isShown={this._isShown}
+      />
     );
   }
 
@@ -63,10 +67,8 @@ type IProps = HyperpodPage.IOptions & {
   isShown: () => boolean;
 };
 
-function Tabs(props: IProps): JSX.Element {
+function ClusterTabs(props: IProps): JSX.Element {
   const { cluster, trans, watched } = props;
-  const [tab, setTab] = React.useState<Tab>('overview');
-  const id = React.useId();
   const labels: Readonly<Record<Tab, string>> = {
     overview: trans.__('Overview'),
     nodes: trans.__('Nodes'),
@@ -76,33 +78,33 @@ function Tabs(props: IProps): JSX.Element {
   return (
     <>
       <h1>{watched.value?.name ?? cluster}</h1>
-      <TabList
-        id={id}
+      <Tabs
         label={trans.__('What of the cluster is shown')}
         tabs={TABS.map(name => ({ name, label: labels[name] }))}
-        current={tab}
-        choose={setTab}
-      />
-      <div
-        id={`${id}-panel`}
-        role="tabpanel"
-        aria-labelledby={`${id}-${tab}`}
-        key={tab}
       >
-        {tab === 'nodes' ? (
-          <HyperpodNodes {...props} />
-        ) : tab === 'events' ? (
-          <EventsTable {...props} client={props.eventClient} />
-        ) : tab === 'governance' ? (
-          <GovernanceTab {...props} />
-        ) : (
-          <Overview
-            cluster={watched}
-            showMetrics={props.showMetrics}
-            trans={trans}
-          />
-        )}
-      </div>
+        {tab => <TabContent {...props} tab={tab} />}
+      </Tabs>
     </>
   );
+}
+
+/** What is in a tab. Only that is asked for, and is in the page. */
+function TabContent(props: IProps & { tab: Tab }): JSX.Element {
+  const { tab, trans, watched } = props;
+  switch (tab) {
+    case 'nodes':
+      return <HyperpodNodes {...props} />;
+    case 'events':
+      return <EventsTable {...props} client={props.eventClient} />;
+    case 'governance':
+      return <GovernanceTab {...props} />;
+    default:
+      return (
+        <Overview
+          cluster={watched}
+          showMetrics={props.showMetrics}
+          trans={trans}
+        />
+      );
+  }
 }

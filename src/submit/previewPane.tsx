@@ -1,6 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { Tabs } from '../components/tabs';
 import { ChangesView } from './changesView';
 import { SubmitModel } from './model';
 import { shellText } from './shell';
@@ -18,63 +19,15 @@ export function PreviewPane(props: {
   trans: TranslationBundle;
 }): JSX.Element {
   const { model, trans } = props;
-  const [tab, setTab] = React.useState<Tab>('code');
-  const id = React.useId();
   return (
     <div className="jp-HyperPod-PreviewPane" data-busy={model.busy}>
-      <Tabs id={id} current={tab} choose={setTab} model={model} trans={trans} />
-      <div
-        id={`${id}-panel`}
-        className="jp-HyperPod-PreviewPane-content"
-        role="tabpanel"
-        aria-labelledby={`${id}-${tab}`}
-        tabIndex={0}
+      <Tabs
+        label={trans.__('Preview')}
+        tabs={TABS.map(name => ({ name, label: tabTitle(name, model, trans) }))}
+        panelClass="jp-HyperPod-PreviewPane-content"
       >
-        <Content tab={tab} model={model} trans={trans} />
-      </div>
-    </div>
-  );
-}
-
-function Tabs(props: {
-  id: string;
-  current: Tab;
-  choose: (tab: Tab) => void;
-  model: SubmitModel;
-  trans: TranslationBundle;
-}): JSX.Element {
-  const { choose, current, id, model, trans } = props;
-  const move = (event: React.KeyboardEvent) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key] ?? 0;
-    const at = TABS.indexOf(current) + step + TABS.length;
-    const next = TABS[at % TABS.length];
-    if (step !== 0) {
-      event.preventDefault();
-      choose(next);
-      document.getElementById(`${id}-${next}`)?.focus();
-    }
-  };
-  return (
-    <div
-      role="tablist"
-      aria-label={trans.__('Preview')}
-      className="jp-HyperPod-Tabs"
-      onKeyDown={move}
-    >
-      {TABS.map(tab => (
-        <button
-          key={tab}
-          id={`${id}-${tab}`}
-          type="button"
-          role="tab"
-          aria-selected={tab === current}
-          aria-controls={`${id}-panel`}
-          tabIndex={tab === current ? 0 : -1}
-          onClick={() => choose(tab)}
-        >
-          {tabTitle(tab, model, trans)}
-        </button>
-      ))}
+        {tab => <Content tab={tab} model={model} trans={trans} />}
+      </Tabs>
     </div>
   );
 }
