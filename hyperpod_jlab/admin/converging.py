@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 
 from hyperpod_jlab.admin.applying import Executor, Guard, Result
+from hyperpod_jlab.admin.lifecycle.steps import LifecycleStep, RemovalStep
+from hyperpod_jlab.admin.order import reason_to_wait
 from hyperpod_jlab.admin.patience import PatientAws, is_in_use
 from hyperpod_jlab.admin.plan import ClaimStep, EntryStep, FolderStep, Plan, Step, Wanted
 from hyperpod_jlab.admin.reading import claim_tag
@@ -141,7 +143,7 @@ async def converge(
         if number == 0 and claim.is_beside:
             await asyncio.sleep(OVER)
         there, found = await planner(_known(there, last))
-        left = [step for step in found.steps if _helps(step, last.get(step.target))]
+        left = left_to_do(there, found, last)
         if not left:
             break
         plan = replace(found, steps=tuple(left))
@@ -163,10 +165,34 @@ def _known(there: There, results: Mapping[str, Result]) -> Folders | None:
     return {**seen, **{one.path: one.folder for one in steps if isinstance(one, FolderStep)}}
 
 
+def left_to_do(there: There, plan: Plan, results: Mapping[str, Result]) -> list[Step]:
+    """The steps of a new plan that it is worth while to do after a round.
+
+    Args:
+        there: What is there by now.
+        plan: The new plan.
+        results: What became of the steps until now, by their targets.
+    """
+    possible = {step.target: step for step in plan.steps if step.can_be_done}
+    left = {name for name, step in possible.items() if _helps(step, results.get(name))}
+    scripts = any(isinstance(possible[name], LifecycleStep) for name in left)
+    for name, step in possible.items():
+        waited = name in results and results[name].step.state == "waits"
+        if isinstance(step, RemovalStep):
+            waited = waited and scripts  # it goes once nothing names it
+        elif not (isinstance(step, EntryStep) and step.takes_away):
+            waited = False
+        if waited and reason_to_wait(step, there, plan.wanted, left) is None:
+            left.add(name)
+    return [step for name, step in possible.items() if name in left]
+
+
 def _helps(step: Step, before: Result | None) -> bool:
-    """Whether it is worth while to do a step that is left after a round."""
-    if not isinstance(step, EntryStep) or not step.can_be_done:
+    """Whether there is something new to be tried. Folders are not: a job that failed is told at once."""
+    if isinstance(step, FolderStep):
         return False
-    if before is None or before.done or before.step.state == "done":
-        return True  # somebody else has changed it since
-    return isinstance(before.error, UnreachableError) or is_in_use(before.error)
+    if before is not None and before.error is not None:
+        return isinstance(before.error, UnreachableError) or is_in_use(before.error)
+    # Somebody else has changed it since; what is no list is no part of what is claimed, so it is not fought for.
+    changed = before is None or before.done or before.step.state == "done"
+    return isinstance(step, EntryStep) and changed
