@@ -8,19 +8,23 @@ claim that stays tells that an apply was broken off; whoever reads then looks fo
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 
+from hyperpod_jlab.admin import entries as lists
 from hyperpod_jlab.admin.applying import Executor, Guard, Result
 from hyperpod_jlab.admin.lifecycle.steps import LifecycleStep, RemovalStep
 from hyperpod_jlab.admin.order import reason_to_wait
 from hyperpod_jlab.admin.patience import PatientAws, is_in_use
 from hyperpod_jlab.admin.plan import ClaimStep, EntryStep, FolderStep, Plan, Step, Wanted
-from hyperpod_jlab.admin.reading import claim_tag
+from hyperpod_jlab.admin.reading import claim_tag, tag_of
 from hyperpod_jlab.admin.there import Folder, There
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.errors import RefusedError, UnreachableError
+from hyperpod_jlab.model.errors import HyperpodError, RefusedError, UnreachableError
+
+log = logging.getLogger(__name__)
 
 ROUNDS = 4
 """Times that everything is looked through again at most."""
@@ -86,6 +90,42 @@ class Claim:
             )
         self._seen = time.monotonic()
 
+    async def tidy(self, there: There, results: Iterable[Result]) -> bool:
+        """Take away marks that were left by what has failed for good, so that nobody has to look for them everywhere from now on.
+
+        Args:
+            there: What was there after it.
+            results: What became of each step.
+
+        Returns:
+            Whether none is left.
+        """
+        failed = {
+            one.step.holder.words: one.error
+            for one in results
+            if one.error is not None and isinstance(one.step, EntryStep)
+        }
+        if any(
+            isinstance(one, UnreachableError) or one.code == "superseded" for one in failed.values()
+        ):
+            return False  # it may be done yet, or be somebody else's by now
+        name = there.file_system.name
+        try:
+            for one in there.holders:
+                has = lists.path_of(one.entries, name) is not None or lists.is_attached(
+                    one.entries, name
+                )
+                if one.words in failed and one.mark is not None and not has:
+                    keys = [tag_of(one.kind, name)]
+                    await self.check()
+                    await self._aws.call(
+                        "sagemaker", "DeleteTags", ResourceArn=one.arn, TagKeys=keys
+                    )
+        except HyperpodError as error:
+            log.warning("marks are left: %s", error)
+            return False
+        return True
+
     async def release(self) -> None:
         """Say that it has come to its end.
 
@@ -147,9 +187,8 @@ async def converge(
         if not left:
             break
         plan = replace(found, steps=tuple(left))
-    written = [one for one in last.values() if isinstance(one.step, EntryStep)]
     # A mark may have been left else: by what failed, or by what was broken off before and is not looked through to its end.
-    is_over = all(one.error is None for one in written) and not (broken_off and stopping())
+    is_over = not (broken_off and stopping()) and await claim.tidy(there, last.values())
     if is_over:
         await claim.release()
     for step in broken_off:
