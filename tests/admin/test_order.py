@@ -82,8 +82,19 @@ def test_a_default_of_somebody_else_is_left_and_named():
     (found,) = made.findings
     assert (found.level, found.code) == ("warning", "set_by_somebody_else")
     assert "/theirs" in found.message
+    assert "Profiles to come mount /theirs, the domain's default," in words_of(made)
     taken = plan(there(domain(fsx("/theirs")), HERS), replace(PER_USER, take_over=True))
     assert (taken.findings, step(taken, OURS.words).state) == ((), "to do")
+
+
+def words_of(made):
+    return " ".join(one.text for one in made.statements)
+
+
+def test_what_profiles_to_come_mount_is_said_as_it_will_be():
+    assert "to come mount nothing until" in words_of(plan(there(OURS, ALICE), PER_USER))
+    kept = plan(there(OURS, ALICE, BOB, folders=TAKEN), PER_USER)
+    assert "to come mount /shared, the domain's default, until" in words_of(kept)
 
 
 class Watch:
