@@ -260,7 +260,6 @@ def test_near_the_time_limit_it_says_what_is_left_and_goes_on_the_next_time(
         lustre_at(FILE_SYSTEM, "/shared") in one.file_systems for one in account.profiles.values()
     )
     assert 0 < some < 150
-    assert "hyperpod-jlab-apply" in marks(account.domains[DOMAIN])  # it was broken off
     # A stack with a schedule is made: that goes on.
     answer = stack._ask("Create", None, properties(Reconciled="true"))
     assert answer["Status"] == "SUCCESS"
@@ -268,7 +267,6 @@ def test_near_the_time_limit_it_says_what_is_left_and_goes_on_the_next_time(
     endpoint.faults.slow.clear()
     stack.function.seconds = 90
     assert stack._ask("Create", None, properties())["Status"] == "SUCCESS"
-    assert "hyperpod-jlab-apply" not in marks(account.domains[DOMAIN])
     assert all(
         lustre_at(FILE_SYSTEM, "/shared") in one.file_systems
         for name, one in account.profiles.items()
