@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -41,7 +42,8 @@ account.add_caller("AKIATESTBEDEXAMPLE01")
 account.update_time = timedelta(seconds=update)
 account.profiles.clear()
 for number in range(count):
-    account.profiles[DOMAIN, f"user{number:03d}"] = Profile()
+    own = [{"EFSFileSystemConfig": {"FileSystemId": "fs-0efefefefefefefef"}}] * (sys.argv[6] == "lists")
+    account.profiles[DOMAIN, f"user{number:03d}"] = Profile(file_systems=own)
 endpoint = Endpoint(account)
 lock, room, last, refused = threading.Lock(), rate, time.monotonic(), 0
 
@@ -100,10 +102,12 @@ class Domain:
         count: User profiles.
         latency: Seconds that each call takes.
         rate: Updates of profiles a second, beyond which they are refused as too many; 0: any number.
+        lists: Whether each profile has a file system of its own already.
     """
 
-    def __init__(self, count: int, latency: float, rate: float = 0) -> None:
+    def __init__(self, count: int, latency: float, rate: float = 0, *, lists: bool = False) -> None:
         words = [str(count), str(latency), str(rate), str(UPDATE_S), REGION]
+        words.append("lists" if lists else "none")
         self._process = subprocess.Popen(
             [sys.executable, "-c", AWS, *words],
             cwd=PROJECT,
@@ -123,21 +127,23 @@ class Domain:
         calls, refused, wired = json.loads(self._process.stdout.readline())
         return calls, refused, wired
 
-    def run(self, *words: str) -> tuple[float, str]:
-        """What a command took (s), and what it printed."""
+    def run(self, *words: str) -> tuple[float, float]:
+        """What a command took (s), and how much of it on a processor."""
         with tempfile.TemporaryDirectory(prefix="hyperpod-bench-") as home:
             environment = {**os.environ, **self.environment, "HOME": home}
             environment |= {"HYPERPOD_CONFIG": f"{home}/none.toml"}
+            # What is installed has its bytecode beside it.
+            environment.pop("PYTHONDONTWRITEBYTECODE", None)
             Path(home, "none.toml").touch()
             Path(home, "fsx").mkdir()
-            begin = time.perf_counter()
+            begin, before = time.perf_counter(), _processor()
             done = subprocess.run(
                 words, cwd=home, env=environment, capture_output=True, text=True, check=False
             )
             took = time.perf_counter() - begin
         if done.returncode:
             raise RuntimeError(done.stderr[-2000:])
-        return took, done.stdout
+        return took, _processor() - before
 
     def end(self) -> None:
         """End it."""
@@ -145,16 +151,22 @@ class Domain:
         self._process.wait()
 
 
-def hpj(domain: Domain, what: str) -> float:
-    """What a command of ours takes (s)."""
+def _processor() -> float:
+    """Seconds that ended commands had of a processor."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def hpj(domain: Domain, what: str) -> tuple[float, float]:
+    """What a command of ours takes (s), and how much of it on a processor."""
     program = str(Path(sys.executable).parent / "hpj")
     words = (*PER_USER, "--json", *(("--yes",) if what == "apply" else ()))
-    return domain.run(program, "admin", what, *words)[0]
+    return domain.run(program, "admin", what, *words)
 
 
-def peer(domain: Domain, what: str) -> float:
-    """What boto3 alone takes, its import included (s)."""
-    return domain.run(sys.executable, "-c", PEER, DOMAIN, FILE_SYSTEM, what)[0]
+def peer(domain: Domain, what: str) -> tuple[float, float]:
+    """What boto3 alone takes, its import included (s), and how much of it on a processor."""
+    return domain.run(sys.executable, "-c", PEER, DOMAIN, FILE_SYSTEM, what)
 
 
 def planning(count: int) -> float:
@@ -175,14 +187,16 @@ def plans(count: int, latency: float) -> list[dict[str, Any]]:
     """Plans of a domain of which nothing is wired."""
     domain = Domain(count, latency)
     try:
+        hpj(domain, "plan")  # bytecode is written
         before = domain.counts()[0]
-        took = hpj(domain, "plan")
+        took, used = hpj(domain, "plan")
         calls = domain.counts()[0] - before
-        alone = peer(domain, "plan")
+        alone, _ = peer(domain, "plan")
     finally:
         domain.end()
     return [
         {"what": f"plan, {latency:g} s a call, s", "value": round(took, 2)},
+        {"what": f"plan, {latency:g} s a call, s of a processor", "value": round(used, 2)},
         {"what": f"plan, {latency:g} s a call: calls", "value": calls},
         {"what": f"boto3 alone, {latency:g} s a call, s", "value": round(alone, 2)},
     ]
@@ -197,7 +211,7 @@ def applies(count: int, latency: float, rate: float) -> list[dict[str, Any]]:
                 continue
             domain = Domain(count, latency, most)
             try:
-                took = work(domain, "apply")
+                took, _ = work(domain, "apply")
                 calls, refused, wired = domain.counts()
             finally:
                 domain.end()

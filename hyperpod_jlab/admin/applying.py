@@ -18,8 +18,9 @@ from hyperpod_jlab.admin.folders import FolderKeeper
 from hyperpod_jlab.admin.holder_calls import LOOK, TRIES, HolderCalls, list_of, member_of
 from hyperpod_jlab.admin.lifecycle.applying import LifecycleExecutor
 from hyperpod_jlab.admin.lifecycle.steps import LifecycleStep
+from hyperpod_jlab.admin.order import reason_to_wait, stages
 from hyperpod_jlab.admin.patience import PatientAws
-from hyperpod_jlab.admin.plan import ClaimStep, EntryStep, FolderStep, GroupStep, Plan, Step
+from hyperpod_jlab.admin.plan import EntryStep, FolderStep, GroupStep, Plan, Step, Wanted
 from hyperpod_jlab.admin.reading import MARK, mode_tag, tag_of
 from hyperpod_jlab.admin.there import Folder, Holder, There
 from hyperpod_jlab.aws.session import Aws
@@ -82,6 +83,8 @@ class Executor:
         self._there = there
         self._keeper = keeper
         self._lacking: set[str] = set()
+        self._written: set[str] = set()
+        self._wanted = Wanted(None)
         self._file_system = there.file_system.name
         self._holders = HolderCalls(self._aws, there.domain, LOOK if look is None else look)
         self._lifecycle = LifecycleExecutor(self._aws, there.domain, self._holders)
@@ -94,7 +97,8 @@ class Executor:
             RefusedError: The plan has a finding of level ``error``.
         """
         refuse_on_error(list(plan.findings))
-        for stage in _stages(plan):
+        self._wanted = plan.wanted
+        for stage in stages(plan):
             folders = [step for step in stage if isinstance(step, FolderStep)]
             if folders:
                 for result in await self._folders(folders):
@@ -104,7 +108,10 @@ class Executor:
             tasks = [asyncio.create_task(self._one(step, room)) for step in stage]
             try:
                 for task in asyncio.as_completed(tasks):
-                    yield await task
+                    result = await task
+                    if result.done:
+                        self._written.add(result.step.target)
+                    yield result
             finally:
                 for left in tasks:
                     left.cancel()
@@ -113,11 +120,8 @@ class Executor:
     async def _one(self, step: Step, room: asyncio.Semaphore) -> Result:
         if not step.can_be_done:
             return Result(step, False)
-        if isinstance(step, EntryStep):
-            path = path_behind(step, self._file_system)
-            if path in self._lacking:
-                reason = f"the folder {path} was not made"
-                return Result(replace(step, state="waits", reason=reason), False)
+        if isinstance(step, EntryStep) and (reason := self._reason_to_wait(step)):
+            return Result(replace(step, state="waits", reason=reason, at_work=False), False)
         async with room:
             if self._stopping():
                 return Result(step, False)
@@ -128,6 +132,12 @@ class Executor:
             except HyperpodError as error:
                 return Result(step, False, error)
         return Result(step, True) if waiting is None else Result(waiting, False)
+
+    def _reason_to_wait(self, step: EntryStep) -> str | None:
+        path = path_behind(step, self._file_system)
+        if path in self._lacking:
+            return f"the folder {path} was not made"
+        return reason_to_wait(step, self._there, self._wanted, self._written)
 
     async def _do(self, step: Step) -> Step | None:
         """Do a step; what it is now where it has to wait after all."""
@@ -285,27 +295,3 @@ def _check_room(
             code="too_many_file_systems",
             hint="take one out of its list first",
         )
-
-
-_ORDER = ("domain", "space defaults", "profile", "space")
-
-
-def _stages(plan: Plan) -> list[list[Step]]:
-    """Steps that may be done at the same time. Both lists of a domain are one thing to SageMaker; what is taken away goes the other way round."""
-    stages: dict[int, list[Step]] = {}
-    scripts: dict[int, list[Step]] = {}
-    for step in plan.steps:
-        if isinstance(step, ClaimStep):
-            continue  # who claims the domain takes the claim away
-        if isinstance(step, LifecycleStep):
-            scripts.setdefault(step.stage, []).append(step)
-            continue
-        if isinstance(step, EntryStep):
-            number = 2 + _ORDER.index(step.holder.kind)
-        else:
-            number = 0 if isinstance(step, GroupStep) else 1
-        stages.setdefault(number, []).append(step)
-    return [
-        *(stages[number] for number in sorted(stages, reverse=plan.wanted.mode is None)),
-        *(scripts[number] for number in sorted(scripts)),
-    ]

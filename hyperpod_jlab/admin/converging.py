@@ -8,17 +8,23 @@ claim that stays tells that an apply was broken off; whoever reads then looks fo
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 
+from hyperpod_jlab.admin import entries as lists
 from hyperpod_jlab.admin.applying import Executor, Guard, Result
+from hyperpod_jlab.admin.lifecycle.steps import LifecycleStep, RemovalStep
+from hyperpod_jlab.admin.order import reason_to_wait
 from hyperpod_jlab.admin.patience import PatientAws, is_in_use
 from hyperpod_jlab.admin.plan import ClaimStep, EntryStep, FolderStep, Plan, Step, Wanted
-from hyperpod_jlab.admin.reading import claim_tag
+from hyperpod_jlab.admin.reading import claim_tag, tag_of
 from hyperpod_jlab.admin.there import Folder, There
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.errors import RefusedError, UnreachableError
+from hyperpod_jlab.model.errors import HyperpodError, RefusedError, UnreachableError
+
+log = logging.getLogger(__name__)
 
 ROUNDS = 4
 """Times that everything is looked through again at most."""
@@ -84,6 +90,42 @@ class Claim:
             )
         self._seen = time.monotonic()
 
+    async def tidy(self, there: There, results: Iterable[Result]) -> bool:
+        """Take away marks that were left by what has failed for good, so that nobody has to look for them everywhere from now on.
+
+        Args:
+            there: What was there after it.
+            results: What became of each step.
+
+        Returns:
+            Whether none is left.
+        """
+        failed = {
+            one.step.holder.words: one.error
+            for one in results
+            if one.error is not None and isinstance(one.step, EntryStep)
+        }
+        if any(
+            isinstance(one, UnreachableError) or one.code == "superseded" for one in failed.values()
+        ):
+            return False  # it may be done yet, or be somebody else's by now
+        name = there.file_system.name
+        try:
+            for one in there.holders:
+                has = lists.path_of(one.entries, name) is not None or lists.is_attached(
+                    one.entries, name
+                )
+                if one.words in failed and one.mark is not None and not has:
+                    keys = [tag_of(one.kind, name)]
+                    await self.check()
+                    await self._aws.call(
+                        "sagemaker", "DeleteTags", ResourceArn=one.arn, TagKeys=keys
+                    )
+        except HyperpodError as error:
+            log.warning("marks are left: %s", error)
+            return False
+        return True
+
     async def release(self) -> None:
         """Say that it has come to its end.
 
@@ -141,13 +183,12 @@ async def converge(
         if number == 0 and claim.is_beside:
             await asyncio.sleep(OVER)
         there, found = await planner(_known(there, last))
-        left = [step for step in found.steps if _helps(step, last.get(step.target))]
+        left = left_to_do(there, found, last)
         if not left:
             break
         plan = replace(found, steps=tuple(left))
-    written = [one for one in last.values() if isinstance(one.step, EntryStep)]
     # A mark may have been left else: by what failed, or by what was broken off before and is not looked through to its end.
-    is_over = all(one.error is None for one in written) and not (broken_off and stopping())
+    is_over = not (broken_off and stopping()) and await claim.tidy(there, last.values())
     if is_over:
         await claim.release()
     for step in broken_off:
@@ -163,10 +204,34 @@ def _known(there: There, results: Mapping[str, Result]) -> Folders | None:
     return {**seen, **{one.path: one.folder for one in steps if isinstance(one, FolderStep)}}
 
 
+def left_to_do(there: There, plan: Plan, results: Mapping[str, Result]) -> list[Step]:
+    """The steps of a new plan that it is worth while to do after a round.
+
+    Args:
+        there: What is there by now.
+        plan: The new plan.
+        results: What became of the steps until now, by their targets.
+    """
+    possible = {step.target: step for step in plan.steps if step.can_be_done}
+    left = {name for name, step in possible.items() if _helps(step, results.get(name))}
+    scripts = any(isinstance(possible[name], LifecycleStep) for name in left)
+    for name, step in possible.items():
+        waited = name in results and results[name].step.state == "waits"
+        if isinstance(step, RemovalStep):
+            waited = waited and scripts  # it goes once nothing names it
+        elif not (isinstance(step, EntryStep) and step.takes_away):
+            waited = False
+        if waited and reason_to_wait(step, there, plan.wanted, left) is None:
+            left.add(name)
+    return [step for name, step in possible.items() if name in left]
+
+
 def _helps(step: Step, before: Result | None) -> bool:
-    """Whether it is worth while to do a step that is left after a round."""
-    if not isinstance(step, EntryStep) or not step.can_be_done:
+    """Whether there is something new to be tried. Folders are not: a job that failed is told at once."""
+    if isinstance(step, FolderStep):
         return False
-    if before is None or before.done or before.step.state == "done":
-        return True  # somebody else has changed it since
-    return isinstance(before.error, UnreachableError) or is_in_use(before.error)
+    if before is not None and before.error is not None:
+        return isinstance(before.error, UnreachableError) or is_in_use(before.error)
+    # Somebody else has changed it since; what is no list is no part of what is claimed, so it is not fought for.
+    changed = before is None or before.done or before.step.state == "done"
+    return isinstance(step, EntryStep) and changed

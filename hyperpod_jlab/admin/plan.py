@@ -18,6 +18,9 @@ StepState = Literal["done", "to do", "waits", "blocked"]
 NOT_KNOWN = "not known"
 """What is said to be before a step where nobody could look."""
 
+NOT_MOUNTED = "not mounted"
+"""What is said where a list has no folder of the file system."""
+
 Topic = Literal["data", "isolation", "restarts", "new profiles"]
 
 
@@ -149,6 +152,11 @@ class EntryStep(Step):
     mark: str | None
     own_mode: Mode | None = None
     at_work: bool = False
+
+    @property
+    def takes_away(self) -> bool:
+        """Whether a folder is mounted by the list before it, and none after it."""
+        return self.after == NOT_MOUNTED != self.before
 
     @property
     def can_be_done(self) -> bool:

@@ -6,7 +6,7 @@ nothing, and each profile mounts a folder of its own name. Nothing is ever moved
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from hyperpod_jlab.admin import entries as lists
@@ -17,7 +17,9 @@ from hyperpod_jlab.admin.folder_planning import (
     without_folder,
 )
 from hyperpod_jlab.admin.modes import mode_of, private_path, shared_path_of
+from hyperpod_jlab.admin.order import with_waits
 from hyperpod_jlab.admin.plan import (
+    NOT_MOUNTED,
     ClaimStep,
     EntryStep,
     GroupStep,
@@ -28,8 +30,8 @@ from hyperpod_jlab.admin.plan import (
 )
 from hyperpod_jlab.admin.statements import statements_of
 from hyperpod_jlab.admin.there import PASSING, SETTLED, Holder, Interface, Mode, There
+from hyperpod_jlab.model.finding import Finding
 
-NOT_MOUNTED = "not mounted"
 MOST_GROUPS = 5
 """Security groups that a network interface takes, unless the account's quota was raised (VPC quotas)."""
 
@@ -41,10 +43,19 @@ def plan(there: There, wanted: Wanted) -> Plan:
         there: What is there.
         wanted: What is to be there.
     """
-    findings = (*findings_of(there, wanted), *folder_findings(there, wanted))
     folders = {step.path: step for step in folder_steps(there, wanted)}
-    entries = (without_folder(step, there, folders) for step in _entries(there, wanted))
-    steps = (*_claims(there, wanted), *_groups(there, wanted), *folders.values(), *entries)
+    entries = [without_folder(step, there, folders) for step in _entries(there, wanted)]
+    findings = (
+        *findings_of(there, wanted),
+        *folder_findings(there, wanted),
+        *_left_alone(entries, wanted),
+    )
+    steps = (
+        *_claims(there, wanted),
+        *_groups(there, wanted),
+        *folders.values(),
+        *with_waits(entries, there, wanted),
+    )
     made = Plan(wanted, steps, findings)
     return replace(made, statements=tuple(statements_of(there, made)))
 
@@ -129,8 +140,8 @@ def _setting_step(there: There, holder: Holder, wanted: Wanted) -> EntryStep:
     found = lists.path_of(holder.entries, file_system)
     path = _path_for(holder, wanted, there)
     foreign = found is not None and not _is_ours(holder, wanted, found)
-    if foreign and path is None and not wanted.take_over:
-        path = found  # somebody else's, and nothing of it is in the way
+    if foreign and path is None and not _is_in_the_way(holder, wanted, found):
+        path = found
     state: StepState = "done" if found == path else "to do"
     entries = holder.entries
     if state != "done":
@@ -152,6 +163,30 @@ def _setting_step(there: There, holder: Holder, wanted: Wanted) -> EntryStep:
         state, reason = _of_marks(holder, mark, own)
     made = _step_of(holder, state, reason, found, path, entries, mark)
     return replace(made, own_mode=own)
+
+
+def _is_in_the_way(holder: Holder, wanted: Wanted, found: str | None) -> bool:
+    """Whether somebody else's folder is to go: the domain's default does no harm to whom has a folder of his own, and is left."""
+    in_the_way = holder.kind == "profile" and wanted.mode == "shared"
+    return wanted.take_over or (in_the_way and found != wanted.shared_path)
+
+
+def _left_alone(steps: Iterable[EntryStep], wanted: Wanted) -> Iterator[Finding]:
+    """What somebody else has set, and is neither changed nor a step that is blocked."""
+    for step in steps:
+        holder = step.holder
+        if (
+            wanted.mode == "per-user"
+            and holder.kind in {"domain", "space defaults"}
+            and step.state == "done"
+            and step.after != NOT_MOUNTED
+        ):
+            yield Finding(
+                level="warning",
+                code="set_by_somebody_else",
+                message=f"the {holder.words} mounts {step.after} for all that have no list of their own; somebody else has set it, and it is left alone",
+                hint="--take-over takes it away",
+            )
 
 
 def _is_ours(holder: Holder, wanted: Wanted, found: str) -> bool:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from hyperpod_jlab.admin.mounts import holders_after, mounts_of
-from hyperpod_jlab.admin.plan import EntryStep, Plan, Statement
+from hyperpod_jlab.admin.plan import NOT_MOUNTED, EntryStep, Plan, Statement
 from hyperpod_jlab.admin.there import COMMON_UID, Holder, There
 from hyperpod_jlab.model.isolation import LEVEL_WORDS, Level
 
@@ -200,9 +200,18 @@ def _new_profiles(plan: Plan) -> Iterator[Statement]:
         )
     elif wanted.mode == "per-user":
         text = (
-            "Profiles to come mount nothing until apply is run again, by an admin or by the wiring of new profiles. Who makes one with "
+            f"Profiles to come mount {_default_of(plan)} until apply is run again, by an admin or by the wiring of new profiles. Who makes one with "
             "CustomPosixUserConfig and a number that nobody else has makes it POSIX; later that cannot be done."
         )
     else:
         text = "Profiles to come get nothing of this."
     yield Statement("new profiles", text)
+
+
+def _default_of(plan: Plan) -> str:
+    """What a profile without a list mounts once the plan is applied as far as it can be."""
+    for step in plan.steps:
+        if isinstance(step, EntryStep) and step.holder.kind == "domain":
+            stays = step.before if step.state in {"waits", "blocked"} else step.after
+            return "nothing" if stays == NOT_MOUNTED else f"{stays}, the domain's default,"
+    return "nothing"

@@ -65,6 +65,17 @@ def seen(account: Account, disk: Path) -> Any:
     return copy.deepcopy((*things, folders))
 
 
+def mounted(account: Account) -> dict[str, str | None]:
+    """What an application of each profile mounts of the file system: by its own list, or, without one, by the domain's."""
+    default = account.domains[DOMAIN].file_systems
+    found: dict[str, str | None] = {}
+    for (_, name), profile in account.profiles.items():
+        listed = [one.get("FSxLustreFileSystemConfig") for one in profile.file_systems or default]
+        paths = [one["FileSystemPath"] for one in listed if one]
+        found[name] = paths[0] if paths else None
+    return found
+
+
 class Killer:
     """Kills a process at one of its changes.
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from tests.admin.executor_kills import Killer, account_of_others, seen, words_of
+from tests.admin.executor_kills import Killer, account_of_others, mounted, seen, words_of
 
 SERIES = [
     # what was applied before, what is killed; how many of its changes are looked at in each run, and when the kill comes
@@ -52,6 +52,8 @@ def test_killed_at_each_change_and_run_again(
         disk, untouched = begin(f"killed-{number}")
         if not killer.run(words_of(last, disk), number, when):
             break
+        if before and last != "nothing":
+            assert None not in mounted(endpoint.account).values(), number
         hpj(*words_of(last, disk)).ok()
         assert seen(endpoint.account, disk) == reference, number
         hpj(*words_of("nothing", disk)).ok()

@@ -11,7 +11,7 @@ import pytest
 
 from hyperpod_jlab.admin.applying import Executor
 from hyperpod_jlab.admin.lifecycle.planning import lifecycle_findings, lifecycle_steps
-from hyperpod_jlab.admin.lifecycle.reading import read_configs
+from hyperpod_jlab.admin.lifecycle.reading import DOMAIN_MARK, read_configs
 from hyperpod_jlab.admin.lifecycle.scripts import App
 from hyperpod_jlab.admin.lifecycle.steps import LifecycleWanted, Script
 from hyperpod_jlab.admin.plan import Plan, Wanted
@@ -329,3 +329,27 @@ async def test_a_missing_right_is_named(account, endpoint, denied):
     results = await apply(WANTED, made)
     error = results["lifecycle configuration hyperpod-jlab-lab-1"].error
     assert f"sagemaker:{denied}" in error.message
+
+
+@pytest.mark.parametrize("action", ["ListStudioLifecycleConfigs", "DescribeDomain"])
+async def test_one_that_is_deleted_meanwhile_is_no_fault(account, endpoint, action):
+    """Between list and tags; and between plan and the taking away of its mark."""
+    await apply(WANTED)
+    config = account.lifecycle_configs[REGION, "hyperpod-jlab-lab-1"]
+    config.tags[f"{DOMAIN_MARK}d-other"] = ""  # so that it is kept for others
+
+    def delete(name, when):
+        if name == f"sagemaker:{action}" and when == "after":
+            account.lifecycle_configs.pop((REGION, "hyperpod-jlab-lab-1"), None)
+
+    if action == "ListStudioLifecycleConfigs":
+        endpoint.faults.interrupt = delete
+        _, made = await planned(NOTHING)
+        assert "lifecycle configuration hyperpod-jlab-lab-1" not in {
+            one.target for one in made.steps
+        }
+        return
+    made = await planned(NOTHING)
+    endpoint.faults.interrupt = delete
+    results = await apply(NOTHING, made)
+    assert [one.error for one in results.values() if one.error] == []

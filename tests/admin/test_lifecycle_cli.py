@@ -9,7 +9,9 @@ import subprocess
 import pytest
 
 from hyperpod_jlab.admin import applying
+from hyperpod_jlab.admin.holder_calls import TRIES
 from hyperpod_jlab.cli.commands.lifecycle import EXAMPLE
+from testbed.aws.replies import ApiError
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.aws.conftest import REGION
 
@@ -133,3 +135,20 @@ def test_the_example_is_a_file_that_works(account, hpj, tmp_path):
         bash = shutil.which("bash")
         assert bash is not None
         subprocess.run([bash, "-n"], input=script, text=True, check=True)
+
+
+def test_a_later_round_mends_what_was_in_use(account, endpoint, hpj, file, disk):
+    words = (*SHARED, "--lifecycle-file", str(file), "--mounted-at", str(disk))
+    left = TRIES + 1  # more than the first round tries
+
+    def busy(action, when):
+        nonlocal left
+        wanted = action == "sagemaker:UpdateDomain" and when == "before" and left > 0
+        if wanted and "JupyterLabAppSettings" in str(endpoint.calls[-1].given):
+            left -= 1
+            raise ApiError("ResourceInUse", "Cannot update while another update is in progress")
+
+    endpoint.faults.interrupt = busy
+    hpj("admin", "apply", *words, "--yes").ok()
+    assert left == 0
+    assert hpj("admin", "status", *words).ok().out.endswith("as wanted\n")

@@ -78,6 +78,9 @@ CASES = [
     ("a profile follows the defaults", profile(), SHARED, ("done", None), None),
     ("one with a list of its own does not", profile("alice", efs()), SHARED, ("to do", "/shared"), None),
     ("back from per user", profile("alice", fsx("/alice"), mark="/alice"), SHARED, ("to do", None), None),
+    ("somebody else's, shared", profile("alice", fsx("/theirs")), SHARED, ("blocked", None), "/theirs there; --take-over"),
+    ("by hand as all have it", profile("alice", fsx("/shared")), SHARED, ("done", "/shared"), None),
+    ("taken over for all", profile("alice", fsx("/x")), replace(SHARED, take_over=True), ("to do", None), None),
     ("per user", profile(), PER_USER, ("to do", "/alice"), None),
     ("per user, done", profile("alice", fsx("/alice"), mark="/alice"), PER_USER, ("done", "/alice"), None),
     ("per user, by hand", profile("alice", fsx("/alice")), PER_USER, ("done", "/alice"), None),
@@ -97,7 +100,8 @@ CASES = [
     [pytest.param(*case[1:], id=case[0]) for case in CASES],
 )
 def test_lists_of_file_systems(holder, wanted, then, words):
-    found = step(plan(there(holder), wanted), holder.words)
+    rest = () if holder.kind == "domain" else (domain(),)
+    found = step(plan(there(holder, *rest), wanted), holder.words)
     assert isinstance(found, EntryStep)
     assert (found.state, path_of(found.entries, FS)) == then
     assert (words or "") in (found.reason or "")

@@ -18,7 +18,7 @@ from hyperpod_jlab.admin.lambdas.keeping import keeper_of
 from hyperpod_jlab.admin.lambdas.limit import Context, Limit
 from hyperpod_jlab.admin.lambdas.running import made_so, tell
 from hyperpod_jlab.admin.lambdas.settings import Settings
-from hyperpod_jlab.admin.plan import Wanted
+from hyperpod_jlab.admin.plan import EntryStep, Wanted
 from hyperpod_jlab.admin.wiring import Wirer, Wiring
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import (
@@ -115,7 +115,7 @@ async def _asked(event: Mapping[str, Any], answer: Answer, limit: Limit) -> dict
     wiring = replace(settings.wiring(), file_system=wired.file_system)
     async with keeper_of(settings, Aws()) as keeper:
         outcome = await made_so(wiring, limit, keeper=keeper, told=_teller(answer))
-    _check(outcome, reconciled=settings.reconciled == "true")
+    _check(outcome, reconciled=settings.reconciled == "true", gives=True)
     # Only now: an update that fails goes on under the old name.
     answer.physical_id = wired.physical_id
     return _data(wired, outcome, settings.mode)
@@ -203,7 +203,7 @@ async def _taken_back(wired: Wired, answer: Answer, limit: Limit) -> Outcome:
         return Outcome(planned=True)
 
 
-def _check(outcome: Outcome, *, reconciled: bool) -> None:
+def _check(outcome: Outcome, *, reconciled: bool, gives: bool = False) -> None:
     """Whether CloudFormation may be told that it is done.
 
     Single profiles and spaces that wait do not stop a stack: one runs, another one is somebody else's. What all people need does.
@@ -211,6 +211,7 @@ def _check(outcome: Outcome, *, reconciled: bool) -> None:
     Args:
         outcome: What became of it.
         reconciled: Whether a schedule goes on with single ones for which there was no time, or AWS was busy.
+        gives: Whether a mode is wanted: a default that goes last, once profiles have folders of their own, is missed by nobody.
 
     Raises:
         RefusedError: It is not done.
@@ -218,7 +219,7 @@ def _check(outcome: Outcome, *, reconciled: bool) -> None:
     missing = [
         step
         for step in (*outcome.held, *outcome.left, *(one.step for one in outcome.failed))
-        if is_of_the_whole(step)
+        if is_of_the_whole(step) and not (gives and isinstance(step, EntryStep) and step.takes_away)
     ]
     lasting = [one for one in outcome.failed if not is_passing(one.error)]
     unfinished = bool(outcome.left or outcome.failed)

@@ -13,13 +13,20 @@ from hyperpod_jlab.admin.lifecycle.attachment import (
 )
 from hyperpod_jlab.admin.lifecycle.reading import DOMAIN_MARK, read_text
 from hyperpod_jlab.admin.lifecycle.scripts import encoded
-from hyperpod_jlab.admin.lifecycle.steps import AttachStep, ConfigStep, LifecycleStep, RemovalStep
+from hyperpod_jlab.admin.lifecycle.steps import (
+    AttachStep,
+    ConfigStep,
+    LifecycleConfig,
+    LifecycleStep,
+    RemovalStep,
+)
 from hyperpod_jlab.admin.patience import PatientAws, is_in_use
 from hyperpod_jlab.admin.plan import Step
 from hyperpod_jlab.admin.reading import MARK
 from hyperpod_jlab.model.errors import (
     ConflictError,
     HyperpodError,
+    InvalidInputError,
     NotFoundError,
     RefusedError,
     UnreachableError,
@@ -101,10 +108,7 @@ class LifecycleExecutor:
                     StudioLifecycleConfigName=config.name,
                 )
             else:
-                keys = [f"{DOMAIN_MARK}{self._domain}"]
-                await self._aws.call(
-                    "sagemaker", "DeleteTags", ResourceArn=config.arn, TagKeys=keys
-                )
+                await self._unmark(config)
         except NotFoundError:
             return None  # somebody else has done it
         except HyperpodError as error:
@@ -113,6 +117,14 @@ class LifecycleExecutor:
             reason = "SageMaker says that something still uses it: applications that were started with it go on until they are stopped"
             return replace(step, state="waits", reason=reason)
         return None
+
+    async def _unmark(self, config: LifecycleConfig) -> None:
+        keys = [f"{DOMAIN_MARK}{self._domain}"]
+        try:
+            await self._aws.call("sagemaker", "DeleteTags", ResourceArn=config.arn, TagKeys=keys)
+        except InvalidInputError:
+            await read_text(self._aws, config.name)  # what was deleted is not found by its name
+            raise
 
     # ------------------------------------------------------------------------------ settings
 

@@ -11,7 +11,7 @@ from hyperpod_jlab.admin.lifecycle.steps import LifecycleConfig
 from hyperpod_jlab.admin.patience import PatientAws
 from hyperpod_jlab.admin.reading import MARK
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.errors import NotFoundError
+from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError
 
 PREFIX = "hyperpod-jlab"
 """What the names of ours begin with, so that no other's tags are asked for (`scripts.name_of`)."""
@@ -44,7 +44,7 @@ async def _config(
     """One of the list; None: it was deleted since the list was made."""
     name, arn = str(told["StudioLifecycleConfigName"]), str(told["StudioLifecycleConfigArn"])
     try:
-        tags = await aws.tags(arn)
+        tags = await _tags(aws, name, arn)
         text = await read_text(aws, name) if name in names else None
     except NotFoundError:
         return None
@@ -59,6 +59,15 @@ async def _config(
         domains,
         text,
     )
+
+
+async def _tags(aws: PatientAws, name: str, arn: str) -> Mapping[str, str]:
+    try:
+        return await aws.tags(arn)
+    except InvalidInputError:
+        # So is it said of tags of what has been deleted; asked for itself, it is not found.
+        await read_text(aws, name)
+        raise
 
 
 async def read_text(aws: PatientAws, name: str) -> str | None:

@@ -121,7 +121,7 @@ class Lambda:
             capture_output=True,
             text=True,
             env=environment,
-            timeout=110,
+            timeout=self.seconds + 50,
         )
         log, _, told = done.stdout.rstrip("\n").rpartition("\n")
         if done.returncode != 0:

@@ -59,7 +59,9 @@ def test_the_mode_is_changed_in_place(account, stack):
     answer = stack.update(**properties("per-user"))
     assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", NAME)
     assert answer["Data"]["PartitionMode"] == "per-user"
-    assert mounted(account) == []
+    # Nobody here makes folders: until somebody does, all go on with the one that they share.
+    assert mounted(account) == [lustre_at(FILE_SYSTEM, "/shared")]
+    assert "domain d-example: without a folder of their own yet" in answer["Data"]["Summary"]
     stack.update(**properties(SharedPath="/all"))
     assert mounted(account) == [lustre_at(FILE_SYSTEM, "/all")]
     assert [kind for kind, _ in stack.asked] == ["Create", "Update", "Update"]
