@@ -21,6 +21,9 @@ sys.path.insert(0, str(PROJECT))
 
 from log_fixtures import arguments, report  # noqa: E402
 
+from hyperpod_jlab.storage.mounts import VARIABLE  # noqa: E402
+from testbed.aws.studio import ROOT_MOUNT, whole_file_system  # noqa: E402
+
 REGION, DOMAIN, FILE_SYSTEM = "us-west-2", "d-example", "fs-0123456789abcdef0"
 UPDATE_S = 0.2
 WHERE = ("--domain", DOMAIN, "--file-system", FILE_SYSTEM)
@@ -128,8 +131,10 @@ class Domain:
         with tempfile.TemporaryDirectory(prefix="hyperpod-bench-") as home:
             environment = {**os.environ, **self.environment, "HOME": home}
             environment |= {"HYPERPOD_CONFIG": f"{home}/none.toml"}
+            environment[VARIABLE] = f"{home}/mounts"
             Path(home, "none.toml").touch()
             Path(home, "fsx").mkdir()
+            Path(home, "mounts").write_text(ROOT_MOUNT + whole_file_system(Path(home, "fsx")))
             begin = time.perf_counter()
             done = subprocess.run(
                 words, cwd=home, env=environment, capture_output=True, text=True, check=False

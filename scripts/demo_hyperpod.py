@@ -42,7 +42,7 @@ from testbed.aws.lifecycle import Timings  # noqa: E402
 from testbed.aws.server import AwsServer  # noqa: E402
 from testbed.aws.slurm_bed import SCRIPT, AttachedSlurm, slurm_bed  # noqa: E402
 from testbed.aws.state import Account  # noqa: E402
-from testbed.aws.studio import SimulatedStudio  # noqa: E402
+from testbed.aws.studio import SimulatedStudio, whole_file_system  # noqa: E402
 from testbed.aws.timeline import Timeline  # noqa: E402
 
 __all__ = ["CLUSTER", "QUEUE", "BedError", "Place", "hyperpod_testbed", "what_is_missing"]
@@ -121,8 +121,9 @@ def hyperpod_testbed(
         account = Account(timeline=Timeline(runs=True))
         account.add_caller(ACCESS_KEY, ROLE, _policy(account, admin=admin))
         studio = SimulatedStudio(base / "studio", REGION, user_profile="alice")
-        studio.write(account, others=Path("/proc/self/mountinfo").read_text())
         whole = _mounted(stack, base, studio, admin=admin)
+        others = Path("/proc/self/mountinfo").read_text()
+        studio.write(account, others=others + (whole_file_system(whole) if whole else ""))
         slurm, eks, why = _start(stack, base, studio, tell, kubernetes=kubernetes)
         tell("the AWS API")
         endpoint = Endpoint(account)

@@ -16,7 +16,7 @@ from hyperpod_jlab.admin.lifecycle.steps import LifecycleWanted
 from hyperpod_jlab.admin.plan import FolderStep, Plan, Wanted
 from hyperpod_jlab.admin.planning import plan
 from hyperpod_jlab.admin.reading import Question, Reader
-from hyperpod_jlab.admin.there import Folder, There
+from hyperpod_jlab.admin.there import FileSystem, Folder, There
 from hyperpod_jlab.aws.clusters import describe_cluster
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import InvalidInputError
@@ -105,7 +105,7 @@ class Wirer:
         if known is not None and set(paths) <= known.keys():
             seen = known
         else:
-            seen = await self._keeper.look([ROOT, *paths])
+            seen = await _for(there.file_system, self._keeper).look([ROOT, *paths])
         there = replace(there, file_system=replace(there.file_system, folders=seen))
         return there, await self._with_lifecycle(there, name, plan(there, wiring.wanted))
 
@@ -131,7 +131,8 @@ class Wirer:
         def stopping() -> bool:
             return self.stopped
 
-        return Executor(self._aws, there, self._keeper, guard=guard, stopping=stopping)
+        keeper = None if self._keeper is None else _for(there.file_system, self._keeper)
+        return Executor(self._aws, there, keeper, guard=guard, stopping=stopping)
 
     async def _with_lifecycle(self, there: There, file_system: str, made: Plan) -> Plan:
         """The plan with the steps on lifecycle configurations."""
@@ -185,6 +186,11 @@ class Wirer:
                 detail={"field": "file_system"},
             )
         return mounted[0]
+
+
+def _for(file_system: FileSystem, keeper: FolderKeeper) -> FolderKeeper:
+    """A keeper for just this file system: what this machine has mounted may be another one."""
+    return keeper.of(file_system) if isinstance(keeper, FoldersHere) else keeper
 
 
 async def cluster_facts(aws: Aws, name: str | None) -> dict[str, str | None]:

@@ -28,7 +28,6 @@ class Admin:
 
     def __init__(self, account, hpj, disk):
         self._account, self._hpj, self.disk = account, hpj, disk
-        disk.mkdir()
         self._at = ("--mounted-at", str(disk))
 
     def do(self, what, mode=None, *more, where=WHERE):
@@ -47,8 +46,8 @@ class Admin:
 
 
 @pytest.fixture
-def admin(account, hpj, tmp_path):
-    return Admin(account, hpj, tmp_path / "fsx")
+def admin(account, hpj, disk):
+    return Admin(account, hpj, disk)
 
 
 def spoiled_vpc(account):

@@ -26,14 +26,6 @@ def quick(monkeypatch):
     monkeypatch.setattr(applying, "LOOK", 0.02)
 
 
-@pytest.fixture
-def disk(tmp_path):
-    """Where the whole file system is mounted."""
-    made = tmp_path / "fsx"
-    made.mkdir()
-    return made
-
-
 def test_the_plan_says_what_would_change_and_changes_nothing(account, hpj, disk):
     done = hpj("admin", "plan", *PER_USER).ok()
     assert "~ profile alice: not mounted -> /alice (nobody has seen the folder /alice)" in done.out

@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from tests.admin.conftest import mounted
 from tests.admin.executor_kills import Killer, account_of_others, seen, words_of
 
 SERIES = [
@@ -30,14 +31,13 @@ SERIES = [
 
 @pytest.mark.parametrize(("before", "last", "step", "when"), SERIES)
 def test_killed_at_each_change_and_run_again(
-    endpoint, home, hpj, tmp_path, before, last, step, when
+    endpoint, home, hpj, monkeypatch, tmp_path, before, last, step, when
 ):
     killer = Killer(endpoint, home)
 
     def begin(name):
         """A new account in the state that is interrupted, and what it was before all."""
-        disk = tmp_path / name
-        disk.mkdir()
+        disk = mounted(monkeypatch, tmp_path / name)
         endpoint.account = account_of_others()
         endpoint.account.add_caller("AKIATESTBEDEXAMPLE01")
         untouched = seen(endpoint.account, disk)

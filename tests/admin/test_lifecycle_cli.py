@@ -36,13 +36,6 @@ def file(tmp_path):
     return made
 
 
-@pytest.fixture
-def disk(tmp_path):
-    made = tmp_path / "fsx"
-    made.mkdir()
-    return made
-
-
 def test_plan_apply_status_change_and_destroy(account, hpj, file, disk):
     words = (*SHARED, "--lifecycle-file", str(file), "--mounted-at", str(disk))
     done = hpj("admin", "plan", *words).ok()
