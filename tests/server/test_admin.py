@@ -321,4 +321,4 @@ async def test_a_profile_that_is_not_there(aws, api):
     await posted(api, "admin/plan", {**SHARED, "profiles": ["alice", "nobody"]})
     answer = await until(api, "planned", "failed")
     assert answer["problem"]["code"] == "no_such_profile"
-    assert answer["problem"]["message"].endswith("no user profile nobody")
+    assert answer["problem"]["message"].endswith("no user profile 'nobody'")

@@ -52,7 +52,9 @@ def read_lifecycle_file(path: Path) -> LifecycleFile:
             told = tomllib.loads(file.read(_MOST).decode())
     except OSError as error:
         raise _wrong(path, f"it cannot be read: {error.strerror}", "path") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise _wrong(path, "it is no text in UTF-8", "path") from error
+    except tomllib.TOMLDecodeError as error:
         raise _wrong(path, f"it is no TOML: {error}", "path") from error
     known = ["apps", "start", *_SETTINGS]
     for name in told:
