@@ -207,7 +207,7 @@ def _check_profiles(there: There, wanted: Wanted) -> None:
     missing = sorted((wanted.profiles or frozenset()) - names)
     if missing:
         raise NotFoundError(
-            f"the domain has no user profile {', '.join(f"'{name[:63]}'" for name in missing)}",
+            f"the domain has no user profile {', '.join(repr(name[:63]) for name in missing)}",
             code="no_such_profile",
             hint=f"aws sagemaker list-user-profiles --domain-id-equals {there.domain}",
             detail={"field": "profiles"},
