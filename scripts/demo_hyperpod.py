@@ -122,8 +122,7 @@ def hyperpod_testbed(
         account.add_caller(ACCESS_KEY, ROLE, _policy(account, admin=admin))
         studio = SimulatedStudio(base / "studio", REGION, user_profile="alice")
         whole = _mounted(stack, base, studio, admin=admin)
-        others = Path("/proc/self/mountinfo").read_text()
-        studio.write(account, others=others + (whole_file_system(whole) if whole else ""))
+        studio.write(account, others=_others(whole))
         slurm, eks, why = _start(stack, base, studio, tell, kubernetes=kubernetes)
         tell("the AWS API")
         endpoint = Endpoint(account)
@@ -195,6 +194,12 @@ def _mounted(
     subprocess.run(["mount", "--bind", studio.mount_point, inner], check=True)
     stack.callback(lambda: subprocess.run(["umount", "--lazy", inner], check=False))
     return whole
+
+
+def _others(whole: Path | None) -> str:
+    """What is mounted besides the partition, as the space's table of mounts tells it."""
+    line = "" if whole is None else whole_file_system(whole)
+    return Path("/proc/self/mountinfo").read_text() + line
 
 
 def _start(
