@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 from pathlib import Path
 
@@ -23,6 +25,8 @@ def check_mounted(root: Path, wanted: FileSystem) -> None:
     Raises:
         RefusedError: Nothing is mounted there, something else, or only a part of it.
     """
+    with contextlib.suppress(OSError):  # what is mounted on demand (autofs) is so by being opened
+        os.close(os.open(root, os.O_RDONLY | os.O_DIRECTORY))
     said = _otherwise(mount_of(root), root.resolve(), wanted.mount_name)
     if said is not None:
         raise RefusedError(
