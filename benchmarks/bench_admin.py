@@ -22,6 +22,9 @@ sys.path.insert(0, str(PROJECT))
 
 from log_fixtures import arguments, report  # noqa: E402
 
+from hyperpod_jlab.storage.mounts import VARIABLE  # noqa: E402
+from testbed.aws.studio import ROOT_MOUNT, whole_file_system  # noqa: E402
+
 REGION, DOMAIN, FILE_SYSTEM = "us-west-2", "d-example", "fs-0123456789abcdef0"
 UPDATE_S = 0.2
 WHERE = ("--domain", DOMAIN, "--file-system", FILE_SYSTEM)
@@ -134,8 +137,10 @@ class Domain:
             environment |= {"HYPERPOD_CONFIG": f"{home}/none.toml"}
             # What is installed has its bytecode beside it.
             environment.pop("PYTHONDONTWRITEBYTECODE", None)
+            environment[VARIABLE] = f"{home}/mounts"
             Path(home, "none.toml").touch()
             Path(home, "fsx").mkdir()
+            Path(home, "mounts").write_text(ROOT_MOUNT + whole_file_system(Path(home, "fsx")))
             begin, before = time.perf_counter(), _processor()
             done = subprocess.run(
                 words, cwd=home, env=environment, capture_output=True, text=True, check=False

@@ -42,7 +42,7 @@ from testbed.aws.lifecycle import Timings  # noqa: E402
 from testbed.aws.server import AwsServer  # noqa: E402
 from testbed.aws.slurm_bed import SCRIPT, AttachedSlurm, slurm_bed  # noqa: E402
 from testbed.aws.state import Account  # noqa: E402
-from testbed.aws.studio import SimulatedStudio  # noqa: E402
+from testbed.aws.studio import SimulatedStudio, whole_file_system  # noqa: E402
 from testbed.aws.timeline import Timeline  # noqa: E402
 
 __all__ = ["CLUSTER", "QUEUE", "BedError", "Place", "hyperpod_testbed", "what_is_missing"]
@@ -121,8 +121,8 @@ def hyperpod_testbed(
         account = Account(timeline=Timeline(runs=True))
         account.add_caller(ACCESS_KEY, ROLE, _policy(account, admin=admin))
         studio = SimulatedStudio(base / "studio", REGION, user_profile="alice")
-        studio.write(account, others=Path("/proc/self/mountinfo").read_text())
         whole = _mounted(stack, base, studio, admin=admin)
+        studio.write(account, others=_others(whole))
         slurm, eks, why = _start(stack, base, studio, tell, kubernetes=kubernetes)
         tell("the AWS API")
         endpoint = Endpoint(account)
@@ -194,6 +194,12 @@ def _mounted(
     subprocess.run(["mount", "--bind", studio.mount_point, inner], check=True)
     stack.callback(lambda: subprocess.run(["umount", "--lazy", inner], check=False))
     return whole
+
+
+def _others(whole: Path | None) -> str:
+    """What is mounted besides the partition, as the space's table of mounts tells it."""
+    line = "" if whole is None else whole_file_system(whole)
+    return Path("/proc/self/mountinfo").read_text() + line
 
 
 def _start(

@@ -86,7 +86,8 @@ STATE_WORDS = {
 
 EXIT_WORDS = {
     0: "done (`logs -f` too, whatever the run did)",
-    1: "with `--wait` or `--follow`: the run ended otherwise than `succeeded`",
+    1: "with `--wait` or `--follow`: the run ended otherwise than `succeeded`; "
+    "`hpj admin apply`, `destroy` and `status`: a step waits or is blocked, or (`status`) is still to be done; of a cluster: AWS says that it failed",
     2: "something in the arguments is wrong; or preflight, the scheduler or the storage refuses; or it is `unsupported`",
     3: "a run or another named object does not exist",
     4: "denied",

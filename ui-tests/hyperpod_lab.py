@@ -11,6 +11,7 @@ from lab_server import PYTHON, LabServer, lab_server
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from hyperpod_jlab.storage.mounts import VARIABLE
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.example import ACCESS_KEY, example_account
 from testbed.aws.server import AwsServer
@@ -20,7 +21,10 @@ REGION = "us-west-2"
 
 @contextmanager
 def hyperpod_lab(
-    home: Path, config: str | None = None, programs: Path | None = None
+    home: Path,
+    config: str | None = None,
+    programs: Path | None = None,
+    mounts: Path | None = None,
 ) -> Iterator[tuple[LabServer, Endpoint]]:
     """A server with credentials of the testbed's example account, and that account; no answer of it may leave botocore's model.
 
@@ -28,6 +32,7 @@ def hyperpod_lab(
         home: The user's home.
         config: The configuration, in place of one with only the embedded cluster.
         programs: A folder whose programs the user has before all others.
+        mounts: The table of mounts; default: this machine's.
     """
     endpoint = Endpoint(example_account(REGION))
     with AwsServer(endpoint) as aws:
@@ -39,6 +44,8 @@ def hyperpod_lab(
         }
         if programs is not None:
             environment["PATH"] = f"{programs}:{Path(PYTHON).parent}:/usr/bin:/bin"
+        if mounts is not None:
+            environment[VARIABLE] = str(mounts)
         with lab_server(home, config=config, environment=environment) as server:
             yield server, endpoint
     assert endpoint.drift == []

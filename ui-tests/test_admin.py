@@ -18,6 +18,7 @@ from hyperpod_jlab.admin.reading import claim_tag
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.example import FILE_SYSTEM
 from testbed.aws.state import Profile, Space, lustre_at
+from testbed.aws.studio import ROOT_MOUNT, whole_file_system
 from testbed.aws.timeline import Timeline
 
 ADMIN = ".jp-HyperPod-Admin"
@@ -30,9 +31,11 @@ PATIENCE_MS = 60_000
 
 
 @pytest.fixture
-def account(tmp_path: Path) -> Iterator[tuple[LabServer, Endpoint]]:
+def account(tmp_path: Path, disk: Path) -> Iterator[tuple[LabServer, Endpoint]]:
     """A Lab of an admin, in an account with a domain of some people."""
-    with hyperpod_lab(tmp_path / "home") as (server, aws):
+    mounts = tmp_path / "mounts"
+    mounts.write_text(ROOT_MOUNT + whole_file_system(disk))
+    with hyperpod_lab(tmp_path / "home", mounts=mounts) as (server, aws):
         aws.account.timeline = Timeline(runs=True)
         aws.account.update_time = timedelta(seconds=0.2)
         for name in PEOPLE:

@@ -49,10 +49,10 @@ class Result:
     error: HyperpodError | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
+        """Plain data for JSON; ``ok``: it is as wanted now."""
         return {
             **self.step.to_dict(),
-            "ok": self.done,
+            "ok": self.done or (self.step.state == "done" and self.error is None),
             "error": None if self.error is None else self.error.to_dict(),
         }
 

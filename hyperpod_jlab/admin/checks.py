@@ -81,16 +81,9 @@ def _domain(there: There) -> Iterator[Finding]:
 
 
 def _names(there: There, wanted: Wanted) -> Iterator[Finding]:
-    names = [holder.name for holder in there.holders if holder.kind == "profile"]
-    for missing in sorted((wanted.profiles or frozenset()) - set(names)):
-        yield Finding(
-            level="error",
-            code="no_such_profile",
-            message=f"the domain has no user profile {missing}",
-            hint=f"aws sagemaker list-user-profiles --domain-id-equals {there.domain}",
-        )
     if wanted.mode is None:
         return
+    names = [holder.name for holder in there.holders if holder.kind == "profile"]
     for name in names:
         # In either mode: what is private to one, or will be, is never given to all.
         if f"/{name}" == wanted.shared_path:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hyperpod_jlab.admin import folder_work
-from hyperpod_jlab.admin.there import Folder, Grant
+from hyperpod_jlab.admin.mounted import check_mounted
+from hyperpod_jlab.admin.there import FileSystem, Folder, Grant
 from hyperpod_jlab.model.errors import (
     HyperpodError,
     RefusedError,
@@ -119,12 +120,19 @@ class FoldersHere(_Keeper):
 
     Args:
         root: Where the whole file system is mounted.
+        wanted: The file system that has to be mounted there, each time that folders are looked at or made; None: whatever is there.
     """
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, wanted: FileSystem | None = None) -> None:
+        self._root, self._wanted = root, wanted
+
+    def of(self, wanted: FileSystem) -> FoldersHere:
+        """The same for just this file system."""
+        return FoldersHere(self._root, wanted)
 
     async def _answer(self, do: str, folders: list[dict[str, Any]]) -> dict[str, Any]:
+        if self._wanted is not None:
+            await asyncio.to_thread(check_mounted, self._root, self._wanted)
         order = {"root": str(self._root), "do": do, "folders": folders}
         return await asyncio.to_thread(folder_work.work, order)
 

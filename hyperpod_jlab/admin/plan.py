@@ -90,6 +90,11 @@ class Step:
         """Whether an apply does it."""
         return self.state == "to do"
 
+    @property
+    def is_drift(self) -> bool:
+        """Whether it is not as it is to be; not what nobody could look at."""
+        return self.state != "done" and self.before != NOT_KNOWN
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {
@@ -181,7 +186,7 @@ class Plan:
     @property
     def drift(self) -> Sequence[Step]:
         """What is not as it is to be; not what nobody could look at."""
-        return [step for step in self.steps if step.state != "done" and step.before != NOT_KNOWN]
+        return [step for step in self.steps if step.is_drift]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

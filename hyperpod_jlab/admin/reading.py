@@ -295,6 +295,7 @@ class Reader:
             vpc=str(found.get("VpcId") or ""),
             subnets=tuple(found.get("SubnetIds") or ()),
             interfaces=await self._interfaces(tuple(found.get("NetworkInterfaceIds") or ())),
+            mount_name=(found.get("LustreConfiguration") or {}).get("MountName"),
         )
 
     async def _interfaces(self, names: tuple[str, ...]) -> tuple[Interface, ...]:

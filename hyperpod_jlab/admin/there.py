@@ -126,6 +126,7 @@ class FileSystem:
         vpc: Its network.
         subnets: Its subnets.
         interfaces: Its network interfaces.
+        mount_name: What it is mounted by; None: AWS does not say.
         folders: Folders that were looked for, by path, None where there is none; None: nobody could look.
     """
 
@@ -135,6 +136,7 @@ class FileSystem:
     vpc: str
     subnets: tuple[str, ...]
     interfaces: tuple[Interface, ...] = ()
+    mount_name: str | None = None
     folders: Mapping[str, Folder | None] | None = None
 
 

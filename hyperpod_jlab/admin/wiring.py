@@ -10,16 +10,20 @@ from hyperpod_jlab.admin.applying import Executor, Guard, Result
 from hyperpod_jlab.admin.converging import converge
 from hyperpod_jlab.admin.folders import ROOT, FolderKeeper, FoldersHere
 from hyperpod_jlab.admin.lifecycle.file import LifecycleFile, scripts_of
-from hyperpod_jlab.admin.lifecycle.planning import lifecycle_findings, lifecycle_steps
+from hyperpod_jlab.admin.lifecycle.planning import (
+    lifecycle_findings,
+    lifecycle_steps,
+    sight_findings,
+)
 from hyperpod_jlab.admin.lifecycle.reading import read_configs
 from hyperpod_jlab.admin.lifecycle.steps import LifecycleWanted
 from hyperpod_jlab.admin.plan import FolderStep, Plan, Wanted
 from hyperpod_jlab.admin.planning import plan
 from hyperpod_jlab.admin.reading import Question, Reader
-from hyperpod_jlab.admin.there import Folder, There
+from hyperpod_jlab.admin.there import FileSystem, Folder, There
 from hyperpod_jlab.aws.clusters import describe_cluster
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError
 from hyperpod_jlab.model.hyperpod import HyperpodCluster
 
 
@@ -85,7 +89,7 @@ class Wirer:
 
         Raises:
             InvalidInputError: Nobody says which file system.
-            NotFoundError: There is no such domain, cluster or file system.
+            NotFoundError: There is no such domain, user profile, cluster or file system.
             HyperpodError: See `aws.errors`, and `admin.folders`.
         """
         wiring = self._wiring
@@ -98,6 +102,7 @@ class Wirer:
             gone=wiring.gone,
         )
         there = await Reader(self._aws, question, self._told).read()
+        _check_profiles(there, wiring.wanted)
         made = plan(there, wiring.wanted)
         paths = [step.path for step in made.steps if isinstance(step, FolderStep)]
         if self._keeper is None or not paths or any(one.level == "error" for one in made.findings):
@@ -105,7 +110,7 @@ class Wirer:
         if known is not None and set(paths) <= known.keys():
             seen = known
         else:
-            seen = await self._keeper.look([ROOT, *paths])
+            seen = await _for(there.file_system, self._keeper).look([ROOT, *paths])
         there = replace(there, file_system=replace(there.file_system, folders=seen))
         return there, await self._with_lifecycle(there, name, plan(there, wiring.wanted))
 
@@ -131,7 +136,8 @@ class Wirer:
         def stopping() -> bool:
             return self.stopped
 
-        return Executor(self._aws, there, self._keeper, guard=guard, stopping=stopping)
+        keeper = None if self._keeper is None else _for(there.file_system, self._keeper)
+        return Executor(self._aws, there, keeper, guard=guard, stopping=stopping)
 
     async def _with_lifecycle(self, there: There, file_system: str, made: Plan) -> Plan:
         """The plan with the steps on lifecycle configurations."""
@@ -149,7 +155,11 @@ class Wirer:
         return replace(
             made,
             steps=(*made.steps, *lifecycle_steps(there, configs, wanted)),
-            findings=(*made.findings, *lifecycle_findings(there, configs, wanted)),
+            findings=(
+                *made.findings,
+                *lifecycle_findings(there, configs, wanted),
+                *sight_findings(there, asked, file.settings),
+            ),
         )
 
     async def file_system(self) -> str:
@@ -185,6 +195,28 @@ class Wirer:
                 detail={"field": "file_system"},
             )
         return mounted[0]
+
+
+def _check_profiles(there: There, wanted: Wanted) -> None:
+    """See that the profiles are there that are named.
+
+    Raises:
+        NotFoundError: One is not.
+    """
+    names = {holder.name for holder in there.holders if holder.kind == "profile"}
+    missing = sorted((wanted.profiles or frozenset()) - names)
+    if missing:
+        raise NotFoundError(
+            f"the domain has no user profile {', '.join(repr(name[:63]) for name in missing)}",
+            code="no_such_profile",
+            hint=f"aws sagemaker list-user-profiles --domain-id-equals {there.domain}",
+            detail={"field": "profiles"},
+        )
+
+
+def _for(file_system: FileSystem, keeper: FolderKeeper) -> FolderKeeper:
+    """A keeper for just this file system: what this machine has mounted may be another one."""
+    return keeper.of(file_system) if isinstance(keeper, FoldersHere) else keeper
 
 
 async def cluster_facts(aws: Aws, name: str | None) -> dict[str, str | None]:

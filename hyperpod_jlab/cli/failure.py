@@ -112,7 +112,9 @@ def _usage(error: click.ClickException) -> CommandLineError:
     parameter = getattr(error, "param", None)
     if isinstance(parameter, click.Option):
         detail["option"] = max(parameter.opts, key=len)
-    return CommandLineError(error.format_message().rstrip("."), hint=hint, detail=detail)
+    # click lists choices on lines of their own.
+    message = " ".join(error.format_message().split()).rstrip(".")
+    return CommandLineError(message, hint=hint, detail=detail)
 
 
 def _option_hint(given: str, context: click.Context | None) -> str | None:

@@ -55,7 +55,7 @@ def folder_place(options: dict[str, Any]) -> FolderPlace:
     Raises:
         InvalidInputError: They do not go together.
     """
-    by: By = options["by"] or ("here" if options["mounted_at"] else "none")
+    by: By = options["by"] or ("none" if options["mounted_at"] is None else "here")
     place = FolderPlace(
         by,
         options["mounted_at"],

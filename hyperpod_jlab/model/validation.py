@@ -21,6 +21,15 @@ LABEL = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 """The pattern of names in Kubernetes."""
 
+DOMAIN_ID = r"^d-[a-z0-9-]{1,61}$"
+"""The pattern of ids of domains of Studio."""
+
+FILE_SYSTEM_ID = r"^fs-[0-9a-f]{8,40}$"
+"""The pattern of ids of file systems of FSx."""
+
+REGION = r"^[a-z][a-z0-9-]{0,38}[a-z0-9]$"
+"""The pattern of AWS regions."""
+
 _CUT = 60
 """Characters of the user's own words that a message repeats."""
 
@@ -88,8 +97,8 @@ def parse(model: type[Model], data: Mapping[str, Any], *, code: str = "invalid_s
         raise invalid(model, error, code=code) from error
 
 
-def invalid(model: type[BaseModel], error: ValidationError, *, code: str) -> InvalidInputError:
-    """The error of ours for one of pydantic's."""
+def invalid(model: type[Any], error: ValidationError, *, code: str) -> InvalidInputError:
+    """The error of ours for one of pydantic's, of a model or a dataclass."""
     problems: list[dict[str, str | None]] = []
     for entry in error.errors(include_url=False):
         place, around = _place(model, entry["loc"])
@@ -107,7 +116,7 @@ def _first_of(problems: list[dict[str, str | None]], code: str) -> InvalidInputE
     )
 
 
-def _place(model: type[BaseModel], loc: tuple[int | str, ...]) -> tuple[list[str], Any]:
+def _place(model: type[Any], loc: tuple[int | str, ...]) -> tuple[list[str], Any]:
     """The field's path without the words that pydantic adds for unions and keys, and the type that its last step lies in."""
     place: list[str] = []
     here: Any = model

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from hyperpod_jlab.model.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.model.run import iso_time
+from hyperpod_jlab.model.validation import DOMAIN_ID, FILE_SYSTEM_ID, REGION
 from hyperpod_jlab.server.admin_answers import (
     AdminAsked,
     AdminChoices,
@@ -59,13 +60,13 @@ class AdminPlanBody(RequestModel):
 
     mode: Literal["shared", "per-user"] | None
     """One folder for all, or one for each user profile; null: what was set is taken back."""
-    domain: Annotated[str | None, Field(pattern=r"^d-[a-z0-9-]{1,61}$")] = None
+    domain: Annotated[str | None, Field(pattern=DOMAIN_ID)] = None
     """The domain's id; default: this space's."""
     cluster: _Text | None = None
     """The HyperPod cluster whose file system it is."""
-    file_system: Annotated[str | None, Field(pattern=r"^fs-[0-9a-f]{8,40}$")] = None
+    file_system: Annotated[str | None, Field(pattern=FILE_SYSTEM_ID)] = None
     """The file system, in place of a cluster."""
-    region: Annotated[str | None, Field(pattern=r"^[a-z][a-z0-9-]{0,38}[a-z0-9]$")] = None
+    region: Annotated[str | None, Field(pattern=REGION)] = None
     """The domain's region; default: the one that AWS is asked in where nobody names one."""
     shared_path: Annotated[str, Field(min_length=2, max_length=1024)] = "/shared"
     """The folder that all have in mode `shared`."""

@@ -72,7 +72,7 @@ def misfit(place: FolderPlace) -> tuple[str, tuple[By, ...]] | None:
         place: What the admin says.
     """
     for name, known in _FITS.items():
-        if getattr(place, name) and place.by not in known:
+        if getattr(place, name) is not None and place.by not in known:
             return name, known
     return None
 

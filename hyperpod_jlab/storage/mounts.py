@@ -17,7 +17,7 @@ VARIABLE = "HYPERPOD_MOUNT_TABLE"
 
 @dataclass(frozen=True)
 class Mount:
-    """A mounted file system: where, its kind, what was mounted, whether it can only be read, and the file system's own options.
+    """A mounted file system: where, its kind, what was mounted, whether it can only be read, the file system's own options, and its folder (of a bind mount).
 
     Kind and source are None where the system does not tell.
     """
@@ -27,6 +27,7 @@ class Mount:
     source: str | None = None
     read_only: bool = False
     options: tuple[str, ...] = ()
+    inner: str = "/"
 
     @property
     def network(self) -> bool:
@@ -91,13 +92,13 @@ def room_at(path: Path) -> Room:
 
 
 def _parse(line: str) -> Mount:
-    """One line of mountinfo: proc(5), fields 5 and 6, and behind the hyphen kind, source and the file system's options."""
+    """One line of mountinfo: proc(5), fields 4 to 6, and behind the hyphen kind, source and the file system's options."""
     before, _, behind = line.partition(" - ")
     fields, (kind, source, *rest) = before.split(" "), behind.split(" ")
     options = tuple(rest[0].split(",")) if rest else ()
     # A bind mount can be read-only on a file system that is not, and the other way round.
     read_only = "ro" in fields[5].split(",") or "ro" in options
-    return Mount(_plain(fields[4]), kind, _plain(source), read_only, options)
+    return Mount(_plain(fields[4]), kind, _plain(source), read_only, options, _plain(fields[3]))
 
 
 def _plain(text: str) -> str:

@@ -17,8 +17,13 @@ MOUNTS = Path("mnt", "custom-file-systems", "fsx_lustre")
 """Where Studio mounts file systems, from the root."""
 
 _SERVER = "10.0.1.2@tcp"
-_OTHERS = "22 1 259:1 / / rw - ext4 /dev/root rw\n"
+ROOT_MOUNT = "22 1 259:1 / / rw - ext4 /dev/root rw\n"
 """The rest of a table of mounts, where it does not matter."""
+
+
+def whole_file_system(point: Path) -> str:
+    """The line of a table of mounts by which the whole of the example's file system is mounted somewhere, as an admin has it."""
+    return f"31 22 0:41 / {point} rw - lustre {_SERVER}:/{MOUNT_NAME} rw\n"
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ class SimulatedStudio:
             "AWS_REGION": self.region,
         }
 
-    def write(self, account: Account, *, others: str = _OTHERS) -> None:
+    def write(self, account: Account, *, others: str = ROOT_MOUNT) -> None:
         """Make the files, and the space in the account.
 
         Args:
@@ -101,7 +106,7 @@ class SimulatedStudio:
         self.metadata.write_text(text)
         self.mount("rw", others=others)
 
-    def mount(self, how: str | None, *, others: str = _OTHERS) -> None:
+    def mount(self, how: str | None, *, others: str = ROOT_MOUNT) -> None:
         """Mount the partition anew.
 
         Args:

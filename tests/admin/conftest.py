@@ -6,8 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from hyperpod_jlab.storage.mounts import VARIABLE
 from testbed.aws.network import SUBNET, Network, NetworkInterface, SecurityGroup
 from testbed.aws.state import Account, Domain, LustreFileSystem, Profile, Space
+from testbed.aws.studio import ROOT_MOUNT, whole_file_system
 from testbed.aws.timeline import Timeline
 from tests.aws.conftest import KEY, REGION, endpoint, home, hpj, no_aws
 
@@ -43,6 +45,21 @@ def domain_account() -> Account:
         )
     ]
     return account
+
+
+def mounted(patch, folder):
+    """Make a folder at which the whole file system is mounted, going by a table of mounts."""
+    folder.mkdir()
+    table = folder.with_name(f"{folder.name}-mounts")
+    table.write_text(ROOT_MOUNT + whole_file_system(folder))
+    patch.setenv(VARIABLE, str(table))
+    return folder
+
+
+@pytest.fixture
+def disk(monkeypatch, tmp_path):
+    """Where the whole file system is mounted."""
+    return mounted(monkeypatch, tmp_path / "fsx")
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def seen(account: Account, disk: Path) -> Any:
     return copy.deepcopy((*things, folders))
 
 
-def mounted(account: Account) -> dict[str, str | None]:
+def partitions(account: Account) -> dict[str, str | None]:
     """What an application of each profile mounts of the file system: by its own list, or, without one, by the domain's."""
     default = account.domains[DOMAIN].file_systems
     found: dict[str, str | None] = {}

@@ -28,7 +28,6 @@ class Admin:
 
     def __init__(self, account, hpj, disk):
         self._account, self._hpj, self.disk = account, hpj, disk
-        disk.mkdir()
         self._at = ("--mounted-at", str(disk))
 
     def do(self, what, mode=None, *more, where=WHERE):
@@ -47,8 +46,8 @@ class Admin:
 
 
 @pytest.fixture
-def admin(account, hpj, tmp_path):
-    return Admin(account, hpj, tmp_path / "fsx")
+def admin(account, hpj, disk):
+    return Admin(account, hpj, disk)
 
 
 def spoiled_vpc(account):
@@ -115,7 +114,11 @@ def test_two_of_our_file_systems_in_one_domain(account, admin):
     second = ("--domain", DOMAIN, "--file-system", SECOND)
     admin.do("apply", "per-user").ok()
     with_first = seen(account, admin.disk)
+    table = admin.disk.with_name("fsx-mounts")
+    first = table.read_text()
+    table.write_text(first.replace("x5kjbbmv", "abcdefgh"))
     admin.do("apply", "per-user", where=second).ok()
+    table.write_text(first)
     assert account.profiles[DOMAIN, "carol"].file_systems == [
         EFS,
         lustre_at(FILE_SYSTEM, "/carol"),
@@ -150,7 +153,8 @@ def test_a_profile_that_cannot_be_changed_leaves_the_others(account, admin, stat
     found = admin.steps("per-user")["profile bob"]
     assert found["state"] == "blocked"
     assert status in found["reason"]
-    done = admin.do("apply", "per-user").ok()
+    done = admin.do("apply", "per-user")
+    assert done.code == 1
     assert f"not done: profile bob: SageMaker says {status}" in done.err
     assert account.profiles[DOMAIN, "alice"].file_systems == [lustre_at(FILE_SYSTEM, "/alice")]
     assert account.profiles[DOMAIN, "bob"].file_systems == []
@@ -204,7 +208,7 @@ def test_limits_of_ten_and_five(account, admin):
     assert blocked == {"profile bob", "space work", *interfaces}
     assert "10 are allowed" in steps["profile bob"]["reason"]
     assert "5 are allowed" in steps["space work"]["reason"]
-    admin.do("apply", "per-user").ok()
+    assert admin.do("apply", "per-user").code == 1
     assert len(account.profiles[DOMAIN, "carol"].file_systems) == 10
     assert account.profiles[DOMAIN, "bob"].file_systems == full_of(10)
     admin.do("destroy").ok()
@@ -299,8 +303,8 @@ def test_there_and_back_while_spaces_run(account, admin):
         admin.do("apply", mode).ok()
         assert space.file_systems == [attached(FILE_SYSTEM)]
     # It has to be stopped to be changed itself, and is told so; nothing else waits for it.
-    done = admin.do("destroy").ok()
-    assert "not done: space work: it runs JupyterLab" in done.err
+    done = admin.do("destroy")
+    assert (done.code, "not done: space work: it runs JupyterLab" in done.err) == (1, True)
     assert account.profiles[DOMAIN, "alice"].file_systems == []
     space.apps = []
     admin.do("destroy").ok()

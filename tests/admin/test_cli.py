@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pwd
 import stat
@@ -26,19 +25,11 @@ def quick(monkeypatch):
     monkeypatch.setattr(applying, "LOOK", 0.02)
 
 
-@pytest.fixture
-def disk(tmp_path):
-    """Where the whole file system is mounted."""
-    made = tmp_path / "fsx"
-    made.mkdir()
-    return made
-
-
 def test_the_plan_says_what_would_change_and_changes_nothing(account, hpj, disk):
     done = hpj("admin", "plan", *PER_USER).ok()
     assert "~ profile alice: not mounted -> /alice (nobody has seen the folder /alice)" in done.out
     assert "~ folder /alice: not known -> owner 200001:1001, mode 0700" in done.out
-    assert done.out.splitlines()[-1] == "3 as wanted, 2 to do, 7 wait"
+    assert done.out.splitlines()[-1] == "3 as wanted, 2 to do, 7 waiting"
     done = hpj("admin", "plan", *PER_USER, "--mounted-at", str(disk)).ok()
     assert "+ profile alice: not mounted -> /alice" in done.out
     assert done.out.splitlines()[-1] == "3 as wanted, 9 to do"
@@ -82,8 +73,13 @@ def test_nothing_without_a_word(account, hpj):
 
 
 def test_a_profile_waits_for_its_folder_while_nobody_looks(account, hpj, disk):
-    done = hpj("admin", "apply", *PER_USER, "--yes").ok()
-    assert "--folders" in done.out
+    done = hpj("admin", "apply", *PER_USER, "--yes")
+    assert (done.code, "--folders" in done.out) == (1, True)
+    assert "not done: profile alice: nobody has seen the folder /alice" in done.err
+    # Whether the folder is there nobody knows, and of that no exit code is made.
+    assert "not known: folder /alice: nobody looks at folders" in done.err
+    hpj("admin", "apply", *SHARED, "--yes").ok()
+    hpj("admin", "destroy", *WHERE, "--yes").ok()
     assert account.profiles[DOMAIN, "alice"].file_systems == []
     drift = hpj("admin", "status", *PER_USER)
     assert (drift.code, "nobody has seen the folder /alice" in drift.out) == (1, True)
@@ -145,8 +141,11 @@ def test_one_profile_alone(account, hpj, disk):
     hpj("admin", "apply", *PER_USER, "--profile", "bob", "--mounted-at", str(disk), "--yes").ok()
     assert [one.name for one in disk.iterdir()] == ["bob"]
     assert account.profiles[DOMAIN, "alice"].file_systems == []
-    done = hpj("admin", "plan", *PER_USER, "--profile", "nobody", "--json")
-    assert (done.code, done.error["code"]) == (2, "no_such_profile")
+    for what in ("plan", "apply", "status"):
+        done = hpj("admin", what, *PER_USER, "--profile", "nobody", "--json")
+        assert (done.code, done.error["code"], done.out) == (3, "no_such_profile", "")
+    done = hpj("admin", "destroy", *WHERE, "--profile", "bob", "--profile", "nobody")
+    assert (done.code, done.out) == (3, "")
 
 
 def test_the_file_system_of_a_cluster(account, hpj):
@@ -176,11 +175,38 @@ def test_the_file_system_of_a_cluster(account, hpj):
         ((*SHARED, "--shared-path", "/.."), 2, "shared_path"),
         ((*SHARED, "--shared-path", "/shared/../alice"), 2, "shared_path"),
         ((*SHARED, "--shared-path", "/shared/"), 2, "shared_path"),
+        ((*SHARED, "--mounted-at", ""), 2, "mounted_at"),
+        ((*SHARED, "--domain", ""), 2, "domain"),
+        ((*SHARED, "--domain", "d-ex\u00e4mple"), 2, "domain"),
+        ((*SHARED, "--domain", "d-" + "a" * 62), 2, "domain"),
+        ((*SHARED, "--domain", "d-example\n"), 2, "domain"),
+        ((*SHARED, "--file-system", "fs-xyz"), 2, "file_system"),
+        ((*SHARED, "--file-system", ""), 2, "file_system"),
+        ((*SHARED, "--cluster", "two words"), 2, "cluster"),
+        ((*SHARED, "--region", ""), 2, "region"),
+        ((*SHARED, "--region", "../us-west-2"), 2, "region"),
     ],
 )
-def test_bad_words(account, hpj, words, code, field):
+def test_bad_words(account, endpoint, hpj, words, code, field):
     done = hpj("admin", "plan", *words, "--json")
     assert (done.code, done.error["detail"]["field"]) == (code, field)
+    assert "Parameter validation" not in done.err
+    assert endpoint.calls == []
+
+
+def test_choices_are_told_on_one_line(hpj):
+    done = hpj("admin", "plan", *WHERE)
+    assert done.err.startswith(
+        "error: Missing option '--partition-mode'. Choose from: shared, per-user\n"
+    )
+
+
+def test_one_step_is_one(account, hpj, disk):
+    at = ("--mounted-at", str(disk))
+    hpj("admin", "apply", *SHARED, *at, "--yes").ok()
+    (disk / "shared").rmdir()
+    done = hpj("admin", "apply", *SHARED, *at)
+    assert (done.code, "to do: 1 step\n" in done.err) == (2, True)
 
 
 def test_what_cannot_be_is_refused_by_plan_and_apply(account, hpj):
@@ -203,9 +229,14 @@ def test_a_missing_right_is_named(account, endpoint, hpj, disk):
 
 
 def test_results_as_json(account, hpj, disk):
-    told = hpj("admin", "apply", *SHARED, "--mounted-at", str(disk), "--yes", "--json").ok().json
-    assert all(one["ok"] or one["state"] == "done" for one in told["results"])
-    json.dumps(told)
+    words = ("admin", "apply", *SHARED, "--mounted-at", str(disk), "--yes", "--json")
+    for _ in range(2):  # what was fine already is ok too
+        told = hpj(*words).ok().json
+        assert all(one["ok"] and one["error"] is None for one in told["results"])
+    account.spaces[DOMAIN, "work"].apps = ["JupyterLab"]
+    done = hpj("admin", "destroy", *WHERE, "--yes", "--json")
+    bad = [one["target"] for one in done.json["results"] if not one["ok"]]
+    assert (done.code, bad) == (1, ["space work"])
 
 
 @pytest.mark.parametrize("kind", ["file", "link"])
@@ -215,8 +246,8 @@ def test_something_else_where_a_folder_is_to_be(account, hpj, disk, kind):
     else:
         (disk / "elsewhere").mkdir()
         (disk / "shared").symlink_to(disk / "elsewhere")
-    done = hpj("admin", "apply", *SHARED, "--mounted-at", str(disk), "--yes").ok()
-    assert "! folder /shared: no folder" in done.out
+    done = hpj("admin", "apply", *SHARED, "--mounted-at", str(disk), "--yes")
+    assert (done.code, "! folder /shared: no folder" in done.out) == (1, True)
     assert account.domains[DOMAIN].file_systems == []
 
 
@@ -226,7 +257,7 @@ def test_a_folder_of_somebody_else_is_left_to_him(account, hpj, disk):
     done = hpj("admin", "plan", *PER_USER, "--mounted-at", str(disk)).ok()
     assert "! folder /alice" in done.out
     assert "uid 4711" in done.out
-    hpj("admin", "apply", *PER_USER, "--mounted-at", str(disk), "--yes").ok()
+    assert hpj("admin", "apply", *PER_USER, "--mounted-at", str(disk), "--yes").code == 1
     assert (disk / "alice").stat().st_uid == 4711
     # Nor does alice get what is not hers.
     assert account.profiles[DOMAIN, "alice"].file_systems == []

@@ -345,6 +345,12 @@ def test_what_is_not_there_is_not_called_good(account, told):
     config = spoiled(document(EKS), f"{FIRST}.LifeCycleConfig", GONE)
     said = {one["check"]: one["message"] for one in told(config)[1] if one["level"] == "ok"}
     assert said["storage"] == "no file system is named"
+    good = {one["check"] for one in told({})[1] if one["level"] == "ok"}
+    assert good == {"files", "scripts", "storage"}
+    bare = spoiled(document(EKS), f"{FIRST}.ExecutionRole", GONE)
+    bare["InstanceGroups"] = bare["InstanceGroups"][:1]
+    role = [one["message"] for one in told(bare)[1] if one["check"] == "role"]
+    assert role == ["could not be checked: no role is named"]
 
 
 def test_offline_asks_nobody(account, endpoint, told):

@@ -83,7 +83,7 @@ def quick(monkeypatch):
         pytest.param(500, 10, id="500", marks=[pytest.mark.full, pytest.mark.timeout(1200)]),
     ],
 )
-async def test_faults_at_random_change_nothing_of_the_end(endpoint, tmp_path, quick, count, one_in):
+async def test_faults_at_random_change_nothing_of_the_end(endpoint, disk, quick, count, one_in):
     endpoint.account = account = account_of_others()
     account.add_caller("AKIATESTBEDEXAMPLE01")
     account.update_time = timedelta(seconds=0.05)
@@ -91,22 +91,22 @@ async def test_faults_at_random_change_nothing_of_the_end(endpoint, tmp_path, qu
         account.profiles[DOMAIN, f"user{number:03d}"] = Profile()
         if not number % 5:
             account.spaces[DOMAIN, f"space{number:03d}"] = Space(f"user{number:03d}")
-    before = seen(account, tmp_path)
+    before = seen(account, disk)
     for wanted in (PER_USER, SHARED, NOTHING):
         endpoint.faults.interrupt = spoils = AtRandom(one_in, seed=count)
-        errors = await apply(wanted, tmp_path)
+        errors = await apply(wanted, disk)
         endpoint.faults.interrupt = None
         assert spoils.spoiled > count / 10
         assert errors == {}
-        assert list(await drift(wanted, tmp_path)) == []
-    assert seen(account, tmp_path)[:-1] == before[:-1]
+        assert list(await drift(wanted, disk)) == []
+    assert seen(account, disk)[:-1] == before[:-1]
 
 
 @pytest.mark.parametrize(
     "seconds", [4, pytest.param(30, marks=[pytest.mark.full, pytest.mark.timeout(300)])]
 )
 @pytest.mark.parametrize("where", ["plan", "apply"])
-async def test_too_many_calls_for_a_while(account, endpoint, tmp_path, seconds, where):
+async def test_too_many_calls_for_a_while(account, endpoint, disk, seconds, where):
     began = time.monotonic()
     calls = 0
 
@@ -118,7 +118,7 @@ async def test_too_many_calls_for_a_while(account, endpoint, tmp_path, seconds, 
             raise ApiError("ThrottlingException", "Rate exceeded")
 
     endpoint.faults.interrupt = throttle
-    assert await apply(PER_USER, tmp_path) == {}
+    assert await apply(PER_USER, disk) == {}
     assert time.monotonic() - began >= seconds
     assert account.profiles[DOMAIN, "alice"].file_systems == [lustre_at(FILE_SYSTEM, "/alice")]
     # Fewer and fewer while it lasts: 8 at a time, each with botocore's four tries for each of ours.

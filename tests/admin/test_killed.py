@@ -6,7 +6,8 @@ import itertools
 
 import pytest
 
-from tests.admin.executor_kills import Killer, account_of_others, mounted, seen, words_of
+from tests.admin.conftest import mounted
+from tests.admin.executor_kills import Killer, account_of_others, partitions, seen, words_of
 
 SERIES = [
     # what was applied before, what is killed; how many of its changes are looked at in each run, and when the kill comes
@@ -30,14 +31,13 @@ SERIES = [
 
 @pytest.mark.parametrize(("before", "last", "step", "when"), SERIES)
 def test_killed_at_each_change_and_run_again(
-    endpoint, home, hpj, tmp_path, before, last, step, when
+    endpoint, home, hpj, monkeypatch, tmp_path, before, last, step, when
 ):
     killer = Killer(endpoint, home)
 
     def begin(name):
         """A new account in the state that is interrupted, and what it was before all."""
-        disk = tmp_path / name
-        disk.mkdir()
+        disk = mounted(monkeypatch, tmp_path / name)
         endpoint.account = account_of_others()
         endpoint.account.add_caller("AKIATESTBEDEXAMPLE01")
         untouched = seen(endpoint.account, disk)
@@ -53,7 +53,7 @@ def test_killed_at_each_change_and_run_again(
         if not killer.run(words_of(last, disk), number, when):
             break
         if before and last != "nothing":
-            assert None not in mounted(endpoint.account).values(), number
+            assert None not in partitions(endpoint.account).values(), number
         hpj(*words_of(last, disk)).ok()
         assert seen(endpoint.account, disk) == reference, number
         hpj(*words_of("nothing", disk)).ok()

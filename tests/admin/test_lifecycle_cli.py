@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import shutil
 import subprocess
 
@@ -35,13 +36,6 @@ def quick(monkeypatch):
 def file(tmp_path):
     made = tmp_path / "lifecycle.toml"
     made.write_text(TEXT)
-    return made
-
-
-@pytest.fixture
-def disk(tmp_path):
-    made = tmp_path / "fsx"
-    made.mkdir()
     return made
 
 
@@ -100,8 +94,17 @@ def test_what_aws_knows_of_a_cluster_need_not_be_said(account, hpj, tmp_path):
         ('apps = ["emacs"]', "apps", "jupyterlab, code-editor"),
         ('start = "always"', "start", "built-in or default"),
         ('package = "hyperpod-jlab==0.1.0"', "cluster", "does not say cluster"),
-        (TEXT.replace('"slurm"', '"pbs"'), "orchestrator", "'slurm' or 'eks'"),
-        (TEXT.replace('"hyperpod-jlab==0.1.0"', "7"), "package", "valid string"),
+        (TEXT.replace('"slurm"', '"pbs"'), "orchestrator", "valid: eks, slurm"),
+        (TEXT.replace('["login.example.com"]', '"x"'), "login_nodes", "must be a list, not 'x'"),
+        (f'{TEXT}kubeconfig = "maybe"\n', "kubeconfig", "must be true or false, not 'maybe'"),
+        (f'{TEXT}package_sha256 = "{"0" * 64}"\n', "package_sha256", "cannot be used"),
+        (EXAMPLE, "cluster", "does not say cluster"),
+        (
+            f'cluster = "c"\norchestrator = "slurm"\n{EXAMPLE}',
+            "login_nodes",
+            "'...' cannot be used",
+        ),
+        (TEXT.replace('"hyperpod-jlab==0.1.0"', "7"), "package", "must be text, not 7"),
         (TEXT.replace("hyperpod-jlab==0.1.0", "a.whl"), "package_sha256", "missing"),
         (TEXT.replace("ml-cluster", "a'; rm -rf /"), "cluster", "cannot be used"),
     ],
@@ -124,12 +127,39 @@ def test_a_file_that_is_not_there(account, hpj, tmp_path):
     assert "none.toml" in done.err
 
 
-def test_the_example_is_a_file_that_works(account, hpj, tmp_path):
+@pytest.mark.parametrize("mode", ["shared", "per-user"])
+def test_files_of_the_partition_are_seen_in_mode_shared_only(account, hpj, tmp_path, mode):
+    file = tmp_path / "relative.toml"
+    said = {"package": "wheels/", "slurm_client": "client.tar.gz", "munge_key": "secret:munge"}
+    pins = "".join(f'{name}_sha256 = "{"a1" * 32}"\n' for name in said)
+    text = TEXT.replace("hyperpod-jlab==0.1.0", said["package"]) + 'slurm_auth = "munge"\n'
+    text += f'slurm_client = "{said["slurm_client"]}"\nmunge_key = "{said["munge_key"]}"\n{pins}'
+    file.write_text(text)
+    words = ("--partition-mode", mode, "--lifecycle-file", str(file), "--json")
+    told = hpj("admin", "plan", *WHERE, *words).ok().json["findings"]
+    found = {(one["code"], one["level"], one["field"]) for one in told}
+    assert found == (
+        {("out_of_sight", "warning", "package"), ("out_of_sight", "warning", "slurm_client")}
+        if mode == "per-user"
+        else set()
+    )
+    file.write_text(text.replace('"wheels/"', '"s3://mine/w/"').replace('"client', '"/client'))
+    assert hpj("admin", "plan", *WHERE, *words).ok().json["findings"] == []
+
+
+def test_the_example_is_a_file_that_works_once_it_is_filled_in(account, hpj, tmp_path):
     assert hpj("admin", "lifecycle", "example").ok().out == EXAMPLE
     file = tmp_path / "example.toml"
-    file.write_text(EXAMPLE)
     account.add_cluster("ml-cluster", REGION, orchestrator={"Slurm": {}})
     words = ("--lifecycle-file", str(file), "--cluster", "ml-cluster")
+    filled = EXAMPLE
+    for field, value in (("login_nodes", "login-1"), ("package_sha256", "a1" * 32)):
+        file.write_text(filled)
+        done = hpj("admin", "lifecycle", "show", "--app", "jupyterlab", *words, "--json")
+        assert (done.code, done.error["detail"]["field"]) == (2, field)
+        assert "'...' cannot be used" in done.error["message"]
+        filled = re.sub(rf'^({field} = \[?)"\.\.\."', rf'\1"{value}"', filled, flags=re.MULTILINE)
+    file.write_text(filled)
     for app in ("jupyterlab", "code-editor"):
         script = hpj("admin", "lifecycle", "show", "--app", app, *words).ok().out
         bash = shutil.which("bash")

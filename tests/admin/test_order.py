@@ -15,7 +15,7 @@ from hyperpod_jlab.admin.wiring import Wirer, Wiring
 from hyperpod_jlab.aws.session import Aws
 from testbed.aws.replies import ApiError
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
-from tests.admin.executor_kills import CHANGING, account_of_others, mounted
+from tests.admin.executor_kills import CHANGING, account_of_others, partitions
 from tests.admin.test_planning import PER_USER, SHARED, domain, fsx, profile, step, there
 
 ELSEWHERE = Wanted("shared", "/all")
@@ -107,11 +107,11 @@ class Watch:
 
     def __init__(self, account, obstacle=None):
         self._account, self._obstacle = account, obstacle
-        self.seen = [mounted(account)]
+        self.seen = [partitions(account)]
 
     def __call__(self, action, when):
         if when == "after" and action in CHANGING:
-            self.seen.append(mounted(self._account))
+            self.seen.append(partitions(self._account))
         elif when == "before" and self._obstacle is not None:
             self._obstacle(action)
 

@@ -192,7 +192,6 @@ REFUSED = [
     ({"vpc": "vpc-2"}, SHARED, (), "other_vpc"),
     ({"subnets": ("subnet-9",)}, SHARED, (), "other_subnet"),
     ({}, SHARED, (domain(status="Failed"),), "domain_not_in_service"),
-    ({}, Wanted("shared", profiles=frozenset({"nobody"})), (), "no_such_profile"),
     ({}, PER_USER, (profile("shared"),), "shared_folder_of_a_profile"),
     ({}, SHARED, (profile("shared"),), "shared_folder_of_a_profile"),
 ]

@@ -43,9 +43,7 @@ def is_settled(hpj, mode, disk):
 
 
 @pytest.mark.parametrize("later", LATER)
-def test_opposite_modes_end_in_one_of_the_two(domain, home, hpj, tmp_path, later):
-    disk = tmp_path / "fsx"
-    disk.mkdir()
+def test_opposite_modes_end_in_one_of_the_two(domain, home, hpj, disk, later):
     untouched = seen(domain.account, disk)
     codes, said = both(home, disk, "shared", "per-user", later)
     settled = [mode for mode in ("shared", "per-user") if is_settled(hpj, mode, disk)]
@@ -58,9 +56,7 @@ def test_opposite_modes_end_in_one_of_the_two(domain, home, hpj, tmp_path, later
     assert seen(domain.account, disk)[:-1] == untouched[:-1]
 
 
-def test_the_same_mode_is_no_quarrel(domain, home, hpj, tmp_path):
-    disk = tmp_path / "fsx"
-    disk.mkdir()
+def test_the_same_mode_is_no_quarrel(domain, home, hpj, disk):
     untouched = seen(domain.account, disk)
     codes, said = both(home, disk, "per-user", "per-user", 0.1)
     assert codes == [0, 0], said

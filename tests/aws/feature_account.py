@@ -17,7 +17,7 @@ from testbed.aws.example import example_account
 from testbed.aws.example_telemetry import add_telemetry
 from testbed.aws.observability import install_addon
 from testbed.aws.state import DataRepositoryTask, Event, Profile, Space
-from testbed.aws.studio import SimulatedStudio
+from testbed.aws.studio import ROOT_MOUNT, SimulatedStudio, whole_file_system
 from testbed.aws.timeline import Timeline
 from tests.aws.conftest import KEY, REGION, add_observed
 from tests.cli.conftest import Home
@@ -90,7 +90,7 @@ class FeatureAccount:
         add_observed(account)
         where = os.environ["AWS_ENDPOINT_URL"]
         install_addon(account, REGION, "observed", where, self._prometheus)
-        self._studio.write(account)
+        self._studio.write(account, others=ROOT_MOUNT + whole_file_system(self._disk))
         account.tasks[REGION] = [
             DataRepositoryTask(f"task-{1:017x}", "fs-0aaaaaaaaaaaaaaaa", "EXPORT_TO_REPOSITORY")
         ]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.admin.conftest import DOMAIN, FILE_SYSTEM, account
+from tests.admin.conftest import DOMAIN, FILE_SYSTEM, account, disk
 from tests.aws.conftest import endpoint, home, hpj, no_aws
 from tests.cloudformation.resolving import Place, Stack, resolve
 
-__all__ = ["account", "endpoint", "home", "hpj", "no_aws"]
+__all__ = ["account", "disk", "endpoint", "home", "hpj", "no_aws"]
 
 WIRE: dict[str, Any] = {
     "DomainId": DOMAIN,

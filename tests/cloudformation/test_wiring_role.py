@@ -33,13 +33,6 @@ def quick(monkeypatch):
     monkeypatch.setattr(applying, "LOOK", 0.02)
 
 
-@pytest.fixture
-def disk(tmp_path):
-    made = tmp_path / "fsx"
-    made.mkdir()
-    return made
-
-
 class FiveMinutes:
     """Lambda's context."""
 

@@ -7,10 +7,12 @@ import re
 import shlex
 import stat
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from testbed.aws.state import Profile
+from testbed.aws.studio import ROOT_MOUNT, whole_file_system
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM, account, endpoint, no_aws
 from tests.aws.conftest import KEY, REGION
 from tests.lifecycle.image import TREE, packages
@@ -38,6 +40,7 @@ def controller(endpoint, no_aws, base, conda, everything):
     """A machine with the whole file system, and no network but for AWS; its root is thrown away like a space's."""
     folder = base / "fsx"
     folder.mkdir()
+    (folder / "mounts").write_text(ROOT_MOUNT + whole_file_system(Path("/fsx")))
     subprocess.run(["cp", "-r", everything[0], folder / "packages"], check=True)
     subprocess.run(["cp", "-r", WHERE, folder / "cluster"], check=True)
     variables = {
@@ -45,6 +48,7 @@ def controller(endpoint, no_aws, base, conda, everything):
         "AWS_ACCESS_KEY_ID": KEY,
         "AWS_SECRET_ACCESS_KEY": "of-the-testbed",
         "PIP_INDEX_URL": "http://127.0.0.1:9/none",
+        "HYPERPOD_MOUNT_TABLE": "/fsx/mounts",
     }
     with Space(base / "machine", folder, conda, variables=variables) as started:
         started.run("bash", "-c", "mkdir /fsx; mount --bind $0 /fsx", str(POINT), root=True)

@@ -32,14 +32,6 @@ def aws(endpoint):
     assert endpoint.drift == []
 
 
-@pytest.fixture
-def disk(tmp_path):
-    """Where the whole file system is mounted."""
-    made = tmp_path / "fsx"
-    made.mkdir()
-    return made
-
-
 def here(disk):
     """Folders are looked at and made by the server's machine."""
     return {"folders": {"by": "here", "mounted_at": str(disk)}}

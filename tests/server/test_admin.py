@@ -12,7 +12,7 @@ from hyperpod_jlab.admin.reading import claim_tag
 from hyperpod_jlab.admin.wiring import Wirer
 from hyperpod_jlab.server.admin_events import SCHEMA_ID
 from testbed.aws.state import Profile, Space, StudioLifecycleConfig, lustre_at
-from tests.admin.conftest import DOMAIN, FILE_SYSTEM
+from tests.admin.conftest import DOMAIN, FILE_SYSTEM, disk
 from tests.aws.conftest import REGION, endpoint
 from tests.server.admin_calls import (
     BACK,
@@ -21,7 +21,6 @@ from tests.server.admin_calls import (
     UPDATE,
     applied,
     aws,
-    disk,
     here,
     made,
     planned,
@@ -318,6 +317,8 @@ async def test_bad_words_name_the_field(aws, api, body, field):
     assert error["detail"]["field"] == field
 
 
-async def test_nobody_of_the_name_is_told_by_the_plan(aws, api):
-    answer = await planned(api, {**SHARED, "profiles": ["nobody"]})
-    assert [one["code"] for one in answer["plan"]["findings"]] == ["no_such_profile"]
+async def test_a_profile_that_is_not_there(aws, api):
+    await posted(api, "admin/plan", {**SHARED, "profiles": ["alice", "nobody"]})
+    answer = await until(api, "planned", "failed")
+    assert answer["problem"]["code"] == "no_such_profile"
+    assert answer["problem"]["message"].endswith("no user profile 'nobody'")

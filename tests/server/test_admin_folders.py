@@ -8,7 +8,7 @@ import pytest
 
 from hyperpod_jlab.admin.lifecycle.steps import LifecycleWanted
 from testbed.aws.state import lustre_at
-from tests.admin.conftest import DOMAIN, FILE_SYSTEM
+from tests.admin.conftest import DOMAIN, FILE_SYSTEM, disk
 from tests.admin.test_lifecycle import SCRIPTS
 from tests.admin.test_lifecycle import apply as apply_scripts
 from tests.aws.conftest import endpoint
@@ -17,7 +17,6 @@ from tests.server.admin_calls import (
     PER_USER,
     applied,
     aws,
-    disk,
     here,
     planned,
     posted,

@@ -140,7 +140,22 @@ def _quiet(documents: Documents, found: Sequence[Verdict], *, asked: bool) -> It
         if not asked and name not in OFFLINE:
             yield Verdict(name, "unknown", f"{title}: not asked of AWS (--offline)")
         elif name not in said:
-            yield well(name, _well(name, documents))
+            nothing = _nothing(name, documents)
+            yield (
+                Verdict(name, "unknown", nothing) if nothing else well(name, _well(name, documents))
+            )
+
+
+def _nothing(name: str, documents: Documents) -> str | None:
+    """Why there was nothing to look at that a cluster has to have; None: there was."""
+    config = documents.config
+    if name == "cluster" and not config.name:
+        return "could not be checked: no name is given"
+    if name in {"groups", "capacity", "role"} and not config.groups:
+        return "could not be checked: there is no instance group"
+    if name == "role" and not any(one.role for one in config.groups):
+        return "could not be checked: no role is named"
+    return None
 
 
 def _well(name: str, documents: Documents) -> str:

@@ -14,6 +14,7 @@ from hyperpod_jlab.admin.lifecycle.attachment import Start
 from hyperpod_jlab.admin.lifecycle.scripts import APPS, App, ScriptSettings, name_of, render
 from hyperpod_jlab.admin.lifecycle.steps import Script
 from hyperpod_jlab.model.errors import InvalidInputError, nearest_hint
+from hyperpod_jlab.model.validation import invalid
 
 _STARTS: tuple[Start, ...] = get_args(Start)
 _SETTINGS = {one.name: one for one in fields(ScriptSettings)}
@@ -51,7 +52,9 @@ def read_lifecycle_file(path: Path) -> LifecycleFile:
             told = tomllib.loads(file.read(_MOST).decode())
     except OSError as error:
         raise _wrong(path, f"it cannot be read: {error.strerror}", "path") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise _wrong(path, "it is no text in UTF-8", "path") from error
+    except tomllib.TOMLDecodeError as error:
         raise _wrong(path, f"it is no TOML: {error}", "path") from error
     known = ["apps", "start", *_SETTINGS]
     for name in told:
@@ -97,11 +100,7 @@ def settings_of(file: LifecycleFile, found: Mapping[str, Any]) -> ScriptSettings
     try:
         return _ADAPTER.validate_python(given)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = str(first["loc"][0])
-        raise InvalidInputError(
-            f"the lifecycle file: {name}: {first['msg']}", detail={"field": name}
-        ) from error
+        raise invalid(ScriptSettings, error, code=InvalidInputError.default_code) from error
 
 
 def scripts_of(file: LifecycleFile, found: Mapping[str, Any]) -> dict[App, Script]:

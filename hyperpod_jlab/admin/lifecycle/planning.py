@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hyperpod_jlab.admin.lifecycle.attachment import (
     APP_TYPES,
@@ -25,7 +26,8 @@ from hyperpod_jlab.admin.lifecycle.steps import (
     RemovalStep,
     Script,
 )
-from hyperpod_jlab.admin.plan import Step, StepState
+from hyperpod_jlab.admin.modes import mode_of
+from hyperpod_jlab.admin.plan import Step, StepState, Wanted
 from hyperpod_jlab.admin.planning import by_status
 from hyperpod_jlab.admin.there import Holder, There
 from hyperpod_jlab.model.finding import Finding
@@ -98,6 +100,33 @@ def lifecycle_findings(
                     message=f"{holder.words} has {_name(own)} for {NAMES[app]}, which goes before the domain's",
                     hint=f"--profile {holder.name} --take-over sets the domain's there",
                 )
+
+
+def sight_findings(there: There, wanted: Wanted, settings: Mapping[str, Any]) -> Iterator[Finding]:
+    """Files for all that are meant from the storage partition, where a partition is of one profile alone.
+
+    Args:
+        there: The domain with its profiles.
+        wanted: What is to be there.
+        settings: What the file says, by the names of `ScriptSettings`.
+    """
+    modes = {
+        mode_of(one, wanted)
+        for one in there.holders
+        if one.kind == "profile" and wanted.concerns(one.name)
+    }
+    if "per-user" not in {*modes, wanted.mode}:
+        return
+    for name in ("package", "slurm_client", "munge_key"):
+        value = settings.get(name) or "/"
+        if not value.startswith(("/", "s3://", "secret:")) and "==" not in value:
+            yield Finding(
+                level="warning",
+                code="out_of_sight",
+                message=f"{name}: in mode per-user '{value[:60]}' is looked for in each profile's own folder, which has it only if it was put there",
+                hint="name a file that all see: s3://BUCKET/KEY",
+                field=name,
+            )
 
 
 # ---------------------------------------------------------------------------------------- making them

@@ -12,7 +12,7 @@ from hyperpod_jlab.model.validation import DNS_LABEL, LABEL
 Orchestrator = Literal["slurm", "eks"]
 SlurmAuth = Literal["munge", "jwt", "none"]
 
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_SHA256 = re.compile(r"(?!0{64})[0-9a-f]{64}")
 _PATH = re.compile(
     r"(?:s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]/)?[A-Za-z0-9./_][A-Za-z0-9._+/@=-]{0,255}"
 )
@@ -149,7 +149,11 @@ def _check_digest(field: str, value: str | None) -> None:
     if value is None:
         raise _missing(field, "what is run in everybody's space is pinned: sha256sum FILE")
     if _SHA256.fullmatch(value) is None:
-        raise _wrong(field, value, "write the 64 hexadecimal digits of SHA-256, in small letters")
+        raise _wrong(
+            field,
+            value,
+            "'sha256sum FILE' prints it: 64 hexadecimal digits in small letters, not all of them 0",
+        )
 
 
 def _wrong(field: str, value: str, hint: str) -> InvalidInputError:

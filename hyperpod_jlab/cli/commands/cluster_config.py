@@ -10,6 +10,7 @@ from hyperpod_jlab.admin.cluster_config.files import read_document
 from hyperpod_jlab.admin.cluster_config.validation import Documents, Report, ask_and_check, check
 from hyperpod_jlab.admin.cluster_config.verdict import CHECKS, Verdict
 from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.cli.aws_names import aws_name
 from hyperpod_jlab.cli.failure import ChecksFailedError
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
@@ -37,6 +38,7 @@ FILE = click.Path(dir_okay=True, path_type=Path)
 REGION = click.option(
     "--region",
     metavar="REGION",
+    callback=aws_name,
     help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
 )
 

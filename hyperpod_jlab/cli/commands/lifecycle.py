@@ -11,6 +11,7 @@ from hyperpod_jlab.admin.lifecycle.file import LifecycleFile, read_lifecycle_fil
 from hyperpod_jlab.admin.lifecycle.scripts import APPS, App
 from hyperpod_jlab.admin.wiring import cluster_facts
 from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.cli.aws_names import aws_name
 from hyperpod_jlab.cli.group import CONTEXT, Entry, HpjCommand, LazyGroup, Section
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import print_json
@@ -25,24 +26,25 @@ Print the script that the file makes. Nothing is attached.
 AWS is asked only for what the file does not say: the cluster's orchestrator, with --cluster.
 """
 _EXAMPLE = """\
-Print a file for --lifecycle-file, with comments.
+Print a file for --lifecycle-file, with comments. What is "..." in it is yours to fill in: it is refused until then.
 """
 
 EXAMPLE = """\
 # What is done when a space starts: hpj admin plan ... --lifecycle-file FILE
-# Paths that do not begin with a slash or s3:// are meant from the storage partition.
+# Fill in what is "...". Paths that do not begin with a slash or s3:// are meant from the storage partition.
 
 apps = ["jupyterlab", "code-editor"]   # those whose spaces are made ready
 start = "built-in"                     # always, before any other script; or "default": chosen beforehand, users may choose another
 
 # hyperpod_jlab itself: a wheel or a folder of wheels (with a list SHA256SUMS), or "hyperpod-jlab==VERSION" of the package index.
+# In mode per-user nobody sees the partition of others: take s3:// there.
 package = "hyperpod-jlab/wheels/"
-package_sha256 = "0000000000000000000000000000000000000000000000000000000000000000"
+package_sha256 = "..."                 # sha256sum of the wheel, or of SHA256SUMS
 
 # cluster, region, orchestrator ("slurm" or "eks"), eks and file_system are found out by --cluster where they are not said here.
 
 # Slurm: commands in the space, or ssh to a machine of the cluster.
-login_nodes = ["login.example.com"]
+login_nodes = ["..."]                  # [USER@]HOST[:PORT]
 # slurm_client = "hyperpod-jlab/slurm-client.tar.gz"
 # slurm_client_sha256 = "..."
 # slurm_auth = "munge"                 # or "jwt", with slurm_token = FILE
@@ -96,8 +98,15 @@ def lifecycle() -> None:
     required=True,
     help="What it is to do (TOML); see 'hpj admin lifecycle example'.",
 )
-@click.option("--cluster", metavar="NAME", help="The HyperPod cluster, to be asked of AWS.")
-@click.option("--region", metavar="REGION", help="AWS region. Default: as AWS is configured.")
+@click.option(
+    "--cluster", metavar="NAME", callback=aws_name, help="The HyperPod cluster, to be asked of AWS."
+)
+@click.option(
+    "--region",
+    metavar="REGION",
+    callback=aws_name,
+    help="AWS region. Default: as AWS is configured.",
+)
 def show(app: App, lifecycle_file: Path, cluster: str | None, region: str | None) -> None:
     """Print a script."""
     file = read_lifecycle_file(lifecycle_file)

@@ -13,10 +13,11 @@ import click
 from hyperpod_jlab.admin.applying import Result
 from hyperpod_jlab.admin.lifecycle.file import NOTHING, LifecycleFile, read_lifecycle_file
 from hyperpod_jlab.admin.modes import is_folder
-from hyperpod_jlab.admin.plan import Mode, Plan, Step, Wanted
+from hyperpod_jlab.admin.plan import NOT_KNOWN, Mode, Plan, Step, Wanted
 from hyperpod_jlab.admin.there import There
 from hyperpod_jlab.admin.wiring import Wirer, Wiring
 from hyperpod_jlab.aws.studio import find_studio
+from hyperpod_jlab.cli.aws_names import aws_name
 from hyperpod_jlab.cli.folder_options import FOLDER_OPTIONS, folder_place
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 _SIGNS = {"done": "=", "to do": "+", "waits": "~", "blocked": "!"}
-_WORDS = {"done": "as wanted", "to do": "to do", "waits": "wait", "blocked": "blocked"}
+_WORDS = {"done": "as wanted", "to do": "to do", "waits": "waiting", "blocked": "blocked"}
 _QUIET = 5
 """Steps that are as wanted already, up to which each is shown."""
 
@@ -49,6 +50,7 @@ _APPLY = """\
 Do what 'hpj admin plan' says, after asking.
 
 Each step has its own result, and one that fails leaves the others. It may be run again, by several people at once too: it goes on from what it finds.
+The exit code is 0 when all is as wanted, 1 when a step waits or is blocked, and else that of the worst error.
 """
 _STATUS = """\
 Say what is not as it is to be, and change nothing.
@@ -58,6 +60,8 @@ them (--mounted-at).
 """
 _DESTROY = """\
 Take back what 'hpj admin apply' has set, and nothing else. Folders and what lies in them stay; the plan names them, and says how to delete them.
+
+The exit code is 0 when nothing of it is left, 1 when a step waits or is blocked, and else that of the worst error.
 """
 
 
@@ -67,6 +71,7 @@ def _common(function: Decorated) -> Decorated:
         click.option(
             "--region",
             metavar="REGION",
+            callback=aws_name,
             help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
         ),
         click.option(
@@ -76,11 +81,24 @@ def _common(function: Decorated) -> Decorated:
             metavar="NAME",
             help="Only this user profile, and nothing of the domain's own. May be given several times.",
         ),
-        click.option("--file-system", metavar="ID", help="The file system, in place of --cluster."),
         click.option(
-            "--cluster", metavar="NAME", help="The HyperPod cluster whose file system it is."
+            "--file-system",
+            metavar="ID",
+            callback=aws_name,
+            help="The file system, in place of --cluster.",
         ),
-        click.option("--domain", metavar="ID", help="The domain's id. Default: this space's."),
+        click.option(
+            "--cluster",
+            metavar="NAME",
+            callback=aws_name,
+            help="The HyperPod cluster whose file system it is.",
+        ),
+        click.option(
+            "--domain",
+            metavar="ID",
+            callback=aws_name,
+            help="The domain's id. Default: this space's.",
+        ),
     ):
         function = option(function)
     return function
@@ -265,7 +283,8 @@ def _carry_out(wiring: Wiring, region: str | None, yes: bool, place: FolderPlace
         ):
             async for result in wirer.apply(there, made):
                 found[result.step.target] = result
-                steps.next(f"{len(found)} of {len(made.steps)} steps")
+                begun = [step for step in todo if step.target in found]
+                steps.next(f"{len(begun)} of {_steps(len(todo))}")
                 steps.clear()
                 if not invocation().as_json and (result.done or result.error):
                     _tell(result)
@@ -276,11 +295,19 @@ def _carry_out(wiring: Wiring, region: str | None, yes: bool, place: FolderPlace
     results = with_services(work) if todo else [Result(step, False) for step in made.steps]
     if invocation().as_json:
         print_json({"results": [result.to_dict() for result in results]})
-    else:
-        for step in (one.step for one in results if not one.done and one.error is None):
+    left = [one.step for one in results if not one.done and one.error is None]
+    if not invocation().as_json:
+        for step in left:
             if step.state in {"waits", "blocked"}:
-                print(printable(f"not done: {step.target}: {step.reason}"), file=sys.stderr)
+                word = "not done" if step.is_drift else NOT_KNOWN
+                print(printable(f"{word}: {step.target}: {step.reason}"), file=sys.stderr)
     _raise_worst(results)
+    if any(step.is_drift for step in left):
+        click.get_current_context().exit(1)
+
+
+def _steps(count: int) -> str:
+    return "1 step" if count == 1 else f"{count} steps"
 
 
 def _confirmed(count: int) -> bool:
@@ -291,11 +318,11 @@ def _confirmed(count: int) -> bool:
     """
     if invocation().as_json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise InvalidInputError(
-            f"nothing is changed without your word; there are {count} steps",
+            f"nothing is changed without your word; to do: {_steps(count)}",
             code="not_confirmed",
             hint="add --yes to do them; 'hpj admin plan' shows them",
         )
-    return click.confirm(f"Do {count} steps?", err=True)
+    return click.confirm(f"Do {_steps(count)}?", err=True)
 
 
 def _show(made: Plan, *, drift: bool = False) -> None:
@@ -306,18 +333,20 @@ def _show(made: Plan, *, drift: bool = False) -> None:
     for step in made.steps:
         if step.state != "done" or (not drift and len(done) <= _QUIET):
             print(printable(_line(step)))
-    if not drift:
+    errors = [finding for finding in made.findings if finding.level == "error"]
+    if not (drift or errors):
         for statement in made.statements:
             print(printable(f"{statement.topic}: {statement.text}"))
     counts = {
         word: sum(step.state == state for step in made.steps) for state, word in _WORDS.items()
     }
     print(", ".join(f"{count} {word}" for word, count in counts.items() if count) or "no steps")
-    errors = [finding for finding in made.findings if finding.level == "error"]
     for finding in made.findings:
         # The first error is what the command ends with.
         if finding not in errors[:1]:
             print(printable(f"{finding.level}: {finding.message}"), file=sys.stderr)
+            if finding.hint:
+                print(printable(f"hint: {finding.hint}"), file=sys.stderr)
 
 
 def _line(step: Step) -> str:
