@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import stat
 
 import pytest
@@ -23,6 +22,7 @@ from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
 from hyperpod_jlab.orchestrators.kubernetes.errand import KubernetesErrand
 from hyperpod_jlab.services.folder_keepers import FolderPlace, open_keeper
 from hyperpod_jlab.storage.partition import Partition
+from testbed.aws.kubernetes_bed import pinned_image
 from tests.kubernetes.session_fixtures import CLAIM, CLUSTER, settings_for
 
 PERSON, GROUP, JOBS = 200001, 1001, 1000
@@ -50,16 +50,8 @@ RIGHTS = [
 
 @pytest.fixture(scope="module")
 def pinned(kubernetes_cluster):
-    """The testbed's image by its digest, as all nodes have it: a registry would give it to them by that name."""
-    name = kubernetes_cluster.image
-    found = ""
-    for node in kubernetes_cluster.nodes:
-        ctr = ("ctr", "-a", str(kubernetes_cluster.folder / "machines" / node / "containerd.sock"), "-n", "k8s.io", "images")  # fmt: skip
-        listed = kubernetes_cluster.exec(node, *ctr, "ls", f"name=={name}")
-        digests = re.findall(r"sha256:[0-9a-f]{64}", listed)
-        found = f"{name.rpartition(':')[0]}@{digests[0]}"
-        kubernetes_cluster.exec(node, *ctr, "tag", "--force", name, found)
-    return found
+    """The testbed's image by its digest."""
+    return pinned_image(kubernetes_cluster.folder)
 
 
 @pytest.fixture
