@@ -211,7 +211,10 @@ def next_steps(run_id: str, place: demo_hyperpod.Place | None) -> None:
         ]
         if place.whole is not None:
             steps += [
-                (f"hpj admin plan --cluster {cluster} --partition-mode per-user --folders {by}", words)
+                (
+                    f"hpj admin plan --cluster {cluster} --partition-mode per-user --folders {by}",
+                    words,
+                )
                 for cluster, by, words in _admin_ways(place)
             ]
         if place.kill_kubernetes is not None:
