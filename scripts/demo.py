@@ -210,8 +210,13 @@ def next_steps(run_id: str, place: demo_hyperpod.Place | None) -> None:
             (f"hpj nodes --hyperpod {demo_hyperpod.CLUSTER}", "the machines, at AWS and in Slurm"),
         ]
         if place.whole is not None:
-            plan = f"hpj admin plan --cluster {demo_hyperpod.CLUSTER} --partition-mode per-user"
-            steps.append((f"{plan} --mounted-at {place.whole}", "what an admin would change"))
+            steps += [
+                (
+                    f"hpj admin plan --cluster {cluster} --partition-mode per-user --folders {by}",
+                    words,
+                )
+                for cluster, by, words in _admin_ways(place)
+            ]
         if place.kill_kubernetes is not None:
             on_eks = f"--cluster {demo_hyperpod.EKS_CLUSTER}"
             steps.append((f"hpj submit -c hostname {on_eks} --follow", "on the other cluster"))
@@ -232,6 +237,14 @@ def next_steps(run_id: str, place: demo_hyperpod.Place | None) -> None:
         say("To see a machine fail, and another take its place within two minutes, one of:")
         for kill in filter(None, (place.kill, place.kill_kubernetes)):
             say(f"  {kill}")
+
+
+def _admin_ways(place: demo_hyperpod.Place) -> list[tuple[str, str, str]]:
+    """Clusters, by whom folders are looked at, and a word on each."""
+    ways = [(demo_hyperpod.CLUSTER, "slurm", "what an admin would change; apply does it")]
+    if place.kill_kubernetes is not None:
+        ways.append((demo_hyperpod.EKS_CLUSTER, "kubernetes", "the same, by a Job of the other"))
+    return ways
 
 
 def look_around(place: demo_hyperpod.Place) -> int:

@@ -123,7 +123,7 @@ def hyperpod_testbed(
         studio = SimulatedStudio(base / "studio", REGION, user_profile="alice")
         whole = _mounted(stack, base, studio, admin=admin)
         studio.write(account, others=_others(whole))
-        slurm, eks, why = _start(stack, base, studio, tell, kubernetes=kubernetes)
+        slurm, eks, why = _start(stack, base, studio, whole, tell, kubernetes=kubernetes)
         tell("the AWS API")
         endpoint = Endpoint(account)
         server = stack.enter_context(AwsServer(endpoint))
@@ -145,7 +145,7 @@ def hyperpod_testbed(
             **studio.environment,
             "AWS_CONFIG_FILE": str(base / "no-aws-config"),
             "AWS_SHARED_CREDENTIALS_FILE": str(base / "no-aws-credentials"),
-            "HYPERPOD_CONFIG": str(_configuration(base, studio, slurm, on_eks=eks is not None)),
+            "HYPERPOD_CONFIG": str(_configuration(base, studio, slurm, eks, whole)),
             "XDG_CACHE_HOME": str(base / "cache"),
             "XDG_STATE_HOME": str(base / "state"),
         }
@@ -206,23 +206,27 @@ def _start(
     stack: contextlib.ExitStack,
     base: Path,
     studio: SimulatedStudio,
+    whole: Path | None,
     tell: Tell,
     *,
     kubernetes: bool,
 ) -> tuple[Path, Path | None, str | None]:
-    """Start the clusters, at the same time; that of Kubernetes may be missing, and why is told.
+    """Start the clusters, at the same time; that of Kubernetes may be missing, and why is told. For an admin they have the whole file system.
 
     However this ends, what was begun is brought to its end first, so that it can be stopped.
     """
     queues = f"dev:1-{NODES}:default {QUEUE}:1-{NODES}"
-    words = ["--nodes", str(NODES), "--parts", queues, "--mount", studio.bind, *_programs()]
+    words = ["--nodes", str(NODES), "--parts", queues, *_programs()]
+    if whole is not None:
+        words += ["--mount", f"{whole}:/fsx"]
+    words += ["--mount", studio.bind]
     begun = [stack.enter_context(contextlib.ExitStack()) for _ in range(2)]
     with ThreadPoolExecutor(2) as threads:
         slurm = threads.submit(begun[0].enter_context, slurm_bed(base / "slurm", *words))
         eks: Future[Path] | None = None
         why = None
         if kubernetes and demo_kubernetes.is_built():
-            context = demo_kubernetes.kubernetes(base / "k", studio.mount_point)
+            context = demo_kubernetes.kubernetes(base / "k", whole or studio.mount_point)
             eks = threads.submit(begun[1].enter_context, context)
         elif kubernetes:
             why = f"it is not built; {demo_kubernetes.BUILD} does it, once (minutes)"
@@ -251,7 +255,9 @@ def _programs() -> list[str]:
     return [word for path in sorted(paths) for word in ("--bind", str(path))]
 
 
-def _configuration(base: Path, studio: SimulatedStudio, bed: Path, *, on_eks: bool) -> Path:
+def _configuration(
+    base: Path, studio: SimulatedStudio, slurm: Path, eks: Path | None, whole: Path | None
+) -> Path:
     lines = [
         f'default_cluster = "{CLUSTER}"',
         "[storage]",
@@ -261,10 +267,11 @@ def _configuration(base: Path, studio: SimulatedStudio, bed: Path, *, on_eks: bo
         f'hyperpod = "{CLUSTER}"',
         f'storage = "/fsx{studio.partition}"',
         f'python = "{sys.executable}"',
-        f'slurm_conf = "{bed}/etc/slurm.conf"',
+        f'slurm_conf = "{slurm}/etc/slurm.conf"',
     ]
-    if on_eks:
-        lines += demo_kubernetes.configuration(f"/fsx{studio.partition}")
+    if eks is not None:
+        folder = studio.partition.strip("/") if whole else ""
+        lines += demo_kubernetes.configuration(eks, f"/fsx{studio.partition}", folder)
     path = base / "config.toml"
     path.write_text("\n".join(lines) + "\n")
     return path

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from testbed.aws.attached import BedError, order  # noqa: E402 - the testbed is no package that is installed
-from testbed.aws.kubernetes_bed import SCRIPT, kubernetes_bed  # noqa: E402
+from testbed.aws.kubernetes_bed import SCRIPT, kubernetes_bed, pinned_image  # noqa: E402
 from testbed.aws.state import AccessEntry  # noqa: E402
 
 CLUSTER, EKS = "ml-eks", "ml"
@@ -21,7 +21,6 @@ NAMESPACE = "hyperpod-ns-team-a"
 """Where the user's runs are; the examples' group is called so too."""
 
 ENTRY = AccessEntry((NAMESPACE,))
-IMAGE = "localhost/testbed/python:3.11"
 CLAIM = "fsx"
 BUILD = "testbed/kubernetes-testbed.sh build"
 """What makes it, once."""
@@ -46,7 +45,7 @@ def kubernetes(folder: Path, partition: Path) -> Iterator[Path]:
 
     Args:
         folder: Where it lies.
-        partition: The storage partition.
+        partition: What the claim is of.
 
     Raises:
         BedError: It does not start.
@@ -78,14 +77,14 @@ def kubernetes(folder: Path, partition: Path) -> Iterator[Path]:
         yield bed
 
 
-def configuration(mount: str) -> list[str]:
-    """Its lines in the configuration; pods have the partition at `mount`."""
+def configuration(bed: Path, mount: str, sub_path: str) -> list[str]:
+    """Its lines in the configuration; pods have the partition at `mount`, which is this folder of the claim (nothing: all of it)."""
     return [
         f"[clusters.{CLUSTER}]",
         'orchestrator = "kubernetes"',
         f'hyperpod = "{CLUSTER}"',
         f'eks = "{EKS}"',
         f'namespace = "{NAMESPACE}"',
-        f'image = "{IMAGE}"',
-        f'storage = {{ claim = "{CLAIM}", mount = "{mount}" }}',
+        f'image = "{pinned_image(bed)}"',
+        f'storage = {{ claim = "{CLAIM}", mount = "{mount}", sub_path = "{sub_path}" }}',
     ]

@@ -23,7 +23,7 @@ from hyperpod_jlab.admin.reading import Question, Reader
 from hyperpod_jlab.admin.there import FileSystem, Folder, There
 from hyperpod_jlab.aws.clusters import describe_cluster
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError
+from hyperpod_jlab.model.errors import DeniedError, InvalidInputError, NotFoundError
 from hyperpod_jlab.model.hyperpod import HyperpodCluster
 
 
@@ -244,6 +244,33 @@ async def cluster_facts(aws: Aws, name: str | None) -> dict[str, str | None]:
         "eks": eks,
         "file_system": mounted[0] if len(mounted) == 1 else None,
     }
+
+
+async def mounted_on_nodes(aws: Aws, name: str, file_system: str | None) -> str | None:
+    """Where a cluster's instances have the whole file system, as it was given when their groups were made.
+
+    Args:
+        aws: AWS in the cluster's region.
+        name: The cluster.
+        file_system: The file system's id; None: the one that they mount.
+
+    Returns:
+        The place; None: AWS does not know of one, or of several, or may not be asked.
+
+    Raises:
+        HyperpodError: See `aws.errors`.
+    """
+    try:
+        found = await describe_cluster(aws, HyperpodCluster(name, name, await aws.region(), ""))
+    except (DeniedError, NotFoundError):
+        return None
+    places = {
+        storage.path
+        for group in found.groups or ()
+        for storage in group.storage
+        if file_system in {None, storage.dns_name.partition(".")[0]}
+    }
+    return places.pop() if len(places) == 1 else None
 
 
 def _mounted_by(cluster: HyperpodCluster) -> list[str]:

@@ -36,7 +36,7 @@ FOLDER_OPTIONS = (
     click.option(
         "--mounted-at",
         metavar="PATH",
-        help="Where the whole file system is mounted: on this machine, or with --folders slurm on the nodes (there: /fsx, unless told otherwise).",
+        help="Where the whole file system is mounted: on this machine, or with --folders slurm on the nodes (default there: where AWS says that the cluster mounts it, else /fsx).",
     ),
     click.option(
         "--folders",

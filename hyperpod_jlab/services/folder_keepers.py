@@ -21,7 +21,7 @@ from hyperpod_jlab.storage.translation import PathMap
 By = Literal["here", "slurm", "kubernetes", "none"]
 
 ON_NODES = "/fsx"
-"""Where HyperPod's life cycle scripts mount the cluster's file system."""
+"""Where HyperPod's life cycle scripts mount the cluster's file system, if AWS tells of no other place."""
 
 ANSWERS = ".hyperpod-folders"
 """The folder in which jobs leave their answers."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from hyperpod_jlab.admin.wiring import Wirer, Wiring
+from hyperpod_jlab.admin.wiring import Wirer, Wiring, mounted_on_nodes
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.services.folder_keepers import FolderPlace, open_keeper, user_number
 from hyperpod_jlab.services.hyperpod import Hyperpod
@@ -37,5 +37,9 @@ async def open_wirer(
     if place.user is not None:
         number = await user_number(place.user, settings, place)
         wiring = replace(wiring, wanted=replace(wiring.wanted, cluster_user=number))
+    aws = Aws(region)
+    if place.by == "slurm" and place.mounted_at is None and wiring.cluster is not None:
+        where = await mounted_on_nodes(aws, wiring.cluster, wiring.file_system)
+        place = replace(place, mounted_at=where)
     async with open_keeper(settings, services.partition, place) as keeper:
-        yield Wirer(Aws(region), wiring, told, keeper)
+        yield Wirer(aws, wiring, told, keeper)

@@ -5,9 +5,16 @@ import contextlib
 import threading
 
 from testbed.aws.endpoint import Endpoint
-from testbed.aws.example import client_environment, example_account
+from testbed.aws.example import (
+    DOMAIN,
+    FILE_SYSTEM,
+    add_people,
+    client_environment,
+    example_account,
+)
 from testbed.aws.example_telemetry import add_telemetry
 from testbed.aws.server import AwsServer
+from testbed.aws.state import Profile
 from testbed.aws.timeline import Timeline
 
 
@@ -23,9 +30,13 @@ def main() -> None:
     account.timeline = Timeline(runs=True)
     account.ground.pace = given.pace
     add_telemetry(account, given.region)
+    add_people(account)
+    account.profiles[DOMAIN, "grace"] = Profile(status="Failed")
+    cluster = account.clusters[given.region][0].name
     with AwsServer(Endpoint(account), given.port) as server:
         for name, value in client_environment(server.url, given.region).items():
-            print(f"export {name}={value}", flush=True)
+            print(f"export {name}={value}")
+        print(f"# domain {DOMAIN}, cluster {cluster}, file system {FILE_SYSTEM}", flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             threading.Event().wait()
 

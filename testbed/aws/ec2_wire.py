@@ -2,45 +2,31 @@
 
 from __future__ import annotations
 
-from email.message import Message
 from typing import Any
-from urllib.parse import parse_qsl
 from xml.etree import ElementTree as ET
 
+from testbed.aws.form_wire import FormWire, xml_reply
 from testbed.aws.replies import ApiError, Reply
 
 PROTOCOL = "ec2"
 
 
-class Ec2Wire:
+class Ec2Wire(FormWire):
     """One service in this protocol."""
 
-    def __init__(self, model: Any) -> None:
-        self._model = model
-        self._version = model.metadata["apiVersion"]
-        self._namespace = model.metadata["xmlNamespace"]
-
-    def read(self, headers: Message, body: bytes) -> tuple[str, dict[str, Any]]:
-        """The operation's name and the input."""
-        del headers
-        form = dict(parse_qsl(body.decode(), keep_blank_values=True))
-        operation = form.pop("Action", "")
-        if form.pop("Version", "") != self._version:
-            raise ApiError("InvalidAction", f"The action {operation} is not valid", 400)
-        if operation not in self._model.operation_names:
-            return operation, {}
-        shape = self._model.operation_model(operation).input_shape
-        return operation, _structure(_tree(form), shape)
+    def given(self, tree: dict[str, Any], shape: Any) -> dict[str, Any]:
+        """What a form says, as the input's shape has it."""
+        return _structure(tree, shape)
 
     def write(self, operation: Any, answer: dict[str, Any], request_id: str) -> Reply:
         """An answer that has been checked."""
-        root = ET.Element(f"{operation.name}Response", xmlns=self._namespace)
+        root = self.root(operation)
         ET.SubElement(root, "requestId").text = request_id
         if operation.output_shape is None:
             ET.SubElement(root, "return").text = "true"
         else:
             _fill(root, answer, operation.output_shape)
-        return _reply(200, root)
+        return xml_reply(200, root)
 
     def fail(self, error: ApiError, request_id: str) -> Reply:
         """An error."""
@@ -49,24 +35,7 @@ class Ec2Wire:
         ET.SubElement(about, "Code").text = error.code
         ET.SubElement(about, "Message").text = error.message
         ET.SubElement(root, "RequestID").text = request_id
-        return _reply(error.status, root)
-
-
-def _reply(status: int, root: ET.Element) -> Reply:
-    return Reply(status, ET.tostring(root, encoding="utf-8"), {"Content-Type": "text/xml"})
-
-
-def _tree(form: dict[str, str]) -> dict[str, Any]:
-    tree: dict[str, Any] = {}
-    for name, text in form.items():
-        at = tree
-        *above, last = name.split(".")
-        for part in above:
-            at = at.setdefault(part, {})
-            if not isinstance(at, dict):
-                raise ApiError("MalformedQueryString", f"{name} has a wrong place")
-        at[last] = text
-    return tree
+        return xml_reply(error.status, root)
 
 
 def _structure(tree: dict[str, Any], shape: Any) -> dict[str, Any]:

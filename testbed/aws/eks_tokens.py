@@ -15,13 +15,12 @@ import socket
 import threading
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 from xml.etree import ElementTree as ET
 
 from testbed.aws.state import AccessEntry, ControlPlane
+from testbed.loopback import Handler, Loopback
 
 PORT = 21362
 """Where the API server's webhook is configured to be (testbed/kubernetes/etc/token-webhook.kubeconfig)."""
@@ -52,7 +51,7 @@ class TokenError(Exception):
     """Why a token is good for nothing."""
 
 
-class TokenAuthenticator:
+class TokenAuthenticator(Loopback):
     """Answers an API server that asks whose a token is, while it is entered.
 
     Args:
@@ -64,28 +63,9 @@ class TokenAuthenticator:
 
     def __init__(self, name: str, plane: ControlPlane, sts: str, machine: int) -> None:
         self._name, self._plane, self._sts = name, plane, urlsplit(sts)
-        self._server = _Server(("127.0.0.1", PORT), self._handler(), bind_and_activate=False)
-        self._server.socket.close()
-        self._server.socket = _listening_in(machine)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.05,), daemon=True
-        )
+        super().__init__(self._handler(), listening=_listening_in(machine))
         self.refused: list[str] = []
         """Why tokens were refused."""
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
 
     def whose(self, token: str) -> dict[str, Any]:
         """The user that a token makes its bearer, as a TokenReview has it.
@@ -149,39 +129,25 @@ class TokenAuthenticator:
         found = {one.tag.rpartition("}")[2]: one.text or "" for one in ET.fromstring(text).iter()}
         return found["Arn"], found["UserId"]
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
+    def _handler(self) -> type[Handler]:
         authenticator = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Reviewer(Handler):
             # One connection for each question: a kept one would be answered by an authenticator that is over.
             protocol_version = "HTTP/1.0"
 
-            def do_POST(self) -> None:
-                review = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+            def take(self) -> None:
+                review = json.loads(self.body())
                 try:
                     user = authenticator.whose(str(review["spec"]["token"]))
                     status: dict[str, Any] = {"authenticated": True, "user": user}
                 except TokenError as error:
                     authenticator.refused.append(str(error))
                     status = {"authenticated": False, "error": str(error)}
-                body = json.dumps(
-                    {"apiVersion": review["apiVersion"], "kind": "TokenReview", "status": status}
-                ).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+                told = {"apiVersion": review["apiVersion"], "kind": "TokenReview", "status": status}
+                self.answer(200, json.dumps(told).encode(), {"Content-Type": "application/json"})
 
-            def log_message(self, *words: Any) -> None:
-                del words
-
-        return Handler
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
+        return Reviewer
 
 
 def _listening_in(machine: int) -> socket.socket:

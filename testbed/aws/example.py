@@ -27,6 +27,9 @@ from testbed.aws.state import (
 ACCESS_KEY = "AKIATESTBEDEXAMPLE01"
 """The key that may do everything there."""
 
+DOMAIN = "d-example"
+"""The domain of Studio."""
+
 FILE_SYSTEM, MOUNT_NAME = "fs-0123456789abcdef0", "x5kjbbmv"
 """The file system that one of the clusters mounts."""
 
@@ -74,14 +77,14 @@ def example_account(region: str) -> Account:
     slurm.nodes[-1].status = "Failure"
     slurm.nodes[-1].message = "EC2 health check failed; the instance is being replaced"
     add_others(account, region)
-    account.spaces["d-example", "work"] = Space("alice", file_systems=[attached(FILE_SYSTEM)])
+    account.spaces[DOMAIN, "work"] = Space("alice", file_systems=[attached(FILE_SYSTEM)])
     add_file_system(account, region)
     return account
 
 
 def add_file_system(account: Account, region: str) -> None:
     """Add the file system that a cluster mounts, with a folder that is linked to S3, and the profile of the space's owner."""
-    account.profiles["d-example", "alice"] = Profile()
+    account.profiles[DOMAIN, "alice"] = Profile()
     link = {
         "AssociationId": "dra-0123456789abcdef0",
         "FileSystemPath": "/alice/data",
@@ -104,13 +107,12 @@ PEOPLE = ("bob", "carol", "erin", "frank")
 
 def add_people(account: Account) -> None:
     """Add user profiles and spaces to the domain, for an admin to wire: one with a user number of its own, one whose space runs, a shared space."""
-    domain = "d-example"
     for name in PEOPLE:
-        account.profiles[domain, name] = Profile()
-    account.profiles[domain, "dave"] = Profile(uid=210001)
-    account.spaces[domain, "bobs"] = Space("bob")
-    account.spaces[domain, "carols"] = Space("carol", apps=["JupyterLab"])
-    account.spaces[domain, "team"] = Space("alice", sharing="Shared")
+        account.profiles[DOMAIN, name] = Profile()
+    account.profiles[DOMAIN, "dave"] = Profile(uid=210001)
+    account.spaces[DOMAIN, "bobs"] = Space("bob")
+    account.spaces[DOMAIN, "carols"] = Space("carol", apps=["JupyterLab"])
+    account.spaces[DOMAIN, "team"] = Space("alice", sharing="Shared")
 
 
 APPS, NODES, SERVERS = "sg-0a995000000000aa1", "sg-00de5000000000bb2", "sg-0f5e5000000000cc3"
@@ -128,7 +130,7 @@ def add_network(account: Account, region: str, file_system: LustreFileSystem) ->
         SecurityGroup(APPS, "studio-applications", open_to(SERVERS, APPS)),
         SecurityGroup(NODES, "hyperpod-nodes", open_to(SERVERS, NODES)),
         SecurityGroup(SERVERS, "lustre-servers", open_to(SERVERS, *clients)),
-        SecurityGroup(INBOUND_NFS, "security-group-for-inbound-nfs-d-example"),
+        SecurityGroup(INBOUND_NFS, f"security-group-for-inbound-nfs-{DOMAIN}"),
         *(
             NetworkInterface(f"eni-{number:017x}", [SERVERS, INBOUND_NFS], f"10.0.1.{number}")
             for number in (1, 2)
@@ -138,12 +140,12 @@ def add_network(account: Account, region: str, file_system: LustreFileSystem) ->
     for cluster in account.clusters.get(region, []):
         cluster.network = {"SecurityGroupIds": [NODES], "Subnets": [SUBNET]}
     mounted = [lustre_at(FILE_SYSTEM, "/alice")]
-    account.domains["d-example"] = Domain(
+    account.domains[DOMAIN] = Domain(
         subnets=[SUBNET, OTHER_SUBNET],
         groups=[APPS],
         shared_file_systems=[lustre_at(FILE_SYSTEM, "/team")],
     )
-    account.profiles["d-example", "alice"].file_systems = mounted
+    account.profiles[DOMAIN, "alice"].file_systems = mounted
 
 
 def add_others(account: Account, region: str) -> None:

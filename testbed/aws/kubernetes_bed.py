@@ -7,10 +7,12 @@ another object of another name. EKS' DescribeCluster tells where the API server 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import ssl
 import subprocess
+import tarfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -84,6 +86,16 @@ def names_of(folder: Path) -> list[str]:
     if not names or any(not re.fullmatch(rf"{PREFIX}i-[0-9a-f]{{17}}", name) for name in names):
         raise BedError(f"{folder} is no testbed that was started with --names {PREFIX}i-...")
     return names
+
+
+def pinned_image(folder: Path) -> str:
+    """The image with Python by its digest: nodes have it under that name too."""
+    with tarfile.open(folder / "images" / "python.tar") as archive:
+        index = archive.extractfile("index.json")
+        assert index is not None
+        (found,) = json.load(index)["manifests"]
+    name = str(found["annotations"]["io.containerd.image.name"])
+    return f"{name.rpartition(':')[0]}@{found['digest']}"
 
 
 class AttachedKubernetes(Attached):

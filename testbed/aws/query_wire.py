@@ -4,48 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from email.message import Message
 from typing import Any
-from urllib.parse import parse_qsl
 from xml.etree import ElementTree as ET
 
+from testbed.aws.form_wire import FormWire, xml_reply
 from testbed.aws.replies import ApiError, Reply
 
 _NUMBERS = {"integer": int, "long": int, "float": float, "double": float}
 
 
-class QueryWire:
+class QueryWire(FormWire):
     """One service in this protocol. Lists are ``Name.member.1``, as services that do not flatten them have it."""
 
-    def __init__(self, model: Any) -> None:
-        self._model = model
-        self._version = model.metadata["apiVersion"]
-        self._namespace = model.metadata["xmlNamespace"]
-
-    def read(self, headers: Message, body: bytes) -> tuple[str, dict[str, Any]]:
-        """The operation's name and the input."""
-        del headers
-        form = dict(parse_qsl(body.decode(), keep_blank_values=True))
-        operation = form.pop("Action", "")
-        if form.pop("Version", "") != self._version:
-            raise ApiError("InvalidAction", f"Could not find operation {operation}", 404)
-        if operation not in self._model.operation_names:
-            return operation, {}
-        try:
-            return operation, _given(
-                _tree(form), self._model.operation_model(operation).input_shape
-            )
-        except (AttributeError, TypeError, ValueError) as error:
-            raise ApiError("MalformedQueryString", "a name has a wrong place") from error
+    def given(self, tree: dict[str, Any], shape: Any) -> Any:
+        """What a form says, as the input's shape has it."""
+        return _given(tree, shape)
 
     def write(self, operation: Any, answer: dict[str, Any], request_id: str) -> Reply:
         """An answer that has been checked."""
-        root = ET.Element(f"{operation.name}Response", xmlns=self._namespace)
+        root = self.root(operation)
         shape = operation.output_shape
         _fill(ET.SubElement(root, shape.serialization["resultWrapper"]), answer, shape)
         about = ET.SubElement(root, "ResponseMetadata")
         ET.SubElement(about, "RequestId").text = request_id
-        return self._reply(200, root)
+        return xml_reply(200, root)
 
     def fail(self, error: ApiError, request_id: str) -> Reply:
         """An error."""
@@ -55,22 +37,7 @@ class QueryWire:
         ET.SubElement(about, "Code").text = error.code
         ET.SubElement(about, "Message").text = error.message
         ET.SubElement(root, "RequestId").text = request_id
-        return self._reply(error.status, root)
-
-    @staticmethod
-    def _reply(status: int, root: ET.Element) -> Reply:
-        return Reply(status, ET.tostring(root, encoding="utf-8"), {"Content-Type": "text/xml"})
-
-
-def _tree(form: dict[str, str]) -> dict[str, Any]:
-    tree: dict[str, Any] = {}
-    for name, text in form.items():
-        at = tree
-        *above, last = name.split(".")
-        for part in above:
-            at = at.setdefault(part, {})
-        at[last] = text
-    return tree
+        return xml_reply(error.status, root)
 
 
 def _given(value: Any, shape: Any) -> Any:

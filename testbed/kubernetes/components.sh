@@ -14,3 +14,12 @@ run() {
   . "$file.command"
   echo $! >"$file.pid"
 }
+
+# import_image TAR: its image, which also gets the name by its digest that a registry's would have.
+import_image() {
+  local images=(ctr -a "$M/containerd.sock" -n k8s.io images) name digest
+  "${images[@]}" import "$1" >/dev/null || return
+  "${images[@]}" ls | while read -r name _ digest _; do
+    [[ $name != localhost/testbed/*:* || $name == *@* ]] || "${images[@]}" tag --force "$name" "${name%:*}@$digest" >/dev/null || return
+  done
+}

@@ -58,8 +58,7 @@ node() {
   knode kubelet --config="$M/kubelet.yaml" --kubeconfig="$D/pki/inside.kubeconfig" --root-dir="$M/kubelet" --cert-dir="$M/kubelet/pki" \
     --node-ip="$IP" --hostname-override="$NODE"
   knode kube-proxy --config="$M/kube-proxy.yaml"
-  for file in "$D"/images/*.tar; do
-    ctr -a "$M/containerd.sock" -n k8s.io images import "$file" >/dev/null; done
+  for file in "$D"/images/*.tar; do import_image "$file"; done
   touch "$M/images-imported"
 }
 

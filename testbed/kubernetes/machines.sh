@@ -139,7 +139,8 @@ import_images() {
   for node in $(nodes); do
     machine_pid "$node" >/dev/null || continue
     for archive; do
-      enter "$node" ctr -a "$D/machines/$node/containerd.sock" -n k8s.io images import "$archive" >/dev/null || die "cannot import $archive on $node"
+      # shellcheck disable=SC2016
+      enter "$node" env "M=$D/machines/$node" bash -c '. "$1" && import_image "$2"' _ "$HERE/components.sh" "$archive" || die "cannot import $archive on $node"
     done
   done
 }

@@ -3,6 +3,7 @@
 #
 # All have a root folder of their own (a tmpfs in which the machine's folders, or those of --root, are bound), an /etc of
 # their own (users, host names), and see everything else as the machine does. The mounts are private: they end with the hosts.
+# Jobs of root may use the machine's devices, and put nothing in their place.
 
 ENTER=(--uts --mount)
 [[ $NET != ns ]] || ENTER+=(--net)
@@ -92,6 +93,7 @@ for p; do
   if [ -f "$p" ]; then mkdir -p "$new${p%/*}"; touch "$new$p"; else mkdir -p "$new$p"; fi
   mount --rbind "$p" "$new$p"
 done
+mount -o remount,bind,ro "$new/dev"
 for p in hosts passwd group shadow; do rm -f "$new/etc/$p"; cp -p "$d/etc/$p" "$new/etc/$p"; done
 : >"$new/etc/ld.so.preload"
 : >"$new/etc/faketimerc"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import stat
 import subprocess
@@ -15,24 +14,10 @@ import pytest
 
 from hyperpod_jlab.admin import folder_work
 from hyperpod_jlab.admin.folders import ROOT, FoldersHere
-from hyperpod_jlab.admin.there import Folder
 from hyperpod_jlab.model.errors import RefusedError
+from tests.admin.folder_cases import GROUP, JOBS, OPENED, PERSON, PLAIN, FolderCases, names
 
-PERSON, GROUP, JOBS = 200001, 1001, 1000
-PLAIN = Folder(PERSON, GROUP, 0o700)
-OPENED = Folder(
-    PERSON,
-    GROUP,
-    0o700,
-    acl=(("user", JOBS, 7),),
-    default=(
-        ("user", None, 7),
-        ("user", JOBS, 7),
-        ("user", PERSON, 7),
-        ("group", None, 0),
-        ("other", None, 0),
-    ),
-)
+__all__ = ["names"]
 
 
 @pytest.fixture
@@ -47,8 +32,17 @@ def disk(tmp_path):
 
 
 @pytest.fixture
+def root(disk):
+    return disk
+
+
+@pytest.fixture
 def keeper(disk):
     return FoldersHere(disk)
+
+
+class TestFolders(FolderCases):
+    """As for everybody."""
 
 
 def as_user(uid, *words, gid=None, given=None):
@@ -206,13 +200,6 @@ async def test_names_that_differ_only_in_case_are_two_folders(keeper, disk):
     made = await keeper.make({"/Alice": PLAIN, "/alice": replace(PLAIN, uid=20007)})
     assert made == {"/Alice": None, "/alice": None}
     assert (disk / "Alice").stat().st_uid != (disk / "alice").stat().st_uid
-
-
-async def test_two_batches_at_once(keeper):
-    wanted = {f"/user{number:03d}": OPENED for number in range(200)}
-    for made in await asyncio.gather(keeper.make(wanted), keeper.make(wanted)):
-        assert made == dict.fromkeys(wanted)
-    assert set((await keeper.look(wanted)).values()) == {OPENED}
 
 
 async def test_a_swap_while_it_works_gives_nothing_away(keeper, swapping):

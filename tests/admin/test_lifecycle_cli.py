@@ -12,6 +12,7 @@ import pytest
 from hyperpod_jlab.admin import applying
 from hyperpod_jlab.admin.holder_calls import TRIES
 from hyperpod_jlab.cli.commands.lifecycle import EXAMPLE
+from testbed.aws.example import lustre
 from testbed.aws.replies import ApiError
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.aws.conftest import REGION
@@ -74,7 +75,8 @@ def test_plan_apply_status_change_and_destroy(account, hpj, file, disk):
 
 
 def test_what_aws_knows_of_a_cluster_need_not_be_said(account, hpj, tmp_path):
-    account.add_cluster("on-eks", REGION, orchestrator=account.eks("research", REGION))
+    made = account.add_cluster("on-eks", REGION, orchestrator=account.eks("research", REGION))
+    made.add_group("workers", "ml.g5.8xlarge", 1, storage=[lustre(REGION)])
     file = tmp_path / "short.toml"
     file.write_text('apps = ["code-editor"]\npackage = "hyperpod-jlab==0.1.0"\nimage = "i:1"\n')
     words = ("--app", "code-editor", "--lifecycle-file", str(file))
@@ -82,6 +84,7 @@ def test_what_aws_knows_of_a_cluster_need_not_be_said(account, hpj, tmp_path):
     assert told["name"].startswith("hyperpod-jlab-code-editor-")
     assert "CLUSTER='on-eks'\n" in told["script"]
     assert f"REGION='{REGION}'\n" in told["script"]
+    assert f"FILE_SYSTEM='{FILE_SYSTEM}'\n" in told["script"]
     done = hpj("admin", "lifecycle", "show", *words, "--cluster", "nope", "--json")
     assert (done.code, done.error["code"]) == (3, "not_found")
 

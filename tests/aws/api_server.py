@@ -6,15 +6,14 @@ import base64
 import json
 import ssl
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from testbed.aws.state import ControlPlane
+from testbed.loopback import Handler, Loopback
 
 REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
@@ -44,34 +43,19 @@ def api_server(folder: Path) -> Iterator[ApiServer]:
     ]
     subprocess.run([*command.split(), *names], capture_output=True, timeout=60, check=True)
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    class Reviewer(Handler):
+        def take(self) -> None:
+            body = json.loads(self.body())
             made.asked.append((self.path, self.headers.get("Authorization", ""), body))
             if made.status == 201:
                 answer: dict[str, Any] = {**body, "status": {"allowed": made.allowed}}
             else:
                 answer = {"kind": "Status", "message": "Unauthorized", "code": made.status}
-            text = json.dumps(answer).encode()
-            self.send_response(made.status)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
+            self.answer(made.status, json.dumps(answer).encode())
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
     authority = base64.b64encode(certificate.read_bytes()).decode()
-    made = ApiServer(ControlPlane(f"https://127.0.0.1:{server.server_port}", authority))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with Loopback(Reviewer, tls=context) as server:
+        made = ApiServer(ControlPlane(server.url, authority))
         yield made
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -15,6 +15,8 @@ new=$root/new
 chmod 755 "$new/root"
 mount -t proc proc "$new/proc"
 mount --rbind /dev "$new/dev"
+# Its root may use the machine's devices, and put nothing in their place.
+mount -o remount,bind,ro "$new/dev"
 mount --rbind /sys "$new/sys"
 mount -t tmpfs -o mode=1777 tmp "$new/tmp"
 mount -t tmpfs -o mode=755 run "$new/run"

@@ -35,6 +35,12 @@ def returned(took, done):
     assert took <= RETURNS
 
 
+def test_its_root_puts_nothing_in_the_place_of_the_machines_devices(space):
+    with space() as started:
+        done = started.run("sh", "-c", "echo x >/dev/null && : >/dev/hpj-test", root=True)
+        assert "/dev/hpj-test: Read-only file system" in done.stderr
+
+
 @pytest.mark.parametrize("network", [True, False], ids=["network", "no network"])
 def test_first_start_and_second(space, script, network):
     with space(network=network) as started:

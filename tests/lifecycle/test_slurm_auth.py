@@ -5,11 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from testbed.loopback import Handler, Loopback
 from tests.lifecycle.image import TREE, client_packages
 from tests.lifecycle.space import POINT, Space
 from tests.lifecycle.test_in_space import message, returned, steps
@@ -45,27 +44,15 @@ def secrets(cluster):
     """Secrets Manager with the cluster's key, as the AWS CLI asks it."""
     key = (cluster.folder / "etc" / "munge.key").read_bytes()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            found = asked["SecretId"] == "hyperpod/munge"
+    class Keeper(Handler):
+        def take(self) -> None:
+            found = json.loads(self.body())["SecretId"] == "hyperpod/munge"
             told = {"Name": "hyperpod/munge", "SecretBinary": base64.b64encode(key).decode()}
             body = json.dumps(told if found else {"__type": "ResourceNotFoundException"}).encode()
-            self.send_response(200 if found else 400)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.answer(200 if found else 400, body)
 
-        def log_message(self, *words: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with Loopback(Keeper) as server:
+        yield server.url
 
 
 @pytest.fixture

@@ -5,26 +5,23 @@ from __future__ import annotations
 import functools
 import hashlib
 import shutil
-import threading
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 
 import pytest
 
+from testbed.loopback import Handler, Loopback
 from tests.lifecycle.test_in_space import message, returned, steps
 
 pytestmark = pytest.mark.timeout(600)
 """They install and start things, on machines that have other work too."""
 
 
-class _Handler(SimpleHTTPRequestHandler):
+class _Handler(SimpleHTTPRequestHandler, Handler):
     """Files, with what S3 says of an object; ``/simple/`` is a package index as it is."""
 
     def end_headers(self) -> None:
         self.send_header("ETag", '"0"')
         super().end_headers()
-
-    def log_message(self, *words: object) -> None:
-        """Say nothing."""
 
 
 @pytest.fixture
@@ -35,15 +32,8 @@ def served(base, package):
         name = path.name.split("-")[0].replace("_", "-").lower()
         (folder / "simple" / name).mkdir(parents=True, exist_ok=True)
         shutil.copy(path, folder / "simple" / name)
-    server = ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(_Handler, directory=str(folder))
-    )
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with Loopback(functools.partial(_Handler, directory=str(folder))) as server:
+        yield server.url
 
 
 @pytest.fixture

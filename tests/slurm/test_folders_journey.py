@@ -8,8 +8,10 @@ import stat
 import pytest
 
 from hyperpod_jlab.admin import applying
+from testbed.aws.example import lustre
 from testbed.aws.state import lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM, account, endpoint, home, hpj, no_aws
+from tests.aws.conftest import REGION
 from tests.session import write_config
 from tests.slurm.hyperpod_fixtures import settings_for
 
@@ -17,14 +19,17 @@ __all__ = ["account", "endpoint", "home", "hpj", "no_aws"]
 
 
 @pytest.fixture
-def words(slurm, transport, tmp_path, monkeypatch, home):
-    """What is the same in all commands. The HyperPod cluster is known in the configuration by another name."""
+def words(account, slurm, transport, tmp_path, monkeypatch, home):
+    """What is the same in all commands. The HyperPod cluster is known in the configuration by another name; AWS knows where its nodes have the file system."""
+    mounted = lustre(REGION)
+    mounted["FsxLustreConfig"]["MountPath"] = str(slurm.partition_on_nodes)
+    cluster = account.add_cluster("ml-cluster", REGION, orchestrator={"Slurm": {}})
+    cluster.add_group("workers", "ml.g5.xlarge", 1, storage=[mounted])
     monkeypatch.setattr(applying, "LOOK", 0.02)
     write_config(settings_for(slurm, transport, hyperpod="ml-cluster"), tmp_path / "config.toml")
     monkeypatch.setenv("HYPERPOD_CONFIG", str(tmp_path / "config.toml"))
-    where = ("--domain", DOMAIN, "--file-system", FILE_SYSTEM, "--cluster", "ml-cluster")
-    folders = ("--folders", "slurm", "--mounted-at", str(slurm.partition_on_nodes))
-    return (*where, "--partition-mode", "per-user", *folders, "--cluster-user", "1000")
+    where = ("--domain", DOMAIN, "--cluster", "ml-cluster", "--partition-mode", "per-user")
+    return (*where, "--folders", "slurm", "--cluster-user", "1000")
 
 
 def test_a_domain_is_wired_with_folders_by_a_job(account, hpj, slurm, words):
@@ -52,6 +57,17 @@ def test_a_domain_is_wired_with_folders_by_a_job(account, hpj, slurm, words):
     hpj("admin", "status", *words).ok()
     for name in ("alice", "bob", "carol"):
         (root / name).rmdir()
+
+
+def test_a_place_that_aws_does_not_know_of(account, hpj, slurm, words):
+    """Nor is it where nodes usually have it: nothing is mounted there."""
+    account.clusters.clear()
+    words = (*words, "--file-system", FILE_SYSTEM)
+    done = hpj("admin", "plan", *words, "--json")
+    assert (done.code, done.error["code"]) == (2, "not_mounted")
+    assert "/fsx" in done.error["message"]
+    assert "--mounted-at" in done.error["hint"]
+    hpj("admin", "plan", *words, "--mounted-at", str(slurm.partition_on_nodes)).ok()
 
 
 def test_a_controller_that_does_not_answer_changes_nothing(account, hpj, slurm, words):

@@ -63,6 +63,12 @@ def test_this_python_runs_in_a_users_job(slurm_cluster: SlurmTestbed):
     assert slurm_cluster.exec("ctl", "srun", python, "-c", code, user="alice") == "20001\n"
 
 
+def test_a_job_of_root_puts_nothing_in_the_place_of_devices(slurm_cluster: SlurmTestbed):
+    words = ("srun", "sh", "-c", "echo x >/dev/null && : >/dev/hpj-test")
+    with pytest.raises(RuntimeError, match="/dev/hpj-test: Read-only file system"):
+        slurm_cluster.exec("ctl", *words)
+
+
 def test_login_nodes_take_users_by_ssh(slurm_cluster: SlurmTestbed):
     for host in slurm_cluster.login_hosts:
         done = slurm_cluster.ssh(host, "hostname; id -un; sinfo -h -o %P | sort -u", user="bob")

@@ -7,13 +7,12 @@ creation that fails by a delete.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from testbed.loopback import Handler, Loopback
 from tests.admin.lambdas.package import Invoked, Lambda
 
 SIGNATURE = "c0ffee0000000000000000000000000000000000000000000000000000000000"
@@ -36,26 +35,23 @@ class Bucket:
     tries: int = 0
 
     def __enter__(self):
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        self._server = Loopback(_handler(self))
+        self._server.__enter__()
         return self
 
-    def __exit__(self, *_):
-        self._server.shutdown()
-        self._server.server_close()
+    def __exit__(self, *error):
+        self._server.__exit__(*error)
 
     @property
     def url(self) -> str:
         """An address as CloudFormation gives, signed for a PUT without a content type."""
-        port = self._server.server_address[1]
-        return f"http://127.0.0.1:{port}/arn%3Aaws%3Acloudformation%3A/wiring?X-Amz-Expires=7200&X-Amz-Signature={SIGNATURE}"
+        return f"{self._server.url}/arn%3Aaws%3Acloudformation%3A/wiring?X-Amz-Expires=7200&X-Amz-Signature={SIGNATURE}"
 
 
-def _handler(bucket: Bucket) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_PUT(self):
-            body = self.rfile.read(int(self.headers.get("Content-Length", "-1")))
+def _handler(bucket: Bucket) -> type[Handler]:
+    class Taker(Handler):
+        def take(self):
+            body = self.body()
             bucket.tries += 1
             status = bucket.fails.pop(0) if bucket.fails else 200
             if status == 0:
@@ -63,11 +59,11 @@ def _handler(bucket: Bucket) -> type[BaseHTTPRequestHandler]:
                 return
             if status == 200:
                 self._take(body)
-            self.send_response(status)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            self.answer(status)
 
         def _take(self, body):
+            if self.command != "PUT":
+                bucket.wrong.append(f"method {self.command}")
             if parse_qs(urlsplit(self.path).query).get("X-Amz-Signature") != [SIGNATURE]:
                 bucket.wrong.append(f"signature: {self.path}")
             if self.headers.get("Content-Type"):
@@ -76,10 +72,7 @@ def _handler(bucket: Bucket) -> type[BaseHTTPRequestHandler]:
                 bucket.wrong.append(f"{len(body)} bytes")
             bucket.answers.append(json.loads(body))
 
-        def log_message(self, *_):
-            pass
-
-    return Handler
+    return Taker
 
 
 @dataclass
