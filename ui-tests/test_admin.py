@@ -25,6 +25,8 @@ DOMAIN = "d-example"
 PEOPLE = ("bob", "carol", "dave", "erin", "frank")
 LIST, UPDATE = "sagemaker:ListUserProfiles", "sagemaker:UpdateUserProfile"
 SHOW = "Show What Would Change"
+EACH = f"give each user profile in {DOMAIN} a folder of its own"
+TOPICS = ["Files", "Who sees what", "What has to start anew", "User profiles to come"]
 #: A machine with much to do.
 PATIENCE_MS = 60_000
 
@@ -75,6 +77,10 @@ def status(shown: Locator) -> Locator:
     return shown.locator(".jp-HyperPod-Admin-state")
 
 
+def heading(shown: Locator) -> Locator:
+    return shown.locator(".jp-HyperPod-Admin-plan > h2")
+
+
 def confirm(page: Page, shown: Locator, button: str) -> None:
     """Apply what is shown, and wait for the end."""
     shown.get_by_role("button", name=f"{button}…").click()
@@ -109,6 +115,10 @@ def test_the_plan_and_the_question(
     expect(bob).to_contain_text("/bob")
     expect(row(shown, "space carols")).to_contain_text("JupyterLab")
     assert profiles[DOMAIN, "bob"].file_systems == []
+    # What is only planned is not said to be so.
+    expect(heading(shown)).to_have_text(f"Plan: {EACH}")
+    expect(shown.get_by_text("Nothing of this file system was set up from here.")).to_be_visible()
+    expect(shown.locator("dt")).to_have_text(TOPICS)
     page.screenshot(path=tmp_path / "admin-plan.png", full_page=True)
     shown.get_by_label("State").select_option(label="waits")
     expect(shown.locator("tbody tr")).to_have_count(1)
@@ -138,13 +148,19 @@ def test_apply_toggle_and_take_back(
     bob = row(shown, "profile bob")
     confirm(page, shown, "Apply")
     expect(bob.locator("[data-state='done']")).to_be_visible()
+    expect(heading(shown)).to_have_text(f"Done in part: {EACH}")  # a space waits
     assert profiles[DOMAIN, "bob"].file_systems == [lustre_at(FILE_SYSTEM, "/bob")]
     page.screenshot(path=tmp_path / "admin-applied.png", full_page=True)
     (disk / "bob" / "mine.txt").write_text("bob's")
 
+    # Who comes again finds the mode chosen that is there.
+    shown = opened(page, server)
+    mine = shown.get_by_role("radio", name="A folder for each user profile as it is now")
+    expect(mine).to_be_checked()
+
     # What is chosen after the plan was shown is not what would be applied.
     show_plan(shown, "One folder for everybody", disk)
-    expect(shown.get_by_text("Now each user profile has its own folder.")).to_be_visible()
+    expect(shown.get_by_text("Each user profile has its own folder.")).to_be_visible()
     shown.get_by_role("radio", name="A folder for each user profile").check()
     expect(shown.get_by_role("button", name="Apply…")).to_be_disabled()
     shown.get_by_role("radio", name="One folder for everybody").check()
@@ -272,6 +288,20 @@ def test_others_do_not_see_it(
     expect(shown).to_contain_text(UPDATE)
     expect(shown.get_by_role("button", name=SHOW)).to_have_count(0)
     assert [call.action for call in aws.calls].count(UPDATE) == 1
+
+
+def test_a_narrow_pane_holds_all_but_the_table(
+    account: tuple[LabServer, Endpoint], page: Page, disk: Path, tmp_path: Path
+) -> None:
+    server, aws = account
+    aws.account.domains[DOMAIN].name = "a-domain-with-a-name-as-long-as-sagemaker-takes-them-63-letters"
+    page.set_viewport_size({"width": 700, "height": 900})
+    shown = opened(page, server)
+    expect(shown.get_by_label("Studio domain")).to_contain_text("63-letters")
+    show_plan(shown, "One folder for everybody", disk)
+    expect(row(shown, "profile bob")).to_be_visible()
+    page.screenshot(path=tmp_path / "admin-narrow.png", full_page=True)
+    assert shown.evaluate("pane => pane.scrollWidth - pane.clientWidth") == 0
 
 
 def test_five_hundred_profiles_stay_quick(

@@ -101,8 +101,12 @@ function columnsOf(trans: TranslationBundle): readonly IColumn[] {
       name: 'reason',
       label: trans.__('Why'),
       optional: true,
-      render: row =>
-        [row.reason, row.hint].map(valueText).filter(Boolean).join(': ')
+      render: row => {
+        const said = [row.reason, row.hint].map(valueText).filter(Boolean);
+        return said.length === 0 ? null : (
+          <span className="jp-HyperPod-Table-text">{said.join(': ')}</span>
+        );
+      }
     },
     {
       name: 'restarts',

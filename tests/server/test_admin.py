@@ -321,3 +321,21 @@ async def test_bad_words_name_the_field(aws, api, body, field):
 async def test_nobody_of_the_name_is_told_by_the_plan(aws, api):
     answer = await planned(api, {**SHARED, "profiles": ["nobody"]})
     assert [one["code"] for one in answer["plan"]["findings"]] == ["no_such_profile"]
+
+
+async def test_a_quick_look_tells_the_mode_that_is_there(aws, api, disk):
+    at = {"domain": DOMAIN, "file_system": FILE_SYSTEM}
+    assert await api.get("admin/mode", **at) == {"mode": None, "shared_path": None}
+    await applied(api, {**SHARED, "shared_path": "/team", **here(disk)})
+    assert await api.get("admin/mode", **at) == {"mode": "shared", "shared_path": "/team"}
+    await applied(api, {**PER_USER, "profiles": ["bob"], **here(disk)})
+    assert await api.get("admin/mode", **at) == {"mode": "both", "shared_path": "/team"}
+    await applied(api, {**PER_USER, **here(disk)})
+    assert await api.get("admin/mode", **at) == {"mode": "per-user", "shared_path": None}
+    for number in range(60):
+        aws.account.profiles[DOMAIN, f"user-{number:02}"] = Profile()
+    before = made(aws, "sagemaker:DescribeUserProfile")
+    assert (await api.get("admin/mode", **at))["mode"] == "per-user"
+    assert made(aws, "sagemaker:DescribeUserProfile") - before == 20
+    status, error = await api.request("GET", "admin/mode", query={**at, "domain": "x"})
+    assert (status, error["detail"]["field"]) == (400, "domain")

@@ -7,7 +7,7 @@ import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 import { ITablePage } from '../../clusters/types';
 import { IAdminClient } from '../client';
-import { askedOf, firstDraft, isOfOther } from '../draft';
+import { askedOf, firstDraft, isOfOther, withThere } from '../draft';
 import { ADMIN_EVENT, AdminModel } from '../model';
 import { AdminPage } from '../page';
 import { AdminRights } from '../rights';
@@ -19,6 +19,7 @@ import {
   IChoices,
   IRights,
   IStepsQuery,
+  IThere,
   IWork
 } from '../types';
 
@@ -52,7 +53,11 @@ const PLAN = {
   drift: [{ kind: 'profile', total: 4, differ: 3 }],
   restarts: [{ target: 'space work', apps: ['JupyterLab'] }],
   findings: [],
-  statements: [{ topic: 'data', text: 'Files stay where they are.' }]
+  statements: [
+    { topic: 'data', text: 'Files stay where they are.' },
+    { topic: 'data', text: 'Those of bob are in /bob.' },
+    { topic: 'isolation', text: 'Nothing keeps others out.' }
+  ]
 };
 
 /** A plan and what became of it, as the server sends it. */
@@ -91,6 +96,7 @@ class FakeClient implements IAdminClient {
   answer: unknown = work(0, 'none');
   failure: ApiError | null = null;
   right: IRights = { offered: true, reason: null };
+  found: IThere = { mode: null, sharedPath: null };
 
   rights(): Promise<IRights> {
     this.calls.push('rights');
@@ -100,6 +106,11 @@ class FakeClient implements IAdminClient {
   choices(): Promise<IChoices> {
     this.calls.push('choices');
     return Promise.resolve(decodeChoices(CHOICES));
+  }
+
+  there(domain: string, fileSystem: string): Promise<IThere> {
+    this.calls.push(`there ${domain} ${fileSystem}`);
+    return Promise.resolve(this.found);
   }
 
   read(): Promise<IWork> {
@@ -178,19 +189,38 @@ describe('AdminRights', () => {
 
 describe('a draft', () => {
   const choices = decodeChoices(CHOICES);
-  const asked = decodeWork(work(1, 'planned')).asked;
+  const none = decodeWork(work(0, 'none'));
+  const planned = decodeWork(work(1, 'planned'));
+  const { asked } = planned;
 
-  it('begins with what was asked for last, else with what there is', () => {
-    expect(firstDraft(null, choices)).toMatchObject({
-      domain: 'd-1',
-      fileSystem: 'fs-1',
-      mode: 'shared'
-    });
-    expect(firstDraft(asked, choices).mode).toBe('per-user');
+  it('begins with the plan that is shown, else with what is there', () => {
+    const draft = firstDraft(none, choices);
+    expect(draft).toMatchObject({ domain: 'd-1', fileSystem: 'fs-1' });
+    // Nothing is chosen before it is known what is there.
+    expect(withThere(draft, null).mode).toBeNull();
+    const modes = [
+      ['per-user', null, 'per-user', '/shared'],
+      ['shared', '/team', 'shared', '/team'],
+      ['both', '/team', 'shared', '/team'],
+      ['both', null, 'per-user', '/shared'],
+      [null, null, 'shared', '/shared']
+    ] as const;
+    for (const [mode, sharedPath, first, path] of modes) {
+      expect(withThere(draft, { mode, sharedPath })).toMatchObject({
+        mode: first,
+        sharedPath: path
+      });
+    }
+    const there = { mode: 'shared', sharedPath: '/team' } as const;
+    expect(withThere(firstDraft(planned, choices), there).mode).toBe(
+      'per-user'
+    );
+    const ended = decodeWork(work(1, 'applied'));
+    expect(withThere(firstDraft(ended, choices), there).mode).toBe('shared');
   });
 
   it('asks for the profiles that are named, and is told from another plan', () => {
-    const draft = firstDraft(asked, choices);
+    const draft = firstDraft(planned, choices);
     expect(isOfOther(asked as IAsked, draft)).toBe(false);
     // The folder that all share is of no concern here.
     const path = { ...draft, sharedPath: '/else' };
@@ -260,7 +290,16 @@ describe('AdminModel and its page', () => {
     expect(text()).toContain('To do: 2. Waiting: 1. Blocked: 0.');
     expect(text()).toContain('User profiles: 3 of 4 not as wanted');
     expect(text()).toContain('Files stay where they are.');
-    expect(text()).toContain('Now everybody shares one folder.');
+    expect(text()).toContain('Now: Everybody shares one folder.');
+    const heading = () => page.node.querySelector('h2')?.textContent;
+    const what = 'give each user profile in d-1 a folder of its own';
+    expect(heading()).toBe(`Plan: ${what}`);
+    // Two statements on one topic stand under one heading.
+    const topics = [...page.node.querySelectorAll('dt')];
+    expect(topics.map(one => one.textContent)).toEqual([
+      'Files',
+      'Who sees what'
+    ]);
     agreed = false;
     button('Apply…')?.click();
     await Promise.resolve();
@@ -273,6 +312,7 @@ describe('AdminModel and its page', () => {
     button('Apply…')?.click();
     await until(() => text().includes('1 of 2 steps are done…'));
     expect(client.calls).toContain('apply abc');
+    expect(heading()).toBe(`Under way: ${what}`);
     const bar = page.node.querySelector('progress');
     expect([bar?.value, bar?.max]).toEqual([1, 2]);
     client.answer = work(4, 'applied', {
@@ -281,6 +321,7 @@ describe('AdminModel and its page', () => {
     });
     tell();
     await until(() => text().includes('Done: 1. Failed: 1.'));
+    expect(heading()).toBe(`Done in part: ${what}`);
     expect(button('Apply…')).toBeUndefined();
   });
 
@@ -303,7 +344,7 @@ describe('AdminModel and its page', () => {
     button('Apply…')?.click();
     await until(() => text().includes('Something has changed'));
     expect(text()).toContain('this plan is not the newest one');
-    expect(model.work?.plan?.id).toBe('def');
+    expect(model.value?.plan?.id).toBe('def');
   });
 
   it('offers no plan that is refused, or that has nothing to do', async () => {
@@ -330,6 +371,23 @@ describe('AdminModel and its page', () => {
     expect(button('Apply…')?.disabled).toBe(true);
   });
 
+  it('says which mode is there, and reads it again once a plan was applied', async () => {
+    client.found = { mode: 'per-user', sharedPath: null };
+    await show();
+    const chosen = () =>
+      page.node.querySelector('input[type="radio"]:checked')?.closest('label')
+        ?.textContent;
+    await until(() => chosen() !== undefined);
+    expect(chosen()).toMatch(/^A folder for each user profileas it is now/);
+    client.found = { mode: 'both', sharedPath: null };
+    client.answer = work(4, 'applied', { plan: PLAN });
+    tell();
+    await until(() => text().includes('as it is for some now'));
+    expect(client.calls.filter(call => call === 'there d-1 fs-1').length).toBe(
+      2
+    );
+  });
+
   it('takes no older answer for a newer one, and reads only while somebody looks', async () => {
     client.answer = work(5, 'planned', { plan: PLAN });
     await show();
@@ -338,7 +396,7 @@ describe('AdminModel and its page', () => {
     await until(
       () => client.calls.filter(call => call === 'read').length === 2
     );
-    expect(model.work?.version).toBe(5);
+    expect(model.value?.version).toBe(5);
     page.hide();
     tell();
     await Promise.resolve();
