@@ -111,7 +111,7 @@ def test_the_plan_and_the_question(
     shown = opened(page, server)
     show_plan(shown, "A folder for each user profile", disk)
     bob = row(shown, "profile bob")
-    expect(bob).to_contain_text("not mounted")
+    expect(bob).to_contain_text("none of its own")
     expect(bob).to_contain_text("/bob")
     expect(row(shown, "space carols")).to_contain_text("JupyterLab")
     assert profiles[DOMAIN, "bob"].file_systems == []
@@ -127,7 +127,7 @@ def test_the_plan_and_the_question(
     page.screenshot(path=tmp_path / "admin-plan-dark.png", full_page=True)
     shown.get_by_role("button", name="Apply…").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("1 that wait")
+    expect(dialog).to_contain_text("1 waiting, 0 blocked")
     expect(dialog).to_contain_text("space carols: JupyterLab")
     page.screenshot(path=tmp_path / "admin-confirm.png")
     page.keyboard.press("Escape")
@@ -191,7 +191,9 @@ def test_it_goes_on_without_a_tab_says_what_failed_and_can_be_stopped(
     expect(status(shown)).to_contain_text("steps are done…")
     # Somebody deletes a profile in the middle of it.
     del aws.account.profiles[DOMAIN, "frank"]
-    expect(status(shown)).to_contain_text(re.compile(r"^[5-8]\d of "))
+    # It goes on until the other tab is there, however busy this machine is.
+    aws.account.update_time = timedelta(seconds=12)
+    expect(status(shown)).to_contain_text(re.compile(r"^[5-8]\d of "), timeout=PATIENCE_MS)
     page.screenshot(path=tmp_path / "admin-applying.png", full_page=True)
     page.close()
     other = page.context.new_page()
@@ -294,7 +296,9 @@ def test_a_narrow_pane_holds_all_but_the_table(
     account: tuple[LabServer, Endpoint], page: Page, disk: Path, tmp_path: Path
 ) -> None:
     server, aws = account
-    aws.account.domains[DOMAIN].name = "a-domain-with-a-name-as-long-as-sagemaker-takes-them-63-letters"
+    aws.account.domains[
+        DOMAIN
+    ].name = "a-domain-with-a-name-as-long-as-sagemaker-takes-them-63-letters"
     page.set_viewport_size({"width": 700, "height": 900})
     shown = opened(page, server)
     expect(shown.get_by_label("Studio domain")).to_contain_text("63-letters")

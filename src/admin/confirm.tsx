@@ -46,15 +46,15 @@ class PlanSummary extends ReactWidget {
       <>
         <p>
           {trans._n(
-            '%1 thing is changed.',
-            '%1 things are changed.',
+            'This changes %1 thing.',
+            'This changes %1 things.',
             counts.toDo
           )}
         </p>
         {counts.waits + counts.blocked > 0 && (
           <p>
             {trans.__(
-              'Left as they are: %1 that wait, %2 that are blocked.',
+              'Left as they are: %1 waiting, %2 blocked.',
               counts.waits,
               counts.blocked
             )}

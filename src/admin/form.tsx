@@ -20,22 +20,22 @@ interface IProps {
   trans: TranslationBundle;
 }
 
+interface IButtons {
+  isBusy: boolean;
+  /** Whether a plan is what comes next. */
+  isNext: boolean;
+  plan: () => void;
+  takeBack: () => void;
+}
+
 /** What was chosen of another domain or file system is not meant of this one. */
 const AS_IT_IS = { mode: null, sharedPath: null };
 
 /**
  * Which domain and file system, and what is to be there.
  */
-export function WiringForm(
-  props: IProps & {
-    isBusy: boolean;
-    /** Whether a plan is what comes next. */
-    isNext: boolean;
-    plan: () => void;
-    takeBack: () => void;
-  }
-): JSX.Element {
-  const { choices, isBusy, isNext, plan, takeBack, trans } = props;
+export function WiringForm(props: IProps & IButtons): JSX.Element {
+  const { choices, plan, trans } = props;
   return (
     <form
       className="jp-HyperPod-Admin-form"
@@ -54,27 +54,34 @@ export function WiringForm(
         <summary>{trans.__('More')}</summary>
         <MoreFields {...props} />
       </details>
-      <div className="jp-HyperPod-Admin-buttons">
-        <button
-          type="submit"
-          className={`jp-HyperPod-button${isNext ? ' jp-mod-accept' : ''}`}
-          disabled={isBusy}
-        >
-          {trans.__('Show What Would Change')}
-        </button>
-        <button
-          type="button"
-          className="jp-HyperPod-button"
-          disabled={isBusy}
-          title={trans.__(
-            'Show what it takes to take back what was set up from here'
-          )}
-          onClick={takeBack}
-        >
-          {trans.__('Take Back…')}
-        </button>
-      </div>
+      <Buttons {...props} />
     </form>
+  );
+}
+
+function Buttons(props: IButtons & Pick<IProps, 'trans'>): JSX.Element {
+  const { isBusy, isNext, takeBack, trans } = props;
+  return (
+    <div className="jp-HyperPod-Admin-buttons">
+      <button
+        type="submit"
+        className={`jp-HyperPod-button${isNext ? ' jp-mod-accept' : ''}`}
+        disabled={isBusy}
+      >
+        {trans.__('Show What Would Change')}
+      </button>
+      <button
+        type="button"
+        className="jp-HyperPod-button"
+        disabled={isBusy}
+        title={trans.__(
+          'Show what it takes to take back what was set up from here'
+        )}
+        onClick={takeBack}
+      >
+        {trans.__('Take Back…')}
+      </button>
+    </div>
   );
 }
 
@@ -188,14 +195,7 @@ function ModeField({ change, draft, there, trans }: IProps): JSX.Element {
               onChange={() => change({ mode })}
             />
             <span>
-              {label}
-              {[mode, 'both'].includes(there?.mode ?? '') && (
-                <em className="jp-HyperPod-Admin-now">
-                  {there?.mode === 'both'
-                    ? trans.__('as it is for some now')
-                    : trans.__('as it is now')}
-                </em>
-              )}
+              {label} <NowMark mode={mode} there={there} trans={trans} />
               <small>{note}</small>
             </span>
           </label>
@@ -205,6 +205,24 @@ function ModeField({ change, draft, there, trans }: IProps): JSX.Element {
         </React.Fragment>
       ))}
     </fieldset>
+  );
+}
+
+/** That a mode is there by now. */
+function NowMark({
+  mode,
+  there,
+  trans
+}: Pick<IProps, 'there' | 'trans'> & { mode: Mode }): JSX.Element | null {
+  if (there?.mode !== mode && there?.mode !== 'both') {
+    return null;
+  }
+  return (
+    <em className="jp-HyperPod-Admin-now">
+      {there.mode === 'both'
+        ? trans.__('as it is for some now')
+        : trans.__('as it is now')}
+    </em>
   );
 }
 

@@ -5,157 +5,10 @@ import { Widget } from '@lumino/widgets';
 
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
-import { ITablePage } from '../../clusters/types';
-import { IAdminClient } from '../client';
-import { askedOf, firstDraft, isOfOther, withThere } from '../draft';
 import { ADMIN_EVENT, AdminModel } from '../model';
 import { AdminPage } from '../page';
 import { AdminRights } from '../rights';
-import {
-  decodeChoices,
-  decodeSteps,
-  decodeWork,
-  IAsked,
-  IChoices,
-  IRights,
-  IStepsQuery,
-  IThere,
-  IWork
-} from '../types';
-
-const ASKED = {
-  region: null,
-  domain: 'd-1',
-  cluster: null,
-  file_system: 'fs-1',
-  mode: 'per-user',
-  shared_path: '/shared',
-  profiles: null,
-  take_over: false,
-  folders: {
-    by: 'here',
-    mounted_at: '/fsx',
-    cluster: null,
-    queue: null,
-    namespace: null,
-    claim: null,
-    image: null,
-    user: null
-  }
-};
-
-const PLAN = {
-  id: 'abc',
-  changed: false,
-  now: 'shared',
-  file_system: 'fs-1',
-  counts: { as_wanted: 1, to_do: 2, waits: 1, blocked: 0 },
-  drift: [{ kind: 'profile', total: 4, differ: 3 }],
-  restarts: [{ target: 'space work', apps: ['JupyterLab'] }],
-  findings: [],
-  statements: [
-    { topic: 'data', text: 'Files stay where they are.' },
-    { topic: 'data', text: 'Those of bob are in /bob.' },
-    { topic: 'isolation', text: 'Nothing keeps others out.' }
-  ]
-};
-
-/** A plan and what became of it, as the server sends it. */
-function work(
-  version: number,
-  state: string,
-  more: object = {}
-): Record<string, unknown> {
-  return {
-    number: state === 'none' ? 0 : 1,
-    version,
-    state,
-    begun_at: '2026-11-22T17:00:00Z',
-    ended_at: null,
-    asked: state === 'none' ? null : ASKED,
-    read: { done: 0, total: 0 },
-    plan: null,
-    results: { done: 0, failed: 0, left: 0 },
-    problem: null,
-    ...more
-  };
-}
-
-const CHOICES = {
-  domain: null,
-  domains: [{ id: 'd-1', name: 'example' }],
-  file_systems: [
-    { id: 'fs-1', name: null, state: 'AVAILABLE', clusters: ['ml-cluster'] }
-  ],
-  folder_clusters: [],
-  notes: []
-};
-
-class FakeClient implements IAdminClient {
-  readonly calls: string[] = [];
-  answer: unknown = work(0, 'none');
-  failure: ApiError | null = null;
-  right: IRights = { offered: true, reason: null };
-  found: IThere = { mode: null, sharedPath: null };
-
-  rights(): Promise<IRights> {
-    this.calls.push('rights');
-    return Promise.resolve(this.right);
-  }
-
-  choices(): Promise<IChoices> {
-    this.calls.push('choices');
-    return Promise.resolve(decodeChoices(CHOICES));
-  }
-
-  there(domain: string, fileSystem: string): Promise<IThere> {
-    this.calls.push(`there ${domain} ${fileSystem}`);
-    return Promise.resolve(this.found);
-  }
-
-  read(): Promise<IWork> {
-    return this._answer('read');
-  }
-
-  steps(query: IStepsQuery): Promise<ITablePage> {
-    this.calls.push(`steps ${query.state ?? 'all'}`);
-    const step = {
-      key: '1',
-      target: 'profile bob',
-      state: 'to-do',
-      before: '/shared',
-      after: '/bob',
-      reason: null,
-      hint: null,
-      restarts: []
-    };
-    return Promise.resolve(
-      decodeSteps({ steps: [step], next: null, total: 1, loading: false })
-    );
-  }
-
-  plan(asked: IAsked): Promise<IWork> {
-    return this._answer(`plan ${asked.mode}`);
-  }
-
-  apply(plan: string): Promise<IWork> {
-    const failure = this.failure;
-    this.failure = null;
-    this.calls.push(`apply ${plan}`);
-    return failure
-      ? Promise.reject(failure)
-      : Promise.resolve(decodeWork(this.answer));
-  }
-
-  cancel(): Promise<IWork> {
-    return this._answer('cancel');
-  }
-
-  private _answer(call: string): Promise<IWork> {
-    this.calls.push(call);
-    return Promise.resolve(decodeWork(this.answer));
-  }
-}
+import { FakeClient, PLAN, work } from './answers';
 
 describe('AdminRights', () => {
   it('asks once, and offers nothing before', async () => {
@@ -184,52 +37,6 @@ describe('AdminRights', () => {
     await rights.ask();
     expect(calls).toBe(2);
     expect(rights.offered).toBe(false);
-  });
-});
-
-describe('a draft', () => {
-  const choices = decodeChoices(CHOICES);
-  const none = decodeWork(work(0, 'none'));
-  const planned = decodeWork(work(1, 'planned'));
-  const { asked } = planned;
-
-  it('begins with the plan that is shown, else with what is there', () => {
-    const draft = firstDraft(none, choices);
-    expect(draft).toMatchObject({ domain: 'd-1', fileSystem: 'fs-1' });
-    // Nothing is chosen before it is known what is there.
-    expect(withThere(draft, null).mode).toBeNull();
-    const modes = [
-      ['per-user', null, 'per-user', '/shared'],
-      ['shared', '/team', 'shared', '/team'],
-      ['both', '/team', 'shared', '/team'],
-      ['both', null, 'per-user', '/shared'],
-      [null, null, 'shared', '/shared']
-    ] as const;
-    for (const [mode, sharedPath, first, path] of modes) {
-      expect(withThere(draft, { mode, sharedPath })).toMatchObject({
-        mode: first,
-        sharedPath: path
-      });
-    }
-    const there = { mode: 'shared', sharedPath: '/team' } as const;
-    expect(withThere(firstDraft(planned, choices), there).mode).toBe(
-      'per-user'
-    );
-    const ended = decodeWork(work(1, 'applied'));
-    expect(withThere(firstDraft(ended, choices), there).mode).toBe('shared');
-  });
-
-  it('asks for the profiles that are named, and is told from another plan', () => {
-    const draft = firstDraft(planned, choices);
-    expect(isOfOther(asked as IAsked, draft)).toBe(false);
-    // The folder that all share is of no concern here.
-    const path = { ...draft, sharedPath: '/else' };
-    expect(isOfOther(asked as IAsked, path)).toBe(false);
-    const some = { ...draft, profiles: 'bob, carol  dave' };
-    expect(askedOf(some).profiles).toEqual(['bob', 'carol', 'dave']);
-    expect(isOfOther(asked as IAsked, some)).toBe(true);
-    expect(isOfOther({ ...askedOf(some), mode: null }, some)).toBe(false);
-    expect(askedOf(some, true).mode).toBeNull();
   });
 });
 
@@ -378,7 +185,7 @@ describe('AdminModel and its page', () => {
       page.node.querySelector('input[type="radio"]:checked')?.closest('label')
         ?.textContent;
     await until(() => chosen() !== undefined);
-    expect(chosen()).toMatch(/^A folder for each user profileas it is now/);
+    expect(chosen()).toMatch(/^A folder for each user profile as it is now/);
     client.found = { mode: 'both', sharedPath: null };
     client.answer = work(4, 'applied', { plan: PLAN });
     tell();
