@@ -8,7 +8,7 @@ import { IChoices, isOpen, IThere, IWork } from './types';
 const NOTHING: IThere = { mode: null, sharedPath: null };
 
 /**
- * Which mode is there by now, where that can be told; null before it was read. It is read again once a plan was applied.
+ * Which mode is there by now, where that can be told; null before it was read. It is read again once a plan was made or applied.
  */
 export function useThere(
   client: IAdminClient,
@@ -25,13 +25,14 @@ export function useThere(
     [client, domain, fileSystem, isKnown]
   );
   const { error, renew, value } = useLoaded(load);
-  const ended = isOpen(work) ? 0 : work.number;
-  const seen = React.useRef(ended);
+  const isBusy = isOpen(work) && work.state !== 'planned';
+  const stage = `${work.number} ${work.state}`;
+  const seen = React.useRef(stage);
   React.useEffect(() => {
-    if (ended !== 0 && ended !== seen.current) {
+    if (!isBusy && stage !== seen.current) {
+      seen.current = stage;
       renew();
     }
-    seen.current = ended;
-  }, [ended]);
+  }, [isBusy, stage]);
   return error === null ? value : NOTHING;
 }
