@@ -82,7 +82,7 @@ def test_all_pages_share_one_examination_which_can_be_stopped(
     account: tuple[LabServer, Endpoint], page: Page
 ) -> None:
     server, aws = account
-    aws.faults.slow["sts:GetCallerIdentity"] = 3.0
+    aws.faults.slow["sts:GetCallerIdentity"] = 20.0
     open_lab(page, server)
     execute(page, "hyperpod:open-doctor", {"examine": False})
     shown = page.locator(DOCTOR)

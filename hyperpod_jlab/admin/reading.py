@@ -31,6 +31,9 @@ GROUP_NAME = "security-group-for-inbound-nfs-{domain}"
 _AT_ONCE = 12
 """Calls that are under way at a time."""
 
+_FIRST = 20
+"""Profiles that are looked at where only a first look is wanted."""
+
 _RUNNING = frozenset({"InService", "Pending"})
 
 
@@ -122,6 +125,24 @@ class Reader:
             else (*profiles, *rooms),
             claim=claim,
         )
+
+    async def first(self) -> tuple[Holder, ...]:
+        """The domain's own lists and those of its first profiles: a quick look, however many there are.
+
+        Raises:
+            NotFoundError: There is no such domain.
+            HyperpodError: See `aws.errors`.
+        """
+        name = self._question.domain
+        domain, listed = await asyncio.gather(
+            self._domain(),
+            self._call("sagemaker", "ListUserProfiles", DomainIdEquals=name, MaxResults=_FIRST),
+        )
+        names = [str(one["UserProfileName"]) for one in listed.get("UserProfiles") or ()]
+        tags, profiles = await asyncio.gather(
+            self._tags(str(domain["DomainArn"])), self._all(self._profile, names, {})
+        )
+        return (*self._defaults(domain, tags), *profiles)
 
     # ------------------------------------------------------------------------------ the domain
 

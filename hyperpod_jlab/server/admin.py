@@ -18,6 +18,7 @@ from hyperpod_jlab.server.admin_answers import (
     AdminDrift,
     AdminFolderCluster,
     AdminFolders,
+    AdminMode,
     AdminPlan,
     AdminRightsAnswer,
     AdminWork,
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from hyperpod_jlab.services.wirings import Asked, Planned, Wirings, Work
 
 _Text = Annotated[str, Field(min_length=1, max_length=256)]
+_Domain = Annotated[str, Field(pattern=DOMAIN_ID)]
+_FileSystem = Annotated[str, Field(pattern=FILE_SYSTEM_ID)]
 
 
 class AdminFoldersBody(RequestModel):
@@ -60,11 +63,11 @@ class AdminPlanBody(RequestModel):
 
     mode: Literal["shared", "per-user"] | None
     """One folder for all, or one for each user profile; null: what was set is taken back."""
-    domain: Annotated[str | None, Field(pattern=DOMAIN_ID)] = None
+    domain: _Domain | None = None
     """The domain's id; default: this space's."""
     cluster: _Text | None = None
     """The HyperPod cluster whose file system it is."""
-    file_system: Annotated[str | None, Field(pattern=FILE_SYSTEM_ID)] = None
+    file_system: _FileSystem | None = None
     """The file system, in place of a cluster."""
     region: Annotated[str | None, Field(pattern=REGION)] = None
     """The domain's region; default: the one that AWS is asked in where nobody names one."""
@@ -76,6 +79,15 @@ class AdminPlanBody(RequestModel):
     """Change also what somebody else has set."""
     folders: AdminFoldersBody | None = None
     """Who looks at folders and makes them; default: nobody. Where all is taken back nobody has to."""
+
+
+class AdminModeQuery(RequestModel):
+    """Of which domain and file system."""
+
+    domain: _Domain
+    """The domain's id."""
+    file_system: _FileSystem
+    """The file system's id."""
 
 
 class AdminApplyBody(RequestModel):
@@ -132,6 +144,17 @@ async def _folder_clusters(call: Call) -> tuple[list[AdminFolderCluster], list[s
         for name, one in settings.clusters.items()
         if one.orchestrator in {"slurm", "kubernetes"}
     ], []
+
+
+async def show_admin_mode(call: Call, query: AdminModeQuery) -> AdminMode:
+    """Which mode a domain is in by now: a quick look, which a plan does not need."""
+    from hyperpod_jlab.admin.mode_there import mode_there, shared_there
+    from hyperpod_jlab.admin.reading import Question, Reader
+    from hyperpod_jlab.aws.session import Aws
+
+    del call  # it is for all servers the same
+    holders = await Reader(Aws(), Question(query.domain, query.file_system)).first()
+    return {"mode": mode_there(holders), "shared_path": shared_there(holders)}
 
 
 async def show_admin_work(call: Call) -> AdminWork:

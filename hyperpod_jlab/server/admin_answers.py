@@ -50,6 +50,13 @@ class AdminChoices(TypedDict):
     notes: list[str]
 
 
+class AdminMode(TypedDict):
+    """Which mode a domain is in, as far as its own settings and its first profiles tell; null: nothing was set from here. `shared_path` is the folder that all were given."""
+
+    mode: Literal["shared", "per-user", "both"] | None
+    shared_path: str | None
+
+
 class AdminFolders(TypedDict):
     """Who looks at folders and makes them: see `AdminFoldersBody`."""
 

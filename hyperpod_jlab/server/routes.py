@@ -136,6 +136,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("post", "doctor/cancel", "execute", "doctor:cancel_examination"),
     Route("get", "admin/rights", "read", "admin:show_admin_rights"),
     Route("get", "admin/choices", "read", "admin:list_admin_choices"),
+    Route("get", "admin/mode", "read", "admin:show_admin_mode"),
     Route("get", "admin/work", "read", "admin:show_admin_work"),
     Route("get", "admin/steps", "read", "admin_steps:list_admin_steps"),
     # It changes nothing, but asks AWS for each profile and space of a domain.

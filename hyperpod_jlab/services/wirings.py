@@ -245,7 +245,7 @@ class Wirings:
 
     async def _made(self, work: Work, wirer: Wirer) -> Planned:
         there, plan = await wirer.plan()
-        return Planned(there, plan, _id_of(work.asked, there, plan), mode_there(there))
+        return Planned(there, plan, _id_of(work.asked, there, plan), mode_there(there.holders))
 
     @asynccontextmanager
     async def _wirer(self, work: Work) -> AsyncIterator[Wirer]:

@@ -6,11 +6,13 @@ import {
   decodeChoices,
   decodeRights,
   decodeSteps,
+  decodeThere,
   decodeWork,
   IAsked,
   IChoices,
   IRights,
   IStepsQuery,
+  IThere,
   IWork
 } from './types';
 
@@ -22,6 +24,8 @@ export interface IAdminClient {
   rights(): Promise<IRights>;
   /** What can be chosen. */
   choices(): Promise<IChoices>;
+  /** Which mode a domain is in by now. */
+  there(domain: string, fileSystem: string): Promise<IThere>;
   /** The newest plan, and what became of it. */
   read(): Promise<IWork>;
   /** A part of its steps. */
@@ -48,6 +52,15 @@ export class AdminClient implements IAdminClient {
 
   choices(): Promise<IChoices> {
     return this._client.get('admin/choices', decodeChoices);
+  }
+
+  there(domain: string, fileSystem: string): Promise<IThere> {
+    return this._client.get('admin/mode', decodeThere, {
+      query: {
+        domain,
+        file_system: fileSystem
+      } satisfies Query<wire.IAdminModeQuery>
+    });
   }
 
   read(): Promise<IWork> {

@@ -4,7 +4,7 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { IAsked, IPlan } from './types';
-import { askedText } from './words';
+import { questionText } from './words';
 
 /**
  * Say what would be changed, and what sees it only once it starts anew, and ask.
@@ -21,7 +21,7 @@ export async function confirmApply(
       ? Dialog.warnButton({ label })
       : Dialog.okButton({ label });
   const answer = await new Dialog<unknown>({
-    title: askedText(asked, trans),
+    title: questionText(asked, trans),
     body: new PlanSummary(plan, asked, trans),
     buttons: [Dialog.cancelButton({ label: trans.__('Leave It') }), confirm],
     // What concerns so many is not done by a key that was pressed too often.
@@ -46,15 +46,15 @@ class PlanSummary extends ReactWidget {
       <>
         <p>
           {trans._n(
-            '%1 thing is changed.',
-            '%1 things are changed.',
+            'This changes %1 thing.',
+            'This changes %1 things.',
             counts.toDo
           )}
         </p>
         {counts.waits + counts.blocked > 0 && (
           <p>
             {trans.__(
-              'Left as they are: %1 that wait, %2 that are blocked.',
+              'Left as they are: %1 waiting, %2 blocked.',
               counts.waits,
               counts.blocked
             )}

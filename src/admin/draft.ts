@@ -4,7 +4,10 @@ import {
   folderPlace,
   IFolderDraft
 } from './folders';
-import { IAsked, IChoices, Mode } from './types';
+import { IAsked, IChoices, isOpen, IThere, IWork, Mode } from './types';
+
+/** What the folder that all share is called where nobody says otherwise. */
+const SHARED = '/shared';
 
 /**
  * What stands in the form.
@@ -12,27 +15,51 @@ import { IAsked, IChoices, Mode } from './types';
 export interface IDraft {
   readonly domain: string;
   readonly fileSystem: string;
-  readonly mode: Mode;
-  readonly sharedPath: string;
+  /** Null: as it is there. */
+  readonly mode: Mode | null;
+  /** Null: as it is there. */
+  readonly sharedPath: string | null;
   /** Names with commas or spaces between them; empty: all. */
   readonly profiles: string;
   readonly takeOver: boolean;
   readonly folders: IFolderDraft;
 }
 
-/** What stands there at first: what was asked for last, else what is chosen most often. */
-export function firstDraft(asked: IAsked | null, choices: IChoices): IDraft {
+/** What stands there at first: what the plan that is shown was asked for, else what there is. */
+export function firstDraft(work: IWork, choices: IChoices): IDraft {
+  const { asked, plan } = work;
+  // Once it has ended, what it was asked for may be as it was long ago.
+  const open = isOpen(work) ? asked : null;
   const [domain] = choices.domains;
   const [fileSystem] = choices.fileSystems;
   return {
     domain: asked?.domain ?? choices.domain ?? domain?.id ?? '',
-    fileSystem: asked?.fileSystem ?? fileSystem?.id ?? '',
-    mode: asked?.mode ?? 'shared',
-    sharedPath: asked?.sharedPath ?? '/shared',
+    fileSystem: asked?.fileSystem ?? plan?.fileSystem ?? fileSystem?.id ?? '',
+    mode: open?.mode ?? null,
+    sharedPath: open?.sharedPath ?? null,
     profiles: asked?.profiles?.join(', ') ?? '',
     takeOver: asked?.takeOver ?? false,
     folders: folderDraft(asked?.folders)
   };
+}
+
+/** The draft with what is there where nothing else was chosen; null: that is not known yet. */
+export function withThere(draft: IDraft, there: IThere | null): IDraft {
+  return there === null
+    ? draft
+    : {
+        ...draft,
+        mode: draft.mode ?? modeThere(there),
+        sharedPath: draft.sharedPath ?? there.sharedPath ?? SHARED
+      };
+}
+
+/** Of both modes, the one that the domain itself has; some profiles have the other one alone. */
+function modeThere({ mode, sharedPath }: IThere): Mode {
+  if (mode === 'both') {
+    return sharedPath === null ? 'per-user' : 'shared';
+  }
+  return mode ?? 'shared';
 }
 
 /** What the form asks for. */
@@ -42,8 +69,8 @@ export function askedOf(draft: IDraft, back = false): IAsked {
     domain: draft.domain.trim(),
     fileSystem: draft.fileSystem.trim() || null,
     cluster: null,
-    mode: back ? null : draft.mode,
-    sharedPath: draft.sharedPath.trim(),
+    mode: back ? null : (draft.mode ?? 'shared'),
+    sharedPath: (draft.sharedPath ?? SHARED).trim(),
     profiles: profiles.length > 0 ? profiles : null,
     takeOver: draft.takeOver,
     folders: folderPlace(draft.folders)

@@ -4,7 +4,7 @@ import * as React from 'react';
 import { Notes } from '../components/notes';
 import { IDraft } from './draft';
 import { FolderFields } from './folderFields';
-import { IChoices, Mode } from './types';
+import { IChoices, IThere, Mode } from './types';
 import { fileSystemText } from './words';
 
 /** How ids begin. */
@@ -14,21 +14,28 @@ const FILE_SYSTEM_ID = 'fs-…';
 interface IProps {
   draft: IDraft;
   choices: IChoices;
+  /** Which mode is there; null: that is not known yet. */
+  there: IThere | null;
   change: (part: Partial<IDraft>) => void;
   trans: TranslationBundle;
 }
 
+interface IButtons {
+  isBusy: boolean;
+  /** Whether a plan is what comes next. */
+  isNext: boolean;
+  plan: () => void;
+  takeBack: () => void;
+}
+
+/** What was chosen of another domain or file system is not meant of this one. */
+const AS_IT_IS = { mode: null, sharedPath: null };
+
 /**
  * Which domain and file system, and what is to be there.
  */
-export function WiringForm(
-  props: IProps & {
-    isBusy: boolean;
-    plan: () => void;
-    takeBack: () => void;
-  }
-): JSX.Element {
-  const { choices, isBusy, plan, takeBack, trans } = props;
+export function WiringForm(props: IProps & IButtons): JSX.Element {
+  const { choices, plan, trans } = props;
   return (
     <form
       className="jp-HyperPod-Admin-form"
@@ -47,23 +54,34 @@ export function WiringForm(
         <summary>{trans.__('More')}</summary>
         <MoreFields {...props} />
       </details>
-      <div className="jp-HyperPod-Admin-buttons">
-        <button type="submit" className="jp-HyperPod-button" disabled={isBusy}>
-          {trans.__('Show What Would Change')}
-        </button>
-        <button
-          type="button"
-          className="jp-HyperPod-button"
-          disabled={isBusy}
-          title={trans.__(
-            'Show what it takes to take back what was set up from here'
-          )}
-          onClick={takeBack}
-        >
-          {trans.__('Take Back…')}
-        </button>
-      </div>
+      <Buttons {...props} />
     </form>
+  );
+}
+
+function Buttons(props: IButtons & Pick<IProps, 'trans'>): JSX.Element {
+  const { isBusy, isNext, takeBack, trans } = props;
+  return (
+    <div className="jp-HyperPod-Admin-buttons">
+      <button
+        type="submit"
+        className={`jp-HyperPod-button${isNext ? ' jp-mod-accept' : ''}`}
+        disabled={isBusy}
+      >
+        {trans.__('Show What Would Change')}
+      </button>
+      <button
+        type="button"
+        className="jp-HyperPod-button"
+        disabled={isBusy}
+        title={trans.__(
+          'Show what it takes to take back what was set up from here'
+        )}
+        onClick={takeBack}
+      >
+        {trans.__('Take Back…')}
+      </button>
+    </div>
   );
 }
 
@@ -76,7 +94,9 @@ function DomainField({ change, choices, draft, trans }: IProps): JSX.Element {
         <select
           className="jp-HyperPod-select"
           value={draft.domain}
-          onChange={event => change({ domain: event.target.value })}
+          onChange={event =>
+            change({ ...AS_IT_IS, domain: event.target.value })
+          }
         >
           {domains.map(({ id, name }) => (
             <option key={id} value={id}>
@@ -116,7 +136,7 @@ function FileSystemField({
           onChange={event => {
             const { value } = event.target;
             setIsOther(value === '');
-            change({ fileSystem: value });
+            change({ ...AS_IT_IS, fileSystem: value });
           }}
         >
           {choices.fileSystems.map(one => (
@@ -143,7 +163,7 @@ function FileSystemField({
   );
 }
 
-function ModeField({ change, draft, trans }: IProps): JSX.Element {
+function ModeField({ change, draft, there, trans }: IProps): JSX.Element {
   const name = React.useId();
   const modes: readonly { mode: Mode; label: string; note: string }[] = [
     {
@@ -165,23 +185,44 @@ function ModeField({ change, draft, trans }: IProps): JSX.Element {
     <fieldset className="jp-HyperPod-Admin-modes">
       <legend>{trans.__('What people see of it')}</legend>
       {modes.map(({ label, mode, note }) => (
-        <label key={mode}>
-          <input
-            type="radio"
-            name={name}
-            checked={draft.mode === mode}
-            onChange={() => change({ mode })}
-          />
-          <span>
-            {label}
-            <small>{note}</small>
-          </span>
-        </label>
+        <React.Fragment key={mode}>
+          <label>
+            <input
+              type="radio"
+              name={name}
+              required
+              checked={draft.mode === mode}
+              onChange={() => change({ mode })}
+            />
+            <span>
+              {label} <NowMark mode={mode} there={there} trans={trans} />
+              <small>{note}</small>
+            </span>
+          </label>
+          {mode === 'shared' && draft.mode === mode && (
+            <PathField draft={draft} change={change} trans={trans} />
+          )}
+        </React.Fragment>
       ))}
-      {draft.mode === 'shared' && (
-        <PathField draft={draft} change={change} trans={trans} />
-      )}
     </fieldset>
+  );
+}
+
+/** That a mode is there by now. */
+function NowMark({
+  mode,
+  there,
+  trans
+}: Pick<IProps, 'there' | 'trans'> & { mode: Mode }): JSX.Element | null {
+  if (there?.mode !== mode && there?.mode !== 'both') {
+    return null;
+  }
+  return (
+    <em className="jp-HyperPod-Admin-now">
+      {there.mode === 'both'
+        ? trans.__('as it is for some now')
+        : trans.__('as it is now')}
+    </em>
   );
 }
 
@@ -199,7 +240,7 @@ function PathField({
         required
         pattern="(\/[A-Za-z0-9._\-]+)+"
         title={trans.__('It begins with a slash, such as /shared')}
-        value={draft.sharedPath}
+        value={draft.sharedPath ?? ''}
         onChange={event => change({ sharedPath: event.target.value })}
       />
     </label>

@@ -4,11 +4,12 @@ import * as React from 'react';
 import { ErrorMessage } from '../components/errorMessage';
 import { Notes } from '../components/notes';
 import { WatchingPage } from '../components/watchingWidget';
-import { askedOf, firstDraft, IDraft, isOfOther } from './draft';
+import { askedOf, firstDraft, IDraft, isOfOther, withThere } from './draft';
 import { WiringForm } from './form';
 import { AdminModel } from './model';
 import { PlanView } from './planView';
-import { IAsked, IChoices, IPlan, IWork } from './types';
+import { IAsked, IChoices, IPlan, isOpen, IWork } from './types';
+import { useThere } from './useThere';
 
 /**
  * For admins: a file system and the people of a Studio domain. Nothing is read while it is hidden.
@@ -42,7 +43,7 @@ type IProps = AdminPage.IOptions & { isShown: () => boolean };
 
 function Admin(props: IProps): JSX.Element {
   const { model, trans } = props;
-  const { choices, choicesError, error, rights, work } = model;
+  const { choices, choicesError, error, rights, value: work } = model;
   return (
     <>
       <h1>{trans.__('HyperPod Admin')}</h1>
@@ -103,10 +104,17 @@ function Wiring(
   props: IProps & { choices: IChoices; work: IWork }
 ): JSX.Element {
   const { choices, confirm, isShown, model, trans, work } = props;
-  const [draft, setDraft] = React.useState<IDraft>(() =>
-    firstDraft(askedFor(work), choices)
+  const [chosen, choose] = React.useState<IDraft>(() =>
+    firstDraft(work, choices)
   );
+  const there = useThere(model.client, choices, chosen, work);
+  const draft = withThere(chosen, there);
   const asked = askedFor(work);
+  const isOther = asked !== null && isOfOther(asked, draft);
+  const plan = (back: boolean) => {
+    choose(draft);
+    void model.plan(askedOf(draft, back));
+  };
   const apply = async (shown: IWork, plan: IPlan) => {
     if (shown.asked && (await confirm(shown.asked, plan))) {
       await model.apply(plan.id);
@@ -117,17 +125,19 @@ function Wiring(
       <WiringForm
         draft={draft}
         choices={choices}
-        change={part => setDraft({ ...draft, ...part })}
+        there={there}
+        change={part => choose({ ...chosen, ...part })}
         isBusy={model.isBusy}
-        plan={() => void model.plan(askedOf(draft))}
-        takeBack={() => void model.plan(askedOf(draft, true))}
+        isNext={!isOpen(work) || isOther}
+        plan={() => plan(false)}
+        takeBack={() => plan(true)}
         trans={trans}
       />
       {asked !== null && (
         <PlanView
           model={model}
           work={work}
-          isOther={isOfOther(asked, draft)}
+          isOther={isOther}
           apply={(shown, plan) => void apply(shown, plan)}
           isShown={isShown}
           trans={trans}

@@ -9,9 +9,9 @@ import { AdminModel } from './model';
 import { StepsTable } from './stepsTable';
 import { IPlan, IWork } from './types';
 import {
-  askedText,
   driftText,
   findingText,
+  headingText,
   isWaitingForFolders,
   nowText,
   stateText,
@@ -39,7 +39,9 @@ export function PlanView(props: IProps): JSX.Element {
   return (
     <section aria-labelledby={id} className="jp-HyperPod-Admin-plan">
       <h2 id={id}>
-        {asked ? askedText(asked, trans) : trans.__('What would change')}
+        {asked
+          ? headingText(asked, work, trans)
+          : trans.__('What would change')}
       </h2>
       <p role="status" className="jp-HyperPod-Admin-state">
         {stateText(work, trans)}
@@ -127,17 +129,40 @@ function Meaning(props: {
           ))}
         </ul>
       )}
-      {plan.statements.length > 0 && (
-        <dl className="jp-HyperPod-Admin-statements">
-          {plan.statements.map(({ text, topic }) => (
-            <React.Fragment key={`${topic} ${text}`}>
-              <dt>{topicText(topic, trans)}</dt>
-              <dd>{text}</dd>
-            </React.Fragment>
-          ))}
-        </dl>
-      )}
+      <Statements plan={plan} work={work} trans={trans} />
     </>
+  );
+}
+
+/** What it means for people, under a heading for each topic. */
+function Statements(props: {
+  plan: IPlan;
+  work: IWork;
+  trans: TranslationBundle;
+}): JSX.Element | null {
+  const { plan, trans, work } = props;
+  const id = React.useId();
+  const topics = [...new Set(plan.statements.map(({ topic }) => topic))];
+  return topics.length === 0 ? null : (
+    <section aria-labelledby={id}>
+      <h3 id={id}>
+        {work.state === 'applied'
+          ? trans.__('What it means')
+          : trans.__('What it means once it is applied')}
+      </h3>
+      <dl className="jp-HyperPod-Admin-statements">
+        {topics.map(topic => (
+          <div key={topic}>
+            <dt>{topicText(topic, trans)}</dt>
+            {plan.statements
+              .filter(one => one.topic === topic)
+              .map(({ text }) => (
+                <dd key={text}>{text}</dd>
+              ))}
+          </div>
+        ))}
+      </dl>
+    </section>
   );
 }
 
@@ -146,7 +171,9 @@ function Drift(props: { plan: IPlan; trans: TranslationBundle }): JSX.Element {
   const { plan, trans } = props;
   return (
     <>
-      <p>{nowText(plan.now, trans)}</p>
+      <p>
+        <strong>{trans.__('Now:')}</strong> {nowText(plan.now, trans)}
+      </p>
       <ul
         className="jp-HyperPod-Admin-drift"
         aria-label={trans.__('How much is as wanted')}
@@ -187,11 +214,12 @@ function Buttons(props: IProps): JSX.Element | null {
   }
   const isRefused = plan.findings.some(({ level }) => level === 'error');
   const isBack = asked.mode === null;
+  const look = isBack ? ' jp-mod-warn' : isOther ? '' : ' jp-mod-accept';
   return (
     <div className="jp-HyperPod-Admin-buttons">
       <button
         type="button"
-        className={`jp-HyperPod-button${isBack ? ' jp-mod-warn' : ''}`}
+        className={`jp-HyperPod-button${look}`}
         disabled={isOther || isRefused || plan.counts.toDo === 0}
         onClick={() => apply(work, plan)}
       >

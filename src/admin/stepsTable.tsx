@@ -90,19 +90,27 @@ function columnsOf(trans: TranslationBundle): readonly IColumn[] {
     {
       name: 'before',
       label: trans.__('Before'),
-      render: row => <span data-is={kept(row)}>{valueText(row.before)}</span>
+      render: row => (
+        <span data-is={kept(row)}>{folderText(row, row.before, trans)}</span>
+      )
     },
     {
       name: 'after',
       label: trans.__('After'),
-      render: row => <span data-will={kept(row)}>{valueText(row.after)}</span>
+      render: row => (
+        <span data-will={kept(row)}>{folderText(row, row.after, trans)}</span>
+      )
     },
     {
       name: 'reason',
       label: trans.__('Why'),
       optional: true,
-      render: row =>
-        [row.reason, row.hint].map(valueText).filter(Boolean).join(': ')
+      render: row => {
+        const said = [row.reason, row.hint].map(valueText).filter(Boolean);
+        return said.length === 0 ? null : (
+          <span className="jp-HyperPod-Table-text">{said.join(': ')}</span>
+        );
+      }
     },
     {
       name: 'restarts',
@@ -113,7 +121,18 @@ function columnsOf(trans: TranslationBundle): readonly IColumn[] {
   ];
 }
 
-/** Whether it stays as it is: then nothing is struck out. */
+/** What is there or is to be there: who has no folder of his own may well have the domain's. */
+function folderText(
+  { target }: TableRow,
+  value: TableRow[string],
+  trans: TranslationBundle
+): string {
+  const text = valueText(value);
+  const isOwn = valueText(target).startsWith('profile ');
+  return isOwn && text === 'not mounted' ? trans.__('none of its own') : text;
+}
+
+/** Whether an apply changes it, or has. */
 function kept(row: TableRow): string {
-  return row.state === 'as-wanted' ? 'same' : 'changed';
+  return ['to-do', 'done'].includes(valueText(row.state)) ? 'changed' : 'same';
 }

@@ -47,6 +47,14 @@ export interface IFileSystem {
   readonly clusters: readonly string[];
 }
 
+/** Which mode a domain is in, as far as a quick look tells. */
+export interface IThere {
+  /** `both`: some of it so, and some so; null: nothing was set up from here. */
+  readonly mode: Mode | 'both' | null;
+  /** The folder that all were given. */
+  readonly sharedPath: string | null;
+}
+
 /** What a plan is asked for. */
 export interface IAsked {
   readonly domain: string;
@@ -132,6 +140,12 @@ export interface IWork {
   readonly problem: ApiError | null;
 }
 
+/** Whether a plan is made, applied, or waits to be confirmed. */
+export function isOpen(work: IWork | null): boolean {
+  const open = ['planning', 'planned', 'checking', 'applying', 'stopping'];
+  return open.includes(work?.state ?? 'none');
+}
+
 export interface IProgress {
   readonly done: number;
   readonly total: number;
@@ -179,6 +193,19 @@ export function decodeChoices(value: unknown): IChoices {
   };
 }
 
+export function decodeThere(value: unknown): IThere {
+  const from = recordOf<wire.IAdminMode>(value, 'mode');
+  const mode = textOrNull(from, 'mode');
+  return {
+    mode: mode === 'both' ? mode : modeOf(mode),
+    sharedPath: textOrNull(from, 'shared_path')
+  };
+}
+
+function modeOf(text: string | null): Mode | null {
+  return text === 'shared' || text === 'per-user' ? text : null;
+}
+
 function decodeFileSystem(value: unknown): IFileSystem {
   const from = recordOf<wire.IAdminFileSystem>(value, 'file system');
   return {
@@ -217,13 +244,12 @@ function decodeProgress(value: unknown): IProgress {
 
 function decodeAsked(value: unknown): IAsked {
   const from = recordOf<wire.IAdminAsked>(value, 'asked');
-  const mode = textOrNull(from, 'mode');
   const profiles: unknown = from.profiles;
   return {
     domain: textOf(from, 'domain'),
     fileSystem: textOrNull(from, 'file_system'),
     cluster: textOrNull(from, 'cluster'),
-    mode: mode === 'shared' || mode === 'per-user' ? mode : null,
+    mode: modeOf(textOrNull(from, 'mode')),
     sharedPath: textOf(from, 'shared_path'),
     profiles: Array.isArray(profiles) ? profiles.map(asText) : null,
     takeOver: truthOf(from, 'take_over'),

@@ -25,36 +25,95 @@ export function stepStateText(state: string, trans: TranslationBundle): string {
   }
 }
 
-/** What a plan does, as a heading. */
+/** Names that a heading lists; of more it says how many. */
+const MOST_NAMES = 3;
+
+/** What a plan is to do, and nothing of whether it is done. */
 export function askedText(asked: IAsked, trans: TranslationBundle): string {
-  switch (asked.mode) {
-    case 'shared':
-      return trans.__(
-        'Everybody in %1 shares the folder %2',
-        asked.domain,
-        asked.sharedPath
-      );
-    case 'per-user':
-      return trans.__(
-        'Each user profile in %1 has its own folder',
-        asked.domain
-      );
-    default:
-      return trans.__('Take back what was set in %1', asked.domain);
+  const { domain, mode, profiles, sharedPath } = asked;
+  if (profiles === null) {
+    switch (mode) {
+      case 'shared':
+        return trans.__(
+          'give everybody in %1 the folder %2',
+          domain,
+          sharedPath
+        );
+      case 'per-user':
+        return trans.__(
+          'give each user profile in %1 a folder of its own',
+          domain
+        );
+      default:
+        return trans.__('take back what was set in %1', domain);
+    }
   }
+  const who =
+    profiles.length > MOST_NAMES
+      ? trans._n('%1 user profile', '%1 user profiles', profiles.length)
+      : profiles.join(', ');
+  switch (mode) {
+    case 'shared':
+      return trans.__('give %1 in %2 the folder %3', who, domain, sharedPath);
+    case 'per-user':
+      return trans.__('give %1 in %2 a folder of their own', who, domain);
+    default:
+      return trans.__('take back what was set for %1 in %2', who, domain);
+  }
+}
+
+/** The same as a question. */
+export function questionText(asked: IAsked, trans: TranslationBundle): string {
+  const text = askedText(asked, trans);
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}?`;
+}
+
+/** What a plan is to do, with how much of it is done. */
+export function headingText(
+  asked: IAsked,
+  work: IWork,
+  trans: TranslationBundle
+): string {
+  const text = askedText(asked, trans);
+  switch (work.state) {
+    case 'planning':
+    case 'planned':
+    case 'checking':
+      return trans.__('Plan: %1', text);
+    case 'applying':
+    case 'stopping':
+      return trans.__('Under way: %1', text);
+    default:
+      break;
+  }
+  const { done, failed } = work.results;
+  if (work.state === 'applied' && failed === 0 && leftOver(work) === 0) {
+    return trans.__('Done: %1', text);
+  }
+  return done > 0
+    ? trans.__('Done in part: %1', text)
+    : trans.__('Not done: %1', text);
+}
+
+/** How many steps nobody was to do: they wait, or are blocked. */
+export function leftOver({ plan, results }: IWork): number {
+  const { blocked = 0, toDo = 0, waits = 0 } = plan?.counts ?? {};
+  // What waited for SageMaker alone was done all the same.
+  const more = Math.max(0, results.done + results.failed - toDo);
+  return Math.max(0, waits + blocked - more);
 }
 
 /** Which mode a domain is in. */
 export function nowText(now: string | null, trans: TranslationBundle): string {
   switch (now) {
     case 'shared':
-      return trans.__('Now everybody shares one folder.');
+      return trans.__('Everybody shares one folder.');
     case 'per-user':
-      return trans.__('Now each user profile has its own folder.');
+      return trans.__('Each user profile has its own folder.');
     case 'both':
-      return trans.__('Now some share a folder, and some have their own.');
+      return trans.__('Some share a folder, and some have their own.');
     default:
-      return trans.__('Nothing of this file system was set up from here yet.');
+      return trans.__('Nothing of this file system was set up from here.');
   }
 }
 
@@ -62,8 +121,11 @@ export function nowText(now: string | null, trans: TranslationBundle): string {
 export function driftText(drift: IDrift, trans: TranslationBundle): string {
   const { differ, total } = drift;
   const kind = kindText(drift.kind, trans);
-  return differ === 0
-    ? trans.__('%1: all %2 as wanted', kind, total)
+  if (differ === 0) {
+    return trans.__('%1: as wanted', kind);
+  }
+  return total === 1
+    ? trans.__('%1: not as wanted', kind)
     : trans.__('%1: %2 of %3 not as wanted', kind, differ, total);
 }
 
@@ -202,7 +264,10 @@ function endText(work: IWork | null, trans: TranslationBundle): string {
       return trans.__('Stopping: steps that have begun come to their end…');
     case 'applied':
       return results?.failed === 0
-        ? trans._n('Done: %1 step.', 'Done: %1 steps.', results.done)
+        ? [
+            trans._n('Done: %1 step.', 'Done: %1 steps.', results.done),
+            leftText(work, trans)
+          ].join(' ')
         : trans.__(
             'Done: %1. Failed: %2. A new plan has what is left.',
             results?.done,
@@ -224,6 +289,18 @@ function endText(work: IWork | null, trans: TranslationBundle): string {
     default:
       return '';
   }
+}
+
+/** What was left as it is, if anything. */
+function leftText(work: IWork | null, trans: TranslationBundle): string {
+  const left = work === null ? 0 : leftOver(work);
+  return left === 0
+    ? ''
+    : trans._n(
+        '%1 was left as it is: it waits, or is blocked.',
+        '%1 were left as they are: they wait, or are blocked.',
+        left
+      );
 }
 
 function plannedText(plan: IPlan, trans: TranslationBundle): string {

@@ -49,7 +49,7 @@ export namespace DoctorPage {
 
 function Doctor(props: DoctorPage.IOptions): JSX.Element {
   const { copy, model, trans } = props;
-  const { error, isRunning, value } = model;
+  const { error, isBusy, value } = model;
   const [onlyBad, setOnlyBad] = React.useState(false);
   const checks = value?.checks ?? [];
   const shown = onlyBad ? checks.filter(one => one.level !== 'ok') : checks;
@@ -88,7 +88,7 @@ function Doctor(props: DoctorPage.IOptions): JSX.Element {
       <CheckList checks={shown} copy={copy} trans={trans} />
       <TinyJob
         clusters={clustersOf(checks)}
-        isBusy={isRunning}
+        isBusy={isBusy}
         run={cluster => void model.begin({ cluster, job: true })}
         trans={trans}
       />
@@ -105,11 +105,11 @@ function clustersOf(checks: readonly ICheck[]): string[] {
 
 function Buttons(props: DoctorPage.IOptions): JSX.Element {
   const { copyReport, model, saveReport, trans } = props;
-  const { isRunning, value } = model;
+  const { isBusy, value } = model;
   const hasReport = value !== null && value.checks.length > 0;
   return (
     <div className="jp-HyperPod-Doctor-buttons">
-      {isRunning ? (
+      {isBusy ? (
         <button
           type="button"
           className="jp-HyperPod-button"

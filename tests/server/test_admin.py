@@ -322,3 +322,21 @@ async def test_a_profile_that_is_not_there(aws, api):
     answer = await until(api, "planned", "failed")
     assert answer["problem"]["code"] == "no_such_profile"
     assert answer["problem"]["message"].endswith("no user profile 'nobody'")
+
+
+async def test_a_quick_look_tells_the_mode_that_is_there(aws, api, disk):
+    at = {"domain": DOMAIN, "file_system": FILE_SYSTEM}
+    assert await api.get("admin/mode", **at) == {"mode": None, "shared_path": None}
+    await applied(api, {**SHARED, "shared_path": "/team", **here(disk)})
+    assert await api.get("admin/mode", **at) == {"mode": "shared", "shared_path": "/team"}
+    await applied(api, {**PER_USER, "profiles": ["bob"], **here(disk)})
+    assert await api.get("admin/mode", **at) == {"mode": "both", "shared_path": "/team"}
+    await applied(api, {**PER_USER, **here(disk)})
+    assert await api.get("admin/mode", **at) == {"mode": "per-user", "shared_path": None}
+    for number in range(60):
+        aws.account.profiles[DOMAIN, f"user-{number:02}"] = Profile()
+    before = made(aws, "sagemaker:DescribeUserProfile")
+    assert (await api.get("admin/mode", **at))["mode"] == "per-user"
+    assert made(aws, "sagemaker:DescribeUserProfile") - before == 20
+    status, error = await api.request("GET", "admin/mode", query={**at, "domain": "x"})
+    assert (status, error["detail"]["field"]) == (400, "domain")

@@ -5,146 +5,10 @@ import { Widget } from '@lumino/widgets';
 
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
-import { ITablePage } from '../../clusters/types';
-import { IAdminClient } from '../client';
-import { askedOf, firstDraft, isOfOther } from '../draft';
 import { ADMIN_EVENT, AdminModel } from '../model';
 import { AdminPage } from '../page';
 import { AdminRights } from '../rights';
-import {
-  decodeChoices,
-  decodeSteps,
-  decodeWork,
-  IAsked,
-  IChoices,
-  IRights,
-  IStepsQuery,
-  IWork
-} from '../types';
-
-const ASKED = {
-  region: null,
-  domain: 'd-1',
-  cluster: null,
-  file_system: 'fs-1',
-  mode: 'per-user',
-  shared_path: '/shared',
-  profiles: null,
-  take_over: false,
-  folders: {
-    by: 'here',
-    mounted_at: '/fsx',
-    cluster: null,
-    queue: null,
-    namespace: null,
-    claim: null,
-    image: null,
-    user: null
-  }
-};
-
-const PLAN = {
-  id: 'abc',
-  changed: false,
-  now: 'shared',
-  file_system: 'fs-1',
-  counts: { as_wanted: 1, to_do: 2, waits: 1, blocked: 0 },
-  drift: [{ kind: 'profile', total: 4, differ: 3 }],
-  restarts: [{ target: 'space work', apps: ['JupyterLab'] }],
-  findings: [],
-  statements: [{ topic: 'data', text: 'Files stay where they are.' }]
-};
-
-/** A plan and what became of it, as the server sends it. */
-function work(
-  version: number,
-  state: string,
-  more: object = {}
-): Record<string, unknown> {
-  return {
-    number: state === 'none' ? 0 : 1,
-    version,
-    state,
-    begun_at: '2026-11-22T17:00:00Z',
-    ended_at: null,
-    asked: state === 'none' ? null : ASKED,
-    read: { done: 0, total: 0 },
-    plan: null,
-    results: { done: 0, failed: 0, left: 0 },
-    problem: null,
-    ...more
-  };
-}
-
-const CHOICES = {
-  domain: null,
-  domains: [{ id: 'd-1', name: 'example' }],
-  file_systems: [
-    { id: 'fs-1', name: null, state: 'AVAILABLE', clusters: ['ml-cluster'] }
-  ],
-  folder_clusters: [],
-  notes: []
-};
-
-class FakeClient implements IAdminClient {
-  readonly calls: string[] = [];
-  answer: unknown = work(0, 'none');
-  failure: ApiError | null = null;
-  right: IRights = { offered: true, reason: null };
-
-  rights(): Promise<IRights> {
-    this.calls.push('rights');
-    return Promise.resolve(this.right);
-  }
-
-  choices(): Promise<IChoices> {
-    this.calls.push('choices');
-    return Promise.resolve(decodeChoices(CHOICES));
-  }
-
-  read(): Promise<IWork> {
-    return this._answer('read');
-  }
-
-  steps(query: IStepsQuery): Promise<ITablePage> {
-    this.calls.push(`steps ${query.state ?? 'all'}`);
-    const step = {
-      key: '1',
-      target: 'profile bob',
-      state: 'to-do',
-      before: '/shared',
-      after: '/bob',
-      reason: null,
-      hint: null,
-      restarts: []
-    };
-    return Promise.resolve(
-      decodeSteps({ steps: [step], next: null, total: 1, loading: false })
-    );
-  }
-
-  plan(asked: IAsked): Promise<IWork> {
-    return this._answer(`plan ${asked.mode}`);
-  }
-
-  apply(plan: string): Promise<IWork> {
-    const failure = this.failure;
-    this.failure = null;
-    this.calls.push(`apply ${plan}`);
-    return failure
-      ? Promise.reject(failure)
-      : Promise.resolve(decodeWork(this.answer));
-  }
-
-  cancel(): Promise<IWork> {
-    return this._answer('cancel');
-  }
-
-  private _answer(call: string): Promise<IWork> {
-    this.calls.push(call);
-    return Promise.resolve(decodeWork(this.answer));
-  }
-}
+import { FakeClient, PLAN, work } from './answers';
 
 describe('AdminRights', () => {
   it('asks once, and offers nothing before', async () => {
@@ -173,33 +37,6 @@ describe('AdminRights', () => {
     await rights.ask();
     expect(calls).toBe(2);
     expect(rights.offered).toBe(false);
-  });
-});
-
-describe('a draft', () => {
-  const choices = decodeChoices(CHOICES);
-  const asked = decodeWork(work(1, 'planned')).asked;
-
-  it('begins with what was asked for last, else with what there is', () => {
-    expect(firstDraft(null, choices)).toMatchObject({
-      domain: 'd-1',
-      fileSystem: 'fs-1',
-      mode: 'shared'
-    });
-    expect(firstDraft(asked, choices).mode).toBe('per-user');
-  });
-
-  it('asks for the profiles that are named, and is told from another plan', () => {
-    const draft = firstDraft(asked, choices);
-    expect(isOfOther(asked as IAsked, draft)).toBe(false);
-    // The folder that all share is of no concern here.
-    const path = { ...draft, sharedPath: '/else' };
-    expect(isOfOther(asked as IAsked, path)).toBe(false);
-    const some = { ...draft, profiles: 'bob, carol  dave' };
-    expect(askedOf(some).profiles).toEqual(['bob', 'carol', 'dave']);
-    expect(isOfOther(asked as IAsked, some)).toBe(true);
-    expect(isOfOther({ ...askedOf(some), mode: null }, some)).toBe(false);
-    expect(askedOf(some, true).mode).toBeNull();
   });
 });
 
@@ -260,7 +97,16 @@ describe('AdminModel and its page', () => {
     expect(text()).toContain('To do: 2. Waiting: 1. Blocked: 0.');
     expect(text()).toContain('User profiles: 3 of 4 not as wanted');
     expect(text()).toContain('Files stay where they are.');
-    expect(text()).toContain('Now everybody shares one folder.');
+    expect(text()).toContain('Now: Everybody shares one folder.');
+    const heading = () => page.node.querySelector('h2')?.textContent;
+    const what = 'give each user profile in d-1 a folder of its own';
+    expect(heading()).toBe(`Plan: ${what}`);
+    // Two statements on one topic stand under one heading.
+    const topics = [...page.node.querySelectorAll('dt')];
+    expect(topics.map(one => one.textContent)).toEqual([
+      'Files',
+      'Who sees what'
+    ]);
     agreed = false;
     button('Apply…')?.click();
     await Promise.resolve();
@@ -273,6 +119,7 @@ describe('AdminModel and its page', () => {
     button('Apply…')?.click();
     await until(() => text().includes('1 of 2 steps are done…'));
     expect(client.calls).toContain('apply abc');
+    expect(heading()).toBe(`Under way: ${what}`);
     const bar = page.node.querySelector('progress');
     expect([bar?.value, bar?.max]).toEqual([1, 2]);
     client.answer = work(4, 'applied', {
@@ -281,6 +128,7 @@ describe('AdminModel and its page', () => {
     });
     tell();
     await until(() => text().includes('Done: 1. Failed: 1.'));
+    expect(heading()).toBe(`Done in part: ${what}`);
     expect(button('Apply…')).toBeUndefined();
   });
 
@@ -303,7 +151,7 @@ describe('AdminModel and its page', () => {
     button('Apply…')?.click();
     await until(() => text().includes('Something has changed'));
     expect(text()).toContain('this plan is not the newest one');
-    expect(model.work?.plan?.id).toBe('def');
+    expect(model.value?.plan?.id).toBe('def');
   });
 
   it('offers no plan that is refused, or that has nothing to do', async () => {
@@ -330,6 +178,23 @@ describe('AdminModel and its page', () => {
     expect(button('Apply…')?.disabled).toBe(true);
   });
 
+  it('says which mode is there, and reads it again once a plan was applied', async () => {
+    client.found = { mode: 'per-user', sharedPath: null };
+    await show();
+    const chosen = () =>
+      page.node.querySelector('input[type="radio"]:checked')?.closest('label')
+        ?.textContent;
+    await until(() => chosen() !== undefined);
+    expect(chosen()).toMatch(/^A folder for each user profile as it is now/);
+    client.found = { mode: 'both', sharedPath: null };
+    client.answer = work(4, 'applied', { plan: PLAN });
+    tell();
+    await until(() => text().includes('as it is for some now'));
+    expect(client.calls.filter(call => call === 'there d-1 fs-1').length).toBe(
+      2
+    );
+  });
+
   it('takes no older answer for a newer one, and reads only while somebody looks', async () => {
     client.answer = work(5, 'planned', { plan: PLAN });
     await show();
@@ -338,7 +203,7 @@ describe('AdminModel and its page', () => {
     await until(
       () => client.calls.filter(call => call === 'read').length === 2
     );
-    expect(model.work?.version).toBe(5);
+    expect(model.value?.version).toBe(5);
     page.hide();
     tell();
     await Promise.resolve();

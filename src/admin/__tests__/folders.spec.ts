@@ -14,7 +14,7 @@ import {
   IFolderDraft,
   withMaker
 } from '../folders';
-import { IPlan } from '../types';
+import { IChoices, IPlan, IWork } from '../types';
 import { isWaitingForFolders } from '../words';
 
 const CLUSTERS: readonly IFolderCluster[] = [
@@ -22,6 +22,27 @@ const CLUSTERS: readonly IFolderCluster[] = [
   { name: 'two', kind: 'slurm' },
   { name: 'pods', kind: 'kubernetes' }
 ];
+
+const NO_CHOICES: IChoices = {
+  domain: 'd-1',
+  domains: [],
+  fileSystems: [],
+  folderClusters: [],
+  notes: []
+};
+
+const NO_WORK: IWork = {
+  number: 0,
+  version: 0,
+  state: 'none',
+  begunAt: null,
+  endedAt: null,
+  asked: null,
+  read: { done: 0, total: 0 },
+  plan: null,
+  results: { done: 0, failed: 0, left: 0 },
+  problem: null
+};
 
 describe('who makes folders', () => {
   it('is asked only for what it knows', () => {
@@ -50,13 +71,7 @@ describe('who makes folders', () => {
   });
 
   it('makes it another plan, but for one that takes all back', () => {
-    const draft = firstDraft(null, {
-      domain: 'd-1',
-      domains: [],
-      fileSystems: [],
-      folderClusters: [],
-      notes: []
-    });
+    const draft = firstDraft(NO_WORK, NO_CHOICES);
     const asked = askedOf(draft);
     const folders = { ...draft.folders, by: 'here' as const, mountedAt: '/a' };
     expect(isOfOther(asked, draft)).toBe(false);
@@ -66,13 +81,7 @@ describe('who makes folders', () => {
   });
 
   it('is missed where user profiles wait for folders', () => {
-    const draft = firstDraft(null, {
-      domain: 'd-1',
-      domains: [],
-      fileSystems: [],
-      folderClusters: [],
-      notes: []
-    });
+    const draft = firstDraft(NO_WORK, NO_CHOICES);
     const drift = [{ kind: 'profile', total: 2, differ: 1 }];
     const plan = { drift } as unknown as IPlan;
     const waits = { ...askedOf(draft), mode: 'per-user' as const };
