@@ -111,6 +111,8 @@ def test_a_new_file_and_again(hpj, home):
     done = hpj("init", "code-editor").ok()
     assert done.out == ".vscode/tasks.json: tasks: 5 added\n"
     assert [task["label"] for task in told(home)["tasks"]] == LABELS
+    # The editor asks what to end when a task is started more often than this.
+    assert all(task["runOptions"]["instanceLimit"] > 10 for task in told(home)["tasks"])
     before = file_of(home).read_bytes()
     again = hpj("init", "code-editor", "--json").ok().json
     assert (again["added"], again["kept"]) == ([], LABELS)
