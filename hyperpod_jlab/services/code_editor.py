@@ -1,6 +1,6 @@
 """Tasks for Code Editor (VS Code's ``.vscode/tasks.json``): what is open in the editor is sent to a cluster by a key press.
 
-The file's form is VS Code's, version 2.0.0. It may have comments, which JSON has not: such a file is left as it is, for they would be lost.
+The file's form is VS Code's, version 2.0.0. It may have comments, which JSON has not: into such a file tasks are put, but none is taken out.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hyperpod_jlab.model.errors import ConflictError, InvalidInputError
+from hyperpod_jlab.services import commented_json
 
 PLACE = Path(".vscode", "tasks.json")
 """Where the file lies in a project."""
@@ -27,6 +28,8 @@ _TASKS: tuple[tuple[str, tuple[str, ...], bool], ...] = (
     ("HyperPod: cancel the last run", ("cancel", "last"), False),
 )
 """Label, words for ``hpj``, and whether it takes a cluster."""
+_AT_ONCE = 99
+"""How often a task may run at once. By itself the editor allows one: while the log of a run is followed, no other file could be sent."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ def tasks(cluster: str | None = None) -> list[dict[str, Any]]:
             "args": [*words, *(where if sends else ())],
             "problemMatcher": [],
             "presentation": {"panel": "dedicated" if sends else "shared", "clear": False},
+            "runOptions": {"instanceLimit": _AT_ONCE},
         }
         for label, words, sends in _TASKS
     ]
@@ -80,7 +84,8 @@ def write_tasks(project: Path, cluster: str | None = None, *, replace: bool = Fa
         replace: Whether tasks of the same labels make way.
 
     Raises:
-        ConflictError: What is there has comments, or is no list of tasks, so that nothing can be put in without loss. `detail.text` is what to paste.
+        ConflictError: What is there is no list of tasks, or has comments and a task to be replaced, so that there would be loss. `detail.text` is what to
+            paste.
         InvalidInputError: It cannot be read or written.
     """
     path = project / PLACE
@@ -95,7 +100,7 @@ def write_tasks(project: Path, cluster: str | None = None, *, replace: bool = Fa
         found = _parsed(path, before, cluster)
         told = _merge(path, found["tasks"], tasks(cluster), replace=replace)
         if told.added or told.replaced:
-            _write(path, _text(found, _indent(before)))
+            _write(path, _merged(before, found, told, cluster))
     except OSError as error:
         raise InvalidInputError(
             f"{error.filename or path} cannot be read or written: {error.strerror}",
@@ -124,6 +129,25 @@ def _merge(
     return Written(path, tuple(added), tuple(replaced), tuple(kept))
 
 
+def _merged(before: str, found: dict[str, Any], told: Written, cluster: str | None) -> str:
+    """The file's new text."""
+    if not before.strip() or _has_no_comments(before):
+        return _text(found, _indent(before))
+    if told.replaced or not {"tasks", "version"} <= commented_json.loads(before).keys():
+        raise _conflict(told.path, "its comments would be lost", cluster)
+    return commented_json.append(
+        before, "tasks", found["tasks"][-len(told.added) :], _indent(before)
+    )
+
+
+def _has_no_comments(text: str) -> bool:
+    try:
+        json.loads(text)
+    except json.JSONDecodeError:
+        return False
+    return True
+
+
 def _read(path: Path) -> str | None:
     if path.is_symlink():
         raise InvalidInputError(
@@ -141,9 +165,9 @@ def _parsed(path: Path, text: str, cluster: str | None) -> dict[str, Any]:
     if not text.strip():
         return {"version": _VERSION, "tasks": []}
     try:
-        found = json.loads(text)
+        found = commented_json.loads(text)
     except json.JSONDecodeError as error:
-        why = f"line {error.lineno}: {error.msg}; comments and commas at the end are no JSON"
+        why = f"line {error.lineno}: {error.msg}"
         raise _conflict(path, why, cluster) from error
     if not isinstance(found, dict):
         raise _conflict(path, "it is no object", cluster)

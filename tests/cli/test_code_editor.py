@@ -10,10 +10,24 @@ from pathlib import Path
 
 import pytest
 
+from hyperpod_jlab.services import commented_json
 from hyperpod_jlab.services.code_editor import tasks
 from tests.cli.conftest import notebook
 
 LABELS = [task["label"] for task in tasks()]
+TEMPLATE = """\
+{
+\t// See https://go.microsoft.com/fwlink/?LinkId=733558
+\t// for the documentation about the tasks.json format
+\t"version": "2.0.0",
+\t"tasks": [
+\t\t{
+\t\t\t"label": "echo",
+\t\t\t"command": "echo // /* no comment, ]",
+\t\t}, // at the end
+\t]
+}
+"""
 
 
 def file_of(home):
@@ -97,6 +111,8 @@ def test_a_new_file_and_again(hpj, home):
     done = hpj("init", "code-editor").ok()
     assert done.out == ".vscode/tasks.json: tasks: 5 added\n"
     assert [task["label"] for task in told(home)["tasks"]] == LABELS
+    # The editor asks what to end when a task is started more often than this.
+    assert all(task["runOptions"]["instanceLimit"] > 10 for task in told(home)["tasks"])
     before = file_of(home).read_bytes()
     again = hpj("init", "code-editor", "--json").ok().json
     assert (again["added"], again["kept"]) == ([], LABELS)
@@ -134,8 +150,10 @@ def test_a_task_that_was_changed_stays_unless_it_is_to_be_replaced(hpj, home):
 @pytest.mark.parametrize(
     "text",
     [
-        '{\n  // mine\n  "version": "2.0.0", "tasks": []\n}',
-        '{"version": "2.0.0", "tasks": [],}',
+        '{"version": "2.0.0", "tasks": [}',
+        '// only this\n{"version": "2.0.0"}',
+        '{"tasks": [], /* and no version */}',
+        "// nothing at all",
         "[]",
         '{"tasks": {}}',
         '{"version": "0.1.0", "command": "make"}',
@@ -152,6 +170,44 @@ def test_what_cannot_be_merged_is_left_alone_and_the_tasks_are_printed(hpj, home
     assert done.error["code"] == "tasks_cannot_be_merged"
     assert json.loads(done.error["detail"]["text"])["tasks"] == tasks()
     assert file_of(home).read_text() == text
+
+
+def test_the_editors_own_template_keeps_its_comments(hpj, home):
+    file_of(home).parent.mkdir()
+    file_of(home).write_text(TEMPLATE)
+    done = hpj("init", "code-editor", "--json").ok().json
+    assert (done["added"], done["replaced"]) == (LABELS, [])
+    text = file_of(home).read_text()
+    head, tail = TEMPLATE.split("// at the end\n")
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    found = commented_json.loads(text)["tasks"]
+    assert found == [{"label": "echo", "command": "echo // /* no comment, ]"}, *tasks()]
+    assert '\n\t\t\t"label": "HyperPod: run this file"' in text
+    hpj("init", "code-editor").ok()
+    assert file_of(home).read_text() == text
+
+
+def test_what_would_cost_comments_is_not_replaced(hpj, home):
+    file_of(home).parent.mkdir()
+    file_of(home).write_text(TEMPLATE)
+    hpj("init", "code-editor").ok()
+    before = file_of(home).read_text()
+    done = hpj("init", "code-editor", "--cluster", "local", "--replace", "--json")
+    assert done.error["code"] == "tasks_cannot_be_merged"
+    assert file_of(home).read_text() == before
+
+
+@pytest.mark.parametrize(
+    "list_", ["[]", "[\n]", "[ // none\n]", "[1]", "[1,]", "[1 /* , */ , // one\n]"]
+)
+def test_values_are_put_into_a_list_with_comments(list_):
+    text = f'{{// "tasks": [\n "a": {{"tasks": [0]}}, "b": "tasks", "tasks": {list_},\n}} // ]'
+    new = commented_json.append(text, "tasks", [{"x": 2}, "ü"], 1)
+    before = commented_json.loads(text)
+    assert commented_json.loads(new) == {**before, "tasks": [*before["tasks"], {"x": 2}, "ü"]}
+    for comment in ('// "tasks": [\n', "// none\n", "/* , */", "// one\n", "} // ]"):
+        assert (comment in new) == (comment in text)
 
 
 def test_only_printed(hpj, home):

@@ -20,8 +20,8 @@ Prepare a project for an editor.
 _CODE_EDITOR = """\
 Put tasks for Code Editor (VS Code) into a project: run the file that is open on the cluster, follow the last run, and more.
 
-They go into .vscode/tasks.json, beside those that are there. A file with comments is left as it is, for they would be lost: then the tasks are
-printed, to be pasted. In the editor: Terminal, Run Task.
+They go into .vscode/tasks.json, beside those that are there; comments stay. A file into which they cannot be put without loss is left as it is: then
+they are printed, to be pasted. In the editor: Terminal, Run Task.
 """
 
 
