@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from hyperpod_jlab.admin.entries import path_of
+from hyperpod_jlab.admin.modes import is_of_all
 from hyperpod_jlab.admin.plan import Wanted
-from hyperpod_jlab.admin.there import There
+from hyperpod_jlab.admin.there import COMMON_UID, Holder, There
 from hyperpod_jlab.model.finding import Finding
 
 
@@ -83,25 +85,50 @@ def _domain(there: There) -> Iterator[Finding]:
 def _names(there: There, wanted: Wanted) -> Iterator[Finding]:
     if wanted.mode is None:
         return
-    names = [holder.name for holder in there.holders if holder.kind == "profile"]
-    for name in names:
-        # In either mode: what is private to one, or will be, is never given to all.
-        if f"/{name}" == wanted.shared_path:
-            yield Finding(
-                level="error",
-                code="shared_folder_of_a_profile",
-                message=f"the folder of the user profile {name} is the one that all share",
-                hint="choose another shared folder: --shared-path /...",
-            )
-    if wanted.mode != "per-user":
-        return
-    alike = defaultdict(list)
-    for name in names:
-        alike[name.casefold()].append(name)
-    for same in alike.values():
+    profiles = [holder for holder in there.holders if holder.kind == "profile"]
+    for one in profiles:
+        if is_of_all(one, wanted):
+            yield _shared_name(there, one, wanted)
+    if wanted.mode == "per-user":
+        yield from _alike(profiles)
+
+
+def _shared_name(there: There, profile: Holder, wanted: Wanted) -> Finding:
+    """A profile of the shared folder's name. What is private to one is never given to all; but who makes a profile later is not to stop everybody's wiring."""
+    mounted = [
+        path_of(one.entries, there.file_system.name)
+        for one in there.holders
+        if one.kind == "domain" and one.mark == wanted.shared_path
+    ]
+    harmless = wanted.mode == "per-user" or wanted.shared_path in mounted
+    return Finding(
+        level="warning" if harmless else "error",
+        code="shared_folder_of_a_profile",
+        message=f"the folder of the user profile {profile.name} is the one that all share"
+        + (", so it can't have it for itself" if harmless else ""),
+        hint="choose another shared folder: --shared-path /...",
+    )
+
+
+def _alike(profiles: Sequence[Holder]) -> Iterator[Finding]:
+    """Profiles that are easily taken for each other, by people or by the file system."""
+    names, numbers = defaultdict(list), defaultdict(list)
+    for one in profiles:
+        names[one.name.casefold()].append(one.name)
+        if one.uid is not None:
+            numbers[one.uid].append(one.name)
+    for same in names.values():
         if len(same) > 1:
             yield Finding(
                 level="warning",
                 code="names_alike",
                 message=f"the user profiles {', '.join(sorted(same))} differ only in case; each has a folder of its own",
+            )
+    for number, same in numbers.items():
+        if len(same) > 1 and number != COMMON_UID:
+            yield Finding(
+                level="warning",
+                code="numbers_alike",
+                message=f"the user profiles {', '.join(sorted(same))} have the same user number {number}: to the file system they are one user",
+                hint="make all but one anew with a number of their own (CustomPosixUserConfig)",
             )

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from hyperpod_jlab.admin import entries as lists
 from hyperpod_jlab.admin.folders import ROOT
-from hyperpod_jlab.admin.modes import mode_of, private_path, shared_path_of
+from hyperpod_jlab.admin.modes import is_of_all, mode_of, private_path, shared_path_of
 from hyperpod_jlab.admin.plan import NOT_KNOWN, EntryStep, FolderStep, StepState, Wanted
-from hyperpod_jlab.admin.there import COMMON_GID, COMMON_UID, Folder, Grant, There
+from hyperpod_jlab.admin.there import COMMON_GID, COMMON_UID, Folder, Grant, Holder, There
 from hyperpod_jlab.model.finding import Finding
 
-NOBODY_LOOKS = "nobody looks at folders: say who is to (--folders)"
+NOBODY_LOOKS = "nobody looks at folders: say who is to (--folders, in a stack Folders)"
 
 
 def folder_steps(there: There, wanted: Wanted) -> Iterator[FolderStep]:
@@ -22,7 +22,7 @@ def folder_steps(there: There, wanted: Wanted) -> Iterator[FolderStep]:
         there: What is there.
         wanted: What is to be there.
     """
-    if wanted.mode is None:
+    if wanted.mode is None or wanted.folders_are_there:
         return
     people = [one for one in there.holders if one.kind == "profile" and wanted.concerns(one.name)]
     shared = {shared_path_of(one, wanted) for one in people if mode_of(one, wanted) == "shared"}
@@ -33,14 +33,14 @@ def folder_steps(there: There, wanted: Wanted) -> Iterator[FolderStep]:
         folder = Folder(COMMON_UID, COMMON_GID, 0o2775)
         yield _step(there, path, folder, wanted.cluster_user)
     for holder in people:
-        if mode_of(holder, wanted) == "per-user":
+        if mode_of(holder, wanted) == "per-user" and not is_of_all(holder, wanted):
             folder = Folder(holder.uid or COMMON_UID, holder.gid or COMMON_GID, 0o700)
             yield _step(there, private_path(holder.name), folder, wanted.cluster_user)
 
 
 def folder_findings(there: There, wanted: Wanted) -> Iterator[Finding]:
     """What is to be said of all folders."""
-    if wanted.mode is not None and wanted.cluster_user is not None and not _takes_acls(there):
+    if wanted.mode is not None and wanted.cluster_user and not _takes_acls(there):
         yield Finding(
             level="warning",
             code="no_acls",
@@ -49,16 +49,25 @@ def folder_findings(there: There, wanted: Wanted) -> Iterator[Finding]:
         )
 
 
-def without_folder(step: EntryStep, there: There, folders: Mapping[str, FolderStep]) -> EntryStep:
+def without_folder(
+    step: EntryStep, there: There, folders: Mapping[str, FolderStep], wanted: Wanted
+) -> EntryStep:
     """The step as it can be while its folder is not there: somebody else's is given to nobody, and one that nobody has seen is not mounted.
 
     Args:
         step: A list of file systems to write.
         there: What is there.
         folders: The folders' steps by path.
+        wanted: What is to be there.
     """
-    folder = folders.get(path_behind(step, there.file_system.name) or "")
-    if not step.can_be_done or folder is None:
+    path = path_behind(step, there.file_system.name)
+    folder = folders.get(path or "")
+    if not step.can_be_done:
+        return step
+    if path == wanted.shared_path and _is_private(step.holder, wanted):
+        reason = f"the folder {path} cannot be private: it is the one that all share"
+        return replace(step, state="blocked", reason=reason, at_work=False)
+    if folder is None:
         return step
     if folder.state == "blocked":
         reason = f"the folder {folder.path} cannot be had: {folder.reason}"
@@ -67,6 +76,13 @@ def without_folder(step: EntryStep, there: There, folders: Mapping[str, FolderSt
         reason = f"nobody has seen the folder {folder.path}"
         return replace(step, state="waits", reason=reason, at_work=False)
     return step
+
+
+def _is_private(holder: Holder, wanted: Wanted) -> bool:
+    """Whether what a list mounts is to be for one profile alone."""
+    if holder.kind == "profile":
+        return mode_of(holder, wanted) == "per-user"
+    return holder.owner is not None and wanted.mode == "per-user"
 
 
 def path_behind(step: EntryStep, file_system: str) -> str | None:
@@ -82,9 +98,9 @@ def _step(there: There, path: str, folder: Folder, cluster_user: int | None) -> 
     seen = there.file_system.folders
     found = None if seen is None else seen.get(path)
     private = not folder.mode & 0o077
-    if cluster_user is not None and cluster_user != folder.uid and _takes_acls(there):
+    if cluster_user and cluster_user != folder.uid and _takes_acls(there):
         folder = _opened(folder, cluster_user)
-    if not private and found is not None:
+    if found is not None and (cluster_user is None or not private):
         folder = _with_others(folder, found)
     before = NOT_KNOWN if seen is None else "not there"
     state: StepState = "to do"
@@ -129,7 +145,7 @@ def _opened(folder: Folder, user: int) -> Folder:
 
 
 def _with_others(folder: Folder, found: Folder) -> Folder:
-    """A folder of all keeps whom somebody else has let in."""
+    """Whoever was let in stays so: into a folder of all, and into a private one where nothing else is said."""
     return replace(
         folder,
         acl=_merged(found.acl, folder.acl),

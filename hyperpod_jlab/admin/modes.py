@@ -29,6 +29,11 @@ def private_path(profile: str) -> str:
     return f"/{profile}"
 
 
+def is_of_all(profile: Holder, wanted: Wanted) -> bool:
+    """Whether the folder of a profile's name is the one that all share, so that it can't be private."""
+    return private_path(profile.name) == wanted.shared_path
+
+
 def shared_path_of(profile: Holder, wanted: Wanted) -> str:
     """The shared folder of a profile: one that it was given alone stays."""
     kept = wanted.profiles is None and profile.own_mode == "shared"

@@ -18,6 +18,9 @@ StepState = Literal["done", "to do", "waits", "blocked"]
 NOT_KNOWN = "not known"
 """What is said to be before a step where nobody could look."""
 
+NOBODY = 0
+"""In place of the number of the cluster's user. Root, whose number it is, needs no leave."""
+
 NOT_MOUNTED = "not mounted"
 """What is said where a list has no folder of the file system."""
 
@@ -51,7 +54,9 @@ class Wanted:
         profiles: Only these profiles, and nothing of the domain's own; they keep the mode when the domain's changes. None: all that have no mode
             of their own, and those to come.
         take_over: Also change what somebody else has set.
-        cluster_user: The user number of the cluster's jobs, which is let into the folders; None: nobody but their owners.
+        cluster_user: The user number of the cluster's jobs, which is let into the folders; `NOBODY`: nobody but their owners is; None: whoever is
+            let in already.
+        folders_are_there: Whether all folders are there already, so that nobody has to look. Studio starts no application whose folder is missing.
     """
 
     mode: Mode | None
@@ -59,6 +64,7 @@ class Wanted:
     profiles: frozenset[str] | None = None
     take_over: bool = False
     cluster_user: int | None = None
+    folders_are_there: bool = False
 
     def concerns(self, profile: str) -> bool:
         """Whether it is about a profile."""

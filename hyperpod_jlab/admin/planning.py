@@ -44,7 +44,7 @@ def plan(there: There, wanted: Wanted) -> Plan:
         wanted: What is to be there.
     """
     folders = {step.path: step for step in folder_steps(there, wanted)}
-    entries = [without_folder(step, there, folders) for step in _entries(there, wanted)]
+    entries = [without_folder(step, there, folders, wanted) for step in _entries(there, wanted)]
     findings = (
         *findings_of(there, wanted),
         *folder_findings(there, wanted),
@@ -153,7 +153,7 @@ def _setting_step(there: There, holder: Holder, wanted: Wanted) -> EntryStep:
     reason = None
     if foreign and state != "done" and not wanted.take_over:
         state = "blocked"
-        reason = f"somebody else has set {found} there; --take-over changes it"
+        reason = f"somebody else has set {found} there; only taking over changes it (--take-over, in a stack TakeOver)"
     elif len(entries) > lists.MOST_SETTINGS:
         state = "blocked"
         reason = f"it has {len(holder.entries)} file systems already, and {lists.MOST_SETTINGS} are allowed"

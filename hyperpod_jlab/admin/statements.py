@@ -144,7 +144,7 @@ def _level(profile: Holder, numbers: Counter[int], *, alone: bool) -> Level:
 _WHY: Mapping[Level, str] = {
     "none": "All who mount this folder may read and change what is in it.",
     "mount_path_only": "They mount another folder than others do, and nothing else keeps these out: on the file system they are not a user of their own "
-    f"(Studio makes everybody user {COMMON_UID}). SageMaker sets CustomPosixUserConfig only when a profile is made, so for those that are there it is "
+    f"(Studio makes everybody user {COMMON_UID} who has no number of his or her own). SageMaker sets CustomPosixUserConfig only when a profile is made, so for those that are there it is "
     "path only unless recreated.",
     "posix": "Each has a user number of his or her own, and the folder mode 0700. It is no real identity: each machine that mounts the file system "
     "says itself who is who, and its root may be anybody.",

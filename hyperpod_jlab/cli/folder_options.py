@@ -30,8 +30,9 @@ FOLDER_OPTIONS = (
     ),
     click.option(
         "--cluster-user",
-        metavar="UID|NAME",
-        help="Whom the cluster's jobs run as: let into the folders, and into what is made there, by access lists (ACLs).",
+        metavar="UID|NAME|none",
+        help="Whom the cluster's jobs run as: let into the folders, and into what is made there, by access lists (ACLs). None: nobody is let into private "
+        "folders. Default: who is let in already stays so.",
     ),
     click.option(
         "--mounted-at",

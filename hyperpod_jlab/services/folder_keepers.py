@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, TypeVar
 
 from hyperpod_jlab.admin.folders import FolderKeeper, FoldersHere, FoldersThere
+from hyperpod_jlab.admin.plan import NOBODY
 from hyperpod_jlab.model.config import KubernetesCluster, Settings, SlurmCluster
 from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError
 from hyperpod_jlab.orchestrators.slurm.client import SlurmClient
@@ -36,7 +37,7 @@ _FITS: dict[str, tuple[By, ...]] = {
 """What only some of them know."""
 
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-_MOST = 0xFFFFFFFE
+_MOST = 0xFFFFFFFE  # the next one means nobody
 Config = TypeVar("Config", SlurmCluster, KubernetesCluster)
 
 
@@ -52,7 +53,7 @@ class FolderPlace:
         namespace: The namespace of the claim; default: the cluster's of the configuration.
         claim: The claim of the whole file system; default: the same.
         image: The pods' image by its digest; default: the same.
-        user: The user of the cluster's jobs, by number or name; None: nobody is let in.
+        user: The user of the cluster's jobs, by number or name, ``none`` for nobody; None: who is let in already stays so.
     """
 
     by: By = "none"
@@ -155,7 +156,7 @@ def slurm_keeper(
 
 
 async def user_number(given: str, settings: Settings, place: FolderPlace) -> int:
-    """The number of the cluster's user.
+    """The number of the cluster's user; `NOBODY` for ``none``.
 
     Args:
         given: The number, or a name: known where folders are looked after, which for Kubernetes is nowhere.
@@ -166,6 +167,8 @@ async def user_number(given: str, settings: Settings, place: FolderPlace) -> int
         InvalidInputError: It is neither, or nobody can say whose number it is.
         NotFoundError: There is no such user.
     """
+    if given == "none":
+        return NOBODY
     detail = {"field": "cluster_user"}
     if given.isascii() and given.isdecimal():
         if not 0 < int(given) <= _MOST:

@@ -3,7 +3,7 @@
 # folders. Run again it changes what is there to what is said now.
 #
 # install.sh --domain d-... --cluster NAME|--file-system fs-... --partition-mode shared|per-user --region REGION --package WHEEL|FOLDER|hyperpod-jlab==VERSION
-#            [--sha256 HEX] [--mounted-at /fsx] [--shared-path /shared] [--python PATH]
+#            [--sha256 HEX] [--mounted-at /fsx] [--shared-path /shared] [--cluster-user UID|NAME|none] [--python PATH]
 # install.sh --remove
 #
 # FOLDER is one of make-package.sh --all, and --sha256 what that has printed; of a WHEEL it is the file's own. Python 3.11 or newer is needed, which the images of
@@ -13,7 +13,7 @@ set -euo pipefail
 readonly HERE=${BASH_SOURCE%/*} UNITS=/etc/systemd/system NAME=hyperpod-jlab-wiring
 readonly VENV=/opt/hyperpod-jlab/venv ENVIRONMENT=/etc/hyperpod-jlab/wiring.env
 work=""
-declare -A given=([mounted-at]=/fsx [shared-path]=/shared [sha256]="" [python]="" [cluster]="" [file-system]="")
+declare -A given=([mounted-at]=/fsx [shared-path]=/shared [sha256]="" [python]="" [cluster]="" [file-system]="" [cluster-user]="")
 
 die() {
   echo "install.sh: $*" >&2
@@ -38,7 +38,7 @@ read_options() {
   while (($#)); do
     name=${1#--}
     case $1 in
-      --domain | --cluster | --file-system | --partition-mode | --region | --package | --sha256 | --mounted-at | --shared-path | --python)
+      --domain | --cluster | --file-system | --partition-mode | --region | --package | --sha256 | --mounted-at | --shared-path | --cluster-user | --python)
         (($# > 1)) || die "$1 needs a value"
         given[$name]=$2
         shift 2
@@ -55,6 +55,7 @@ read_options() {
   for name in domain "${given[which]}" partition-mode region mounted-at shared-path; do
     [[ ${given[$name]} =~ ^[A-Za-z0-9/][A-Za-z0-9._/-]*$ ]] || die "--$name: '${given[$name]}' cannot be used"
   done
+  [[ -z ${given[cluster-user]} || ${given[cluster-user]} =~ ^[a-z0-9_][a-z0-9_-]*$ ]] || die "--cluster-user: '${given[cluster-user]}' cannot be used"
   [[ ${given[partition-mode]} == shared || ${given[partition-mode]} == per-user ]] || die "--partition-mode is shared or per-user"
   mountpoint -q "${given[mounted-at]}" || die "nothing is mounted at ${given[mounted-at]}"
 }
@@ -117,6 +118,7 @@ write_units() {
   {
     printf 'DOMAIN=%s\nREGION=%s\nWHICH=--%s %s\n' "${given[domain]}" "${given[region]}" "${given[which]}" "${given[${given[which]}]}"
     printf 'PARTITION_MODE=%s\nSHARED_PATH=%s\nMOUNTED_AT=%s\n' "${given[partition-mode]}" "${given[shared-path]}" "${given[mounted-at]}"
+    printf 'CLUSTER_USER=%s\n' "${given[cluster-user]:+--cluster-user ${given[cluster-user]}}"
   } >"$ENVIRONMENT"
   for file in "$NAME.service" "$NAME.timer"; do
     sed "s|@MOUNTED_AT@|${given[mounted-at]}|g" "$HERE/$file" >"$UNITS/$file"

@@ -8,7 +8,7 @@ import pytest
 
 from hyperpod_jlab.admin.entries import ATTACHED
 from hyperpod_jlab.admin.folders import ROOT
-from hyperpod_jlab.admin.plan import FolderStep
+from hyperpod_jlab.admin.plan import NOBODY, FolderStep
 from hyperpod_jlab.admin.planning import plan
 from hyperpod_jlab.admin.there import Folder
 from tests.admin.test_planning import (
@@ -50,7 +50,10 @@ FOLDERS = [
     ({"/alice": OPENED}, WITH_JOBS, "done", None),
     ({"/alice": replace(OPENED, acl=(("user", 1000, 5),))}, WITH_JOBS, "to do", None),
     ({"/alice": replace(OPENED, default=())}, WITH_JOBS, "to do", None),
-    ({"/alice": OPENED}, PER_USER, "to do", None),
+    # Nothing is said of the cluster's user, as by a timer that makes folders anew: whoever is let in stays so.
+    ({"/alice": OPENED}, PER_USER, "done", None),
+    ({"/alice": OPENED}, replace(PER_USER, cluster_user=NOBODY), "to do", None),
+    ({"/alice": PRIVATE}, replace(PER_USER, cluster_user=NOBODY), "done", None),
     ({"/alice": replace(OPENED, acl=(JOBS, ("user", 4711, 7)))}, WITH_JOBS, "to do", None),
 ]
 
@@ -132,6 +135,26 @@ def test_what_is_mounted_already_does_not_wait():
     assert [one.state for one in made.steps if not isinstance(one, FolderStep)][1:] == ["done"] * 2
     # Taking away needs no folder.
     assert all(one.state == "to do" for one in plan(there(*holders, folders=None), NOTHING).steps)
+
+
+def test_folders_that_are_there_as_the_admin_says_keep_nobody_waiting():
+    holders = (profile(), space(owner="alice"))
+    made = plan(there(*holders, folders=None), replace(PER_USER, folders_are_there=True))
+    assert not [one for one in made.steps if isinstance(one, FolderStep)]
+    assert (step(made, "profile alice").state, step(made, "space work").state) == ("to do", "to do")
+
+
+def test_a_profile_called_as_the_folder_of_all_keeps_nobody_else_from_theirs():
+    holders = (profile("shared"), space(owner="shared"), profile("alice"))
+    made = plan(there(*holders), PER_USER)
+    assert [(one.level, one.code) for one in made.findings] == [
+        ("warning", "shared_folder_of_a_profile")
+    ]
+    for target in ("profile shared", "space work"):
+        assert step(made, target).state == "blocked"
+        assert "all share" in (step(made, target).reason or "")
+    assert step(made, "profile alice").state == "to do"
+    assert "folder /shared" not in {one.target for one in made.steps}
 
 
 def test_the_folder_of_all_may_be_there_though_nobody_looks():

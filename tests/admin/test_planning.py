@@ -78,7 +78,7 @@ CASES = [
     ("a profile follows the defaults", profile(), SHARED, ("done", None), None),
     ("one with a list of its own does not", profile("alice", efs()), SHARED, ("to do", "/shared"), None),
     ("back from per user", profile("alice", fsx("/alice"), mark="/alice"), SHARED, ("to do", None), None),
-    ("somebody else's, shared", profile("alice", fsx("/theirs")), SHARED, ("blocked", None), "/theirs there; --take-over"),
+    ("somebody else's, shared", profile("alice", fsx("/theirs")), SHARED, ("blocked", None), "/theirs there; only taking over"),
     ("by hand as all have it", profile("alice", fsx("/shared")), SHARED, ("done", "/shared"), None),
     ("taken over for all", profile("alice", fsx("/x")), replace(SHARED, take_over=True), ("to do", None), None),
     ("per user", profile(), PER_USER, ("to do", "/alice"), None),
@@ -192,7 +192,6 @@ REFUSED = [
     ({"vpc": "vpc-2"}, SHARED, (), "other_vpc"),
     ({"subnets": ("subnet-9",)}, SHARED, (), "other_subnet"),
     ({}, SHARED, (domain(status="Failed"),), "domain_not_in_service"),
-    ({}, PER_USER, (profile("shared"),), "shared_folder_of_a_profile"),
     ({}, SHARED, (profile("shared"),), "shared_folder_of_a_profile"),
 ]
 
@@ -202,6 +201,22 @@ def test_what_is_wrong_as_a_whole(more, wanted, holders, code):
     (finding,) = plan(there(*holders, **more), wanted).findings
     assert (finding.level, finding.code) == ("error", code)
     assert finding.hint
+
+
+def test_who_is_called_as_the_folder_that_all_have_already_stops_nobody():
+    holders = (domain(fsx("/shared"), mark="/shared"), profile("shared"), profile("alice", efs()))
+    made = plan(there(*holders), SHARED)
+    assert [(one.level, one.code) for one in made.findings] == [
+        ("warning", "shared_folder_of_a_profile")
+    ]
+    assert step(made, "profile alice").state == "to do"
+
+
+def test_profiles_with_one_number_are_a_warning():
+    made = plan(there(profile("a", uid=20005), profile("b", uid=20005), profile("c")), PER_USER)
+    (finding,) = made.findings
+    assert (finding.level, finding.code) == ("warning", "numbers_alike")
+    assert "a, b" in finding.message and "20005" in finding.message
 
 
 def test_without_the_domains_security_group():

@@ -79,7 +79,8 @@ def once(machine):
 
 
 def test_new_profiles_get_folder_and_wiring_by_themselves(controller, account, everything):
-    done = install(controller, "--partition-mode", "per-user", "--sha256", everything[1])
+    modes = ("--partition-mode", "per-user", "--cluster-user", "1000")
+    done = install(controller, *modes, "--sha256", everything[1])
     assert done.returncode == 0, done.stdout + done.stderr
     verified = controller.run(
         "systemd-analyze", "verify", f"{UNITS}/hyperpod-jlab-wiring.timer", root=True
@@ -93,6 +94,8 @@ def test_new_profiles_get_folder_and_wiring_by_themselves(controller, account, e
     assert done.returncode == 0, done.stdout + done.stderr
     found = (controller.partition / "dora").stat()
     assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (200001, 0o700)
+    lists = controller.run("getfacl", "--numeric", "--absolute-names", "/fsx/dora", root=True)
+    assert "\nuser:1000:rwx\n" in lists.stdout, lists
     assert account.profiles[DOMAIN, "dora"].file_systems != []
 
     done = install(controller, "--partition-mode", "shared", "--sha256", everything[1])
@@ -139,6 +142,7 @@ def test_only_what_the_list_names_is_installed(controller, everything):
         (("--partition-mode", "both"), "--partition-mode is shared or per-user"),
         ((), "--partition-mode is missing"),
         (("--partition-mode", "shared", "--shared-path", "/a b"), "cannot be used"),
+        (("--partition-mode", "shared", "--cluster-user", "$(id)"), "cannot be used"),
         (("--partition-mode", "shared", "--mounted-at", "/opt"), "nothing is mounted at /opt"),
         (("--partition-mode", "shared", "--python", "/usr/bin/false"), "no Python 3.11 or newer"),
         (("--force",), "unknown: --force"),

@@ -226,8 +226,10 @@ def _check(outcome: Outcome, *, reconciled: bool, gives: bool = False) -> None:
     if outcome.planned and not missing and not lasting and (reconciled or not unfinished):
         return
     late = not outcome.planned or bool(outcome.left)
+    decide = any(step.state == "blocked" for step in missing)
+    again = "" if decide else f" {_AGAIN}"
     raise RefusedError(
-        f"{'the time is up: ' if late else 'not done: '}{outcome.words()}. {_AGAIN}",
+        f"{'the time is up: ' if late else 'not done: '}{outcome.words()}.{again}",
         code="time_is_up" if late else "not_done",
     )
 

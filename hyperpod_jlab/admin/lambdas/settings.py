@@ -17,6 +17,9 @@ _OF_CLOUDFORMATION = frozenset({"ServiceToken", "ServiceTimeout"})
 """Properties that every custom resource has."""
 
 _DOMAIN = r"^d-(-*[a-z0-9]){1,61}$"
+MOST_UID = 0xFFFFFFFE
+"""The greatest number of a user; the next one means none."""
+
 _FILE_SYSTEM = r"^fs-[0-9a-f]{8,40}$"
 
 
@@ -54,8 +57,16 @@ class Settings(BaseModel):
     shared_path: str = Field("/shared", alias="SharedPath", pattern=FOLDER, max_length=LONGEST)
     """The folder that all have in mode ``shared``."""
 
-    folders: Literal["kubernetes", "cluster", "none"] = Field("none", alias="Folders")
-    """Who makes folders: a Kubernetes Job that is started from here, ``hpj admin apply`` on the cluster, or nobody."""
+    folders: Literal["kubernetes", "cluster", "none"] = Field("cluster", alias="Folders")
+    """Who makes folders: a Kubernetes Job that is started from here, ``hpj admin apply`` on the cluster, or nobody, since they are there already."""
+
+    cluster_user: Annotated[Annotated[int, Field(ge=1, le=MOST_UID)] | None, _EMPTY] = Field(
+        None, alias="ClusterUser"
+    )
+    """The number of the user of the cluster's jobs, who is let into folders; none: whoever is let in already."""
+
+    take_over: Literal["true", "false"] = Field("false", alias="TakeOver")
+    """Whether what somebody else has set is changed too."""
 
     namespace: Text = Field(None, alias="Namespace")
     """Where the Kubernetes Job runs."""
@@ -127,7 +138,13 @@ class Settings(BaseModel):
             taken_back: Whether nothing of ours is.
             among: Only these profiles are looked at.
         """
-        wanted = Wanted(None if taken_back else self.mode, self.shared_path)
+        wanted = Wanted(
+            None if taken_back else self.mode,
+            self.shared_path,
+            take_over=self.take_over == "true" and not taken_back,
+            cluster_user=self.cluster_user,
+            folders_are_there=self.folders == "none",
+        )
         return Wiring(
             self.domain, wanted, self.cluster, self.file_system, among=among, gone=taken_back
         )
@@ -145,6 +162,8 @@ VARIABLES: Mapping[str, str] = {
     "HPJ_PARTITION_MODE": "PartitionMode",
     "HPJ_SHARED_PATH": "SharedPath",
     "HPJ_FOLDERS": "Folders",
+    "HPJ_CLUSTER_USER": "ClusterUser",
+    "HPJ_TAKE_OVER": "TakeOver",
     "HPJ_NAMESPACE": "Namespace",
     "HPJ_CLAIM_NAME": "ClaimName",
     "HPJ_IMAGE": "Image",
@@ -167,7 +186,7 @@ def _words(problem: Any, names: list[str]) -> str:
         return f"{name}: '{given}' is none of {problem['ctx']['expected']}"
     if problem["type"] == "value_error":
         return str(problem["ctx"]["error"])
-    if problem["type"] == "string_pattern_mismatch":
+    if problem["type"] == "string_pattern_mismatch" or name in _EXAMPLES:
         return f"{name}: '{given}' is none; one looks like {_EXAMPLES.get(name, '...')}"
     return f"{name}: {problem['msg']}"
 
@@ -176,4 +195,5 @@ _EXAMPLES = {
     "DomainId": "d-abc123",
     "FileSystemId": "fs-0123456789abcdef0",
     "SharedPath": "/shared",
+    "ClusterUser": "1000",
 }

@@ -67,6 +67,30 @@ def test_the_mode_is_changed_in_place(account, stack):
     assert [kind for kind, _ in stack.asked] == ["Create", "Update", "Update"]
 
 
+def test_folders_that_the_admin_has_made_are_mounted_unseen(account, stack):
+    answer = stack.create(**properties("per-user", Folders="none"))
+    assert (answer["Status"], answer["Data"]["Waiting"]) == ("SUCCESS", "0")
+    assert mounted(account) == []
+    for (_, name), profile in account.profiles.items():
+        assert lustre_at(FILE_SYSTEM, f"/{name}") in profile.file_systems
+
+
+def test_what_somebody_else_has_set_in_the_domain_takes_a_word_of_the_admin(account, stack):
+    account.domains[DOMAIN].file_systems = [lustre_at(FILE_SYSTEM, "/theirs")]
+    before = seen(account)
+    answer = stack.create(**properties())
+    assert answer["Status"] == "FAILED"
+    assert "somebody else has set /theirs there" in answer["Reason"]
+    assert "TakeOver" in answer["Reason"]
+    assert "Running it again" not in answer["Reason"]
+    assert mounted(account) == before[0][DOMAIN].file_systems
+    answer = stack.create(**properties(TakeOver="true"))
+    assert answer["Status"] == "SUCCESS", answer
+    assert mounted(account) == [lustre_at(FILE_SYSTEM, "/shared")]
+    assert stack.delete()["Status"] == "SUCCESS"
+    assert mounted(account) == []
+
+
 def test_another_file_system_takes_the_place_of_the_first(account, stack):
     before = seen(account)
     add_second(account)
@@ -156,6 +180,9 @@ def test_what_was_never_answered_is_taken_back_by_its_properties(account, stack)
         ({"FileSystemId": "fs-0000000000"}, "fs-0000000000"),
         ({"FileSystemId": "", "ClusterName": "nope"}, "nope"),
         ({"Folders": "slurm"}, "Folders: 'slurm' is none of"),
+        ({"ClusterUser": "0"}, "ClusterUser: '0'"),
+        ({"ClusterUser": "ubuntu"}, "ClusterUser: 'ubuntu'"),
+        ({"TakeOver": "yes"}, "TakeOver: 'yes' is none of"),
     ],
 )
 def test_properties_that_are_wrong_are_said_and_can_be_deleted(account, stack, given, words):

@@ -67,7 +67,7 @@ def wired(function, stack):
         "HPJ_FILE_SYSTEM_ID": FILE_SYSTEM,
         "HPJ_PARTITION_MODE": "shared",
         "HPJ_SHARED_PATH": "/shared",
-        "HPJ_FOLDERS": "none",
+        "HPJ_FOLDERS": "cluster",
         "HPJ_CLUSTER_NAME": "",
     }
     return function
