@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import stat
+import struct
 import subprocess
 from pathlib import Path
 
@@ -94,8 +95,10 @@ def test_new_profiles_get_folder_and_wiring_by_themselves(controller, account, e
     assert done.returncode == 0, done.stdout + done.stderr
     found = (controller.partition / "dora").stat()
     assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (200001, 0o700)
-    lists = controller.run("getfacl", "--numeric", "--absolute-names", "/fsx/dora", root=True)
-    assert "\nuser:1000:rwx\n" in lists.stdout, lists
+    lists = os.getxattr(controller.partition / "dora", "system.posix_acl_access")
+    assert (
+        struct.pack("<HHI", 0x02, 7, 1000) in lists
+    )  # user 1000, rwx (acl(5), Linux' posix_acl_xattr.h)
     assert account.profiles[DOMAIN, "dora"].file_systems != []
 
     done = install(controller, "--partition-mode", "shared", "--sha256", everything[1])
