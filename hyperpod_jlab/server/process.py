@@ -110,6 +110,10 @@ class ServerProcess:
 
         return PortPools()
 
+    def begin(self) -> None:
+        """The server has started: in Studio the list of clusters will be asked for, and what that needs is loaded before somebody waits for it."""
+        asyncio.get_running_loop().run_in_executor(None, _load_aws)
+
     def attend(self) -> None:
         """Somebody has asked for something: runs and clusters are looked at."""
         self.events.asked()
@@ -144,6 +148,16 @@ def _make_services() -> Hyperpod:
     hyperpod = Hyperpod()
     hyperpod.engines.load()
     return hyperpod
+
+
+def _load_aws() -> None:
+    # Elsewhere AWS may never be asked, and boto3 takes 30 MB.
+    from hyperpod_jlab.aws.studio import find_studio
+
+    if find_studio() is not None:
+        from hyperpod_jlab.aws.session import load
+
+        load("sagemaker")
 
 
 def _make_examinations(bus: EventLogger) -> Examinations:

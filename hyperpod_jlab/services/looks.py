@@ -27,7 +27,7 @@ RETRY = 5.0
 """Seconds until a look that failed is tried again."""
 
 GRACE = 0.3
-"""Seconds for which somebody who asks waits for the end of a look that has begun to tell something."""
+"""Seconds for which somebody who asks waits for the end of a look; after them for what it tells first only."""
 
 ATTENTION = 20.0
 """Seconds after which nobody is there any more; a page that is shown asks each second or so while a look goes on."""
@@ -153,11 +153,11 @@ class Looks:
             self._tidy()
 
     async def _watch(self, held: _Held, task: asyncio.Task[None]) -> None:
-        """Wait until there is something to show, and a moment longer for the end."""
-        if held.shown is None and held.running is not None:
-            await held.running.told.wait()
+        """Wait a moment for the end, then until there is something to show."""
         # One who goes away takes the look from nobody else.
         await asyncio.wait({task}, timeout=GRACE)
+        if held.shown is None and held.running is not None:
+            await held.running.told.wait()
 
     def _tidy(self) -> None:
         idle = [key for key, held in self._held.items() if held.task is None]
