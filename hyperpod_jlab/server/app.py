@@ -45,7 +45,7 @@ class HyperPodApp(ExtensionApp):
         self.handlers.append((PORT_PATTERN, PortProxy))
         self.handlers.append((f"{API_PREFIX}(?:/.*)?", UnknownPathHandler))
 
-    async def _start_jupyter_server_extension(self, serverapp: ServerApp) -> None:
+    async def _start_jupyter_server_extension(self, _serverapp: ServerApp) -> None:
         self.process.begin()
 
     async def stop_extension(self) -> None:

@@ -83,8 +83,9 @@ class ServerProcess:
         if region not in self._metrics:
             from hyperpod_jlab.services.metric_looks import MetricLooks
 
-            metrics = hyperpod.node_metrics(region)
-            self._metrics[region] = MetricLooks(metrics, hyperpod.run_metrics(metrics))
+            self._metrics[region] = MetricLooks(
+                hyperpod.node_metrics(region), hyperpod.run_metrics(region)
+            )
         return self._metrics[region]
 
     async def examinations(self) -> Examinations:
