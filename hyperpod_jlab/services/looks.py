@@ -97,13 +97,16 @@ class Looks:
     def __init__(self) -> None:
         self._held: dict[Hashable, _Held] = {}
 
-    async def get(self, key: Hashable, read: Read[Item], *, refresh: bool = False) -> Shown[Item]:
+    async def get(
+        self, key: Hashable, read: Read[Item], *, refresh: bool = False, fresh: float | None = None
+    ) -> Shown[Item]:
         """What is known of a thing; it is looked at when that is too old, and by one at a time however many ask.
 
         Args:
             key: The thing.
             read: Looks at it.
             refresh: Look at it now, however young the last look is.
+            fresh: Seconds for which the last look is good enough; default: `FRESH`.
 
         Raises:
             HyperpodError: It could not be looked at, and nothing is known from before; or it is gone.
@@ -111,7 +114,7 @@ class Looks:
         held = self._held.pop(key, None) or _Held()
         self._held[key] = held  # the youngest last
         held.attention.note()
-        if held.task is None and (refresh or held.is_due()):
+        if held.task is None and (refresh or held.is_due(FRESH if fresh is None else fresh)):
             self._begin(key, held, read)
         if held.task is not None:
             await self._watch(held, held.task)
@@ -193,13 +196,13 @@ class _Held:
     problem: HyperpodError | None = None
     ended: float | None = None
 
-    def is_due(self) -> bool:
+    def is_due(self, fresh: float) -> bool:
         if self.ended is None:
             return True
         age = time.monotonic() - self.ended
         if self.problem is not None:
             return age > RETRY
-        return self.shown is None or age > FRESH * max(1.0, self.shown.calls / _CALLS)
+        return self.shown is None or age > max(fresh, FRESH * self.shown.calls / _CALLS)
 
     def settle(self, look: Look[Any], problem: HyperpodError | None) -> None:
         """A look has ended: keep what it found; where it failed what there was, unless this one found more."""
