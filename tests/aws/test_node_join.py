@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from hyperpod_jlab.model.cluster import Node
 from hyperpod_jlab.model.hyperpod import Instance
 from hyperpod_jlab.model.node_join import join_nodes
-from hyperpod_jlab.model.node_places import LATELY, Places
 
 HOST = "ip-10-0-0-{}.us-west-2.compute.internal"
 LEFT, COMING, UNKNOWN = (
@@ -181,43 +179,3 @@ def test_a_row_as_plain_data():
     told = row.to_dict()
     assert told["instance"]["launched_at"] == "1970-01-01T00:00:05.000Z"
     assert (told["node"], told["remark"]) == (None, UNKNOWN)
-
-
-def replaced(*lists, now=0.0):
-    """Who has replaced whom, told of the last of some lists."""
-    places = Places()
-    for one in lists:
-        places.note(one)
-    return {one.name: one.replaces for one in places.told(lists[-1], now) if one.replaces}
-
-
-OLD, NEW = instance("i-old", 1, "ShuttingDown", at=1), instance("i-new", 1, "Pending", at=2)
-
-
-@pytest.mark.parametrize(
-    ("lists", "wanted"),
-    [
-        ([[instance("i-1", 1), instance("i-2", 2)]] * 2, {}),
-        ([[NEW, OLD]], {"i-new": "i-old"}),
-        ([[OLD, NEW], [NEW]], {"i-new": "i-old"}),
-        ([[OLD], [], [NEW], [NEW]], {"i-new": "i-old"}),
-        ([[OLD], [NEW, OLD], [instance("i-3", 1, at=3)]], {"i-3": "i-new"}),
-        ([[OLD], [instance("i-new", 2, at=2)]], {}),
-        ([[instance("i-1")], [instance("i-2")]], {}),
-        (
-            [
-                [replace(instance("i-1", 1), logical_id="n-1")],
-                [replace(instance("i-2", 2), logical_id="n-1")],
-            ],
-            {"i-2": "i-1"},
-        ),
-    ],
-    ids=["none", "both", "one after", "gap", "twice", "another place", "no name", "logical id"],
-)
-def test_who_has_taken_whose_place(lists, wanted):
-    assert replaced(*lists) == wanted
-
-
-def test_a_replacement_is_no_news_for_ever():
-    assert replaced([OLD], [NEW], now=2 + LATELY - 1) == {"i-new": "i-old"}
-    assert replaced([OLD], [NEW], now=2 + LATELY) == {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from datetime import UTC, datetime
 
 import pytest
 
@@ -13,7 +12,7 @@ from hyperpod_jlab.aws import presence
 from hyperpod_jlab.model.cluster import Node
 from hyperpod_jlab.model.errors import UnreachableError
 from hyperpod_jlab.orchestrators.slurm.engine import SlurmOrchestrator
-from hyperpod_jlab.services import hyperpod_watch, looks
+from hyperpod_jlab.services import looks
 from testbed.aws.example import example_account
 from testbed.aws.state import Account
 from tests.aws.conftest import KEY, REGION
@@ -287,33 +286,6 @@ async def test_the_instances_joined_with_the_schedulers_nodes(configured, api, m
     lost = next(row for row in rows if row["name"] == "ip-9-9-9-9")
     assert (lost["state"], lost["status"], lost["scheduler_reason"]) == ("not-listed", None, "gone")
     assert (await api.get("hyperpod"))["clusters"][1]["configured_as"] == ["train"]
-
-
-async def test_a_replacement_is_seen_soon_and_the_new_node_says_whose_place_it_has(
-    example, api, monkeypatch
-):
-    monkeypatch.setattr(hyperpod_watch, "CHANGING", 0.0)
-    monkeypatch.setattr(looks, "_CALLS", 10_000)
-    path = "hyperpod/ml-cluster/nodes"
-    before = await until_loaded(api, path)
-    assert not before["changing"]
-    cluster = example.account.clusters[REGION][0]
-    old = cluster.nodes[1]
-    with example.changing():
-        new = cluster.add_node(
-            cluster.group_of(old), address=old.address, launched=datetime.now(UTC)
-        )
-        old.status, new.status = "ShuttingDown", "Pending"
-    assert (await until_loaded(api, path))["nodes"] == before["nodes"]  # it is kept for a minute
-    assert (await until_loaded(api, path, refresh="true"))["changing"]
-    with example.changing():
-        cluster.nodes.remove(old)
-        new.status = "Running"
-    after = await until_loaded(api, path)
-    assert not after["changing"]
-    rows = {row["name"]: row["reason"] for row in after["nodes"]}
-    assert rows[new.instance_id] == f"it has taken the place of {old.instance_id}"
-    assert old.instance_id not in rows
 
 
 async def test_a_slow_scheduler_does_not_hold_up_the_instances(configured, api, monkeypatch):
