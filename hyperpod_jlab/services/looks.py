@@ -29,6 +29,9 @@ RETRY = 5.0
 GRACE = 0.3
 """Seconds for which somebody who asks waits for the end of a look; after them for what it tells first only."""
 
+_BLINK = 0.05
+"""Seconds in which a look has ended that had no more to tell than that."""
+
 ATTENTION = 20.0
 """Seconds after which nobody is there any more; a page that is shown asks each second or so while a look goes on."""
 
@@ -161,6 +164,7 @@ class Looks:
         await asyncio.wait({task}, timeout=GRACE)
         if held.shown is None and held.running is not None:
             await held.running.told.wait()
+            await asyncio.wait({task}, timeout=_BLINK)
 
     def _tidy(self) -> None:
         idle = [key for key, held in self._held.items() if held.task is None]
