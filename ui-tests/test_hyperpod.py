@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 import pytest
-from hyperpod_lab import REGION, hyperpod_lab
+from hyperpod_lab import hyperpod_lab
 from lab_page import PANEL, execute, open_lab, row, use_theme, violations
 from lab_server import LabServer
 from playwright.sync_api import Locator, Page, expect
@@ -160,27 +159,3 @@ def test_what_is_missing_to_submit_and_the_task_governance_of_a_cluster(
     shown.get_by_role("button", name="Refresh").click()
     expect(shown.get_by_text(f"AWS does not let you {asked}")).to_be_visible()
     expect(line(classes, "training")).to_be_visible()
-
-
-def test_a_replacement_is_seen_by_itself(
-    section: Locator, page: Page, aws: Endpoint, console: list[str]
-) -> None:
-    item(section, "ml-cluster").click()
-    shown = page.locator(PAGE)
-    cluster = next(one for one in aws.account.clusters[REGION] if one.name == "ml-cluster")
-    old = cluster.nodes[1]
-    with aws.changing():
-        new = cluster.add_node(
-            cluster.group_of(old), address=old.address, launched=datetime.now(UTC)
-        )
-        old.status, new.status = "ShuttingDown", "Pending"
-    shown.get_by_role("tab", name="Nodes").click()
-    expect(row(shown, new.instance_id)).to_contain_text("starting", timeout=30_000)
-    with aws.changing():
-        cluster.nodes.remove(old)
-        new.status = "Running"
-    # The page asks every 10 seconds while something starts.
-    expect(row(shown, new.instance_id)).to_contain_text("running", timeout=40_000)
-    words = f"it has taken the place of {old.instance_id}"
-    expect(row(shown, new.instance_id)).to_contain_text(words)
-    sound(page, console)
