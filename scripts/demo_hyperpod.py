@@ -38,7 +38,7 @@ from testbed.aws.example import (  # noqa: E402
 )
 from testbed.aws.example_telemetry import add_telemetry  # noqa: E402
 from testbed.aws.kubernetes_bed import AttachedKubernetes  # noqa: E402
-from testbed.aws.lifecycle import Timings  # noqa: E402
+from testbed.aws.lifecycle import Lifecycle, Timings  # noqa: E402
 from testbed.aws.server import AwsServer  # noqa: E402
 from testbed.aws.slurm_bed import SCRIPT, AttachedSlurm, slurm_bed  # noqa: E402
 from testbed.aws.state import Account  # noqa: E402
@@ -50,6 +50,7 @@ __all__ = ["CLUSTER", "QUEUE", "BedError", "Place", "hyperpod_testbed", "what_is
 CLUSTER = "ml-slurm"
 EKS_CLUSTER = demo_kubernetes.CLUSTER
 REGION = "us-west-2"
+GROWING = "research-eks"
 ROLE = "StudioRole"
 ADMIN = "admin-"
 """What the names of features for admins begin with."""
@@ -165,8 +166,11 @@ def _kill(eks: Path | None) -> str | None:
 
 
 def _fill(account: Account, studio: SimulatedStudio, *, admin: bool) -> None:
-    """What there is besides the clusters; for an admin people too, and a SageMaker that is quick to update them."""
+    """What there is besides the clusters, one of which grows meanwhile; for an admin people too, and a SageMaker that is quick to update them."""
     add_others(account, REGION)
+    (growing,) = (one for one in account.clusters[REGION] if one.name == GROWING)
+    life = Lifecycle(account.timeline, growing, TIMINGS)
+    life.fail_starts(growing.groups[0].name, "Lifecycle scripts did not run successfully.")
     add_file_system(account, REGION)
     add_telemetry(account, REGION)
     if admin:

@@ -93,6 +93,9 @@ FEATURES: tuple[Feature, ...] = (
             Permission("fsx:DescribeFileSystems", EVERY, "file systems' networks are not checked"),
             Permission("ec2:DescribeNetworkInterfaces", EVERY, "interfaces are not checked"),
             Permission("ec2:DescribeSecurityGroups", EVERY, "security groups are not checked"),
+            Permission("ec2:DescribeSubnets", EVERY, "neither network ACLs nor routes are checked"),
+            Permission("ec2:DescribeNetworkAcls", EVERY, "network ACLs are not checked"),
+            Permission("ec2:DescribeRouteTables", EVERY, "routes are not checked"),
         ),
     ),
     Feature(

@@ -7,6 +7,7 @@ from typing import Any
 
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.network import Interface, Place, Rule, SecurityGroup
+from hyperpod_jlab.model.subnets import AclEntry, NetworkAcl, Route, RouteTable, Subnet
 
 
 async def file_system_place(aws: Aws, name: str) -> Place:
@@ -80,6 +81,91 @@ async def describe_security_groups(aws: Aws, names: Sequence[str]) -> list[Secur
         return []
     told = await aws.call("ec2", "DescribeSecurityGroups", GroupIds=list(names))
     return [rules_of(one) for one in told.get("SecurityGroups") or []]
+
+
+async def describe_subnets(aws: Aws, names: Sequence[str]) -> list[Subnet]:
+    """Subnets by their ids; those that are not there, or have no IPv4, are left out.
+
+    Raises:
+        HyperpodError: See `aws.errors`.
+    """
+    told = await aws.call("ec2", "DescribeSubnets", Filters=_only("subnet-id", names))
+    return [
+        Subnet(str(one["SubnetId"]), str(one.get("VpcId")), str(one["CidrBlock"]))
+        for one in told.get("Subnets") or ()
+        if one.get("CidrBlock")
+    ]
+
+
+async def describe_network_acls(aws: Aws, subnets: Sequence[str]) -> list[NetworkAcl]:
+    """The network ACLs of subnets.
+
+    Raises:
+        HyperpodError: See `aws.errors`.
+    """
+    given = _only("association.subnet-id", subnets)
+    told = await aws.call("ec2", "DescribeNetworkAcls", Filters=given)
+    return [
+        NetworkAcl(
+            str(one["NetworkAclId"]),
+            tuple(str(tie["SubnetId"]) for tie in one.get("Associations") or ()),
+            tuple(map(_entry, one.get("Entries") or ())),
+        )
+        for one in told.get("NetworkAcls") or ()
+    ]
+
+
+async def describe_route_tables(aws: Aws, vpcs: Sequence[str]) -> list[RouteTable]:
+    """The route tables of VPCs.
+
+    Raises:
+        HyperpodError: See `aws.errors`.
+    """
+    told = await aws.call("ec2", "DescribeRouteTables", Filters=_only("vpc-id", vpcs))
+    found = []
+    for one in told.get("RouteTables") or ():
+        ties = one.get("Associations") or ()
+        subnets = tuple(str(tie["SubnetId"]) for tie in ties if tie.get("SubnetId"))
+        main = any(tie.get("Main") for tie in ties)
+        routes = tuple(map(_route, one.get("Routes") or ()))
+        found.append(RouteTable(str(one["RouteTableId"]), str(one["VpcId"]), subnets, main, routes))
+    return found
+
+
+def _only(name: str, values: Sequence[str]) -> list[dict[str, Any]]:
+    return [{"Name": name, "Values": sorted(values)}]
+
+
+def _entry(told: Mapping[str, Any]) -> AclEntry:
+    ports = told.get("PortRange") or {}
+    return AclEntry(
+        number=int(told.get("RuleNumber", 0)),
+        direction="outbound" if told.get("Egress") else "inbound",
+        allows=told.get("RuleAction") == "allow",
+        protocol=str(told.get("Protocol", "")),
+        addresses=told.get("CidrBlock"),
+        first=ports.get("From"),
+        last=ports.get("To"),
+    )
+
+
+_TARGETS = (
+    "GatewayId",
+    "NatGatewayId",
+    "TransitGatewayId",
+    "VpcPeeringConnectionId",
+    "NetworkInterfaceId",
+    "LocalGatewayId",
+    "CarrierGatewayId",
+    "EgressOnlyInternetGatewayId",
+    "CoreNetworkArn",
+)
+"""Members of a route that say where it leads."""
+
+
+def _route(told: Mapping[str, Any]) -> Route:
+    target = next((str(told[name]) for name in _TARGETS if told.get(name)), "nowhere")
+    return Route(told.get("DestinationCidrBlock"), target, told.get("State") != "blackhole")
 
 
 def rules_of(told: Mapping[str, Any]) -> SecurityGroup:

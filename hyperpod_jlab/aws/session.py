@@ -172,6 +172,16 @@ def home_region() -> str | None:
     return _session.home
 
 
+def load(service: str) -> None:
+    """Load what calls of a service need, so that the first of them does not wait for it: about 0.25 s. Without boto3 or a region nothing happens; AWS is not asked."""
+
+    def work() -> Any:
+        return _session.client(Call(service, "", _find_region()))
+
+    with contextlib.suppress(HyperpodError):
+        _translated(Call(service, "", ""), work)
+
+
 async def known_regions() -> tuple[str | None, list[str]]:
     """The region that is asked where nobody names one, and those that can be named. AWS is not asked.
 

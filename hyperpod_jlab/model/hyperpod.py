@@ -192,6 +192,7 @@ class Instance:
         logical_id: What stays the same when it is replaced, on clusters that have it.
         image_version: Version of its software.
         image_status: Whether updates of it are due.
+        replaces: Who was in its place before, where it is new there.
     """
 
     name: str
@@ -204,6 +205,7 @@ class Instance:
     logical_id: str | None = None
     image_version: str | None = None
     image_status: str | None = None
+    replaces: str | None = None
 
     @property
     def state(self) -> str:

@@ -179,7 +179,12 @@ def cluster_row(cluster: HyperpodCluster, described_at: float | None) -> Cluster
 def node_row(joined: JoinedNode) -> NodeRow:
     """The row of a node that at least one side knows."""
     instance, node = joined.instance, joined.node
-    words = (instance.reason if instance else None, joined.remark)
+    old = instance.replaces if instance else None
+    words = (
+        instance.reason if instance else None,
+        f"it has taken the place of {old}" if old else None,
+        joined.remark,
+    )
     return NodeRow(
         name=instance.name if instance else node.name if node else "",
         state=instance.state if instance else NOT_LISTED,

@@ -109,7 +109,7 @@ class Gap:
     def words(self) -> str:
         """The rule as a sentence's part."""
         ports = ", ".join(
-            str(first) if first == last else f"{first}-{last}" for first, last in _spans(self.ports)
+            str(first) if first == last else f"{first}-{last}" for first, last in spans(self.ports)
         )
         way = "from" if self.direction == "inbound" else "to"
         return f"{self.group} has no {self.direction} rule for TCP {ports} {way} {self.peer}"
@@ -119,7 +119,7 @@ class Gap:
         verb = "ingress" if self.direction == "inbound" else "egress"
         rules = " ".join(
             f"'IpProtocol=tcp,FromPort={first},ToPort={last},UserIdGroupPairs=[{{GroupId={self.peer}}}]'"
-            for first, last in _spans(self.ports)
+            for first, last in spans(self.ports)
         )
         return (
             f"aws ec2 authorize-security-group-{verb} --region {region} --group-id {self.group} "
@@ -190,7 +190,7 @@ def _in_range(ranges: Iterable[str], addresses: Sequence[str]) -> bool:
     return all(any(ip_address(one) in network for network in networks) for one in addresses)
 
 
-def _spans(ports: Sequence[int]) -> Iterator[tuple[int, int]]:
+def spans(ports: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Ports that follow each other, as first and last."""
     begin = last = ports[0]
     for port in ports[1:]:

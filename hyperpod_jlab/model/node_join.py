@@ -25,6 +25,11 @@ GOING = frozenset({"ending", "failed", "not-found"})
 """States of instances that are nodes no more."""
 
 
+def is_changing(instance: Instance) -> bool:
+    """Whether an instance is about to come or to go by itself; a failed one may stay so for ever."""
+    return instance.state in COMING or instance.state == "ending"
+
+
 @dataclass(frozen=True)
 class JoinedNode:
     """One machine as both sides know it; at least one of them does.
@@ -115,13 +120,13 @@ def _holders(
     found: dict[str, Instance] = {}
     for instance in instances:
         name = key(instance)
-        if name is not None and (name not in found or _rank(instance) > _rank(found[name])):
+        if name is not None and (name not in found or rank(instance) > rank(found[name])):
             found[name] = instance
     return found
 
 
-def _rank(instance: Instance) -> tuple[bool, float]:
-    """Instances that stay go before those that end, newer before older."""
+def rank(instance: Instance) -> tuple[bool, float]:
+    """Who is rather in a place that several have had: one that stays rather than one that ends, then the newer one."""
     return instance.state not in GOING, instance.launched_at or 0.0
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from jupyter_server.extension.application import ExtensionApp
 
 from hyperpod_jlab.server import admin_events, aws_call_events, doctor_events
@@ -13,6 +15,9 @@ from hyperpod_jlab.server.port_proxy import PORT_PATTERN, PortProxy
 from hyperpod_jlab.server.process import ServerProcess
 from hyperpod_jlab.server.routes import SOCKET_PATH
 from hyperpod_jlab.server.unknown import UnknownPathHandler
+
+if TYPE_CHECKING:
+    from jupyter_server.serverapp import ServerApp
 
 
 class HyperPodApp(ExtensionApp):
@@ -39,6 +44,9 @@ class HyperPodApp(ExtensionApp):
         self.handlers.append((f"{API_PREFIX}/{SOCKET_PATH}", LogSocket))
         self.handlers.append((PORT_PATTERN, PortProxy))
         self.handlers.append((f"{API_PREFIX}(?:/.*)?", UnknownPathHandler))
+
+    async def _start_jupyter_server_extension(self, _serverapp: ServerApp) -> None:
+        self.process.begin()
 
     async def stop_extension(self) -> None:
         """Give back what is held open."""

@@ -15,7 +15,7 @@ from hyperpod_jlab.model.cluster import Node
 from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance, region_of
 from hyperpod_jlab.model.hyperpod_rows import ClusterRow, NodeRow, node_row
-from hyperpod_jlab.model.node_join import JoinedNode, join_nodes
+from hyperpod_jlab.model.node_join import JoinedNode, is_changing, join_nodes
 from hyperpod_jlab.model.run import iso_time
 from hyperpod_jlab.server.answers import Error
 from hyperpod_jlab.server.call import Call
@@ -182,9 +182,10 @@ class HyperpodNode(TypedDict):
 
 
 class HyperpodNodes(AwsAged):
-    """A page of nodes of a HyperPod cluster."""
+    """A page of nodes of a HyperPod cluster; `changing` while some of them, on whatever page, come or go: then they are looked at every 10 seconds."""
 
     nodes: list[HyperpodNode]
+    changing: bool
     next: str | None
     total: int
 
@@ -273,6 +274,7 @@ async def list_hyperpod_nodes(call: Call, cluster: str, query: HyperpodTableQuer
     age["loading"] = age["loading"] or scheduler.loading
     return {
         "nodes": cast("list[HyperpodNode]", page.rows),
+        "changing": any(map(is_changing, shown.rows)),
         "next": page.next,
         "total": page.total,
         **age,

@@ -83,8 +83,9 @@ class ServerProcess:
         if region not in self._metrics:
             from hyperpod_jlab.services.metric_looks import MetricLooks
 
-            metrics = hyperpod.node_metrics(region)
-            self._metrics[region] = MetricLooks(metrics, hyperpod.run_metrics(metrics))
+            self._metrics[region] = MetricLooks(
+                hyperpod.node_metrics(region), hyperpod.run_metrics(region)
+            )
         return self._metrics[region]
 
     async def examinations(self) -> Examinations:
@@ -109,6 +110,10 @@ class ServerProcess:
         from hyperpod_jlab.server.port_pools import PortPools
 
         return PortPools()
+
+    def begin(self) -> None:
+        """The server has started: in Studio the list of clusters will be asked for, and what that needs is loaded before somebody waits for it."""
+        asyncio.get_running_loop().run_in_executor(None, _load_aws)
 
     def attend(self) -> None:
         """Somebody has asked for something: runs and clusters are looked at."""
@@ -144,6 +149,16 @@ def _make_services() -> Hyperpod:
     hyperpod = Hyperpod()
     hyperpod.engines.load()
     return hyperpod
+
+
+def _load_aws() -> None:
+    # Elsewhere AWS may never be asked, and boto3 takes 30 MB.
+    from hyperpod_jlab.aws.studio import find_studio
+
+    if find_studio() is not None:
+        from hyperpod_jlab.aws.session import load
+
+        load("sagemaker")
 
 
 def _make_examinations(bus: EventLogger) -> Examinations:

@@ -59,6 +59,7 @@ class Hyperpod:
         self.submitter = Submitter(self.engines, self.runs)
         self._lines = ClusterLines(self.settings, self.engines)
         self._links: dict[str, JobLinks] = {}
+        self._metrics: dict[str | None, NodeMetrics] = {}
 
     async def clusters(self, seconds: float = PATIENCE) -> list[Cluster]:
         """The configured clusters; one that does not answer says why in its reason, and has the numbers of when it last did.
@@ -149,15 +150,17 @@ class Hyperpod:
         Args:
             region: Their region; default: see `aws.session.Aws`.
         """
-        return NodeMetrics(Aws(region), self.settings)
+        if region not in self._metrics:
+            self._metrics[region] = NodeMetrics(Aws(region), self.settings)
+        return self._metrics[region]
 
-    def run_metrics(self, metrics: NodeMetrics | None = None) -> RunMetrics:
+    def run_metrics(self, region: str | None = None) -> RunMetrics:
         """The metrics of runs.
 
         Args:
-            metrics: Who asks AWS; default: one in the region of `aws.session.Aws`.
+            region: The region of clusters that the configuration has by a plain name; default: see `aws.session.Aws`.
         """
-        return RunMetrics(metrics or self.node_metrics(), self.runs, self.settings)
+        return RunMetrics(lambda own: self.node_metrics(own or region), self.runs, self.settings)
 
     def storage(self, *, ask_aws: bool = True) -> Storage:
         """The file systems and partitions of this machine.

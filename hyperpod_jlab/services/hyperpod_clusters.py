@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,6 +16,7 @@ from hyperpod_jlab.model.config import KubernetesCluster, LocalCluster, Settings
 from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance
 from hyperpod_jlab.model.node_join import JoinedNode, join_nodes
+from hyperpod_jlab.model.node_places import Places
 from hyperpod_jlab.services.engines import Engines
 
 _AT_ONCE = 8
@@ -70,7 +72,10 @@ class HyperpodClusters:
             NotFoundError: There is no such cluster.
             HyperpodError: See `aws.errors`.
         """
-        return [one async for page in list_instances(self.aws, cluster) for one in page]
+        found = [one async for page in list_instances(self.aws, cluster) for one in page]
+        places = Places()
+        places.note(found)
+        return places.told(found, time.time())
 
     async def nodes(self, cluster: str, engines: Engines) -> Rows[JoinedNode]:
         """The nodes of a cluster: AWS' instances, joined with the scheduler's nodes where the configuration has the cluster.

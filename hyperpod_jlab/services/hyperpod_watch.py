@@ -15,6 +15,8 @@ from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.model.governance import Governance
 from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance
 from hyperpod_jlab.model.hyperpod_rows import ClusterRow, cluster_row
+from hyperpod_jlab.model.node_join import is_changing
+from hyperpod_jlab.model.node_places import Places
 from hyperpod_jlab.services.governance import read_governance
 from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters, undescribed
 from hyperpod_jlab.services.looks import FRESH, Look, Looks, Shown
@@ -25,6 +27,9 @@ _AT_ONCE = 8
 
 _A_TURN = 20
 """Descriptions that are read again with each look at the list, the oldest first, so that many clusters cost no more than some."""
+
+CHANGING = 10.0
+"""Seconds for which instances are shown while some of them come or go."""
 
 _HOPELESS = frozenset(
     {
@@ -69,6 +74,7 @@ class HyperpodWatch:
         self._clusters = clusters
         self._looks = Looks()
         self._known: dict[str, _Description] = {}
+        self._places: dict[str, Places] = {}
         self._reaches = Reaches(clusters.settings, clusters.aws, clusters.mounts)
 
     async def clusters(self, *, refresh: bool = False) -> tuple[Shown[ClusterRow], list[str]]:
@@ -137,9 +143,13 @@ class HyperpodWatch:
             NotFoundError: There is no such cluster (any more).
             HyperpodError: Nothing is known (see `aws.errors`).
         """
-        return await self._looks.get(
-            ("instances", name), lambda look: self._read_instances(look, name), refresh=refresh
+        key = ("instances", name)
+        fresh = CHANGING if any(map(is_changing, self._looks.last(key))) else FRESH
+        shown: Shown[Instance] = await self._looks.get(
+            key, lambda look: self._read_instances(look, name), refresh=refresh, fresh=fresh
         )
+        places = self._places.get(name)
+        return replace(shown, rows=places.told(shown.rows, time.time())) if places else shown
 
     def known_instances(self, name: str) -> list[Instance]:
         """The instances that would be shown now, without asking AWS; empty where nobody has looked."""
@@ -289,6 +299,7 @@ class HyperpodWatch:
     async def _read_instances(self, look: Look[Instance], name: str) -> None:
         async for page in list_instances(self._clusters.aws, name):
             await look.put({one.name: one for one in page})
+        self._places.setdefault(name, Places()).note(look.items.values())
 
 
 def _by_name(tags: dict[str, str]) -> Iterable[tuple[Hashable, tuple[str, str]]]:

@@ -27,7 +27,10 @@ RETRY = 5.0
 """Seconds until a look that failed is tried again."""
 
 GRACE = 0.3
-"""Seconds for which somebody who asks waits for the end of a look that has begun to tell something."""
+"""Seconds for which somebody who asks waits for the end of a look; after them for what it tells first only."""
+
+_BLINK = 0.05
+"""Seconds in which a look has ended that had no more to tell than that."""
 
 ATTENTION = 20.0
 """Seconds after which nobody is there any more; a page that is shown asks each second or so while a look goes on."""
@@ -97,13 +100,16 @@ class Looks:
     def __init__(self) -> None:
         self._held: dict[Hashable, _Held] = {}
 
-    async def get(self, key: Hashable, read: Read[Item], *, refresh: bool = False) -> Shown[Item]:
+    async def get(
+        self, key: Hashable, read: Read[Item], *, refresh: bool = False, fresh: float | None = None
+    ) -> Shown[Item]:
         """What is known of a thing; it is looked at when that is too old, and by one at a time however many ask.
 
         Args:
             key: The thing.
             read: Looks at it.
             refresh: Look at it now, however young the last look is.
+            fresh: Seconds for which the last look is good enough; default: `FRESH`.
 
         Raises:
             HyperpodError: It could not be looked at, and nothing is known from before; or it is gone.
@@ -111,7 +117,7 @@ class Looks:
         held = self._held.pop(key, None) or _Held()
         self._held[key] = held  # the youngest last
         held.attention.note()
-        if held.task is None and (refresh or held.is_due()):
+        if held.task is None and (refresh or held.is_due(FRESH if fresh is None else fresh)):
             self._begin(key, held, read)
         if held.task is not None:
             await self._watch(held, held.task)
@@ -153,11 +159,12 @@ class Looks:
             self._tidy()
 
     async def _watch(self, held: _Held, task: asyncio.Task[None]) -> None:
-        """Wait until there is something to show, and a moment longer for the end."""
-        if held.shown is None and held.running is not None:
-            await held.running.told.wait()
+        """Wait a moment for the end, then until there is something to show."""
         # One who goes away takes the look from nobody else.
         await asyncio.wait({task}, timeout=GRACE)
+        if held.shown is None and held.running is not None:
+            await held.running.told.wait()
+            await asyncio.wait({task}, timeout=_BLINK)
 
     def _tidy(self) -> None:
         idle = [key for key, held in self._held.items() if held.task is None]
@@ -193,13 +200,13 @@ class _Held:
     problem: HyperpodError | None = None
     ended: float | None = None
 
-    def is_due(self) -> bool:
+    def is_due(self, fresh: float) -> bool:
         if self.ended is None:
             return True
         age = time.monotonic() - self.ended
         if self.problem is not None:
             return age > RETRY
-        return self.shown is None or age > FRESH * max(1.0, self.shown.calls / _CALLS)
+        return self.shown is None or age > max(fresh, FRESH * self.shown.calls / _CALLS)
 
     def settle(self, look: Look[Any], problem: HyperpodError | None) -> None:
         """A look has ended: keep what it found; where it failed what there was, unless this one found more."""

@@ -38,7 +38,7 @@ MOST_LINES = 10_000
 TAIL = 100
 """How many of the last lines are given where nobody says it."""
 
-_SOON, _LATE = 2.0, 15.0
+_SOON, _LATE = 2.0, 30.0
 """Seconds between two looks at a log that is followed: after new lines, and when none came for long."""
 
 _PATIENCE = 10

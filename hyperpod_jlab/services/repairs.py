@@ -17,6 +17,7 @@ from hyperpod_jlab.model.records import Observation
 from hyperpod_jlab.model.repair import RECOVERING, aws_repairs, may_recover, recovering
 from hyperpod_jlab.orchestrators.repairs import attempt_meant, nodes_of
 from hyperpod_jlab.services.hyperpod_watch import HyperpodWatch
+from hyperpod_jlab.services.looks import Shown
 from hyperpod_jlab.storage.records import BundleReader
 
 _LOOKED = 10.0
@@ -115,14 +116,12 @@ class AwsRepairs:
         """Ask for the instances; anew where the list is from before `since` (Unix seconds), but not again and again."""
         watch = self._watch_in(region_of(hyperpod))
         try:
-            shown = await watch.instances(hyperpod)
+            shown = await _whole(watch, hyperpod)
             now = time.monotonic()
             old = not shown.loading and shown.as_of < since
             if old and now - self._anew.get(hyperpod, float("-inf")) > _ANEW:
                 self._anew[hyperpod] = now
-                shown = await watch.instances(hyperpod, refresh=True)
-                while shown.loading and time.monotonic() - now < _WAITS:
-                    shown = await watch.instances(hyperpod)
+                shown = await _whole(watch, hyperpod, refresh=True)
         except HyperpodError:  # the cluster's page says why
             self._refused[hyperpod] = time.monotonic()
             self._known.pop(hyperpod, None)
@@ -130,6 +129,15 @@ class AwsRepairs:
         # A list that is not whole says of no node that its instance is gone.
         if not shown.loading:
             self._known[hyperpod] = shown.rows
+
+
+async def _whole(watch: HyperpodWatch, hyperpod: str, *, refresh: bool = False) -> Shown[Instance]:
+    """The list of instances, all of it if that takes no longer than `_WAITS`."""
+    begin = time.monotonic()
+    shown = await watch.instances(hyperpod, refresh=refresh)
+    while shown.loading and time.monotonic() - begin < _WAITS:
+        shown = await watch.instances(hyperpod)
+    return shown
 
 
 def _has_lost(word: Observation) -> bool:

@@ -6,7 +6,7 @@ others are of whole nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from hyperpod_jlab.aws.metrics import (
@@ -17,9 +17,10 @@ from hyperpod_jlab.aws.metrics import (
     read_courses,
 )
 from hyperpod_jlab.aws.prometheus_metrics import OF_GPUS
+from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.config import LocalCluster, Settings
 from hyperpod_jlab.model.errors import ConflictError, NotFoundError, UnsupportedError
-from hyperpod_jlab.model.hyperpod import HyperpodCluster
+from hyperpod_jlab.model.hyperpod import HyperpodCluster, region_of
 from hyperpod_jlab.model.node_metrics import (
     Course,
     Measured,
@@ -63,13 +64,15 @@ class RunMetrics:
     """Metrics of runs.
 
     Args:
-        metrics: Who asks AWS.
+        metrics_in: Who asks AWS in a region; None: where a plain name is.
         runs: The runs.
         settings: The configuration, which tells the HyperPod cluster behind a run's cluster.
     """
 
-    def __init__(self, metrics: NodeMetrics, runs: Runs, settings: Settings) -> None:
-        self._metrics = metrics
+    def __init__(
+        self, metrics_in: Callable[[str | None], NodeMetrics], runs: Runs, settings: Settings
+    ) -> None:
+        self._metrics_in = metrics_in
         self._runs = runs
         self._settings = settings
 
@@ -94,8 +97,9 @@ class RunMetrics:
         ends = [one.ended_at for one in attempts if one.ended_at is not None]
         window = between(begin, max(ends) if len(ends) == len(attempts) else None)
         names = list(dict.fromkeys(node for one in attempts for node in one.nodes))
-        found = await find_cluster(self._metrics.aws, cluster)
-        rows = await self._on_nodes(found, names, window, run)
+        metrics = self._metrics_in(region_of(cluster))
+        found = await find_cluster(metrics.aws, cluster)
+        rows = await _on_nodes(metrics, found, names, window, run)
         own = [_own(one, attempts) for one in rows if one.node is not None]
         pods = [one for one in rows if one.node is None]
         return RunMeasured(run_id, _whole(found, own, pods, window), tuple(own))
@@ -127,46 +131,52 @@ class RunMetrics:
             )
         return config.hyperpod
 
-    async def _on_nodes(
-        self, cluster: HyperpodCluster, names: Sequence[str], window: Window, run: Run
-    ) -> list[Measured]:
-        async def ask(prometheus: PrometheusMetrics) -> list[Measured]:
-            pods = _pods_of(run) if cluster.eks_arn is not None else None
-            courses = await prometheus.of_nodes(names, window, OF_RUN, pods)
-            shared = pods is None or not _has_gpus(courses.values())
-            if pods is not None and shared:
-                without = await prometheus.of_nodes(names, window, OF_GPUS)
-                courses = {name: _joined(courses[name], without[name]) for name in names}
-            rows = (
-                measured(cluster, name, window, own, "Prometheus", notes=False)
-                for name, own in courses.items()
-            )
-            notes = (_SHARED,) if shared and _has_gpus(courses.values()) else ()
-            return [row.noting(*notes) for row in rows if row.courses]
 
-        async def otherwise() -> list[Measured]:
-            by_id = {name.removeprefix(_NODE): name for name in names}
-            rows = await self._metrics.nodes_of_eks(cluster, window, OF_RUN, only=by_id.keys())
-            if not rows:
-                return []
-            pods = await self._gpus_of_pods(cluster, run, window)
-            note = _PODS if pods.courses else _SHARED
-            named = [replace(row, node=by_id[row.node or ""]).noting(note) for row in rows]
-            return [*named, *([pods] if pods.courses else [])]
+async def _on_nodes(
+    metrics: NodeMetrics,
+    cluster: HyperpodCluster,
+    names: Sequence[str],
+    window: Window,
+    run: Run,
+) -> list[Measured]:
+    async def ask(prometheus: PrometheusMetrics) -> list[Measured]:
+        pods = _pods_of(run) if cluster.eks_arn is not None else None
+        courses = await prometheus.of_nodes(names, window, OF_RUN, pods)
+        shared = pods is None or not _has_gpus(courses.values())
+        if pods is not None and shared:
+            without = await prometheus.of_nodes(names, window, OF_GPUS)
+            courses = {name: _joined(courses[name], without[name]) for name in names}
+        rows = (
+            measured(cluster, name, window, own, "Prometheus", notes=False)
+            for name, own in courses.items()
+        )
+        notes = (_SHARED,) if shared and _has_gpus(courses.values()) else ()
+        return [row.noting(*notes) for row in rows if row.courses]
 
-        return await self._metrics.first_of(cluster, ask, otherwise)
+    async def otherwise() -> list[Measured]:
+        by_id = {name.removeprefix(_NODE): name for name in names}
+        rows = await metrics.nodes_of_eks(cluster, window, OF_RUN, only=by_id.keys())
+        if not rows:
+            return []
+        pods = await _gpus_of_pods(metrics.aws, cluster, run, window)
+        note = _PODS if pods.courses else _SHARED
+        named = [replace(row, node=by_id[row.node or ""]).noting(note) for row in rows]
+        return [*named, *([pods] if pods.courses else [])]
 
-    async def _gpus_of_pods(self, cluster: HyperpodCluster, run: Run, window: Window) -> Measured:
-        """What CloudWatch has of the GPUs of a run's pods: the mean over the pods."""
-        aws, eks = self._metrics.aws, eks_of(cluster) or ""
-        pods = await pods_with_gpus(aws, eks, _pods_of(run))
-        asked = [one for on in pods for one in ask_for(ON_PODS, INSIGHTS, on)]
-        courses = await read_courses(aws, asked, window) if asked else []
-        means = [
-            mean_course([one for one in courses if one.metric.name == name])
-            for name in (ON_PODS if courses else ())
-        ]
-        return measured(cluster, None, window, means, notes=False)
+    return await metrics.first_of(cluster, ask, otherwise)
+
+
+async def _gpus_of_pods(aws: Aws, cluster: HyperpodCluster, run: Run, window: Window) -> Measured:
+    """What CloudWatch has of the GPUs of a run's pods: the mean over the pods."""
+    eks = eks_of(cluster) or ""
+    pods = await pods_with_gpus(aws, eks, _pods_of(run))
+    asked = [one for on in pods for one in ask_for(ON_PODS, INSIGHTS, on)]
+    courses = await read_courses(aws, asked, window) if asked else []
+    means = [
+        mean_course([one for one in courses if one.metric.name == name])
+        for name in (ON_PODS if courses else ())
+    ]
+    return measured(cluster, None, window, means, notes=False)
 
 
 def _pods_of(run: Run) -> str:

@@ -137,6 +137,8 @@ export interface ITablePage {
   readonly asOf?: string | null;
   /** Whether more of it is on its way. */
   readonly loading?: boolean;
+  /** Whether its rows are about to change. */
+  readonly changing?: boolean;
   /** Why there are no newer ones. */
   readonly problem?: ApiError | null;
   /** What is hidden from the user, and why: a sentence each. */

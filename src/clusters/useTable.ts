@@ -9,6 +9,9 @@ const LIMIT = 50;
 /** How often a table is read again of which more is on its way. */
 const SOON_MS = 1000;
 
+/** How often a table is read again whose rows are about to change. */
+const CHANGING_MS = 10_000;
+
 /** How often a table is read again that shows what AWS knows. */
 const POLL_MS = 60_000;
 
@@ -124,7 +127,7 @@ function useRenewal(
           last.current();
         }
       },
-      value.loading ? SOON_MS : POLL_MS
+      value.loading ? SOON_MS : value.changing ? CHANGING_MS : POLL_MS
     );
     return () => clearInterval(timer);
   }, [isShown, value]);

@@ -239,6 +239,7 @@ export function decodeNodes(value: unknown): ITablePage {
   const from = recordOf<wire.IHyperpodNodes>(value, 'nodes');
   return {
     ...agedOf(from),
+    changing: truthOf(from, 'changing'),
     rows: listOf(from, 'nodes', decodeRow),
     next: textOrNull(from, 'next'),
     total: numberOrNull(from, 'total')

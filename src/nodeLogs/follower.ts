@@ -16,7 +16,7 @@ export interface IPace {
   readonly trouble: number;
 }
 
-const PACE: IPace = { soon: 2000, late: 15_000, trouble: 60_000 };
+const PACE: IPace = { soon: 2000, late: 30_000, trouble: 60_000 };
 
 const SLOWER = 1.5;
 

@@ -112,7 +112,7 @@ def _let_live(request: Request, cluster: Cluster, changed: list[Group]) -> None:
     life = account.ground.lives.get(cluster.arn)
     if life is None:
         timings = Timings().times(account.ground.pace)
-        life = Lifecycle(account.timeline, cluster, timings, journal=True)
+        life = Lifecycle(account.timeline, cluster, timings)
         account.ground.lives[cluster.arn] = life
     for group in changed:
         if not _has_script(request, group):

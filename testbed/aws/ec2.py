@@ -7,6 +7,7 @@ from typing import Any
 from testbed.aws.ec2_ground import (
     describe_instance_type_offerings,
     describe_instance_types,
+    describe_network_acls,
     describe_route_tables,
     describe_subnets,
 )
@@ -140,6 +141,7 @@ SERVICE = Service(
     {
         "DescribeSecurityGroups": describe_security_groups,
         "DescribeNetworkInterfaces": describe_network_interfaces,
+        "DescribeNetworkAcls": describe_network_acls,
         "DescribeSubnets": describe_subnets,
         "DescribeRouteTables": describe_route_tables,
         "DescribeInstanceTypes": describe_instance_types,

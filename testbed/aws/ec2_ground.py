@@ -16,6 +16,7 @@ def describe_subnets(request: Request) -> dict[str, Any]:
         {
             "SubnetId": one.subnet_id,
             "VpcId": one.vpc,
+            "CidrBlock": one.addresses,
             "AvailabilityZone": f"{request.region}{one.zone}",
             "AvailableIpAddressCount": one.free,
             "State": "available",
@@ -35,7 +36,8 @@ def describe_route_tables(request: Request) -> dict[str, Any]:
         for one in _network(request).subnets.values()
         if one.vpc in filters.get("vpc-id", [one.vpc])
     ]
-    own = [_table(one) for one in subnets if one.gateway is not None]
+    more = _network(request).routes
+    own = [_table(one, more) for one in subnets if one.gateway is not None]
     main = [
         {
             "RouteTableId": f"rtb-{vpc.removeprefix('vpc-')}",
@@ -51,7 +53,7 @@ def describe_route_tables(request: Request) -> dict[str, Any]:
 _LOCAL = {"DestinationCidrBlock": "10.0.0.0/16", "GatewayId": "local", "State": "active"}
 
 
-def _table(subnet: Subnet) -> dict[str, Any]:
+def _table(subnet: Subnet, more: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     gateway = str(subnet.gateway)
     member = "GatewayId" if gateway.startswith("igw-") else "NatGatewayId"
     out = {"DestinationCidrBlock": "0.0.0.0/0", member: gateway, "State": "active"}
@@ -59,8 +61,27 @@ def _table(subnet: Subnet) -> dict[str, Any]:
         "RouteTableId": f"rtb-{subnet.subnet_id.removeprefix('subnet-')}",
         "VpcId": subnet.vpc,
         "Associations": [{"Main": False, "SubnetId": subnet.subnet_id}],
-        "Routes": [_LOCAL, out],
+        "Routes": [_LOCAL, out, *more.get(subnet.subnet_id, ())],
     }
+
+
+def describe_network_acls(request: Request) -> dict[str, Any]:
+    wanted = _filters(request, "association.subnet-id").get("association.subnet-id")
+    shown = [
+        {
+            "NetworkAclId": one.acl_id,
+            "VpcId": one.vpc,
+            "IsDefault": True,
+            "OwnerId": request.account.account_id,
+            "Associations": [
+                {"NetworkAclId": one.acl_id, "SubnetId": subnet} for subnet in one.subnets
+            ],
+            "Entries": one.entries,
+        }
+        for one in _network(request).acls.values()
+        if wanted is None or set(wanted) & set(one.subnets)
+    ]
+    return {"NetworkAcls": shown}
 
 
 def describe_instance_types(request: Request) -> dict[str, Any]:

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from testbed.aws.ground import TRUST, InstanceType
-from testbed.aws.network import OTHER_SUBNET, SUBNET, VPC, SecurityGroup, Subnet, open_to
+from testbed.aws.network import (
+    OTHER_SUBNET,
+    SUBNET,
+    VPC,
+    NetworkAcl,
+    SecurityGroup,
+    Subnet,
+    open_to,
+)
 from testbed.aws.state import Account
 
 CLUSTER_NODES = "sg-0c1a5e5000000eee5"
@@ -20,8 +28,9 @@ def add_ground(account: Account, region: str) -> None:
     itself = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": CLUSTER_NODES}]}
     network.add(
         Subnet(SUBNET),
-        Subnet(OTHER_SUBNET, zone="b", gateway=None),
-        Subnet(PUBLIC_SUBNET, gateway="igw-0123456789abcdef0"),
+        Subnet(OTHER_SUBNET, zone="b", gateway=None, addresses="10.0.2.0/24"),
+        Subnet(PUBLIC_SUBNET, gateway="igw-0123456789abcdef0", addresses="10.0.3.0/24"),
+        NetworkAcl("acl-0123456789abcdef0", subnets=[SUBNET, OTHER_SUBNET, PUBLIC_SUBNET]),
         SecurityGroup(CLUSTER_NODES, "hyperpod-cluster", [itself]),
     )
     group = network.groups[CLUSTER_NODES]

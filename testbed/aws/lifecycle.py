@@ -54,7 +54,6 @@ class Lifecycle:
         cluster: The cluster. One that is ``Creating`` and has no nodes gets them.
         timings: How long things take.
         hosts: The machines behind the nodes.
-        journal: Whether a cluster with continuous provisioning gets events of what goes on.
     """
 
     def __init__(
@@ -63,10 +62,7 @@ class Lifecycle:
         cluster: Cluster,
         timings: Timings | None = None,
         hosts: Hosts | None = None,
-        *,
-        journal: bool = False,
     ) -> None:
-        self._journal = journal and cluster.provisioning == "Continuous"
         self.cluster = cluster
         self._timeline = timeline
         self._timings = timings or Timings()
@@ -88,6 +84,7 @@ class Lifecycle:
     def fail(self, node: Node, message: str) -> None:
         """A node fails."""
         node.status, node.message = "Failure", message
+        self._tell(node, f"Instance {node.instance_id} has failed.", message)
 
     def fail_starts(self, group: str, message: str) -> None:
         """The next node of a group that starts does not come up: its life cycle scripts fail."""
@@ -170,7 +167,7 @@ class Lifecycle:
 
     def _tell(self, node: Node, words: str, failure: str | None = None) -> None:
         """An event of an instance, where there are any."""
-        if self._journal:
+        if self.cluster.provisioning == "Continuous":
             metadata = None if failure is None else {"Instance": {"FailureMessage": failure}}
             level = "Info" if failure is None else "Error"
             self.cluster.events.append(

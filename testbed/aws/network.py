@@ -58,21 +58,56 @@ class Subnet:
     zone: str = "a"
     free: int = 250
     gateway: str | None = "nat-0123456789abcdef0"
+    addresses: str = "10.0.1.0/24"
+
+
+def acl_entry(number: int, action: str, *, egress: bool, **more: Any) -> dict[str, Any]:
+    """An entry of a network ACL, as EC2 has it: for all addresses and protocols, unless more is said."""
+    return {
+        "RuleNumber": number,
+        "RuleAction": action,
+        "Egress": egress,
+        "Protocol": "-1",
+        "CidrBlock": "0.0.0.0/0",
+        **more,
+    }
+
+
+def _all_pass() -> list[dict[str, Any]]:
+    return [
+        acl_entry(number, action, egress=egress)
+        for egress in (False, True)
+        for number, action in ((100, "allow"), (32767, "deny"))
+    ]
+
+
+@dataclass
+class NetworkAcl:
+    """A network ACL; entries as EC2 has them."""
+
+    acl_id: str
+    vpc: str = VPC
+    subnets: list[str] = field(default_factory=list)
+    entries: list[dict[str, Any]] = field(default_factory=_all_pass)
 
 
 @dataclass
 class Network:
-    """Security groups, network interfaces and subnets by their ids."""
+    """Security groups, network interfaces, subnets and network ACLs by their ids; routes that subnets have besides, as EC2 has them."""
 
     groups: dict[str, SecurityGroup] = field(default_factory=dict)
     interfaces: dict[str, NetworkInterface] = field(default_factory=dict)
     subnets: dict[str, Subnet] = field(default_factory=dict)
+    acls: dict[str, NetworkAcl] = field(default_factory=dict)
+    routes: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
-    def add(self, *things: SecurityGroup | NetworkInterface | Subnet) -> None:
+    def add(self, *things: SecurityGroup | NetworkInterface | Subnet | NetworkAcl) -> None:
         """Add some."""
         for one in things:
             if isinstance(one, SecurityGroup):
                 self.groups[one.group_id] = one
+            elif isinstance(one, NetworkAcl):
+                self.acls[one.acl_id] = one
             elif isinstance(one, Subnet):
                 self.subnets[one.subnet_id] = one
             else:

@@ -9,17 +9,19 @@ import time
 import botocore.session
 import pytest
 
-from testbed.aws.example import APPS, FILE_SYSTEM, INBOUND_NFS, NODES, SERVERS, example_account
+from testbed.aws.example import APPS, FILE_SYSTEM, INBOUND_NFS, NODES, SERVERS
 from testbed.aws.network import NetworkInterface, open_to
 from testbed.aws.state import lustre_at
-from testbed.aws.studio import SimulatedStudio
 from tests.aws.conftest import REGION
+from tests.aws.doctor_space import *  # noqa: F403
+from tests.aws.doctor_space import configure, seen
 from tests.aws.shell import Shell
 
-NETWORK = ("security-groups", "interfaces")
+NETWORK = ("security-groups", "interfaces", "network-acls", "routes")
 WITHOUT_SLURM = {"controller", "identity", "queue", "cluster"}
 LOST = {
     "ec2:DescribeNetworkInterfaces": set(NETWORK),
+    "ec2:DescribeSubnets": {"network-acls", "routes"},
     "fsx:DescribeFileSystems": set(NETWORK),
     "sagemaker:DescribeDomain": {"domain", "idle-shutdown"},
     "sagemaker:DescribeUserProfile": {"profile", "idle-shutdown"},
@@ -31,44 +33,6 @@ LOST = {
     "sagemaker:ListClusters": {"hyperpod", "names", "mounts-missing", "shared", *NETWORK},
 }
 """What is not known without a right, where it is more than one check."""
-
-
-@pytest.fixture
-def space(endpoint, no_aws, tmp_path, home):
-    """A space of Studio in whose configuration the Slurm cluster is; its partition is on the file system of that."""
-    endpoint.account = example_account(REGION)
-    made = SimulatedStudio(tmp_path, REGION)
-    made.write(endpoint.account)
-    made.mount_point.mkdir(parents=True)
-    for name, value in made.environment.items():
-        no_aws.setenv(name, value)
-    configure(home, made.mount_point)
-    return made
-
-
-def configure(home, partition, storage="/fsx/alice"):
-    home.config.write_text(
-        f'[storage]\npath = "{partition}"\n[clusters.ml]\norchestrator = "slurm"\n'
-        f'hyperpod = "ml-cluster"\nstorage = "{storage}"\ncommands = "/nowhere"\n'
-    )
-
-
-@pytest.fixture
-def network(endpoint, space):
-    return endpoint.account.networks[REGION]
-
-
-@pytest.fixture
-def checks(hpj):
-    def found(*words):
-        told = hpj("doctor", "--json", *words).json["checks"]
-        return {one["key"]: one for one in told}
-
-    return found
-
-
-def seen(check):
-    return check["level"], check["evidence"]
 
 
 def test_a_domain_where_all_is_well(endpoint, space, checks):
@@ -194,6 +158,9 @@ def test_interfaces_that_are_gone(endpoint, space, network, checks):
         ("sagemaker:DescribeSpace", "space"),
         ("ec2:DescribeSecurityGroups", "security-groups"),
         ("ec2:DescribeNetworkInterfaces", "interfaces"),
+        ("ec2:DescribeSubnets", "network-acls"),
+        ("ec2:DescribeNetworkAcls", "network-acls"),
+        ("ec2:DescribeRouteTables", "routes"),
         ("fsx:DescribeFileSystems", "interfaces"),
         ("sagemaker:ListClusters", "hyperpod"),
     ],

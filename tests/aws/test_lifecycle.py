@@ -134,6 +134,11 @@ def test_with_continuous_provisioning_it_is_tried_again(make, api, advance):
     assert sorted(api.states()) == ["Pending", "Running", "Running", "ShuttingDown"]
     advance(20 * MINUTE)
     assert api.cluster() == ("InService", {"w": ("InService", 3, 3)})
+    life.fail(life.cluster.nodes[0], "EC2 health check failed")
+    told = boto3.client("sagemaker", region_name=REGION).list_cluster_events(ClusterName="c")
+    words = [one["Description"].partition(" ")[2].partition(" ")[2] for one in told["Events"]]
+    launched = "is being launched."
+    assert sorted(words) == ["failed to start.", "has failed.", launched, launched, "is running."]
 
 
 def test_a_failed_node_is_replaced_by_a_new_instance_at_its_address(make, api, advance):

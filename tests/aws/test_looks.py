@@ -55,6 +55,15 @@ async def test_the_first_rows_are_shown_while_the_rest_is_on_its_way(source):
     assert source.looks == 1
 
 
+async def test_rows_that_come_late_are_shown_at_once(source, monkeypatch):
+    monkeypatch.setattr(looks, "GRACE", 1.0)
+    loop = asyncio.get_running_loop()
+    begin = loop.time()
+    loop.call_later(1.2, source.tell, "a")
+    assert await shown(Looks(), source) == (["a"], True, None)
+    assert loop.time() - begin < 2.0
+
+
 async def test_a_second_look_hides_nothing_of_the_first_before_it_is_whole(source):
     known = Looks()
     source.tell("a", "b", None)

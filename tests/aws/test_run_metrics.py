@@ -143,6 +143,22 @@ def test_in_cloudwatch_by_the_nodes_of_eks(clusters, example, home, hpj):
     assert len(call.given["MetricDataQueries"]) == 16  # of these nodes only
 
 
+def test_a_cluster_by_its_arn_is_asked_for_in_its_own_region(clusters, example, home, hpj):
+    far = example.account.add_cluster(
+        "far", "eu-west-1", orchestrator=example.account.eks("far", "eu-west-1")
+    )
+    far.add_group("accelerated", "ml.p5.48xlarge", 2)
+    add_telemetry(example.account, "eu-west-1", hours=2)
+    with home.config.open("a") as config:
+        config.write(f'[clusters.far]\norchestrator = "kubernetes"\nhyperpod = "{far.arn}"\n')
+    names = [f"hyperpod-{node.instance_id}" for node in far.nodes]
+    run_of(home, "far", "kubernetes", (names, -60, -30))
+    found = hpj("metrics", RUN, "--json").ok().json
+    assert found["whole"]["cluster"] == "far"
+    assert {one["node"] for one in found["nodes"]} == set(names)
+    assert {call.region for call in example.calls} == {"eu-west-1"}
+
+
 def test_in_cloudwatch_the_gpus_of_the_run_are_those_of_its_pods(clusters, example, home, hpj):
     add_telemetry(example.account, REGION, hours=2)
     names = [f"hyperpod-{node.instance_id}" for node in clusters["research-eks"].nodes[:2]]

@@ -152,6 +152,8 @@ def check_place(hpj):
     told = hpj("node-logs", joined["ip-10-0-0-1"], "--hyperpod", "ml-slurm", "--tail", "1")
     assert "provisioning scripts completed" in told["line"]
     assert sorted(joined) == [f"ip-10-0-0-{number}" for number in range(1, 5)]
+    events = hpj("events", "--hyperpod", "research-eks")["events"]
+    assert sum("is being launched" in one["description"] for one in events) >= 2
 
 
 def in_space(environment, file):

@@ -148,7 +148,7 @@ def _show_run(
 ) -> None:
     async def read(hyperpod: Hyperpod) -> RunMeasured:
         run_id = await find_run(hyperpod, text)
-        service = hyperpod.run_metrics(hyperpod.node_metrics(region))
+        service = hyperpod.run_metrics(region)
         return await service.of_run(run_id, attempt)
 
     found = with_services(read, asking=True)

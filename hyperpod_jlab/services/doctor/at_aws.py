@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
 from hyperpod_jlab.aws.domains import Domain, describe_domain
@@ -12,7 +12,10 @@ from hyperpod_jlab.aws.lustre import LustreMount, is_mount_of, lustre_mounts
 from hyperpod_jlab.aws.network import (
     cluster_place,
     describe_interfaces,
+    describe_network_acls,
+    describe_route_tables,
     describe_security_groups,
+    describe_subnets,
     file_system_place,
 )
 from hyperpod_jlab.aws.profiles import Profile, describe_profile
@@ -24,6 +27,7 @@ from hyperpod_jlab.model.config import KubernetesCluster, LocalCluster, Settings
 from hyperpod_jlab.model.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.model.hyperpod import HyperpodCluster
 from hyperpod_jlab.model.network import Interface, Place, SecurityGroup
+from hyperpod_jlab.model.subnets import NetworkAcl, RouteTable, Subnet
 from hyperpod_jlab.services.doctor.opened import Opened
 from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters
 
@@ -200,6 +204,27 @@ class AtAws:
         wanted = sorted(names)
         return await self._once(
             "ec2", f"groups {wanted}", lambda: describe_security_groups(self.aws, wanted)
+        )
+
+    async def subnets(self, names: Iterable[str]) -> list[Subnet]:
+        """Subnets by their ids."""
+        wanted = sorted(set(names))
+        return await self._once(
+            "ec2", f"subnets {wanted}", lambda: describe_subnets(self.aws, wanted)
+        )
+
+    async def network_acls(self, subnets: Iterable[str]) -> list[NetworkAcl]:
+        """The network ACLs of subnets."""
+        wanted = sorted(set(subnets))
+        return await self._once(
+            "ec2", f"acls {wanted}", lambda: describe_network_acls(self.aws, wanted)
+        )
+
+    async def route_tables(self, vpcs: Iterable[str]) -> list[RouteTable]:
+        """The route tables of VPCs."""
+        wanted = sorted(set(vpcs))
+        return await self._once(
+            "ec2", f"tables {wanted}", lambda: describe_route_tables(self.aws, wanted)
         )
 
     async def _once(self, service: str, name: str, ask: Callable[[], Awaitable[T]]) -> T:

@@ -19,6 +19,7 @@ from hyperpod_jlab.services.doctor.opened import Opened
 from hyperpod_jlab.services.doctor.partition import partition_steps
 from hyperpod_jlab.services.doctor.rights import rights_steps
 from hyperpod_jlab.services.doctor.studio import StudioLooks
+from hyperpod_jlab.services.doctor.subnets import SubnetLooks
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,14 @@ def _steps(opened: Opened, wanted: Asked) -> list[Step]:
     """All but the first ones and the job."""
     only = wanted.cluster
     at_aws = AtAws(opened, only)
+    network = NetworkLooks(at_aws)
     return [
         *(local_steps(opened) if only in {None, LOCAL} else ()),
         *lifecycle_steps(),
         *StudioLooks(at_aws).steps(),
         *rights_steps(at_aws),
-        *NetworkLooks(at_aws).steps(),
+        *network.steps(),
+        *SubnetLooks(at_aws, network).steps(),
         *MountLooks(opened, at_aws).steps(),
         *partition_steps(opened),
         *cluster_steps(opened, only),

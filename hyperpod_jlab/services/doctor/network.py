@@ -37,7 +37,7 @@ class NetworkLooks:
         told = [
             await self._passage(name, client)
             for name in await self._at.file_systems()
-            for client in await self._clients(name)
+            for client in await self.clients(name)
         ]
         return joined(told)
 
@@ -46,7 +46,7 @@ class NetworkLooks:
             return None
         return joined([await self._place(name) for name in await self._at.file_systems()])
 
-    async def _clients(self, name: str) -> list[Place]:
+    async def clients(self, name: str) -> list[Place]:
         """Who mounts a file system: this domain, and the clusters that matter here and name it."""
         domain = await self._at.known(self._at.place_of_domain())
         clusters = [
@@ -82,7 +82,7 @@ class NetworkLooks:
             return fail(words, f"look at {name} in the FSx console", "admin")
         mounted = await self._at.is_mounted(name)
         region = await self._at.aws.region()
-        for client in await self._clients(name):
+        for client in await self.clients(name):
             apart = _apart(name, place, client, region)
             if apart is not None:
                 return warn(apart.evidence, apart.fix, "admin") if mounted else apart
@@ -91,7 +91,7 @@ class NetworkLooks:
             lacking = _without_inbound(studio.domain_id, interfaces)
             if lacking:
                 return await self._lacking(name, studio.domain_id, lacking, mounted)
-        for client in await self._clients(name):
+        for client in await self.clients(name):
             other = await self._other_vpc(name, place, client)
             if other is not None:
                 return other

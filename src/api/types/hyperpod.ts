@@ -188,13 +188,14 @@ export interface IHyperpodNode {
   readonly jobs: readonly string[];
 }
 
-/** A page of nodes of a HyperPod cluster. */
+/** A page of nodes of a HyperPod cluster; `changing` while some of them, on whatever page, come or go: then they are looked at every 10 seconds. */
 export interface IHyperpodNodes {
   readonly as_of: string | null;
   readonly problem: IError | null;
   readonly loading: boolean;
   readonly notes: readonly string[];
   readonly nodes: readonly IHyperpodNode[];
+  readonly changing: boolean;
   readonly next: string | null;
   readonly total: number;
 }

@@ -171,7 +171,13 @@ export class FakeHyperpodClient implements IHyperpodClient {
 
   answer: unknown = { ...AGED, clusters: [], next: null, total: 0 };
   detail: unknown = detail('ml-cluster');
-  nodeAnswer: unknown = { ...AGED, nodes: [NODE], next: null, total: 1 };
+  nodeAnswer: unknown = {
+    ...AGED,
+    changing: false,
+    nodes: [NODE],
+    next: null,
+    total: 1
+  };
   governanceAnswer: unknown = GOVERNANCE;
   failure: Error | null = null;
 

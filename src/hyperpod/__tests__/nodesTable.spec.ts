@@ -34,7 +34,13 @@ describe('Nodes of a HyperPod cluster', () => {
   beforeEach(() => {
     client = new FakeHyperpodClient();
     const nodes = [NODE, { ...NODE, name: SECOND }];
-    client.nodeAnswer = { ...AGED, nodes, next: null, total: 2 };
+    client.nodeAnswer = {
+      ...AGED,
+      changing: false,
+      nodes,
+      next: null,
+      total: 2
+    };
     nodeClient = new FakeNodeClient();
     openTerminal = jest.fn();
     openLogs = jest.fn();
@@ -89,6 +95,25 @@ describe('Nodes of a HyperPod cluster', () => {
     );
     return shown(dialog());
   }
+
+  it.each([
+    [true, 10_000],
+    [false, 60_000]
+  ])('are read again in time (changing: %s)', async (changing, wait) => {
+    client.nodeAnswer = {
+      ...AGED,
+      changing,
+      nodes: [NODE, { ...NODE, name: SECOND }],
+      next: null,
+      total: 2
+    };
+    const interval = jest.spyOn(window, 'setInterval');
+    await show();
+    const waits = interval.mock.calls.map(([, time]) => time);
+    interval.mockRestore();
+    expect(waits.filter(time => Number(time) >= 10_000)).toContain(wait);
+    expect(waits).not.toContain(70_000 - wait);
+  });
 
   it('does nothing before a node is chosen', async () => {
     await show();
@@ -204,7 +229,13 @@ describe('Nodes of a HyperPod cluster', () => {
 
   it('has a terminal and logs for each instance, and none for what AWS does not list', async () => {
     const lost = { ...NODE, name: 'ip-10-0-0-9', state: 'not-listed' };
-    client.nodeAnswer = { ...AGED, nodes: [NODE, lost], next: null, total: 2 };
+    client.nodeAnswer = {
+      ...AGED,
+      changing: false,
+      nodes: [NODE, lost],
+      next: null,
+      total: 2
+    };
     await until(() => button('Nodes') !== undefined);
     button('Nodes')?.click();
     await until(() => box(lost.name) !== null);

@@ -154,7 +154,13 @@ describe('HyperpodPage', () => {
   it('has what AWS knows alone without columns for the scheduler', async () => {
     const alone = { node: null, scheduler_state: null, accelerators: null };
     const nodes = [{ ...NODE, ...alone, accelerators_free: null, jobs: [] }];
-    client.nodeAnswer = { ...AGED, nodes, next: null, total: 1 };
+    client.nodeAnswer = {
+      ...AGED,
+      changing: false,
+      nodes,
+      next: null,
+      total: 1
+    };
     await showNodes();
     const heads = Array.from(page.node.querySelectorAll('th'));
     expect(heads.map(head => head.textContent)).not.toContain('Scheduler');
@@ -164,6 +170,7 @@ describe('HyperpodPage', () => {
   it('shows the first nodes at once, and asks again while more come', async () => {
     client.nodeAnswer = {
       ...AGED,
+      changing: false,
       loading: true,
       nodes: [NODE],
       next: 'c2',
@@ -172,7 +179,13 @@ describe('HyperpodPage', () => {
     await showNodes();
     expect(text()).toContain('100 rows');
     expect(text()).toContain('more is on its way');
-    client.nodeAnswer = { ...AGED, nodes: [NODE], next: 'c2', total: 6758 };
+    client.nodeAnswer = {
+      ...AGED,
+      changing: false,
+      nodes: [NODE],
+      next: 'c2',
+      total: 6758
+    };
     await until(() => text().includes('6758 rows'));
     // No row went away meanwhile, and AWS was not asked for each look.
     expect(client.queries.every(query => !query.refresh)).toBe(true);
@@ -257,6 +270,7 @@ describe('HyperpodPage', () => {
   it('asks nothing while it is hidden', async () => {
     client.nodeAnswer = {
       ...AGED,
+      changing: false,
       loading: true,
       nodes: [NODE],
       next: null,
