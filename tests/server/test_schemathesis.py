@@ -25,7 +25,9 @@ schema = schemathesis.pytest.from_fixture("described").exclude(operation_id="log
 @pytest.fixture
 def described(request):
     """What this server says that it does."""
-    request.node._nodeid = request.node.nodeid  # schemathesis 4.32 wants it; pytest 9.2 no longer has it
+    request.node._nodeid = (
+        request.node.nodeid
+    )  # schemathesis 4.32 wants it; pytest 9.2 no longer has it
     return schemathesis.openapi.from_dict(document())
 
 
