@@ -68,4 +68,4 @@ if [[ $full == true ]]; then
 fi
 tail --lines=+1 --follow --pid="$tests" "$tests_log"
 wait "$tests"
-exit "$browser"
+((browser == 0))
