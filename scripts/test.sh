@@ -28,7 +28,13 @@ if [[ -z ${HYPERPOD_TEST_KUBECONFIG-} ]]; then
   setsid nice -n 19 testbed/kubernetes-testbed.sh build "${parts[@]}" >"$build_log" 2>&1 &
   build=$!
 fi
-trap '[[ -z $build ]] || kill -- "-$build" 2>/dev/null || true; rm -f "$build_log"' EXIT
+tests="" tests_log=$(mktemp)
+end() {
+  [[ -z $build ]] || kill -- "-$build" || true
+  [[ -z $tests ]] || kill -INT "$tests" || true  # does nothing to one that has ended
+  rm -f "$build_log" "$tests_log"
+} 2>/dev/null
+trap end EXIT
 kubernetes_is_built() {
   if [[ -n $build ]] && ! wait "$build"; then
     cat "$build_log" >&2
@@ -39,7 +45,7 @@ kubernetes_is_built() {
 
 scripts/install.sh
 scripts/lint.sh
-step "Front-end tests (jest)" jlpm test
+step "Front-end tests (jest)" jlpm test --maxWorkers=100%
 scripts/check-wheel.sh
 scripts/ensure-torch.sh
 if [[ $full == true ]]; then
@@ -49,11 +55,17 @@ else
 fi
 step "Prometheus" testbed/install-prometheus.sh
 step "Kubernetes" kubernetes_is_built
-step "Browser tests" scripts/ui-test.sh -q "${select[@]}" "${again[@]}"
+# Most tests wait for something, so several at a time are quicker even on two cores. Those of one file stay together, for
+# they share what is dear to start, such as a cluster (and those on Kubernetes: see tests/conftest.py). Beside them runs the
+# browser's pytest; this one is shown last, and can be interrupted, which the shell would take from a job in the background.
+echo "==> pytest, and the browser tests beside it"
+env --default-signal=INT .venv/bin/python -m pytest -n "${PYTEST_WORKERS:-4}" --dist loadfile --no-loadscope-reorder \
+  "${select[@]}" "${again[@]}" "$@" >"$tests_log" 2>&1 &
+tests=$! browser=0
+scripts/ui-test.sh -q "${select[@]}" "${again[@]}" || browser=$?
 if [[ $full == true ]]; then
   step "Every supported JupyterLab" scripts/check-versions.sh
 fi
-# Most tests wait for something, so several at a time are quicker even on two cores. Those of one file stay together, for
-# they share what is dear to start, such as a cluster (and those on Kubernetes: see tests/conftest.py).
-echo "==> pytest"
-.venv/bin/python -m pytest -n "${PYTEST_WORKERS:-3}" --dist loadfile "${select[@]}" "${again[@]}" "$@"
+tail --lines=+1 --follow --pid="$tests" "$tests_log"
+wait "$tests"
+((browser == 0))

@@ -23,6 +23,27 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+FIRST = (
+    "kubernetes",
+    "slurm",
+    "lifecycle",
+    "aws",
+    "admin",
+    "examples",
+    "local",
+    "launcher",
+    "cli",
+    "server",
+)
+"""Folders of tests that take long: the last files of a run are to be short ones, so that all workers end at about the same time."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes long."""
+    ranks = {f"tests/{folder}": rank for rank, folder in enumerate(FIRST)}
+    items.sort(key=lambda item: ranks.get("/".join(item.nodeid.split("/")[:2]), len(FIRST)))
+
+
 class OneClusterAtATime(LoadFileScheduling):
     """The tests of a file go to one worker, and all on Kubernetes do: its cluster takes 1.5 GB and half a core."""
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+from botocore.loaders import JSONFileLoader
 
 from hyperpod_jlab.aws.session import forget_session
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import object_name
@@ -68,6 +71,15 @@ def prometheus() -> Iterator[Prometheus]:
         yield server
 
 
+_load_file = JSONFileLoader.load_file
+
+
+@cache
+def load_once(path: str) -> Any:
+    """A file of botocore's models. Every session reads those of its services (EC2: half a second), and tests make a thousand sessions."""
+    return _load_file(JSONFileLoader(), path)
+
+
 @pytest.fixture
 def no_aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pytest.MonkeyPatch]:
     """Nothing of AWS is configured, no EC2 metadata are asked for, this is not Studio."""
@@ -78,6 +90,7 @@ def no_aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pytest.M
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "no-aws-config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "no-aws-credentials"))
     monkeypatch.setenv("RESOURCE_METADATA_FILE", str(tmp_path / "no-metadata.json"))
+    monkeypatch.setattr(JSONFileLoader, "load_file", lambda _loader, path: load_once(path))
     forget_session()
     yield monkeypatch
     forget_session()

@@ -12,6 +12,7 @@ import pytest
 
 from hyperpod_jlab.aws.errors import SINCE
 from hyperpod_jlab.aws.permissions import FEATURES
+from hyperpod_jlab.aws.session import forget_session
 from tests.aws.feature_account import space_of
 from tests.aws.feature_runs import ON_A_TERMINAL, RUNS
 
@@ -42,14 +43,18 @@ def old_boto3() -> Path:
 
 
 @pytest.fixture
-def ask(endpoint, no_aws, home, tmp_path, prometheus):
-    """Asks a new account from a space of Studio by a command line; gives the answer and the actions."""
+def ask(endpoint, no_aws, home, hpj, tmp_path, prometheus):
+    """Asks a new account from a space of Studio by a command line; gives the answer and the actions.
+
+    With boto3 from another folder it is a process of its own.
+    """
     features = space_of(endpoint, no_aws, tmp_path, home, prometheus.url)
 
-    def asked(words, env=None):
+    def asked(words, boto3=None):
         features.begin()
-        line = [word.format(**features.names) for word in words]
-        found = home.process(*line, "--json", env=env)
+        forget_session()
+        line = [*(word.format(**features.names) for word in words), "--json"]
+        found = home.process(*line, env={"PYTHONPATH": str(boto3)}) if boto3 else hpj(*line)
         return found, {call.action for call in endpoint.calls}
 
     return asked
@@ -80,7 +85,7 @@ def test_it_is_the_old_one(old_boto3):
 @pytest.mark.parametrize("words", LINES)
 def test_a_feature_is_the_same_or_says_what_it_needs(ask, old_boto3, words):
     wanted, needed = ask(words)
-    found, asked = ask(words, {"PYTHONPATH": str(old_boto3)})
+    found, asked = ask(words, old_boto3)
     said = f"{found.out}{found.err}"
     if OF_MODEL.intersection(words) and UPGRADE in said:
         assert (found.code, asked <= needed) == (2, True)

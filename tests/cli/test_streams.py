@@ -9,9 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import HPJ
+from .conftest import HPJ, Home, make_home
 
 SUBMIT = ("submit", "-c", "echo hi", "--no-project-files")
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A home with a run that has ended, called mine."""
+    home = make_home(tmp_path_factory.mktemp("streams"))
+    home.process(*SUBMIT, "--wait", "--run-id", "mine").ok()
+    return home
 
 
 def _shell(home, redirection: str, *words: str, **variables: str):
@@ -39,9 +47,8 @@ def test_closed_streams_are_no_matter(home, redirection, words):
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("words", [("runs",), ("logs", "mine"), ("show", "mine"), ("--help",)])
-def test_an_output_that_is_full_is_told_in_a_line(home, words, unbuffered):
-    home.process(*SUBMIT, "--wait", "--run-id", "mine").ok()
-    done = _shell(home, ">/dev/full", *words, PYTHONUNBUFFERED=unbuffered)
+def test_an_output_that_is_full_is_told_in_a_line(ended, words, unbuffered):
+    done = _shell(ended, ">/dev/full", *words, PYTHONUNBUFFERED=unbuffered)
     assert done.returncode == 2
     assert done.stderr == "error: the output cannot be written: No space left on device\n"
 
@@ -67,15 +74,14 @@ def test_nobody_can_be_told_when_stderr_is_full_too(home):
 
 
 @pytest.mark.parametrize("words", [("submit", "-c", "true"), ("submit", "a.py"), ("clone", "mine")])
-def test_a_current_folder_that_is_gone_is_told(home, words):
-    home.process(*SUBMIT, "--wait", "--run-id", "mine").ok()
-    gone = home.root / "gone"
+def test_a_current_folder_that_is_gone_is_told(ended, tmp_path, words):
+    gone = tmp_path / "gone"
     gone.mkdir()
     code = f"import os, sys; os.rmdir({str(gone)!r}); from hyperpod_jlab.cli.main import main; sys.exit(main())"
     done = subprocess.run(
         [sys.executable, "-c", code, *words, "--json"],
         cwd=gone,
-        env={**home.process_environment(), "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**ended.process_environment(), "PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,
         text=True,
         timeout=60,
