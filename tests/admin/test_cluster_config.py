@@ -15,7 +15,7 @@ from testbed.aws.network import OTHER_SUBNET
 from tests.admin.cluster_files import EKS, GONE, MANAGED, SECOND, SLURM, document, spoiled
 from tests.aws.conftest import KEY, REGION
 
-FIRST = "InstanceGroups.0"
+FIRST, FIRST_PATH = "InstanceGroups.0", "InstanceGroups[0]"
 WORKER = "InstanceGroups.2"
 LONG = "a" * 64
 
@@ -39,6 +39,7 @@ BAD = [
     (f"{FIRST}.InstanceType", "c5.xlarge", "did you mean ml.c5.xlarge?"),
     (f"{FIRST}.InstanceType", GONE, "has no instance type"),
     (f"{FIRST}.InstanceCount", "1", "it is a text, and is to be a number write it without quotes: 1"),
+    (f"{FIRST}.InstanceCount", 4.5, "InstanceGroups[0].InstanceCount: it is 4.5, and is to be a whole number"),
     (f"{FIRST}.InstanceCount", True, "it is true or false, and is to be a number"),
     (f"{FIRST}.InstanceCount", -1, "it is -1, and the least is 0"),
     (f"{WORKER}.InstanceCount", 7000, "the most is 6758"),
@@ -85,6 +86,11 @@ def test_bad_first_files(place, value, words):
 
 BAD_SECOND = [
     ("controller_group", GONE, "controller_group is missing"),
+    ("controller_group", True, "controller_group is true, and is to be a text"),
+    ("login_group", ["login-group"], 'login_group is ["login-group"], and is to be a text'),
+    ("fsx_dns_name", "fs-01.efs.us-west-2.amazonaws.com", "is a file system of EFS"),
+    ("fsx_dns_name", "fs-0123456789abcdef0.efs.us-west-2.amazonaws.com", "is a file system of EFS"),
+    ("controller_group", "controller", "name it as the controller_group, or among the worker_groups"),
     ("controller_group", "controller", "the cluster has no group controller did you mean controller-machine?"),
     ("login_group", "controller-machine", "is the controller and the login group"),
     ("workload_manager", "pbs", "workload_manager is 'pbs'; it is to be slurm"),
@@ -113,6 +119,8 @@ def test_bad_second_files(place, value, words):
     [
         (MANAGED, "InstanceGroups.1.SlurmConfig", GONE, "says nothing of Slurm, and others do"),
         (MANAGED, f"{FIRST}.SlurmConfig.NodeType", "Compute", "exactly one group is to be the controller, and none is"),
+        (MANAGED, "InstanceGroups.1.SlurmConfig.NodeType", "Controller", "and controller-machine, worker-group-1 are"),
+        (MANAGED, "Orchestrator.Eks", {"ClusterArn": "arn:aws:eks:us-west-2:111122223333:cluster/training"}, "Orchestrator: a cluster is on Eks or on Slurm, and both are named"),
         (MANAGED, f"{FIRST}.SlurmConfig.PartitionNames", ["x"], "is no Compute group"),
         (MANAGED, "Orchestrator.Slurm.SlurmConfigStrategy", "managed", "did you mean Managed?"),
         (EKS, "VpcConfig", GONE, "a cluster on EKS needs VpcConfig"),
@@ -125,6 +133,35 @@ def test_bad_second_files(place, value, words):
 def test_bad_files_of_other_kinds(path, place, value, words):
     found = messages(check(Documents(spoiled(document(path), place, value)), None, REGION))
     assert any(words in one for one in found), found
+
+
+def test_a_right_controller_and_a_typing_error_are_told_apart():
+    """One group is forgotten; the other sentence is not said twice of one member."""
+    second = spoiled(document(SECOND), "worker_groups", [])
+    found = messages(check(Documents(document(SLURM), second), None, REGION))
+    assert sum(one.endswith("name it among the worker_groups") for one in found) == 1
+    second = spoiled(document(SECOND), "controller_group", True)
+    found = messages(check(Documents(document(SLURM), second), None, REGION))
+    assert not any("controller_group is missing" in one for one in found)
+
+
+@pytest.mark.parametrize("member", [None, FIRST])
+def test_a_file_system_is_not_reached_without_a_network(member):
+    """Whichever file names it; a group that has its own network reaches it."""
+    config, second = spoiled(document(SLURM), "VpcConfig", GONE), document(SECOND)
+    if member:
+        second = {name: one for name, one in second.items() if not name.startswith("fsx_")}
+        name = document(SECOND)["fsx_dns_name"]
+        mount = {"FsxLustreConfig": {"DnsName": name, "MountName": "x5kjbbmv"}}
+        config = spoiled(config, f"{FIRST}.InstanceStorageConfigs", [mount])
+    report = check(Documents(config, second), None, REGION)
+    (found,) = [one for one in report.of("error") if one.check == "storage"]
+    assert "is not reached from SageMaker's own network" in found.message
+    for number in range(3):
+        own = document(SLURM)["VpcConfig"]
+        config = spoiled(config, f"InstanceGroups.{number}.OverrideVpcConfig", own)
+    report = check(Documents(config, second), None, REGION)
+    assert not any("is not reached" in one for one in messages(report))
 
 
 def test_both_ways_to_say_what_groups_are_are_refused():
@@ -287,6 +324,25 @@ def test_what_names_things_that_are_not_there(account, told, place, value, words
     code, verdicts = told(spoiled(document(SLURM), place, value), document(SECOND))
     assert code == 2
     assert any(words in one for one in of(verdicts, "error")), of(verdicts, "error")
+
+
+@pytest.mark.parametrize(
+    "arn",
+    [
+        "arn:aws:iam::999999999999:role/HyperPodExecutionRole",
+        "arn:aws:iam::111122223333:role/service-role/HyperPodExecutionRole",
+    ],
+)
+def test_a_role_of_another_account_or_path_is_not_there(account, told, arn):
+    code, verdicts = told(spoiled(document(SLURM), f"{FIRST}.ExecutionRole", arn), document(SECOND))
+    words = f"there is no role {arn} did you mean arn:aws:iam::111122223333:role/{ROLE}?"
+    assert (code, of(verdicts, "error")) == (2, [f"{FIRST_PATH}.ExecutionRole: {words}"])
+
+
+def test_a_name_that_a_failed_cluster_has(account, told):
+    account.add_cluster("vision-slurm", REGION, status="Failed")
+    (found,) = of(told(document(SLURM), document(SECOND))[1], "error")
+    assert "hpj admin delete-cluster vision-slurm" in found
 
 
 @pytest.mark.parametrize(
