@@ -15,7 +15,7 @@ from testbed.aws.network import OTHER_SUBNET
 from tests.admin.cluster_files import EKS, GONE, MANAGED, SECOND, SLURM, document, spoiled
 from tests.aws.conftest import KEY, REGION
 
-FIRST, FIRST_PATH = "InstanceGroups.0", "InstanceGroups[0]"
+FIRST = "InstanceGroups.0"
 WORKER = "InstanceGroups.2"
 LONG = "a" * 64
 
@@ -133,35 +133,6 @@ def test_bad_second_files(place, value, words):
 def test_bad_files_of_other_kinds(path, place, value, words):
     found = messages(check(Documents(spoiled(document(path), place, value)), None, REGION))
     assert any(words in one for one in found), found
-
-
-def test_a_right_controller_and_a_typing_error_are_told_apart():
-    """One group is forgotten; the other sentence is not said twice of one member."""
-    second = spoiled(document(SECOND), "worker_groups", [])
-    found = messages(check(Documents(document(SLURM), second), None, REGION))
-    assert sum(one.endswith("name it among the worker_groups") for one in found) == 1
-    second = spoiled(document(SECOND), "controller_group", True)
-    found = messages(check(Documents(document(SLURM), second), None, REGION))
-    assert not any("controller_group is missing" in one for one in found)
-
-
-@pytest.mark.parametrize("member", [None, FIRST])
-def test_a_file_system_is_not_reached_without_a_network(member):
-    """Whichever file names it; a group that has its own network reaches it."""
-    config, second = spoiled(document(SLURM), "VpcConfig", GONE), document(SECOND)
-    if member:
-        second = {name: one for name, one in second.items() if not name.startswith("fsx_")}
-        name = document(SECOND)["fsx_dns_name"]
-        mount = {"FsxLustreConfig": {"DnsName": name, "MountName": "x5kjbbmv"}}
-        config = spoiled(config, f"{FIRST}.InstanceStorageConfigs", [mount])
-    report = check(Documents(config, second), None, REGION)
-    (found,) = [one for one in report.of("error") if one.check == "storage"]
-    assert "is not reached from SageMaker's own network" in found.message
-    for number in range(3):
-        own = document(SLURM)["VpcConfig"]
-        config = spoiled(config, f"InstanceGroups.{number}.OverrideVpcConfig", own)
-    report = check(Documents(config, second), None, REGION)
-    assert not any("is not reached" in one for one in messages(report))
 
 
 def test_both_ways_to_say_what_groups_are_are_refused():
@@ -324,25 +295,6 @@ def test_what_names_things_that_are_not_there(account, told, place, value, words
     code, verdicts = told(spoiled(document(SLURM), place, value), document(SECOND))
     assert code == 2
     assert any(words in one for one in of(verdicts, "error")), of(verdicts, "error")
-
-
-@pytest.mark.parametrize(
-    "arn",
-    [
-        "arn:aws:iam::999999999999:role/HyperPodExecutionRole",
-        "arn:aws:iam::111122223333:role/service-role/HyperPodExecutionRole",
-    ],
-)
-def test_a_role_of_another_account_or_path_is_not_there(account, told, arn):
-    code, verdicts = told(spoiled(document(SLURM), f"{FIRST}.ExecutionRole", arn), document(SECOND))
-    words = f"there is no role {arn} did you mean arn:aws:iam::111122223333:role/{ROLE}?"
-    assert (code, of(verdicts, "error")) == (2, [f"{FIRST_PATH}.ExecutionRole: {words}"])
-
-
-def test_a_name_that_a_failed_cluster_has(account, told):
-    account.add_cluster("vision-slurm", REGION, status="Failed")
-    (found,) = of(told(document(SLURM), document(SECOND))[1], "error")
-    assert "hpj admin delete-cluster vision-slurm" in found
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def of_slurm(cluster, **more):
 def recipe(home, user):
     """The README's commands that make a token, for another folder and user."""
     text = (TREE / "lifecycle-configs" / "README.md").read_text()
-    found = re.search(r"```\n(install -d [^`]*scontrol token[^`]*)```", text)[1]
+    (found,) = re.findall(r"```\n(install -d [^`]*scontrol token[^`]*)```", text)
     for theirs, ours in (("/fsx/alice", str(home)), ("alice", user), ("200001", "1000")):
         assert theirs in found
         found = found.replace(theirs, ours)
