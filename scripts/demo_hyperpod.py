@@ -150,12 +150,13 @@ def hyperpod_testbed(
             "XDG_CACHE_HOME": str(base / "cache"),
             "XDG_STATE_HOME": str(base / "state"),
         }
+        kill = _kill(eks)
         os.environ.update(variables)
         os.environ.pop("AWS_PROFILE", None)
         yield Place(
             _shell(base, variables),
             f"{SCRIPT} node-kill {slurm} ip-10-0-0-1",
-            _kill(eks),
+            kill,
             why,
             whole,
         )
@@ -248,7 +249,7 @@ def _wait(works: dict[str, Future[Path]], tell: Tell) -> None:
 
 
 def _as_it_was() -> str:
-    """For commands that look for what is built: in the space the cache folder is another."""
+    """For commands that look for what is built: in the space, where this process is too later on, the cache folder is another."""
     before = os.environ.get("XDG_CACHE_HOME")
     return "env -u XDG_CACHE_HOME " if before is None else f"XDG_CACHE_HOME={shlex.quote(before)} "
 

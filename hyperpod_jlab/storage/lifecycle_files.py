@@ -30,12 +30,19 @@ class LogEnd:
 
 
 def lifecycle_folders() -> tuple[Path, ...]:
-    """Where the files may lie: in the user's state folder, or where it cannot be written in one below the temporary folder."""
+    """Where the files may lie, the last written first: in the user's state folder, or where it cannot be written in one below the temporary folder."""
     base = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
-    return (
-        Path(base) / "hyperpod-jlab",
-        Path(tempfile.gettempdir()) / f"hyperpod-jlab-{os.getuid()}",
-    )
+    temporary = Path(tempfile.gettempdir()) / f"hyperpod-jlab-{os.getuid()}"
+    return tuple(sorted((Path(base) / "hyperpod-jlab", temporary), key=_written, reverse=True))
+
+
+def _written(folder: Path) -> float:
+    """When a folder's status was written, by this user or root; 0: there is none."""
+    try:
+        about = (folder / _STATUS).lstat()
+    except OSError:
+        return 0.0
+    return about.st_mtime if about.st_uid in {os.getuid(), 0} else 0.0
 
 
 def read_status() -> LifecycleStatus | None:

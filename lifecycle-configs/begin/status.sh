@@ -6,14 +6,17 @@ PYTHON=/opt/conda/bin/python3
 [[ -x $PYTHON ]] || PYTHON=$(type -P python3)
 declare -A STATE MESSAGE
 
-# The folder of log and status: the person's own, else (a home that cannot be written) one that is ours alone below /tmp.
+# The folder of log and status: the person's own, else (a home that cannot be written, or is full) one that is ours alone below /tmp.
 state_folder() {
-  local folder
+  local folder room
   for folder in "${XDG_STATE_HOME:-$HOME/.local/state}/hyperpod-jlab" "/tmp/hyperpod-jlab-$EUID"; do
-    if (umask 077 && mkdir -p "$folder" && : >>"$folder/lifecycle.log") 2>/dev/null && [[ -O $folder ]]; then
+    room=$folder/.room.$$
+    if (umask 077 && mkdir -p "$folder" && [[ -O $folder ]] && head -c 65536 /dev/zero >"$room" && : >>"$folder/lifecycle.log") 2>/dev/null; then
+      rm "$room"
       echo "$folder"
       return
     fi
+    rm -f "$room" 2>/dev/null
   done
   return 1
 }

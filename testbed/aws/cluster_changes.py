@@ -110,7 +110,7 @@ def _let_live(request: Request, cluster: Cluster, changed: list[Group]) -> None:
     """Let it go on by itself from here on."""
     account = request.account
     life = account.ground.lives.get(cluster.arn)
-    if life is None:
+    if life is None or life.cluster is not cluster:  # one that was deleted had the same name
         timings = Timings().times(account.ground.pace)
         life = Lifecycle(account.timeline, cluster, timings)
         account.ground.lives[cluster.arn] = life

@@ -178,9 +178,9 @@ class Endpoint:
         wrong = list(problems(request.given, operation.input_shape, wire=True))
         if wrong:
             some = "; ".join(wrong)
-            raise ApiError(
-                "ValidationException", f"{len(wrong)} validation errors detected: {some}"
-            )
+            errors = "error" if len(wrong) == 1 else "errors"
+            words = f"{len(wrong)} validation {errors} detected: {some}"
+            raise ApiError("ValidationException", words)
         self._check_right(operation.name, service, request)
         with self.changing():
             answer = service.operations[operation.name](request)

@@ -39,6 +39,7 @@ def client_environment(url: str, region: str) -> dict[str, str]:
     return {
         "AWS_ENDPOINT_URL": url,
         "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,  # boto3 by itself reads this one only
         "AWS_ACCESS_KEY_ID": ACCESS_KEY,
         "AWS_SECRET_ACCESS_KEY": "of-the-testbed",
         "AWS_EC2_METADATA_DISABLED": "true",

@@ -39,6 +39,7 @@ BAD = [
     (f"{FIRST}.InstanceType", "c5.xlarge", "did you mean ml.c5.xlarge?"),
     (f"{FIRST}.InstanceType", GONE, "has no instance type"),
     (f"{FIRST}.InstanceCount", "1", "it is a text, and is to be a number write it without quotes: 1"),
+    (f"{FIRST}.InstanceCount", 4.5, "InstanceGroups[0].InstanceCount: it is 4.5, and is to be a whole number"),
     (f"{FIRST}.InstanceCount", True, "it is true or false, and is to be a number"),
     (f"{FIRST}.InstanceCount", -1, "it is -1, and the least is 0"),
     (f"{WORKER}.InstanceCount", 7000, "the most is 6758"),
@@ -85,6 +86,11 @@ def test_bad_first_files(place, value, words):
 
 BAD_SECOND = [
     ("controller_group", GONE, "controller_group is missing"),
+    ("controller_group", True, "controller_group is true, and is to be a text"),
+    ("login_group", ["login-group"], 'login_group is ["login-group"], and is to be a text'),
+    ("fsx_dns_name", "fs-01.efs.us-west-2.amazonaws.com", "is a file system of EFS"),
+    ("fsx_dns_name", "fs-0123456789abcdef0.efs.us-west-2.amazonaws.com", "is a file system of EFS"),
+    ("controller_group", "controller", "name it as the controller_group, or among the worker_groups"),
     ("controller_group", "controller", "the cluster has no group controller did you mean controller-machine?"),
     ("login_group", "controller-machine", "is the controller and the login group"),
     ("workload_manager", "pbs", "workload_manager is 'pbs'; it is to be slurm"),
@@ -113,6 +119,8 @@ def test_bad_second_files(place, value, words):
     [
         (MANAGED, "InstanceGroups.1.SlurmConfig", GONE, "says nothing of Slurm, and others do"),
         (MANAGED, f"{FIRST}.SlurmConfig.NodeType", "Compute", "exactly one group is to be the controller, and none is"),
+        (MANAGED, "InstanceGroups.1.SlurmConfig.NodeType", "Controller", "and controller-machine, worker-group-1 are"),
+        (MANAGED, "Orchestrator.Eks", {"ClusterArn": "arn:aws:eks:us-west-2:111122223333:cluster/training"}, "Orchestrator: a cluster is on Eks or on Slurm, and both are named"),
         (MANAGED, f"{FIRST}.SlurmConfig.PartitionNames", ["x"], "is no Compute group"),
         (MANAGED, "Orchestrator.Slurm.SlurmConfigStrategy", "managed", "did you mean Managed?"),
         (EKS, "VpcConfig", GONE, "a cluster on EKS needs VpcConfig"),

@@ -214,6 +214,17 @@ def test_an_update_that_is_rolled_back_has_failed(made, account, hpj, tmp_path):
     assert sum(node.group == "worker-group-1" for node in made.nodes) == 4
 
 
+def test_a_controller_is_not_offered_for_deletion(account, hpj, tmp_path):
+    path = tmp_path / "changed.json"
+    path.write_text(json.dumps({"ClusterName": "ml-cluster"}))
+    lines = hpj("admin", "update-cluster", "--file", str(path)).ok().out.splitlines()
+    assert "= group controller-machine: stays as it is" in lines
+    offered = "= group worker-group-1: stays as it is (--delete-group worker-group-1 deletes it)"
+    assert offered in lines
+    words = ("--delete-group", "controller-machine", "--yes")
+    assert hpj("admin", "update-cluster", "--file", str(path), *words).code == 2
+
+
 def described(path):
     """What AWS tells of a cluster that was made of a file."""
     found = document(path)
@@ -326,6 +337,13 @@ def test_jobs_of_a_real_slurm_are_named(slurm, account, home, hpj, monkeypatch):
     assert "jobs that run or wait on ours: 1\n" in done.out
     assert " of root: train (" in done.out
     assert named(account, "ml-cluster").status == "InService"
+
+
+def test_another_one_of_a_name_that_is_free_again(made, account, hpj):
+    hpj("admin", "delete-cluster", "vision-slurm", "--yes", "vision-slurm", "--wait").ok()
+    hpj(*CREATE, "--yes", "--wait").ok()
+    again = named(account, "vision-slurm")
+    assert (again.status, len(again.nodes), again is made) == ("InService", 6, False)
 
 
 def test_one_that_is_being_deleted_already(account, hpj):

@@ -14,6 +14,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from testbed.aws.endpoint import service_model
+from testbed.aws.example import client_environment
 from testbed.aws.shapes import problems
 from tests.aws.conftest import KEY, REGION
 
@@ -48,6 +49,19 @@ def test_input_outside_of_the_model_is_refused(endpoint, given, words):
     assert status == 400
     assert answer["__type"] == "ValidationException"
     assert words in answer["message"]
+
+
+def test_complaints_are_counted_as_words_are(endpoint):
+    _, one = post('{"MaxResults": 0}')
+    assert one["message"].startswith("1 validation error detected: ")
+    _, two = post('{"MaxResults": 0, "NextToken": 7}')
+    assert two["message"].startswith("2 validation errors detected: ")
+
+
+def test_its_variables_are_all_that_boto3_needs(endpoint, no_aws):
+    for name, value in client_environment(os.environ["AWS_ENDPOINT_URL"], REGION).items():
+        no_aws.setenv(name, value)
+    assert boto3.Session().client("sagemaker").list_clusters()["ClusterSummaries"] == []
 
 
 def test_unknown_and_missing_members_are_refused(endpoint):

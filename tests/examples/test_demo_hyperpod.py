@@ -23,7 +23,7 @@ import sys
 sys.path.insert(0, "scripts")
 import demo_hyperpod, demo_lab
 with demo_hyperpod.hyperpod_testbed(kubernetes=sys.argv[1:] == ["kubernetes"]) as place:
-    print(place.environment, flush=True)
+    print(place.environment, place.kill_kubernetes, sep="\\n", flush=True)
     sys.exit(demo_lab.serve())
 """
 
@@ -84,6 +84,7 @@ def test_it_has_a_cluster_on_eks_too(environment):
     environment.pop("XDG_CACHE_HOME")  # what is built lies in the user's own
     with started(environment, "kubernetes") as demo:
         file = Path(demo.stdout.readline().strip())
+        assert demo.stdout.readline().startswith("env -u XDG_CACHE_HOME /")
         next(line for line in demo.stdout if "http" in line)
         variables = in_space(environment, file)
 

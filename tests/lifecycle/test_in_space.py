@@ -193,6 +193,34 @@ def test_home_that_cannot_be_written(space, script):
         assert message(json.loads(told), "partition").endswith("cannot be made")
 
 
+def test_a_full_home_has_log_and_status_below_tmp(space, script):
+    """What an earlier start left in the home is older, and does not count."""
+    with space(network=False) as started:
+        started.run("mount", "-t", "tmpfs", "-o", "size=64k,mode=1777", "full", HOME, root=True)
+        moment = "2026-01-01T00:00:00Z"
+        told = {"started": moment, "updated": moment, "log": "x", "steps": []}
+        before = json.dumps({"version": 1, "app": "code-editor", "state": "done", **told})
+        started.run("install", "-D", "/dev/stdin", STATE / "lifecycle.json", input=before)
+        started.run("touch", "-d", "2026-01-01", STATE / "lifecycle.json")
+        started.run("bash", "-c", f"cat /dev/zero >{HOME}/x")
+        returned(*started.lifecycle(script()))
+        folder = "/tmp/hyperpod-jlab-1000"
+        until = time.monotonic() + 120
+        path = f"{folder}/lifecycle.json"
+        while '"state":"running"' in (told := started.run("cat", path).stdout) or not told:
+            assert time.monotonic() < until, told
+            time.sleep(0.1)
+        status = json.loads(told)
+        assert steps(status)["package"] == steps(status)["config"] == "done"
+        assert status["log"] == f"{folder}/lifecycle.log"
+        assert " package\n" in started.run("cat", status["log"]).stdout
+        assert started.run("bash", "-c", f"ls -A {folder} {STATE}").stdout.count("room") == 0
+        doctor = json.loads(started.run("hpj", "doctor", "--json").stdout)
+        (line,) = [one for one in doctor["checks"] if one["key"] == "lifecycle"]
+        assert "it failed at" in line["evidence"]
+        assert f"lifecycle.log in {folder}" in line["fix"]
+
+
 def test_full_disk(space, script):
     """Nothing fits anywhere: not the package, not the status. The application starts."""
     with space(network=False) as started:

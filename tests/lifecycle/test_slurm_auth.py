@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import subprocess
 
 import pytest
@@ -87,6 +88,16 @@ def of_slurm(cluster, **more):
     }
 
 
+def recipe(home, user):
+    """The README's commands that make a token, for another folder and user."""
+    text = (TREE / "lifecycle-configs" / "README.md").read_text()
+    (found,) = re.findall(r"```\n(install -d [^`]*scontrol token[^`]*)```", text)
+    for theirs, ours in (("/fsx/alice", str(home)), ("alice", user), ("200001", "1000")):
+        assert theirs in found
+        found = found.replace(theirs, ours)
+    return found
+
+
 def test_a_token_of_ones_own_and_a_renewed_one(started, script, cluster):
     text = script(
         **of_slurm(
@@ -102,19 +113,15 @@ def test_a_token_of_ones_own_and_a_renewed_one(started, script, cluster):
     assert "somebody on the cluster has to write it" in message(status, "client")
 
     name = cluster.exec("ctl", "id", "-un", "1000").strip()
-    token = cluster.exec("ctl", "scontrol", "token", f"username={name}", "lifespan=600")
     folder = cluster.partition / ".slurm"
-    folder.mkdir(exist_ok=True)
-    (folder / "token").write_text(token.partition("=")[2])
-    ids = [cluster.exec("ctl", "id", which, "1000").strip() for which in ("-u", "-g")]
-    (folder / "token.id").write_text(":".join(ids) + "\n")
+    cluster.exec("ctl", "bash", "-ec", recipe(cluster.partition, name))
+    secret = (folder / "token").read_text().strip()
     # What was written is read at the next call, without another start.
     submitted(started)
     returned(*started.lifecycle(text))
     status = started.ended()
     assert steps(status)["client"] == "done", started.log()
     assert started.run("pgrep", "munged", root=True).returncode == 1
-    secret = token.partition("=")[2].strip()
     assert secret not in started.log()
     assert secret not in started.run("cat", "/etc/hyperpod-jlab/config.toml").stdout
 

@@ -124,7 +124,7 @@ def _roles(config: ClusterConfig, seen: Seen) -> Iterator[Verdict]:
         said.add(group.role)
         found, at = seen.roles[group.role], f"{group.path}.ExecutionRole"
         if isinstance(found, NotFoundError):
-            yield wrong("role", f"there is no role {group.role}", at)
+            yield wrong("role", f"there is no role {group.role}", at, found.hint)
         elif isinstance(found, HyperpodError):
             yield of_error("role", found, at)
         elif not trusts(found):
@@ -165,11 +165,13 @@ def _name(config: ClusterConfig, seen: Seen) -> Iterator[Verdict]:
     if isinstance(seen.existing, HyperpodError):
         yield of_error("cluster", seen.existing, "ClusterName")
     elif seen.existing is not None:
+        failed = seen.existing == "Failed"
+        instead = f"delete-cluster {config.name}" if failed else "update-cluster"
         yield wrong(
             "cluster",
             f"there is a cluster {config.name} already ({seen.existing})",
             "ClusterName",
-            "take another name, or: hpj admin update-cluster",
+            f"take another name, or: hpj admin {instead}",
         )
 
 

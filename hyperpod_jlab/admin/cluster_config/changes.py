@@ -53,12 +53,14 @@ class ClusterChanges:
         request: The input of UpdateCluster.
         changes: What it changes.
         left: Groups of the cluster of which the file says nothing.
+        lasting: Those of them that cannot be deleted.
         verdicts: What is wrong with it, or to be known.
     """
 
     request: Mapping[str, Any]
     changes: tuple[Change, ...]
     left: tuple[str, ...]
+    lasting: tuple[str, ...]
     verdicts: tuple[Verdict, ...]
 
     @property
@@ -113,12 +115,13 @@ def changes_of(
     ]
     mentioned = {*gone, *(name for member in _LISTS for name in _by_name(wanted.get(member)))}
     left = tuple(name for name in present if name not in mentioned)
+    lasting = tuple(name for name in left if _controls(present[name]))
     verdicts = (
         *problems(request, input_shape("UpdateCluster")),
         *_of_members(wanted, there, known),
         *_of_gone(gone, present, wanted),
     )
-    return ClusterChanges(request, tuple(changes), left, verdicts)
+    return ClusterChanges(request, tuple(changes), left, lasting, verdicts)
 
 
 def _groups(
@@ -199,13 +202,18 @@ def _of_gone(
         if name not in present:
             words = f"the cluster has no group {name[:60]}"
             yield wrong("groups", words, place, nearest_hint(name, present))
-        elif (present[name].get("SlurmConfig") or {}).get("NodeType") == "Controller":
+        elif _controls(present[name]):
             yield wrong(
                 "groups", f"{name} is the controller, without which there is no Slurm", place
             )
         if name in kept:
             words = f"{name} is to go away, and stands among the groups too"
             yield wrong("groups", words, place, "take it out of one of both")
+
+
+def _controls(group: Mapping[str, Any]) -> bool:
+    """Whether a group is Slurm's controller."""
+    return (group.get("SlurmConfig") or {}).get("NodeType") == "Controller"
 
 
 def _present(there: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from hyperpod_jlab.admin.cluster_config.config import ClusterConfig, Group, Provisioning
 from hyperpod_jlab.admin.cluster_config.group_checks import PROVISIONING
+from hyperpod_jlab.admin.cluster_config.storage_checks import file_system_of, mounts
 from hyperpod_jlab.admin.cluster_config.verdict import Verdict, doubtful, wrong
 
 BUCKETS = "s3://sagemaker-"
@@ -15,6 +16,7 @@ BUCKETS = "s3://sagemaker-"
 MOST_VOLUMES = 2
 """The root volume and one more (ClusterEbsVolumeConfig)."""
 
+_EFS = re.compile(r"fs-[0-9a-f]+\.efs\.")
 _EKS_ARN = re.compile(
     r"arn:[a-z0-9-]+:eks:(?P<region>[a-z0-9-]+):(?P<account>\d{12}):cluster/(?P<name>.+)"
 )
@@ -38,6 +40,7 @@ def detail_checks(
         yield from _lustre(group)
     yield from _both_files(config, provisioning)
     yield from _network(config)
+    yield from _mounts(config, provisioning)
     yield from _eks(config, region)
 
 
@@ -162,19 +165,29 @@ def _network(config: ClusterConfig) -> Iterator[Verdict]:
             "a cluster on EKS needs VpcConfig: its nodes are in the EKS cluster's VPC",
             "VpcConfig",
         )
-        return
-    if config.subnets:
-        return
-    lustre = next((one for group in config.groups for one in group.lustre), None)
-    words = "the cluster names no subnets, so it comes into a network of SageMaker's own"
-    if lustre is not None:
-        yield wrong(
-            "network",
-            f"{words}, where the file system {lustre.dns_name} is not reached",
-            "VpcConfig",
-        )
-    else:
+    elif not config.subnets:
+        words = "the cluster names no subnets, so it comes into a network of SageMaker's own"
         yield doubtful("network", words, "VpcConfig", "with VpcConfig it reaches your file systems")
+
+
+def _mounts(config: ClusterConfig, second: Provisioning | None) -> Iterator[Verdict]:
+    for mount, groups in mounts(config, second):
+        name = mount.dns_name
+        if name is None:
+            continue  # the schema's to complain about
+        if not all(map(config.subnets_of, groups)):
+            yield wrong(
+                "storage",
+                f"{name[:80]} is not reached from SageMaker's own network, and the cluster names no subnets",
+                mount.path,
+                "give VpcConfig",
+            )
+        if _EFS.match(name):
+            words = f"'{name[:80]}' is a file system of EFS, and what is mounted is Lustre"
+            yield wrong("storage", words, mount.path, "name one of FSx for Lustre")
+        elif file_system_of(name) is None:
+            words = f"'{name[:80]}' is no DNS name of a file system of FSx"
+            yield doubtful("storage", words, mount.path)
 
 
 def _eks(config: ClusterConfig, region: str | None) -> Iterator[Verdict]:

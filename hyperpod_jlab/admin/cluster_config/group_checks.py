@@ -5,6 +5,7 @@ What the second file has is from AWS' base life cycle scripts (awsome-distribute
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ _KNOWN = (
     "fsx_openzfs_dns_name",
     "slurm_configurations",
 )
+_TEXTS = ("controller_group", "login_group", "fsx_dns_name", "fsx_mountname")
 _PARTITION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 """What Slurm takes for a partition's name without quotes."""
 
@@ -108,9 +110,10 @@ def _slurm(config: ClusterConfig, provisioning: Provisioning | None) -> Iterator
 def _by_slurm_config(config: ClusterConfig) -> Iterator[Verdict]:
     controllers = [group for group in config.groups if group.slurm_role == "Controller"]
     if len(controllers) != 1:
-        names = ", ".join(str(one.name) for one in controllers) or "none"
+        names = ", ".join(str(one.name) for one in controllers)
+        said = f"{names} are" if names else "none is"
         yield wrong(
-            "groups", f"exactly one group is to be the controller, and {names} is", "InstanceGroups"
+            "groups", f"exactly one group is to be the controller, and {said}", "InstanceGroups"
         )
     for group in controllers:
         yield from _controller(group)
@@ -169,9 +172,9 @@ def _controller(group: Group) -> Iterator[Verdict]:
 def _second_file(config: ClusterConfig, second: Provisioning) -> Iterator[Verdict]:
     yield from _members(second)
     names = {one.name: one for one in config.groups if one.name}
-    if second.controller is None:
+    if second.raw.get("controller_group") in (None, ""):
         yield wrong("groups", "controller_group is missing", f"{PROVISIONING}: controller_group")
-    else:
+    elif second.controller is not None:
         yield from _agrees(second.controller, "controller_group", names)
     if second.controller in names:
         yield from _controller(names[second.controller])
@@ -191,7 +194,9 @@ def _second_file(config: ClusterConfig, second: Provisioning) -> Iterator[Verdic
                 "groups",
                 f"{PROVISIONING} does not speak of the group {name}: its instances would come into no partition",
                 group.path,
-                "name it among the worker_groups",
+                "name it among the worker_groups"
+                if second.controller in names
+                else "name it as the controller_group, or among the worker_groups",
             )
 
 
@@ -205,6 +210,11 @@ def _members(second: Provisioning) -> Iterator[Verdict]:
                 f"{PROVISIONING}: {name[:60]}",
                 f"did you mean {near}?" if near else None,
             )
+    for name in _TEXTS:
+        value = second.raw.get(name)
+        if value is not None and not isinstance(value, str):
+            words = f"{name} is {json.dumps(value)[:40]}, and is to be a text"
+            yield wrong("groups", words, f"{PROVISIONING}: {name}")
     manager = second.raw.get("workload_manager")
     if manager != "slurm":
         said = "is missing" if manager is None else f"is '{str(manager)[:40]}'"

@@ -187,6 +187,10 @@ class Reader:
 
     async def _role(self, arn: str) -> Mapping[str, Any]:
         told = await self._call("iam", "GetRole", RoleName=arn.rpartition("/")[2])
+        # It is asked by its bare name, in this account whatever the ARN says.
+        found = str(told["Role"]["Arn"])
+        if found != arn:
+            raise NotFoundError(f"there is no role {arn}", hint=f"did you mean {found}?")
         document = told["Role"].get("AssumeRolePolicyDocument")
         return document if isinstance(document, dict) else {}
 

@@ -73,7 +73,11 @@ def problems_of_new(given: Any) -> Iterator[Verdict]:
     Raises:
         UnsupportedError: boto3 is not installed.
     """
-    return problems(given, input_shape("CreateCluster"))
+    yield from problems(given, input_shape("CreateCluster"))
+    scheduler = given.get("Orchestrator") if isinstance(given, dict) else None
+    if isinstance(scheduler, dict) and {"Eks", "Slurm"} <= scheduler.keys():
+        words = "a cluster is on Eks or on Slurm, and both are named"
+        yield wrong("schema", words, "Orchestrator", "leave one of them out")
 
 
 def problems(value: Any, shape: Any, at: str = "") -> Iterator[Verdict]:
@@ -202,6 +206,8 @@ def _bounds(number: float, shape: Any, at: str, of: str | None) -> Iterator[Verd
 def _other_kind(value: Any, shape: Any, at: str) -> Verdict:
     found = next((words for kind, words in _WORDS.items() if isinstance(value, kind)), "a number")
     needed = _NEEDED.get(shape.type_name, "a number")
+    if needed == "a number" and isinstance(value, float):
+        found, needed = str(value), "a whole number"
     hint = None
     if needed == "a number" and isinstance(value, str) and value.strip().isdigit():
         hint = f"write it without quotes: {value.strip()}"

@@ -12,7 +12,7 @@ from hyperpod_jlab.admin.cluster_config.verdict import Verdict, doubtful, of_err
 from hyperpod_jlab.model.errors import HyperpodError, nearest
 from hyperpod_jlab.model.network import SecurityGroup, lustre_passage
 
-_ID = re.compile(r"(fs-[0-9a-f]{8,})\..+")
+_ID = re.compile(r"(fs-[0-9a-f]{8,})\.fsx\..+")
 
 
 def file_system_of(dns_name: str | None) -> str | None:
@@ -48,12 +48,6 @@ def storage_checks(
     for mount, groups in mounts(config, second):
         name = file_system_of(mount.dns_name)
         if name is None:
-            if mount.dns_name is not None:
-                yield doubtful(
-                    "storage",
-                    f"'{mount.dns_name[:80]}' is no DNS name of a file system of FSx",
-                    mount.path,
-                )
             continue
         found = seen.file_systems.get(name)
         if isinstance(found, HyperpodError):

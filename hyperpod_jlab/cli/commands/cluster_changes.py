@@ -164,7 +164,8 @@ def _show_changes(found: ClusterChanges, *, dry_run: bool) -> None:
     for one in found.changes:
         print(printable(_line(one)))
     for left in found.left:
-        print(printable(f"= group {left}: stays as it is (--delete-group {left} deletes it)"))
+        more = "" if left in found.lasting else f" (--delete-group {left} deletes it)"
+        print(printable(f"= group {left}: stays as it is{more}"))
     for verdict in found.verdicts:
         show_verdict(verdict)
 
