@@ -131,13 +131,9 @@ def hyperpod_testbed(
         more = {"timings": TIMINGS, "storage": [lustre(REGION)]}
         beds: list[Attached] = [AttachedSlurm(endpoint, slurm, REGION, CLUSTER, **more)]
         if eks is not None:
-            entries = {ROLE: demo_kubernetes.ENTRY}
+            more["entries"] = {ROLE: demo_kubernetes.ENTRY}
             names = (EKS_CLUSTER, demo_kubernetes.EKS)
-            beds.append(
-                AttachedKubernetes(
-                    endpoint, server.url, eks, REGION, *names, entries=entries, **more
-                )
-            )
+            beds.append(AttachedKubernetes(endpoint, server.url, eks, REGION, *names, **more))
         _fill(account, studio, admin=admin)
         for bed in beds:
             stack.enter_context(bed)

@@ -111,13 +111,26 @@ def _base(root: Path, body: SubmitBody) -> Path:
     return base
 
 
+_LONGEST, _LONGEST_NAME = 4096, 255
+"""Bytes of a path and of a name in it (Linux: PATH_MAX, with the byte that ends it, and NAME_MAX)."""
+
+
 def under_root(root: Path, path: Path, field: str) -> Path:
     """The path without dots in it.
 
     Raises:
-        InvalidInputError: It leads out of the root.
+        InvalidInputError: It leads out of the root, or is longer than the system takes.
     """
     found = Path(os.path.normpath(path))
+    if len(os.fsencode(found)) >= _LONGEST or any(
+        len(os.fsencode(name)) > _LONGEST_NAME for name in found.parts
+    ):
+        raise InvalidInputError(
+            f"{field}: no file's path is that long",
+            code="path_too_long",
+            hint=f"a path has fewer than {_LONGEST} bytes, and each name in it {_LONGEST_NAME} at the most",
+            detail={"field": field},
+        )
     if found != root and root not in found.parents:
         raise InvalidInputError(
             f"{field}: it lies outside the server's root folder",

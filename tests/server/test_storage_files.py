@@ -111,8 +111,10 @@ async def test_a_path_on_each_side(api, fsx, root):
     assert "does not lie on the storage partition" in train["reason"]
 
 
-@pytest.mark.parametrize("path", ["../out", "/../../etc/passwd", "a/../../b"])
-async def test_a_path_may_not_lead_out_of_the_root(api, fsx, path):
+@pytest.mark.parametrize(
+    "path", ["../out", "/../../etc/passwd", "a/../../b", "x" * 256, "ü" * 128, "long/" * 818]
+)
+async def test_a_path_that_leads_out_of_the_root_or_is_too_long_for_any_file(api, fsx, path):
     for verb, route, body, query in (
         ("GET", "storage/paths", None, {"path": path}),
         ("POST", "storage/files/states", {"paths": [path]}, None),
