@@ -52,6 +52,12 @@ EKS_CLUSTER = demo_kubernetes.CLUSTER
 REGION = "us-west-2"
 GROWING = "research-eks"
 ROLE = "StudioRole"
+_CACHE = os.environ.get("XDG_CACHE_HOME")
+_AS_IT_WAS = (
+    "env -u XDG_CACHE_HOME " if _CACHE is None else f"XDG_CACHE_HOME={shlex.quote(_CACHE)} "
+)
+"""For commands that look for what is built: in the space, in which this process is soon, the cache folder is another."""
+
 ADMIN = "admin-"
 """What the names of features for admins begin with."""
 NODES = 4
@@ -146,20 +152,19 @@ def hyperpod_testbed(
             "XDG_CACHE_HOME": str(base / "cache"),
             "XDG_STATE_HOME": str(base / "state"),
         }
-        kill = _kill(eks)
         os.environ.update(variables)
         os.environ.pop("AWS_PROFILE", None)
         yield Place(
             _shell(base, variables),
             f"{SCRIPT} node-kill {slurm} ip-10-0-0-1",
-            kill,
+            _kill(eks),
             why,
             whole,
         )
 
 
 def _kill(eks: Path | None) -> str | None:
-    return None if eks is None else f"{_as_it_was()}{kubernetes_bed.SCRIPT} node-kill {eks} node1"
+    return None if eks is None else f"{_AS_IT_WAS}{kubernetes_bed.SCRIPT} node-kill {eks} node1"
 
 
 def _fill(account: Account, studio: SimulatedStudio, *, admin: bool) -> None:
@@ -242,12 +247,6 @@ def _wait(works: dict[str, Future[Path]], tell: Tell) -> None:
     while left := [name for name, work in works.items() if not work.done()]:
         tell(f"starting {' and '.join(left)}")
         time.sleep(_PAUSE)
-
-
-def _as_it_was() -> str:
-    """For commands that look for what is built: in the space, where this process is too later on, the cache folder is another."""
-    before = os.environ.get("XDG_CACHE_HOME")
-    return "env -u XDG_CACHE_HOME " if before is None else f"XDG_CACHE_HOME={shlex.quote(before)} "
 
 
 def _programs() -> list[str]:
