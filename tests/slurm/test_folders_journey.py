@@ -43,7 +43,8 @@ def test_a_domain_is_wired_with_folders_by_a_job(account, hpj, slurm, words):
     assert "! folder /carol: owner 20001:20001" in planned
     assert not (root / "alice").exists()
 
-    done = hpj("admin", "apply", *words, "--yes").ok()
+    done = hpj("admin", "apply", *words, "--yes")
+    assert (done.code, "not done: folder /carol" in done.err) == (1, True)
     assert "folder /alice: owner 200001:1001, mode 0700, ACL user:1000:rwx" in done.out
     found = (root / "bob").stat()
     assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (200001, 1001, 0o770)
