@@ -94,7 +94,8 @@ def test_new_profiles_get_folder_and_wiring_by_themselves(controller, account, e
     done = once(controller)
     assert done.returncode == 0, done.stdout + done.stderr
     found = (controller.partition / "dora").stat()
-    assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (200001, 0o700)
+    # The bits of the group are the list's mask: the group itself has none.
+    assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (200001, 0o770)
     lists = os.getxattr(controller.partition / "dora", "system.posix_acl_access")
     assert (
         struct.pack("<HHI", 0x02, 7, 1000) in lists

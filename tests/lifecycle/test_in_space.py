@@ -118,7 +118,7 @@ def test_two_at_once(space, script):
 
 BROKEN = {
     "another checksum": (
-        {"package_sha256": "0" * 64},
+        {"package_sha256": "1" * 64},
         None,
         "does not have the SHA-256 that was set",
     ),

@@ -52,7 +52,7 @@ def started(space, served):
 def test_the_index_with_and_without_the_right_checksum(started, script, package):
     version = package.wheel.name.split("-")[1]
     wanted = f"hyperpod-jlab=={version}"
-    returned(*started.lifecycle(script(package=wanted, package_sha256="0" * 64)))
+    returned(*started.lifecycle(script(package=wanted, package_sha256="1" * 64)))
     status = started.ended()
     assert steps(status)["package"] == "failed"
     assert "does not have the SHA-256 that was set" in message(status, "package")
@@ -71,7 +71,7 @@ def test_s3_folder_and_wheel(started, script, package):
     assert started.run("hpj", "--version").returncode == 0
 
     wheel = f"s3://bucket/packages/{package.wheel.name}"
-    returned(*started.lifecycle(script(package=wheel, package_sha256="0" * 64)))
+    returned(*started.lifecycle(script(package=wheel, package_sha256="1" * 64)))
     status = started.ended()
     assert "does not have the SHA-256" in message(status, "package")
     digest = hashlib.sha256(package.wheel.read_bytes()).hexdigest()
