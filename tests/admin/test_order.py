@@ -144,10 +144,10 @@ WAYS = [(SHARED, PER_USER), (PER_USER, SHARED), (SHARED, ELSEWHERE), (PER_USER, 
 
 
 @pytest.mark.parametrize(("before", "after"), WAYS)
-async def test_at_no_moment_is_anybody_without(domain_of_others, endpoint, tmp_path, before, after):
-    await apply(before, tmp_path)
+async def test_at_no_moment_is_anybody_without(domain_of_others, endpoint, disk, before, after):
+    await apply(before, disk)
     endpoint.faults.interrupt = watch = Watch(domain_of_others)
-    results = await apply(after, tmp_path)
+    results = await apply(after, disk)
     assert all(one.error is None for one in results.values())
     watch.check()
     assert watch.seen[-1] != watch.seen[0]
@@ -166,12 +166,12 @@ async def test_at_no_moment_is_anybody_without(domain_of_others, endpoint, tmp_p
     ],
 )
 async def test_what_cannot_be_given_keeps_what_is_there(
-    domain_of_others, endpoint, tmp_path, before, after, action, who
+    domain_of_others, endpoint, disk, before, after, action, who
 ):
-    await apply(before, tmp_path)
+    await apply(before, disk)
     endpoint.faults.interrupt = watch = Watch(domain_of_others)
     endpoint.faults.deny(action, who)
-    results = await apply(after, tmp_path)
+    results = await apply(after, disk)
     watch.check()
     waits = [name for name, one in results.items() if one.step.state == "waits"]
     assert waits == (
@@ -180,15 +180,15 @@ async def test_what_cannot_be_given_keeps_what_is_there(
     calls = len(endpoint.calls)
     endpoint.faults.denied.clear()
     # Once it can be, all is brought to its end.
-    assert all(one.error is None for one in (await apply(after, tmp_path)).values())
+    assert all(one.error is None for one in (await apply(after, disk)).values())
     watch.check()
     assert len(endpoint.calls) > calls
     ends = {f"/{name}" for name in watch.seen[-1]} if who == "bob" else {"/shared"}
     assert set(watch.seen[-1].values()) == ends
 
 
-async def test_what_has_waited_is_done_in_the_same_apply(domain_of_others, endpoint, tmp_path):
-    await apply(SHARED, tmp_path)
+async def test_what_has_waited_is_done_in_the_same_apply(domain_of_others, endpoint, disk):
+    await apply(SHARED, disk)
     failures = 30  # more than one round's tries of one profile
 
     def busy(action):
@@ -198,7 +198,7 @@ async def test_what_has_waited_is_done_in_the_same_apply(domain_of_others, endpo
             raise ApiError("ResourceInUse", "somebody else is at work on it")
 
     endpoint.faults.interrupt = watch = Watch(domain_of_others, busy)
-    results = await apply(PER_USER, tmp_path)
+    results = await apply(PER_USER, disk)
     assert failures == 0
     assert results[f"domain {DOMAIN}"].done
     watch.check()
