@@ -50,6 +50,8 @@ def failed_run(lab: LabServer) -> str:
 def test_keyboard_leads_from_the_panel_to_the_log(page: Page, lab: LabServer) -> None:
     run_id = submit(lab, "seq 300", "--name", "keyboard", "--wait")
     open_lab(page, lab)
+    # It comes a moment after Lab, and takes the focus.
+    expect(page.locator(".jp-Launcher")).to_be_focused()
     page.keyboard.press("Control+Shift+c")
     expect(page.locator("#modal-command-palette input")).to_be_focused()
     page.keyboard.type("HyperPod Clusters and Runs")
