@@ -84,14 +84,16 @@ def test_there_is_no_circle(graph):
 @pytest.mark.parametrize("mode", ["shared", "per-user"])
 @pytest.mark.parametrize("folders", [{"Folders": "cluster"}, {"Folders": "none"}, BY_JOBS])
 def test_what_the_functions_are_told(mode, folders):
-    stack = wired(PartitionMode=mode, **folders)
+    stack = wired(PartitionMode=mode, ClusterUser="1000", **folders)
     told = {
         "DomainId": DOMAIN,
         "ClusterName": "ml-cluster",
         "FileSystemId": FILE_SYSTEM,
         "PartitionMode": mode,
         "SharedPath": "/shared",
+        "TakeOver": "false",
         "Folders": folders["Folders"],
+        "ClusterUser": "1000",
         "Namespace": "hyperpod-jlab",
         "ClaimName": "fsx-claim",
         "Image": folders.get("Image", ""),
@@ -226,6 +228,8 @@ def test_the_next_commands():
         "--partition-mode per-user --shared-path /shared"
     )
     assert "--mounted-at /fsx --yes" in outputs["FoldersNext"]
+    outputs = wired(ClusterUser="1000").outputs
+    assert "--mounted-at /fsx --cluster-user 1000 --yes" in outputs["FoldersNext"]
     assert "FoldersNext" not in wired(Folders="none").outputs
 
 
