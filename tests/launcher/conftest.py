@@ -20,7 +20,7 @@ from hyperpod_jlab.launcher import launcher_source
 
 T = TypeVar("T")
 
-PATIENCE = 30.0
+PATIENCE = 60
 
 NODE_PYTHON = os.environ.get("HYPERPOD_TEST_PYTHON", sys.executable)
 """The interpreter that runs the launcher; set the variable to try an older one."""

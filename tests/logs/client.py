@@ -38,7 +38,7 @@ class Client:
         return [line.line for line in self.lines]
 
     async def until(self, seen: Callable[[Client], bool]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not seen(self):
                 self._changed.clear()
                 waiting = asyncio.create_task(self._changed.wait())
@@ -52,12 +52,12 @@ class Client:
         await self.until(lambda client: text in client.texts)
 
     async def end(self) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await self.task
 
 
 async def eventually(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not true():  # noqa: ASYNC110 - looks into what says nothing by itself
             await asyncio.sleep(0.02)
 
