@@ -13,3 +13,17 @@ export async function until(holds: () => boolean): Promise<void> {
     await new Promise(resolve => setTimeout(resolve, STEP_MS));
   }
 }
+
+/**
+ * The dialog that is shown, once React has filled its header and its body, each of which it does a moment after it is there.
+ */
+export async function filledDialog(): Promise<HTMLElement> {
+  const find = (part: string) =>
+    document.querySelector<HTMLElement>(`.jp-Dialog${part}`);
+  await until(
+    () =>
+      !!find(' .jp-Dialog-header')?.textContent &&
+      !!find(' .jp-Dialog-body')?.textContent
+  );
+  return find('') as HTMLElement;
+}

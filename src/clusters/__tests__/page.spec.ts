@@ -2,7 +2,7 @@ import { Dialog } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
-import { until } from '../../__tests__/until';
+import { filledDialog, until } from '../../__tests__/until';
 import { IClusterClient } from '../client';
 import { FakeNodeClient } from '../../nodes/__tests__/fakes';
 import { ClusterPage } from '../page';
@@ -264,10 +264,10 @@ describe('ClusterPage', () => {
         Array.from(
           document.querySelectorAll<HTMLElement>('.jp-Dialog button')
         ).find(item => item.textContent === text);
+      const dialog = await filledDialog();
       await until(() => find() !== undefined);
-      const dialog = document.querySelector<HTMLElement>('.jp-Dialog');
       find()?.click();
-      return dialog as HTMLElement;
+      return dialog;
     }
 
     beforeEach(async () => {
@@ -366,7 +366,7 @@ describe('ClusterPage', () => {
       expect(Array.from(find()).map(label => label.textContent)).toEqual([
         'Queue'
       ]);
-      const header = document.querySelector('.jp-Dialog-header');
+      const header = (await filledDialog()).querySelector('.jp-Dialog-header');
       expect(header?.textContent).toBe('Change the queue');
       const dialog = await answer('Leave it');
       expect(dialog.textContent).not.toContain('limit');

@@ -2,7 +2,7 @@ import { Dialog } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
-import { until } from '../../__tests__/until';
+import { filledDialog, until } from '../../__tests__/until';
 import {
   abilities,
   FakeNodeClient,
@@ -89,11 +89,7 @@ describe('Nodes of a HyperPod cluster', () => {
 
   async function press(name: string): Promise<HTMLElement> {
     button(name)?.click();
-    // React fills it a moment after it is there.
-    await until(
-      () => !!dialog()?.querySelector('.jp-Dialog-body')?.textContent
-    );
-    return shown(dialog());
+    return filledDialog();
   }
 
   it.each([
