@@ -27,6 +27,7 @@ from slurm_lab import sbatch, slurm_lab, wait_for_job  # noqa: E402
 
 from testbed.aws.example import add_people  # noqa: E402
 from testbed.aws.example_telemetry import add_telemetry  # noqa: E402
+from testbed.aws.studio import whole_file_system  # noqa: E402
 from tests.kubernetes.cluster import KubernetesTestbed  # noqa: E402
 from tests.kubernetes.cluster import running as running_kubernetes  # noqa: E402
 from tests.slurm.cluster import SlurmTestbed, running, standard_options  # noqa: E402
@@ -36,6 +37,7 @@ VIEWPORT = {"width": 1240, "height": 800}
 RUN_PAGE = ".jp-HyperPod-RunPage"
 HYPERPOD_PAGE = ".jp-HyperPod-ClusterPage.jp-HyperPod-Aws"
 SLOW_MS = 60_000
+MOUNTS = Path("/proc/self/mountinfo")
 CHOOSE = re.compile(r"^Choose i-")
 SLURM = "ml-slurm"
 KUBERNETES = "ml-eks"
@@ -226,7 +228,9 @@ def hyperpod_pictures(page: Page, folder: Path) -> None:
     """Those of HyperPod clusters, of the doctor and of the page for admins."""
     home = folder / "aws"
     config = f'[storage]\npath = "{home / "fsx"}"\n[clusters.local]\npython = "/usr/bin/python3"\n'
-    with hyperpod_lab(home, config) as (server, endpoint):
+    mounts = folder / "mounts"
+    mounts.write_text(MOUNTS.read_text())
+    with hyperpod_lab(home, config, mounts=mounts) as (server, endpoint):
         add_telemetry(endpoint.account, REGION)
         open_lab(page, server)
         execute(page, "hyperpod:show-panel")
@@ -248,6 +252,7 @@ def hyperpod_pictures(page: Page, folder: Path) -> None:
         page.get_by_role("radio", name="A folder for each user profile").check()
         disk = folder / "whole"
         disk.mkdir()
+        mounts.write_text(MOUNTS.read_text() + whole_file_system(disk))
         more = page.locator(".jp-HyperPod-Admin details summary")
         more.click()
         page.get_by_label("Who looks at folders").select_option("here")
