@@ -18,8 +18,8 @@ class Handler(BaseHTTPRequestHandler):
     wbufsize = -1  # head and body in one packet
 
     def take(self) -> None:
-        """Answer a request, whatever its method is (`command`)."""
-        raise NotImplementedError
+        """Answer a request, whatever its method is (`command`); who does not say how has nothing."""
+        self.answer(404)
 
     def do_GET(self) -> None:
         """As the server calls it."""

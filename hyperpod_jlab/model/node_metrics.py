@@ -76,19 +76,31 @@ class Course:
         """The values alone."""
         return tuple(value for _, value in self.points)
 
+    @property
+    def mean(self) -> float:
+        """The mean of the values, of which there is one at the least."""
+        return sum(self.values) / len(self.points)
+
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; times are ISO 8601."""
+        """Plain data for JSON; times are ISO 8601, values have nine digits."""
         values = self.values
         return {
             "name": self.metric.name,
             "unit": self.metric.unit,
             "meaning": self.metric.meaning,
-            "last": values[-1],
-            "mean": sum(values) / len(values),
-            "lowest": min(values),
-            "highest": max(values),
-            "points": [{"time": iso_time(time), "value": value} for time, value in self.points],
+            "last": _rounded(values[-1]),
+            "mean": _rounded(self.mean),
+            "lowest": _rounded(min(values)),
+            "highest": _rounded(max(values)),
+            "points": [
+                {"time": iso_time(time), "value": _rounded(value)} for time, value in self.points
+            ],
         }
+
+
+def _rounded(value: float) -> float:
+    # A rate that Prometheus computes is another in its last digits a second later.
+    return float(f"{value:.9g}")
 
 
 Source = Literal["CloudWatch", "Prometheus"]

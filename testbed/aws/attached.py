@@ -10,6 +10,7 @@ import os
 import queue
 import subprocess
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -74,7 +75,7 @@ def order(
     return done.stdout
 
 
-class Attached:
+class Attached(ABC):
     """The machines of a testbed as those of a HyperPod cluster, while it is entered.
 
     Args:
@@ -119,26 +120,27 @@ class Attached:
 
     # ------------------------------------------------------------------------------ what the schedulers differ in
 
+    @abstractmethod
     def is_up(self, node: Node) -> bool:
         """Whether a node's machine does its work."""
-        raise NotImplementedError
 
+    @abstractmethod
     def switch_on(self, node: Node) -> None:
         """Start a node's machine.
 
         Raises:
             BedError: It does not come up.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def switch_off(self, node: Node) -> None:
         """End a node's machine, if it is there.
 
         Raises:
             BedError: It does not end.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def tell(self) -> None:
         """Bring to the scheduler what AWS tells it of the nodes, and to AWS what the scheduler asks for. Called again and again."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from email.message import Message
 from typing import Any
 from urllib.parse import parse_qsl
@@ -13,7 +14,7 @@ UNKNOWN = {"ec2": "The action {} is not valid", "query": "Could not find operati
 """Their words for an operation that is none, by the protocol."""
 
 
-class FormWire:
+class FormWire(ABC):
     """One service."""
 
     def __init__(self, model: Any) -> None:
@@ -21,6 +22,7 @@ class FormWire:
         self._version = model.metadata["apiVersion"]
         self._namespace = model.metadata["xmlNamespace"]
 
+    @abstractmethod
     def given(self, tree: dict[str, Any], shape: Any) -> Any:
         """What a form says, as the input's shape has it.
 
@@ -28,7 +30,6 @@ class FormWire:
             tree: The form, with a branch for each part of a name.
             shape: The shape.
         """
-        raise NotImplementedError
 
     def read(self, headers: Message, body: bytes) -> tuple[str, dict[str, Any]]:
         """The operation's name and the input."""

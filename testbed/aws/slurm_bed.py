@@ -100,6 +100,9 @@ class AttachedSlurm(Attached):
         if self.is_up(node):
             order(SCRIPT, self.folder, "node-kill", _host(node))
 
+    def tell(self) -> None:
+        """Nothing: Slurm sees for itself which machines are there."""
+
 
 def _made(endpoint: Endpoint, region: str, name: str, count: int, more: dict[str, Any]) -> Cluster:
     cluster = endpoint.account.add_cluster(

@@ -241,3 +241,10 @@ def test_the_mean_of_courses_and_what_lies_within():
     assert within(other, [(125.0, float("inf"))], 60).points == ((120.0, 6.0),)
     assert within(other, [(180.0, 200.0)], 60).points == ()
     assert within(other, [], 60).points == ()
+
+
+def test_noise_in_the_last_digits_of_a_rate_is_not_told():
+    told = Course(GPU, ((0.0, 1999999999.9999995), (60.0, 2000000000.0))).to_dict()
+    assert {told[name] for name in ("last", "mean", "lowest", "highest")} == {2e9}
+    assert [point["value"] for point in told["points"]] == [2e9, 2e9]
+    assert Course(GPU, ((0.0, 12.3456789),)).to_dict()["last"] == 12.3456789

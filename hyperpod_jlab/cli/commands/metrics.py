@@ -214,7 +214,7 @@ def _headline(measured: Measured, run_id: str | None) -> str:
 
 def _figures(course: Course) -> tuple[float, float, float, float]:
     values = course.values
-    return values[-1], sum(values) / len(values), min(values), max(values)
+    return values[-1], course.mean, min(values), max(values)
 
 
 def _value(course: Course, value: float) -> str:
