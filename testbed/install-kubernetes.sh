@@ -4,8 +4,7 @@
 #   testbed/install-kubernetes.sh             containerd, runc, network plug-ins, iptables; starts no daemon
 #   testbed/install-kubernetes.sh --check     install nothing; exit 0 when all is there
 #
-# Go (1.24 or newer; for kueue 1.25, for kwok 1.26) is not among them: Debian's is too old.
-# The programs themselves are built by kubernetes-testbed.sh build.
+# Go is not among them, for Debian's is too old: see install-go.sh. The programs themselves are built by kubernetes-testbed.sh build.
 set -euo pipefail
 # shellcheck source=testbed/packages.sh
 source "$(dirname "$(readlink -f "$0")")/packages.sh"

@@ -58,7 +58,7 @@ fresh_python() { fresh "$CACHE/images/python.tar" "$HERE/rootfs.sh" "$HERE/mkima
 fresh_operator() { fresh "$CACHE/manifests/training-operator.yaml" "$HERE"/addons/training-operator/*.yaml <(echo "$OPERATOR"); }
 
 # do_built: whether a start with the training operator builds nothing.
-do_built() { command -v go >/dev/null && command -v containerd >/dev/null && fresh_knode && fresh_python && fresh_operator; }
+do_built() { command -v containerd >/dev/null && fresh_knode && fresh_python && fresh_operator; }
 
 build_core() {
   "${HERE%/*}/install-kubernetes.sh" || die "Debian's packages are missing"
@@ -125,7 +125,9 @@ build_kwok() {
 # do_build [PART...]: each by one at a time on this machine; core comes first, whatever is named.
 do_build() {
   [[ $# -gt 0 ]] || set -- core training-operator
-  command -v go >/dev/null || die "Go is not installed (1.26 or newer builds all parts: https://go.dev/doc/install)"
+  local go
+  go=$("${HERE%/*}/install-go.sh") || die "there is no Go 1.26 or newer, and it cannot be installed (https://go.dev/doc/install)"
+  PATH=$go:$PATH
   mkdir -p "$CACHE"/{bin,images,manifests} || die "cannot make $CACHE"
   [[ $1 == core ]] || set -- core "$@"
   for PART; do
