@@ -55,7 +55,15 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "aws": ("AwsCalls", "AwsCallsEvent", "AwsRegions"),
     "lifecycle": ("LifecycleAnswer", "LifecycleLog"),
     "admin": (
-        *("AdminRightsAnswer", "AdminChoices", "AdminWork", "AdminSteps", "AdminEvent"),
+        *(
+            "AdminRightsAnswer",
+            "AdminChoices",
+            "AdminMode",
+            "AdminModeQuery",
+            "AdminWork",
+            "AdminSteps",
+            "AdminEvent",
+        ),
         *("AdminPlanBody", "AdminApplyBody", "StepsQuery"),
     ),
     "doctor": ("DoctorExamination", "DoctorBody", "DoctorReport", "DoctorEvent"),

@@ -124,6 +124,20 @@ export interface IAdminFoldersBody {
   readonly user?: string | null;
 }
 
+/** Which mode a domain is in, as far as its own settings and its first profiles tell; null: nothing was set from here. `shared_path` is the folder that all were given. */
+export interface IAdminMode {
+  readonly mode: 'shared' | 'per-user' | 'both' | null;
+  readonly shared_path: string | null;
+}
+
+/** Of which domain and file system. */
+export interface IAdminModeQuery {
+  /** The domain's id. */
+  readonly domain: string;
+  /** The file system's id. */
+  readonly file_system: string;
+}
+
 /** A plan without its steps. `id` confirms it; with `changed` it takes the place of one that was confirmed, of which nothing was done. `now` is the mode that was applied last, or `both`. */
 export interface IAdminPlan {
   readonly id: string;

@@ -9,20 +9,6 @@ import { IJobSpec } from './spec';
 import { NodeAction } from './clusters';
 import { IHyperpodMetrics } from './telemetry';
 
-/** Which mode a domain is in, as far as its own settings and its first profiles tell; null: nothing was set from here. `shared_path` is the folder that all were given. */
-export interface IAdminMode {
-  readonly mode: 'shared' | 'per-user' | 'both' | null;
-  readonly shared_path: string | null;
-}
-
-/** Of which domain and file system. */
-export interface IAdminModeQuery {
-  /** The domain's id. */
-  readonly domain: string;
-  /** The file system's id. */
-  readonly file_system: string;
-}
-
 /** How to call it. */
 export interface IAdoptBody {
   /** A name for the run; default: the job's own. */
