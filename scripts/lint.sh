@@ -45,7 +45,7 @@ check "shellcheck" shellcheck --external-sources "${scripts[@]}"
 check "stylelint" jlpm stylelint:check
 check "house rules" python scripts/check_house.py
 # The launcher runs under the nodes' own Python: its syntax is ruff's business, its library calls vermin's.
-check "launcher on 3.8" vermin --quiet --no-tips --eval-annotations --target=3.8- --exclude-regex "assemble\.py$" --violations hyperpod_jlab/launcher hyperpod_jlab/admin/folder_work.py
+check "launcher on 3.8" vermin --quiet --no-tips --eval-annotations --target=3.8- --exclude-regex "assemble\.py$" --violations hyperpod_jlab/launcher hyperpod_jlab/admin/folder_program
 check "ruff check" ruff check --quiet .
 check "ruff format" ruff format --check --quiet .
 check "import-linter" lint-imports

@@ -8,7 +8,7 @@ on nothing, which does no harm, and never something of ours that nobody knows fo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,9 +20,18 @@ from hyperpod_jlab.admin.lifecycle.applying import LifecycleExecutor
 from hyperpod_jlab.admin.lifecycle.steps import LifecycleStep
 from hyperpod_jlab.admin.order import reason_to_wait, stages
 from hyperpod_jlab.admin.patience import PatientAws
-from hyperpod_jlab.admin.plan import EntryStep, FolderStep, GroupStep, Plan, Step, Wanted
+from hyperpod_jlab.admin.plan import (
+    DeletionStep,
+    EntryStep,
+    FolderStep,
+    GroupStep,
+    Plan,
+    Step,
+    Wanted,
+)
 from hyperpod_jlab.admin.reading import MARK, mode_tag, tag_of
-from hyperpod_jlab.admin.there import Folder, Holder, There
+from hyperpod_jlab.admin.statements import some
+from hyperpod_jlab.admin.there import Holder, There
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import (
     ConflictError,
@@ -38,6 +47,9 @@ _AT_ONCE = 8
 
 Guard = Callable[[], Awaitable[None]]
 """Called before each change; it raises what is to stop the rest."""
+
+FolderErrors = Mapping[str, HyperpodError | None]
+"""What kept each folder, by its path, from being as it is to be; None: nothing."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +75,7 @@ class Executor:
     Args:
         aws: AWS in the domain's region.
         there: What was there when the plan was made.
-        keeper: Makes folders; None: nobody does.
+        keeper: Makes folders and deletes them; None: nobody does.
         look: Most seconds between two looks whether SageMaker is done; default: `LOOK`.
         guard: Called before each change; what it raises is the step's error.
         stopping: Whether no further step is to begin: those that are under way come to their end, the others are told as not done, without an error.
@@ -100,8 +112,9 @@ class Executor:
         self._wanted = plan.wanted
         for stage in stages(plan):
             folders = [step for step in stage if isinstance(step, FolderStep)]
-            if folders:
-                for result in await self._folders(folders):
+            unwanted = [step for step in stage if isinstance(step, DeletionStep)]
+            if folders or unwanted:
+                for result in [*await self._folders(folders), *await self._deletions(unwanted)]:
                     yield result
                 continue
             room = asyncio.Semaphore(_AT_ONCE)
@@ -183,28 +196,39 @@ class Executor:
     async def _folders(self, steps: Sequence[FolderStep]) -> list[Result]:
         """All folders in one batch. What mounts one that was not made waits (see `_one`)."""
         wanted = {step.path: step.folder for step in steps if step.state == "to do"}
-        errors: Mapping[str, HyperpodError | None] = {}
-        if wanted:
-            try:
-                if self._guard is not None:
-                    await self._guard()
-                errors = await self._made(wanted)
-            except HyperpodError as error:
-                errors = dict.fromkeys(wanted, error)
+        errors = await self._batch(wanted, lambda keeper: keeper.make(wanted))
         self._lacking = {path for path, error in errors.items() if error is not None}
-        return [
-            Result(step, step.path in errors and errors[step.path] is None, errors.get(step.path))
-            for step in steps
-        ]
+        return _results(steps, errors)
 
-    async def _made(self, wanted: Mapping[str, Folder]) -> Mapping[str, HyperpodError | None]:
-        if self._keeper is None:
-            raise RefusedError(
-                "folders cannot be made from here",
-                code="nobody_makes_folders",
-                hint="say who is to: --folders here, with --mounted-at; or slurm, or kubernetes",
-            )
-        return await self._keeper.make(wanted)
+    async def _deletions(self, steps: Sequence[DeletionStep]) -> list[Result]:
+        """Deletes in one batch what nobody mounts any more."""
+        seen = [self._unless_mounted(step) for step in steps]
+        owners = {step.path: step.owner for step in seen if step.state == "to do"}
+        return _results(seen, await self._batch(owners, lambda keeper: keeper.delete(owners)))
+
+    def _unless_mounted(self, step: DeletionStep) -> DeletionStep:
+        left = [target for target in step.mounted_by if target not in self._written]
+        if step.state != "to do" or not left:
+            return step
+        return replace(step, state="waits", reason=f"it is still mounted by {some(left)}")
+
+    async def _batch(
+        self, paths: Collection[str], do: Callable[[FolderKeeper], Awaitable[FolderErrors]]
+    ) -> FolderErrors:
+        if not paths or self._stopping():
+            return {}
+        try:
+            if self._guard is not None:
+                await self._guard()
+            if self._keeper is None:
+                raise RefusedError(
+                    "nothing can be done to folders from here",
+                    code="nobody_makes_folders",
+                    hint="say who is to: --folders here, with --mounted-at; or slurm, or kubernetes",
+                )
+            return await do(self._keeper)
+        except HyperpodError as error:
+            return dict.fromkeys(paths, error)
 
     # ------------------------------------------------------------------------------ lists of file systems
 
@@ -278,6 +302,13 @@ class Executor:
         return (
             lists.without_path(found, name) if path is None else lists.with_path(found, name, path)
         )
+
+
+def _results(steps: Sequence[FolderStep | DeletionStep], errors: FolderErrors) -> list[Result]:
+    return [
+        Result(step, step.path in errors and errors[step.path] is None, errors.get(step.path))
+        for step in steps
+    ]
 
 
 def _check_room(

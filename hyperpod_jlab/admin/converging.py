@@ -18,7 +18,15 @@ from hyperpod_jlab.admin.applying import Executor, Guard, Result
 from hyperpod_jlab.admin.lifecycle.steps import LifecycleStep, RemovalStep
 from hyperpod_jlab.admin.order import reason_to_wait
 from hyperpod_jlab.admin.patience import PatientAws, is_in_use
-from hyperpod_jlab.admin.plan import ClaimStep, EntryStep, FolderStep, Plan, Step, Wanted
+from hyperpod_jlab.admin.plan import (
+    ClaimStep,
+    DeletionStep,
+    EntryStep,
+    FolderStep,
+    Plan,
+    Step,
+    Wanted,
+)
 from hyperpod_jlab.admin.reading import claim_tag, tag_of
 from hyperpod_jlab.admin.there import Folder, There
 from hyperpod_jlab.aws.session import Aws
@@ -201,7 +209,8 @@ def _known(there: There, results: Mapping[str, Result]) -> Folders | None:
     if seen is None:
         return None
     steps = [one.step for one in results.values() if one.done]
-    return {**seen, **{one.path: one.folder for one in steps if isinstance(one, FolderStep)}}
+    made = {one.path: one.folder for one in steps if isinstance(one, FolderStep)}
+    return {**seen, **made, **{one.path: None for one in steps if isinstance(one, DeletionStep)}}
 
 
 def left_to_do(there: There, plan: Plan, results: Mapping[str, Result]) -> list[Step]:
@@ -227,9 +236,11 @@ def left_to_do(there: There, plan: Plan, results: Mapping[str, Result]) -> list[
 
 
 def _helps(step: Step, before: Result | None) -> bool:
-    """Whether there is something new to be tried. Folders are not: a job that failed is told at once."""
+    """Whether there is something new to be tried. Folders are not: a job that failed is told at once; but one that was mounted may be deleted by now."""
     if isinstance(step, FolderStep):
         return False
+    if isinstance(step, DeletionStep):
+        return before is None or before.step.state == "waits"
     if before is not None and before.error is not None:
         return isinstance(before.error, UnreachableError) or is_in_use(before.error)
     # Somebody else has changed it since; what is no list is no part of what is claimed, so it is not fought for.

@@ -1,17 +1,19 @@
-"""Who looks at folders of a file system and makes them: this machine, where it is mounted, or an errand to where it is. All of a plan's at once."""
+"""Who looks at folders of a file system, makes and deletes them: this machine, where it is mounted, or an errand to where it is. All of a plan's at once."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from hyperpod_jlab.admin import folder_work
+from hyperpod_jlab.admin.folder_program import work as folder_work
 from hyperpod_jlab.admin.mounted import check_mounted
 from hyperpod_jlab.admin.there import FileSystem, Folder, Grant
+from hyperpod_jlab.launcher import assembled
 from hyperpod_jlab.model.errors import (
     HyperpodError,
     RefusedError,
@@ -26,9 +28,15 @@ ROOT = "/"
 _MOST = 2000
 """Folders in a batch: an order travels in one word of a program, of which Linux takes 128 KiB."""
 
+_PARTS = ("paths", "access_lists", "folder", "removal", "work")
+"""The program's, each standing only on those before it."""
+
+_DELETES_HERE, _DELETES_THERE = 2.0, 200.0
+"""Seconds after which a deletion is asked for once more: this machine can be interrupted in between, and a job has a time limit."""
+
 
 class FolderKeeper(Protocol):
-    """Looks at folders of a file system and makes them. Paths are the file system's own, such as ``/alice``."""
+    """Looks at folders of a file system, makes and deletes them. Paths are the file system's own, such as ``/alice``."""
 
     async def look(self, paths: Collection[str]) -> Mapping[str, Folder | None]:
         """Folders as they are, None where there is none; all at once.
@@ -46,6 +54,17 @@ class FolderKeeper(Protocol):
 
         Raises:
             HyperpodError: It is not known of any of them what became of it.
+        """
+        ...
+
+    async def delete(self, owners: Mapping[str, int]) -> Mapping[str, HyperpodError | None]:
+        """Delete folders with all that is in them, each if it still belongs to this user. What is not there is deleted.
+
+        Returns:
+            What kept each from being deleted; None: nothing.
+
+        Raises:
+            HyperpodError: It is not known of all of them what became of them.
         """
         ...
 
@@ -80,6 +99,9 @@ class Errand(Protocol):
 class _Keeper(ABC):
     """What all keepers have in common: folders to an order, and an answer to folders."""
 
+    deletes = _DELETES_THERE
+    """Seconds for which a program deletes."""
+
     @abstractmethod
     async def _answer(self, do: str, folders: list[dict[str, Any]]) -> dict[str, Any]: ...
 
@@ -104,6 +126,21 @@ class _Keeper(ABC):
                 made[path] = _unlike(path, _folder(result["found"]), wanted[path])
         return made
 
+    async def delete(self, owners: Mapping[str, int]) -> Mapping[str, HyperpodError | None]:
+        """See `FolderKeeper`."""
+        ended: dict[str, HyperpodError | None] = {}
+        while len(ended) < len(owners):
+            order = [
+                {"path": path, "uid": uid} for path, uid in owners.items() if path not in ended
+            ]
+            for result in await self._results("delete", order):
+                path, said = result["path"], result["error"]
+                if said is not None:
+                    ended[path] = _error(path, said)
+                elif result["found"]:
+                    ended[path] = None
+        return {path: ended[path] for path in owners}
+
     async def _results(self, do: str, folders: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if not folders:
             return []
@@ -120,8 +157,10 @@ class FoldersHere(_Keeper):
 
     Args:
         root: Where the whole file system is mounted.
-        wanted: The file system that has to be mounted there, each time that folders are looked at or made; None: whatever is there.
+        wanted: The file system that has to be mounted there, each time that something is to be done; None: whatever is there.
     """
+
+    deletes = _DELETES_HERE
 
     def __init__(self, root: Path, wanted: FileSystem | None = None) -> None:
         self._root, self._wanted = root, wanted
@@ -133,7 +172,7 @@ class FoldersHere(_Keeper):
     async def _answer(self, do: str, folders: list[dict[str, Any]]) -> dict[str, Any]:
         if self._wanted is not None:
             await asyncio.to_thread(check_mounted, self._root, self._wanted)
-        order = {"root": str(self._root), "do": do, "folders": folders}
+        order = {"root": str(self._root), "do": do, "folders": folders, "seconds": self.deletes}
         return await asyncio.to_thread(folder_work.work, order)
 
 
@@ -153,6 +192,7 @@ class FoldersThere(_Keeper):
             "root": self._errand.root,
             "do": do,
             "folders": folders,
+            "seconds": self.deletes,
             "key": key,
             "reply": self._errand.reply,
             "name": name,
@@ -170,10 +210,15 @@ class FoldersThere(_Keeper):
         return answer
 
 
+@functools.lru_cache(maxsize=1)
+def folder_program() -> str:
+    """The program without its order, as one text."""
+    return assembled(Path(folder_work.__file__).parent, _PARTS).decode("ascii")
+
+
 def _program(order: str) -> str:
-    """The work with its order, as one text."""
-    text = Path(folder_work.__file__).read_text(encoding="ascii")
-    return f'{text}\n\nsys.exit(main("{order}"))\n'
+    """The program with its order."""
+    return f'{folder_program()}\n\nsys.exit(main("{order}"))\n'
 
 
 def _wanted(path: str, folder: Folder) -> dict[str, Any]:
@@ -227,36 +272,51 @@ def _no_answer() -> UnreachableError:
     )
 
 
+_ERRORS: Mapping[str, tuple[type[HyperpodError], str, str]] = {
+    "no_path": (
+        RefusedError,
+        "'{path:.60}' is no folder of a file system",
+        "it begins with a slash, such as /shared",
+    ),
+    "no_folder": (
+        RefusedError,
+        "{path} is a file or a link on the file system, or lies below one",
+        "see what it is, and move it away",
+    ),
+    "no_parent": (
+        RefusedError,
+        "the folder above {path} is not there",
+        "make it, or name another",
+    ),
+    "foreign_folder": (
+        RefusedError,
+        "{path} belongs to uid {words} and is left to it",
+        "see whose it is and what is in it, and move it away or give it away by chown",
+    ),
+    "in_use": (
+        RefusedError,
+        "somebody puts files into {path} as fast as they are deleted",
+        "stop what writes there, and delete what is left where the file system is mounted",
+    ),
+    "mounted_below": (
+        RefusedError,
+        "another file system is mounted in {path}, at {words}: it was left as it is, and so is what is around it",
+        "unmount it there, and delete what is left",
+    ),
+    "no_acl": (
+        StorageError,
+        "{path}: the file system keeps no access lists (ACLs), so only its owner is let in",
+        "mount it with ACLs, or leave --cluster-user out",
+    ),
+}
+"""By the program's codes: kind, message and hint."""
+
+
 def _error(path: str, said: Mapping[str, str]) -> HyperpodError:
     code, words = said["code"], said["words"]
-    if code == "no_path":
-        return RefusedError(
-            f"'{path[:60]}' is no folder of a file system",
-            code=code,
-            hint="it begins with a slash, such as /shared",
-        )
-    if code == "no_folder":
-        return RefusedError(
-            f"{path} is a file or a link on the file system, or lies below one",
-            code=code,
-            hint="see what it is, and move it away",
-        )
-    if code == "no_parent":
-        return RefusedError(
-            f"the folder above {path} is not there", code=code, hint="make it, or name another"
-        )
-    if code == "foreign_folder":
-        return RefusedError(
-            f"{path} belongs to uid {words} and is left to it",
-            code=code,
-            hint="see whose it is and what is in it, and move it away or give it away by chown",
-        )
-    if code == "no_acl":
-        return StorageError(
-            f"{path}: the file system keeps no access lists (ACLs), so only its owner is let in",
-            code=code,
-            hint="mount it with ACLs, or leave --cluster-user out",
-        )
+    if code in _ERRORS:
+        kind, message, hint = _ERRORS[code]
+        return kind(message.format(path=path, words=words), code=code, hint=hint)
     if code == "denied":
         return StorageDeniedError(
             f"{path}: {words}",

@@ -57,6 +57,7 @@ class Wanted:
         cluster_user: The user number of the cluster's jobs, which is let into the folders; `NOBODY`: nobody but their owners is; None: whoever is
             let in already.
         folders_are_there: Whether all folders are there already, so that nobody has to look. Studio starts no application whose folder is missing.
+        without_data: Of mode None: whether the folders that were given are deleted, with all that is in them.
     """
 
     mode: Mode | None
@@ -65,6 +66,7 @@ class Wanted:
     take_over: bool = False
     cluster_user: int | None = None
     folders_are_there: bool = False
+    without_data: bool = False
 
     def concerns(self, profile: str) -> bool:
         """Whether it is about a profile."""
@@ -144,6 +146,21 @@ class FolderStep(Step):
     def private(self) -> bool:
         """Whether it is for its owner alone, and whom a list names."""
         return not self.folder.mode & 0o077
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeletionStep(Step):
+    """Delete a folder of the file system with all that is in it, once nobody mounts it.
+
+    Attributes:
+        path: The folder.
+        owner: The user number that it belongs to.
+        mounted_by: Targets of the lists that mount it until they are written.
+    """
+
+    path: str
+    owner: int
+    mounted_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

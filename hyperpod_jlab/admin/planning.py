@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from hyperpod_jlab.admin import entries as lists
 from hyperpod_jlab.admin.checks import findings_of
+from hyperpod_jlab.admin.deletion import deletion_steps
 from hyperpod_jlab.admin.folder_planning import (
     folder_findings,
     folder_steps,
@@ -55,6 +56,7 @@ def plan(there: There, wanted: Wanted) -> Plan:
         *_groups(there, wanted),
         *folders.values(),
         *with_waits(entries, there, wanted),
+        *deletion_steps(there, wanted, entries),
     )
     made = Plan(wanted, steps, findings)
     return replace(made, statements=tuple(statements_of(there, made)))

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from hyperpod_jlab.admin.mounts import holders_after, mounts_of
-from hyperpod_jlab.admin.plan import NOT_MOUNTED, EntryStep, Plan, Statement
+from hyperpod_jlab.admin.plan import NOT_MOUNTED, DeletionStep, EntryStep, Plan, Statement
 from hyperpod_jlab.admin.there import COMMON_UID, Holder, There
 from hyperpod_jlab.model.isolation import LEVEL_WORDS, Level
 
@@ -44,13 +44,17 @@ def some(names: Iterable[str]) -> str:
 def _data(
     there: There, plan: Plan, before: Mapping[str, str], after: Mapping[str, str]
 ) -> Iterator[Statement]:
-    yield Statement(
-        "data",
-        "Nothing is moved, copied or deleted. What lies in a folder stays there, and is seen again once that folder is mounted again.",
-    )
+    deleted = [
+        step.path
+        for step in plan.steps
+        if isinstance(step, DeletionStep) and step.state in {"to do", "waits"}
+    ]
+    yield from _deleted(there, deleted)
     names = [one.name for one in there.holders if one.kind == "profile"]
     yield from _places(names, after, before)
-    left = _left(names, before, after)
+    left = {
+        path: people for path, people in _left(names, before, after).items() if path not in deleted
+    }
     alone = [people[0] for path, people in left.items() if people == [path[1:]]]
     if len(alone) > 1:
         folders = some(f"/{name}" for name in alone)
@@ -67,8 +71,8 @@ def _data(
     if plan.wanted.mode is None and left:
         yield Statement(
             "data",
-            f"All folders are kept: {some(left)}. Nothing here deletes them. To delete one for good, where the whole file system is mounted, such as at "
-            f"/fsx: rm -r -- /fsx{next(iter(left))}",
+            f"{'These' if deleted else 'All'} folders are kept: {some(left)}. 'hpj admin destroy --delete-data' deletes such with all else; afterwards one is "
+            f"deleted where the whole file system is mounted, such as at /fsx: rm -r -- /fsx{next(iter(left))}",
         )
     own = [
         one.name
@@ -80,6 +84,21 @@ def _data(
             "data",
             f"A mode of their own keep: {some(own)}. 'hpj admin destroy --profile NAME' takes it away, and the next apply gives them what all have.",
         )
+
+
+def _deleted(there: There, paths: list[str]) -> Iterator[Statement]:
+    """What becomes of what lies in folders."""
+    if not paths:
+        yield Statement(
+            "data",
+            "Nothing is moved, copied or deleted. What lies in a folder stays there, and is seen again once that folder is mounted again.",
+        )
+        return
+    yield Statement(
+        "data",
+        f"Deleted for good, with all that is in them, whoever made it: {', '.join(paths)} of {there.file_system.name}. Jobs of a cluster and other domains "
+        "that use them lose them too; where a folder is linked to S3 with an automatic export, its objects may go as well. Nothing else is moved, copied or deleted.",
+    )
 
 
 def _places(

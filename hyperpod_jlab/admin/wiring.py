@@ -17,7 +17,7 @@ from hyperpod_jlab.admin.lifecycle.planning import (
 )
 from hyperpod_jlab.admin.lifecycle.reading import read_configs
 from hyperpod_jlab.admin.lifecycle.steps import LifecycleWanted
-from hyperpod_jlab.admin.plan import FolderStep, Plan, Wanted
+from hyperpod_jlab.admin.plan import DeletionStep, FolderStep, Plan, Wanted
 from hyperpod_jlab.admin.planning import plan
 from hyperpod_jlab.admin.reading import Question, Reader
 from hyperpod_jlab.admin.there import FileSystem, Folder, There
@@ -104,7 +104,7 @@ class Wirer:
         there = await Reader(self._aws, question, self._told).read()
         _check_profiles(there, wiring.wanted)
         made = plan(there, wiring.wanted)
-        paths = [step.path for step in made.steps if isinstance(step, FolderStep)]
+        paths = [step.path for step in made.steps if isinstance(step, FolderStep | DeletionStep)]
         if self._keeper is None or not paths or any(one.level == "error" for one in made.findings):
             return there, await self._with_lifecycle(there, name, made)
         if known is not None and set(paths) <= known.keys():

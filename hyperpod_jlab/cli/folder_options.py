@@ -1,4 +1,4 @@
-"""Options that say who looks at the folders of a file system and makes them."""
+"""Options that say who looks at the folders of a file system, makes and deletes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.services.folder_keepers import By, FolderPlace, misfit
 
-FOLDER_OPTIONS = (
+PLACE_OPTIONS = (
     click.option(
         "--image",
         metavar="REF",
@@ -29,12 +29,6 @@ FOLDER_OPTIONS = (
         "--queue", metavar="NAME", help="With --folders slurm: the partition for the job."
     ),
     click.option(
-        "--cluster-user",
-        metavar="UID|NAME|none",
-        help="Whom the cluster's jobs run as: let into the folders, and into what is made there, by access lists (ACLs). None: nobody is let into private "
-        "folders. Default: who is let in already stays so.",
-    ),
-    click.option(
         "--mounted-at",
         metavar="PATH",
         help="Where the whole file system is mounted: on this machine, or with --folders slurm on the nodes (default there: where AWS says that the cluster mounts it, else /fsx).",
@@ -47,7 +41,18 @@ FOLDER_OPTIONS = (
         "Default: this machine with --mounted-at, else nobody.",
     ),
 )
-"""In the order in which click takes decorators: from the last to the first."""
+"""Who looks at folders. In the order in which click takes decorators: from the last to the first."""
+
+FOLDER_OPTIONS = (
+    click.option(
+        "--cluster-user",
+        metavar="UID|NAME|none",
+        help="Whom the cluster's jobs run as: let into the folders, and into what is made there, by access lists (ACLs). None: nobody is let into private "
+        "folders. Default: who is let in already stays so.",
+    ),
+    *PLACE_OPTIONS,
+)
+"""The same, and who is let into folders besides."""
 
 
 def folder_place(options: dict[str, Any]) -> FolderPlace:
@@ -65,7 +70,7 @@ def folder_place(options: dict[str, Any]) -> FolderPlace:
         options["namespace"],
         options["claim"],
         options["image"],
-        options["cluster_user"],
+        options.get("cluster_user"),
     )
     found = misfit(place)
     if found is not None:

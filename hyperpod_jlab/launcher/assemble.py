@@ -1,4 +1,4 @@
-"""Assembling the launcher: its parts, in order, as one readable file that needs nothing beside it.
+"""Assembling the launcher, and other programs that travel: their parts, in order, as one readable file that needs nothing beside it.
 
 The parts are modules here, so that each has one idea and can be checked by itself; a bundle holds the one file made of them. Their imports of
 each other fall away (names are unique over all parts), and those of the standard library come first.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections.abc import Sequence
 from pathlib import Path
 
 from .parsing import steadily
@@ -48,17 +49,27 @@ _BANNER = "# " + "-" * 78
 @functools.lru_cache(maxsize=1)
 def launcher_source() -> bytes:
     """The launcher's bytes, to be put into a bundle as ``launcher.py``."""
+    return assembled(Path(__file__).parent, PARTS)
+
+
+def assembled(folder: Path, parts: Sequence[str]) -> bytes:
+    """One program of several modules of a folder, which import each other relatively, have no name twice, and need only the standard library.
+
+    Args:
+        folder: Where they lie.
+        parts: Their names, each standing only on those before it.
+    """
     imports: set[str] = set()
     bodies = []
     docs = ""
-    for name in PARTS:
-        text = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
+    for name in parts:
+        text = (folder / f"{name}.py").read_text(encoding="utf-8")
         doc, own, body = _take_apart(text)
         imports |= own
         docs = docs or doc
         title = ast.get_docstring(steadily(functools.partial(ast.parse, text))) or name
         banner = f"{_BANNER}\n# {title.splitlines()[0]}\n{_BANNER}"
-        bodies.append(body if name == PARTS[0] else f"{banner}\n\n{body}")
+        bodies.append(body if name == parts[0] else f"{banner}\n\n{body}")
     head = f"#!/usr/bin/env python3\n{docs}\n\nfrom __future__ import annotations\n"
     listed = "\n".join(sorted(imports))
     return (f"{head}\n{listed}\n\n" + "\n\n".join(bodies)).encode()

@@ -110,6 +110,29 @@ class FolderCases:
             assert made == dict.fromkeys(wanted)
         assert set((await keeper.look(wanted)).values()) == {OPENED}
 
+    async def test_what_is_deleted_and_what_is_left(self, keeper, root, names):
+        full, empty, missing, theirs, link, kept = names(6)
+        victim = root / kept[1:]
+        for path in (full, empty, theirs, kept):
+            (root / path[1:]).mkdir()
+            os.chown(root / path[1:], PERSON, GROUP)
+        (root / link[1:]).symlink_to(victim)
+        os.chown(root / theirs[1:], STRANGER, STRANGER)
+        inner = root / full[1:] / "runs" / "one"
+        inner.mkdir(parents=True)
+        (victim / "data").write_text("kept")
+        (inner / "log").write_text("out")
+        (inner / "away").symlink_to(victim)
+        (inner.parent / "data").symlink_to(victim / "data")
+        os.chown(inner / "log", STRANGER, STRANGER)
+        paths = (full, empty, missing, theirs, link)
+        ended = await keeper.delete(dict.fromkeys(paths, PERSON))
+        codes = [error and error.code for error in ended.values()]
+        assert codes == [None, None, None, "foreign_folder", "no_folder"]
+        assert [(root / path[1:]).is_dir() for path in paths] == [False, False, False, True, True]
+        assert (victim / "data").read_text() == "kept"
+        (victim / "data").unlink()
+
 
 class JobCases(FolderCases):
     """For those who send jobs."""

@@ -8,12 +8,11 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.admin import folder_work
-from hyperpod_jlab.admin.folders import ROOT, FoldersHere
+from hyperpod_jlab.admin.folder_program import work as folder_work
+from hyperpod_jlab.admin.folders import ROOT, FoldersHere, folder_program
 from hyperpod_jlab.model.errors import RefusedError
 from tests.admin.folder_cases import GROUP, JOBS, OPENED, PERSON, PLAIN, FolderCases, names
 
@@ -228,7 +227,7 @@ def test_without_root_nothing_is_left_half_done(disk, reachable):
     folder = {"path": "/alice", "uid": 4712, "gid": 4712, "mode": 0o700, "acl": [], "default": []}
     order = {"root": str(disk), "do": "make", "folders": [folder]}
     code = f"import json, sys; text = {{}}; exec(sys.stdin.read(), text); print(json.dumps(text['work']({order!r})))"
-    text = Path(folder_work.__file__).read_text()
+    text = folder_program()
     done = as_user(4711, "/usr/bin/python3", "-c", code, given=text)
     assert '"denied"' in done.stdout, done.stderr
     assert list(disk.iterdir()) == []

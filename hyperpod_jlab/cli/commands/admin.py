@@ -17,7 +17,7 @@ _COMMANDS = (
             Entry("plan", "wiring", "Say what is to be done, and change nothing."),
             Entry("apply", "wiring", "Do it."),
             Entry("status", "wiring", "Say what is not as it is to be."),
-            Entry("destroy", "wiring", "Take back what was set; the data stay."),
+            Entry("destroy", "taking_back", "Take back what was set; the data stay."),
         ),
     ),
     Section(

@@ -36,6 +36,9 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 _SIGNS = {"done": "=", "to do": "+", "waits": "~", "blocked": "!"}
 _WORDS = {"done": "as wanted", "to do": "to do", "waits": "waiting", "blocked": "blocked"}
+Asked = Callable[[There, Plan], str | None]
+"""Looks at a plan: what is asked besides, in words; it raises what stands against it."""
+
 _QUIET = 5
 """Steps that are as wanted already, up to which each is shown."""
 
@@ -58,14 +61,9 @@ Say what is not as it is to be, and change nothing.
 The exit code is 0 when all is as wanted, 1 when something is not or waits, 2 when it cannot be at all. Folders count only where somebody can look at
 them (--mounted-at).
 """
-_DESTROY = """\
-Take back what 'hpj admin apply' has set, and nothing else. Folders and what lies in them stay; the plan names them, and says how to delete them.
-
-The exit code is 0 when nothing of it is left, 1 when a step waits or is blocked, and else that of the worst error.
-"""
 
 
-def _common(function: Decorated) -> Decorated:
+def common_options(function: Decorated) -> Decorated:
     """Options that say which domain and which file system."""
     for option in (
         click.option(
@@ -130,7 +128,7 @@ def _wanted(function: Decorated) -> Decorated:
         ),
     ):
         function = option(function)
-    return _common(function)
+    return common_options(function)
 
 
 @click.command(
@@ -146,7 +144,7 @@ def _wanted(function: Decorated) -> Decorated:
 @_wanted
 def plan(mode: Mode, **options: Any) -> None:
     """Print the plan."""
-    wiring, region = _wiring(mode, options)
+    wiring, region = wiring_of(mode, options)
     place = folder_place(options)
     _, made = with_services(lambda services: _planned(services, wiring, region, place))
     _show(made)
@@ -166,8 +164,8 @@ def plan(mode: Mode, **options: Any) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def apply(mode: Mode, yes: bool, **options: Any) -> None:
     """Apply a plan."""
-    wiring, region = _wiring(mode, options)
-    _carry_out(wiring, region, yes, folder_place(options))
+    wiring, region = wiring_of(mode, options)
+    carry_out(wiring, region, yes, folder_place(options))
 
 
 @click.command(
@@ -179,7 +177,7 @@ def apply(mode: Mode, yes: bool, **options: Any) -> None:
 @_wanted
 def status(mode: Mode, **options: Any) -> None:
     """Print what is not as it is to be."""
-    wiring, region = _wiring(mode, options)
+    wiring, region = wiring_of(mode, options)
     place = folder_place(options)
     _, made = with_services(lambda services: _planned(services, wiring, region, place))
     _show(made, drift=True)
@@ -188,21 +186,7 @@ def status(mode: Mode, **options: Any) -> None:
         click.get_current_context().exit(1)
 
 
-@click.command(
-    "destroy",
-    cls=HpjCommand,
-    help=_DESTROY,
-    examples=("hpj admin destroy --domain d-abc123 --cluster ml-cluster",),
-)
-@_common
-@click.option("--yes", is_flag=True, help="Do not ask.")
-def destroy(yes: bool, **options: Any) -> None:
-    """Take back what was set."""
-    wiring, region = _wiring(None, options)
-    _carry_out(wiring, region, yes, FolderPlace())
-
-
-def _wiring(mode: Mode | None, options: dict[str, Any]) -> tuple[Wiring, str | None]:
+def wiring_of(mode: Mode | None, options: dict[str, Any]) -> tuple[Wiring, str | None]:
     """What was named, and the region.
 
     Raises:
@@ -265,13 +249,34 @@ async def _wirer(
         yield wirer
 
 
-def _carry_out(wiring: Wiring, region: str | None, yes: bool, place: FolderPlace) -> None:
+def carry_out(
+    wiring: Wiring,
+    region: str | None,
+    yes: bool,
+    place: FolderPlace,
+    asked: Asked | None = None,
+) -> None:
+    """Plan, ask, and do it.
+
+    Args:
+        wiring: What is wanted.
+        region: The domain's region.
+        yes: Whether nobody is asked.
+        place: Who looks after folders.
+        asked: Looks at the plan before anybody is asked, and gives what is asked besides, if anything.
+
+    Raises:
+        InvalidInputError: Nobody can be asked.
+        RefusedError: The plan cannot be done at all.
+        HyperpodError: The worst of what has failed; see `aws.errors`.
+    """
     there, made = with_services(lambda services: _planned(services, wiring, region, place))
     refuse_on_error(list(made.findings))
     todo = [step for step in made.steps if step.can_be_done]
     if not invocation().as_json:
         _show(made)
-    if todo and not (yes or _confirmed(len(todo))):
+    more = None if asked is None else asked(there, made)
+    if todo and not (yes or _confirmed(len(todo), more)):
         print("nothing was done", file=sys.stderr)
         return
 
@@ -310,8 +315,8 @@ def _steps(count: int) -> str:
     return "1 step" if count == 1 else f"{count} steps"
 
 
-def _confirmed(count: int) -> bool:
-    """Whether the admin wants it.
+def _confirmed(count: int, more: str | None) -> bool:
+    """Whether the admin wants it, and says so once more where there is more to ask.
 
     Raises:
         InvalidInputError: Nobody can be asked.
@@ -322,7 +327,8 @@ def _confirmed(count: int) -> bool:
             code="not_confirmed",
             hint="add --yes to do them; 'hpj admin plan' shows them",
         )
-    return click.confirm(f"Do {_steps(count)}?", err=True)
+    wanted = click.confirm(f"Do {_steps(count)}?", err=True)
+    return wanted and (more is None or click.confirm(more, err=True))
 
 
 def _show(made: Plan, *, drift: bool = False) -> None:

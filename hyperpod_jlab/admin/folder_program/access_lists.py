@@ -1,0 +1,77 @@
+"""Access lists (ACLs) of folders, as Linux keeps them (linux/posix_acl_xattr.h)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from typing import Any, List, Optional, Sequence, Tuple
+
+ACCESS_LIST, DEFAULT_LIST = "system.posix_acl_access", "system.posix_acl_default"
+NO_LISTS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+MASK_TAG = 0x10
+
+_HEAD, _ENTRY = struct.pack("<I", 2), struct.Struct("<HHI")
+_UNNAMED = 0xFFFFFFFF
+_OWNER, _USER, _OWNERS, _GROUP, _OTHER = 0x01, 0x02, 0x04, 0x08, 0x20
+_TAGS = {_OWNER: "user", _USER: "user", _OWNERS: "group", _GROUP: "group", _OTHER: "other"}
+_MASKED = (_USER, _OWNERS, _GROUP)
+
+Acl = List[Tuple[int, int, int]]
+"""Entries: tag, permissions, number."""
+
+
+def list_entries(listed: Sequence[Sequence[Any]]) -> Acl:
+    """A list as Linux keeps it; with names in it, it needs a mask, which lets them all through."""
+    made = []
+    for tag, number, rights in listed:
+        if tag == "other":
+            made.append((_OTHER, rights, _UNNAMED))
+        elif number is None:
+            made.append((_OWNER if tag == "user" else _OWNERS, rights, _UNNAMED))
+        else:
+            made.append((_USER if tag == "user" else _GROUP, rights, number))
+    if any(tag in (_USER, _GROUP) for tag, _, _ in made):
+        mask = 0
+        for tag, rights, _ in made:
+            if tag in _MASKED:
+                mask |= rights
+        made.append((MASK_TAG, mask, _UNNAMED))
+    return sorted(made, key=lambda entry: (entry[0], entry[2]))
+
+
+def shown_list(entries: Acl) -> List[List[Any]]:
+    """A list for people: what its mask takes away is taken away."""
+    masks = [rights for tag, rights, _ in entries if tag == MASK_TAG]
+    mask = masks[0] if masks else 7
+    return [
+        [_TAGS[tag], None if number == _UNNAMED else number, rights & mask if tag in _MASKED else rights]
+        for tag, rights, number in entries
+        if tag in _TAGS
+    ]  # fmt: skip
+
+
+def read_list(opened: int, name: str) -> Optional[Acl]:
+    """A list; None: the file system keeps none."""
+    try:
+        data = os.getxattr("/proc/self/fd/%d" % opened, name)
+    except OSError as error:
+        if error.errno in NO_LISTS:
+            return None
+        if error.errno == errno.ENODATA:
+            return []
+        raise
+    return [(tag, rights, number) for tag, rights, number in _ENTRY.iter_unpack(data[4:])]
+
+
+def put_list(opened: int, name: str, entries: Acl) -> None:
+    """Set a list; without entries there is none then."""
+    if entries:
+        data = _HEAD + b"".join(_ENTRY.pack(*entry) for entry in entries)
+        os.setxattr(opened, name, data)
+        return
+    try:
+        os.removexattr(opened, name)
+    except OSError as error:
+        if error.errno != errno.ENODATA and error.errno not in NO_LISTS:
+            raise

@@ -1,0 +1,256 @@
+"""Folders that are deleted when all is taken back: only when an admin says so twice, only those that were given, and beside people who change them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from hyperpod_jlab.admin import applying
+from hyperpod_jlab.admin.folder_program import removal
+from hyperpod_jlab.admin.folders import FoldersHere
+from hyperpod_jlab.admin.plan import DeletionStep
+from hyperpod_jlab.admin.planning import plan
+from hyperpod_jlab.admin.there import Folder
+from tests.admin.conftest import DOMAIN, FILE_SYSTEM
+from tests.admin.test_planning import NOTHING, attached, domain, fsx, profile, space, there
+
+WHERE = ("--domain", DOMAIN, "--file-system", FILE_SYSTEM)
+DELETE = ("admin", "destroy", *WHERE, "--delete-data", FILE_SYSTEM)
+PERSON, GROUP = 200001, 1001
+
+WITHOUT_DATA = replace(NOTHING, without_data=True)
+PRIVATE = Folder(PERSON, GROUP, 0o700)
+SHARED = Folder(PERSON, GROUP, 0o2775)
+ALICE = profile("alice", fsx("/alice"), mark="/alice")
+OURS = domain(fsx("/shared"), mark="/shared")
+ONLY_ALICE = replace(WITHOUT_DATA, profiles=frozenset({"alice"}))
+
+PLANS = [
+    # what, who there is, folders, what is wanted, steps with state and words of the reason
+    ("hers", (domain(), ALICE), {"/alice": PRIVATE}, WITHOUT_DATA, [("/alice", "to do", "")]),
+    ("nobody said so", (domain(), ALICE), {"/alice": PRIVATE}, NOTHING, []),
+    ("nobody looks", (domain(), ALICE), None, WITHOUT_DATA, [("/alice", "waits", "nobody looks")]),
+    ("it is gone", (domain(), ALICE), {}, WITHOUT_DATA, [("/alice", "done", "")]),
+    ("of somebody else", (domain(), ALICE), {"/alice": replace(PRIVATE, uid=4711)}, WITHOUT_DATA, [("/alice", "blocked", "uid 4711")]),
+    ("a link", (domain(), ALICE), {"/alice": Folder(0, 0, 0, other=True)}, WITHOUT_DATA, [("/alice", "blocked", "a link")]),
+    ("of all", (OURS, profile()), {"/shared": SHARED}, WITHOUT_DATA, [("/shared", "to do", "")]),
+    ("what somebody else has set", (domain(fsx("/x")), profile("alice", fsx("/y"))), {"/x": SHARED, "/y": PRIVATE}, WITHOUT_DATA, []),
+    ("which another mounts", (domain(), ALICE, profile("bob", fsx("/alice"))), {"/alice": PRIVATE}, WITHOUT_DATA, [("/alice", "blocked", "mounted by profile bob")]),
+    ("of which another mounts a part", (OURS, profile("bob", fsx("/shared/bob"))), {"/shared": SHARED}, WITHOUT_DATA, [("/shared", "blocked", "profile bob")]),
+    ("one alone", (OURS, ALICE), {"/alice": PRIVATE, "/shared": SHARED}, ONLY_ALICE, [("/alice", "to do", "")]),
+    ("which the others have too", (OURS, profile("alice", fsx("/shared"), mark="/shared"), profile("bob")), {"/shared": SHARED}, ONLY_ALICE, [("/shared", "blocked", "bob")]),
+    ("which is open", (domain(), ALICE, space("work", attached(), owner="alice", apps=("JupyterLab",))), {"/alice": PRIVATE}, WITHOUT_DATA, [("/alice", "waits", "stop space work")]),
+    ("a number of her own", (domain(), replace(ALICE, uid=210001)), {"/alice": replace(PRIVATE, uid=210001)}, WITHOUT_DATA, [("/alice", "to do", "")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("holders", "folders", "wanted", "steps"),
+    [pytest.param(*case[1:], id=case[0]) for case in PLANS],
+)
+def test_what_is_to_be_deleted(holders, folders, wanted, steps):
+    made = plan(there(*holders, folders=folders), wanted)
+    found = [one for one in made.steps if isinstance(one, DeletionStep)]
+    assert [(one.path, one.state) for one in found] == [one[:2] for one in steps]
+    for one, (_, _, words) in zip(found, steps, strict=True):
+        assert words in (one.reason or "")
+    said = [one.text for one in made.statements if one.topic == "data"]
+    told = [one.path for one in found if one.state in {"to do", "waits"}]
+    assert said[0].startswith("Deleted for good" if told else "Nothing is moved")
+    assert all(path in said[0] for path in told)
+    assert not any(path in text for text in said[1:] if "stays in" in text for path in told)
+
+
+# ---------------------------------------------------------------------------------------- as an admin types it
+
+
+@pytest.fixture
+def wired(account, hpj, disk, monkeypatch):
+    """Files in both modes; the one for each is there now."""
+    monkeypatch.setattr(applying, "LOOK", 0.02)
+    at = ("--mounted-at", str(disk), "--yes")
+    hpj("admin", "apply", *WHERE, "--partition-mode", "shared", *at).ok()
+    (disk / "shared" / "data.txt").write_text("of all")
+    hpj("admin", "apply", *WHERE, "--partition-mode", "per-user", *at).ok()
+    (disk / "alice" / "runs").mkdir()
+    (disk / "alice" / "runs" / "log").write_text("out")
+    (disk / "others").mkdir()
+    return account
+
+
+def mounted(account):
+    return {name for _, name in account.profiles if account.profiles[DOMAIN, name].file_systems}
+
+
+def test_what_was_given_goes_and_nothing_else(wired, hpj, disk):
+    done = hpj(*DELETE, "--mounted-at", str(disk), "--yes").ok()
+    assert "data: Deleted for good, with all that is in them" in done.out
+    assert "folder /alice: deleted with all that is in it" in done.out
+    # The folder of the mode before has no mark any more.
+    assert sorted(one.name for one in disk.iterdir()) == ["others", "shared"]
+    assert mounted(wired) == set()
+    again = hpj(*DELETE, "--mounted-at", str(disk), "--yes").ok()
+    assert again.out.splitlines()[-1] == "7 as wanted"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ((), "not_confirmed", "without your word"),
+        (("--yes", "--delete-data", "fs-0aaaaaaaaaaaaaaaa"), None, "is not the file system"),
+        (("--yes", "--delete-data", "yes"), None, "is not the file system"),
+        (("--yes", "--folders", "none"), None, "nobody says who deletes"),
+    ],
+)
+def test_nothing_without_two_words(wired, hpj, disk, words, code, message):
+    at = () if "none" in words else ("--mounted-at", str(disk))
+    done = hpj(*DELETE, *at, *words, "--json")
+    assert (done.code, code or "invalid_input") == (2, done.error["code"])
+    assert message in done.error["message"]
+    assert (disk / "alice" / "runs" / "log").read_text() == "out"
+    assert mounted(wired) == {"alice", "bob", "carol"}
+
+
+def test_folders_stay_without_the_word_for_them(wired, hpj, disk):
+    done = hpj("admin", "destroy", *WHERE, "--mounted-at", str(disk), "--yes", "--json")
+    assert (done.code, done.error["detail"]["field"]) == (2, "folders")
+    hpj("admin", "destroy", *WHERE, "--yes").ok()
+    assert (disk / "alice" / "runs" / "log").read_text() == "out"
+
+
+def test_while_a_space_runs_nothing_is_done(wired, hpj, disk):
+    wired.spaces[DOMAIN, "work"].apps.append("JupyterLab")
+    done = hpj(*DELETE, "--mounted-at", str(disk), "--yes", "--json")
+    assert (done.code, done.error["code"]) == (2, "data_in_use")
+    assert "stop space work first" in done.error["message"]
+    assert mounted(wired) == {"alice", "bob", "carol"}
+    wired.spaces[DOMAIN, "work"].apps.clear()
+    hpj(*DELETE, "--mounted-at", str(disk), "--yes").ok()
+    assert not (disk / "alice").exists()
+
+
+def test_a_folder_that_is_still_mounted_stays(wired, hpj, disk, endpoint):
+    """AWS refuses to change one of them."""
+    endpoint.faults.deny("sagemaker:UpdateUserProfile", "bob")
+    done = hpj(*DELETE, "--mounted-at", str(disk), "--yes")
+    assert done.code != 0
+    assert "not done: folder /bob: it is still mounted by profile bob" in done.err
+    assert (disk / "bob").is_dir()
+    assert not (disk / "alice").exists()
+
+
+# ---------------------------------------------------------------------------------------- beside others
+
+
+@pytest.fixture
+def folder(disk):
+    made = disk / "alice"
+    made.mkdir()
+    os.chown(made, PERSON, GROUP)
+    return made
+
+
+async def deleted(disk):
+    error = (await FoldersHere(disk).delete({"/alice": PERSON}))["/alice"]
+    return error and error.code
+
+
+async def test_as_deep_as_folders_go(disk, folder):
+    place = os.open(folder, os.O_RDONLY)
+    for _ in range(3000):
+        os.mkdir("d", dir_fd=place)
+        inner = os.open("d", os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = inner
+    os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=place))
+    os.close(place)
+    assert await deleted(disk) is None
+    assert not folder.exists()
+
+
+async def test_in_several_goes(disk, folder, monkeypatch):
+    for number in range(20):
+        (folder / f"d{number}").mkdir()
+        for file in range(100):
+            (folder / f"d{number}" / f"f{file}").touch()
+    answers = []
+    monkeypatch.setattr(FoldersHere, "deletes", 0.01)
+    answer = FoldersHere._answer
+
+    async def counted(self, do, folders):
+        answers.append(await answer(self, do, folders))
+        return answers[-1]
+
+    monkeypatch.setattr(FoldersHere, "_answer", counted)
+    assert await deleted(disk) is None
+    assert not folder.exists()
+    assert len(answers) > 1
+
+
+@pytest.fixture
+def inner(folder):
+    """Another file system in it."""
+    place = folder / "runs" / "mounted"
+    place.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", place], check=True)
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+async def test_another_file_system_in_it_is_left(disk, inner):
+    (inner / "data").write_text("of another")
+    assert await deleted(disk) == "mounted_below"
+    assert (inner / "data").read_text() == "of another"
+
+
+@pytest.fixture
+def beside():
+    """Runs a program until the test ends."""
+    begun = []
+    yield lambda *words: begun.append(subprocess.Popen([sys.executable, "-c", *map(str, words)]))
+    for one in begun:
+        one.kill()
+        one.wait()
+
+
+WRITING = """
+import os, sys
+while True:
+    for number in range(50):
+        try:
+            os.makedirs(f"{sys.argv[1]}/d{number}", exist_ok=True)
+            open(f"{sys.argv[1]}/d{number}/f", "w").close()
+        except OSError:
+            if not os.path.isdir(sys.argv[1]):
+                sys.exit()
+"""
+
+
+async def test_who_goes_on_writing_is_told_of_or_has_lost(disk, folder, beside):
+    beside(WRITING, folder)
+    assert await deleted(disk) in {None, "in_use"}
+
+
+async def test_a_link_in_a_folder_s_place_leads_nowhere(disk, folder, tmp_path, monkeypatch):
+    """It is put there once a folder was seen, and before that is opened."""
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "data").write_text("kept")
+    (folder / "runs").mkdir()
+    look = removal._first_folder
+
+    def swapped(opened, until):
+        found = look(opened, until)
+        if found == "runs":
+            (folder / "runs").rmdir()
+            (folder / "runs").symlink_to(victim)
+        return found
+
+    monkeypatch.setattr(removal, "_first_folder", swapped)
+    assert await deleted(disk) is None
+    assert not folder.exists()
+    assert (victim / "data").read_text() == "kept"
