@@ -21,6 +21,9 @@ NOT_KNOWN = "not known"
 NOBODY = 0
 """In place of the number of the cluster's user. Root, whose number it is, needs no leave."""
 
+MOST_UID = 0xFFFFFFFE
+"""The greatest number of a user; the next one means none."""
+
 NOT_MOUNTED = "not mounted"
 """What is said where a list has no folder of the file system."""
 

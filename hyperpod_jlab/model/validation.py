@@ -21,8 +21,8 @@ LABEL = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 """The pattern of names in Kubernetes."""
 
-DOMAIN_ID = r"^d-[a-z0-9-]{1,61}$"
-"""The pattern of ids of domains of Studio."""
+DOMAIN_ID = r"^d-(-*[a-z0-9]){1,61}$"
+"""The pattern of ids of domains of Studio (SageMaker's model of ``DomainId``)."""
 
 FILE_SYSTEM_ID = r"^fs-[0-9a-f]{8,40}$"
 """The pattern of ids of file systems of FSx."""

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, TypeVar
 
 from hyperpod_jlab.admin.folders import FolderKeeper, FoldersHere, FoldersThere
-from hyperpod_jlab.admin.plan import NOBODY
+from hyperpod_jlab.admin.plan import MOST_UID, NOBODY
 from hyperpod_jlab.model.config import KubernetesCluster, Settings, SlurmCluster
 from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError
 from hyperpod_jlab.orchestrators.slurm.client import SlurmClient
@@ -37,7 +37,6 @@ _FITS: dict[str, tuple[By, ...]] = {
 """What only some of them know."""
 
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-_MOST = 0xFFFFFFFE  # the next one means nobody
 Config = TypeVar("Config", SlurmCluster, KubernetesCluster)
 
 
@@ -171,7 +170,7 @@ async def user_number(given: str, settings: Settings, place: FolderPlace) -> int
         return NOBODY
     detail = {"field": "cluster_user"}
     if given.isascii() and given.isdecimal():
-        if not 0 < int(given) <= _MOST:
+        if not 0 < int(given) <= MOST_UID:
             raise InvalidInputError(
                 f"the cluster's user: {given[:20]} is no number of a user that could be let in",
                 hint="root needs no leave; numbers begin with 1",

@@ -9,18 +9,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from hyperpod_jlab.admin.modes import FOLDER, LONGEST
-from hyperpod_jlab.admin.plan import Mode, Wanted
+from hyperpod_jlab.admin.plan import MOST_UID, Mode, Wanted
 from hyperpod_jlab.admin.wiring import Wiring
 from hyperpod_jlab.model.errors import InvalidInputError, nearest_hint
+from hyperpod_jlab.model.validation import DOMAIN_ID, FILE_SYSTEM_ID
 
 _OF_CLOUDFORMATION = frozenset({"ServiceToken", "ServiceTimeout"})
 """Properties that every custom resource has."""
-
-_DOMAIN = r"^d-(-*[a-z0-9]){1,61}$"
-MOST_UID = 0xFFFFFFFE
-"""The greatest number of a user; the next one means none."""
-
-_FILE_SYSTEM = r"^fs-[0-9a-f]{8,40}$"
 
 
 def _none_if_empty(value: Any) -> Any:
@@ -30,7 +25,7 @@ def _none_if_empty(value: Any) -> Any:
 
 _EMPTY = BeforeValidator(_none_if_empty)
 Text = Annotated[str | None, _EMPTY]
-_FileSystem = Annotated[str, Field(pattern=_FILE_SYSTEM)]
+_FileSystem = Annotated[str, Field(pattern=FILE_SYSTEM_ID)]
 
 
 class Settings(BaseModel):
@@ -42,7 +37,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, regex_engine="python-re")
 
-    domain: str = Field(alias="DomainId", pattern=_DOMAIN)
+    domain: str = Field(alias="DomainId", pattern=DOMAIN_ID)
     """The domain's id."""
 
     cluster: Text = Field(None, alias="ClusterName")
