@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from hyperpod_jlab.admin.folder_planning import NOBODY_LOOKS
-from hyperpod_jlab.admin.modes import private_path
+from hyperpod_jlab.admin.modes import is_folder, private_path
 from hyperpod_jlab.admin.mounts import holders_after, mounts_of
 from hyperpod_jlab.admin.plan import NOT_KNOWN, DeletionStep, EntryStep, StepState, Wanted
 from hyperpod_jlab.admin.statements import some
@@ -51,10 +51,11 @@ def deletion_steps(
 
 
 def _given(entries: Iterable[EntryStep]) -> Iterator[str]:
-    """The folders that marks name; that of a space is none."""
+    """The folders that marks name; that of a space is none, and what anybody may have written into a tag need not be one either."""
     for step in entries:
-        if step.holder.kind != "space" and step.holder.mark is not None:
-            yield step.holder.mark
+        mark = step.holder.mark
+        if step.holder.kind != "space" and mark is not None and is_folder(mark):
+            yield mark
 
 
 def _touches(path: str, other: str | None) -> bool:

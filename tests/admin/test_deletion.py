@@ -44,6 +44,8 @@ PLANS = [
     ("one alone", (OURS, ALICE), {"/alice": PRIVATE, "/shared": SHARED}, ONLY_ALICE, [("/alice", "to do", "")]),
     ("which the others have too", (OURS, profile("alice", fsx("/shared"), mark="/shared"), profile("bob")), {"/shared": SHARED}, ONLY_ALICE, [("/shared", "blocked", "bob")]),
     ("which is open", (domain(), ALICE, space("work", attached(), owner="alice", apps=("JupyterLab",))), {"/alice": PRIVATE}, WITHOUT_DATA, [("/alice", "waits", "stop space work")]),
+    *((f"a mark that is none: {mark!r}", (domain(), replace(ALICE, mark=mark)), {"/alice": PRIVATE, mark: PRIVATE}, WITHOUT_DATA, [])
+      for mark in ("/", "", "//", "/.", "/..", "/shared/../alice", "alice", "/alice/", "/a b", "/a\n")),
     ("a number of her own", (domain(), replace(ALICE, uid=210001)), {"/alice": replace(PRIVATE, uid=210001)}, WITHOUT_DATA, [("/alice", "to do", "")]),
 ]  # fmt: skip
 
