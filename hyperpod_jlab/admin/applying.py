@@ -8,7 +8,7 @@ on nothing, which does no harm, and never something of ours that nobody knows fo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,18 +20,9 @@ from hyperpod_jlab.admin.lifecycle.applying import LifecycleExecutor
 from hyperpod_jlab.admin.lifecycle.steps import LifecycleStep
 from hyperpod_jlab.admin.order import reason_to_wait, stages
 from hyperpod_jlab.admin.patience import PatientAws
-from hyperpod_jlab.admin.plan import (
-    DeletionStep,
-    EntryStep,
-    FolderStep,
-    GroupStep,
-    Plan,
-    Step,
-    Wanted,
-)
+from hyperpod_jlab.admin.plan import EntryStep, FolderStep, GroupStep, Plan, Step, Wanted
 from hyperpod_jlab.admin.reading import MARK, mode_tag, tag_of
-from hyperpod_jlab.admin.statements import some
-from hyperpod_jlab.admin.there import Holder, There
+from hyperpod_jlab.admin.there import Folder, Holder, There
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import (
     ConflictError,
@@ -47,9 +38,6 @@ _AT_ONCE = 8
 
 Guard = Callable[[], Awaitable[None]]
 """Called before each change; it raises what is to stop the rest."""
-
-FolderErrors = Mapping[str, HyperpodError | None]
-"""What kept each folder, by its path, from being as it is to be; None: nothing."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +63,7 @@ class Executor:
     Args:
         aws: AWS in the domain's region.
         there: What was there when the plan was made.
-        keeper: Makes folders and deletes them; None: nobody does.
+        keeper: Makes folders; None: nobody does.
         look: Most seconds between two looks whether SageMaker is done; default: `LOOK`.
         guard: Called before each change; what it raises is the step's error.
         stopping: Whether no further step is to begin: those that are under way come to their end, the others are told as not done, without an error.
@@ -112,9 +100,8 @@ class Executor:
         self._wanted = plan.wanted
         for stage in stages(plan):
             folders = [step for step in stage if isinstance(step, FolderStep)]
-            unwanted = [step for step in stage if isinstance(step, DeletionStep)]
-            if folders or unwanted:
-                for result in [*await self._folders(folders), *await self._deletions(unwanted)]:
+            if folders:
+                for result in await self._folders(folders):
                     yield result
                 continue
             room = asyncio.Semaphore(_AT_ONCE)
@@ -196,39 +183,28 @@ class Executor:
     async def _folders(self, steps: Sequence[FolderStep]) -> list[Result]:
         """All folders in one batch. What mounts one that was not made waits (see `_one`)."""
         wanted = {step.path: step.folder for step in steps if step.state == "to do"}
-        errors = await self._batch(wanted, lambda keeper: keeper.make(wanted))
+        errors: Mapping[str, HyperpodError | None] = {}
+        if wanted:
+            try:
+                if self._guard is not None:
+                    await self._guard()
+                errors = await self._made(wanted)
+            except HyperpodError as error:
+                errors = dict.fromkeys(wanted, error)
         self._lacking = {path for path, error in errors.items() if error is not None}
-        return _results(steps, errors)
+        return [
+            Result(step, step.path in errors and errors[step.path] is None, errors.get(step.path))
+            for step in steps
+        ]
 
-    async def _deletions(self, steps: Sequence[DeletionStep]) -> list[Result]:
-        """Deletes in one batch what nobody mounts any more."""
-        seen = [self._unless_mounted(step) for step in steps]
-        owners = {step.path: step.owner for step in seen if step.state == "to do"}
-        return _results(seen, await self._batch(owners, lambda keeper: keeper.delete(owners)))
-
-    def _unless_mounted(self, step: DeletionStep) -> DeletionStep:
-        left = [target for target in step.mounted_by if target not in self._written]
-        if step.state != "to do" or not left:
-            return step
-        return replace(step, state="waits", reason=f"it is still mounted by {some(left)}")
-
-    async def _batch(
-        self, paths: Collection[str], do: Callable[[FolderKeeper], Awaitable[FolderErrors]]
-    ) -> FolderErrors:
-        if not paths or self._stopping():
-            return {}
-        try:
-            if self._guard is not None:
-                await self._guard()
-            if self._keeper is None:
-                raise RefusedError(
-                    "nothing can be done to folders from here",
-                    code="nobody_makes_folders",
-                    hint="say who is to: --folders here, with --mounted-at; or slurm, or kubernetes",
-                )
-            return await do(self._keeper)
-        except HyperpodError as error:
-            return dict.fromkeys(paths, error)
+    async def _made(self, wanted: Mapping[str, Folder]) -> Mapping[str, HyperpodError | None]:
+        if self._keeper is None:
+            raise RefusedError(
+                "folders cannot be made from here",
+                code="nobody_makes_folders",
+                hint="say who is to: --folders here, with --mounted-at; or slurm, or kubernetes",
+            )
+        return await self._keeper.make(wanted)
 
     # ------------------------------------------------------------------------------ lists of file systems
 
@@ -302,13 +278,6 @@ class Executor:
         return (
             lists.without_path(found, name) if path is None else lists.with_path(found, name, path)
         )
-
-
-def _results(steps: Sequence[FolderStep | DeletionStep], errors: FolderErrors) -> list[Result]:
-    return [
-        Result(step, step.path in errors and errors[step.path] is None, errors.get(step.path))
-        for step in steps
-    ]
 
 
 def _check_room(

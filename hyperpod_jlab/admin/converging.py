@@ -18,15 +18,7 @@ from hyperpod_jlab.admin.applying import Executor, Guard, Result
 from hyperpod_jlab.admin.lifecycle.steps import LifecycleStep, RemovalStep
 from hyperpod_jlab.admin.order import reason_to_wait
 from hyperpod_jlab.admin.patience import PatientAws, is_in_use
-from hyperpod_jlab.admin.plan import (
-    ClaimStep,
-    DeletionStep,
-    EntryStep,
-    FolderStep,
-    Plan,
-    Step,
-    Wanted,
-)
+from hyperpod_jlab.admin.plan import ClaimStep, EntryStep, FolderStep, Plan, Step, Wanted
 from hyperpod_jlab.admin.reading import claim_tag, tag_of
 from hyperpod_jlab.admin.there import Folder, There
 from hyperpod_jlab.aws.session import Aws
@@ -145,6 +137,27 @@ class Claim:
             await self._aws.call("sagemaker", "DeleteTags", ResourceArn=self._arn, TagKeys=keys)
 
 
+async def check_unclaimed(aws: PatientAws, there: There) -> None:
+    """See that nobody applies anything to a domain.
+
+    Args:
+        aws: AWS in the domain's region.
+        there: What is there.
+
+    Raises:
+        RefusedError: Somebody does, or an apply was broken off.
+        HyperpodError: See `aws.errors`.
+    """
+    arn = next(one.arn for one in there.holders if one.kind == "domain")
+    found = (await aws.tags(arn)).get(claim_tag(there.file_system.name))
+    if found is not None:
+        raise RefusedError(
+            f"somebody else has begun to apply: {found}",
+            code="superseded",
+            hint="agree on one; 'hpj admin status' says what there is",
+        )
+
+
 def words_of(wanted: Wanted) -> str:
     """What a claim says."""
     if wanted.mode is None:
@@ -209,8 +222,7 @@ def _known(there: There, results: Mapping[str, Result]) -> Folders | None:
     if seen is None:
         return None
     steps = [one.step for one in results.values() if one.done]
-    made = {one.path: one.folder for one in steps if isinstance(one, FolderStep)}
-    return {**seen, **made, **{one.path: None for one in steps if isinstance(one, DeletionStep)}}
+    return {**seen, **{one.path: one.folder for one in steps if isinstance(one, FolderStep)}}
 
 
 def left_to_do(there: There, plan: Plan, results: Mapping[str, Result]) -> list[Step]:
@@ -236,11 +248,9 @@ def left_to_do(there: There, plan: Plan, results: Mapping[str, Result]) -> list[
 
 
 def _helps(step: Step, before: Result | None) -> bool:
-    """Whether there is something new to be tried. Folders are not: a job that failed is told at once; but one that was mounted may be deleted by now."""
+    """Whether there is something new to be tried. Folders are not: a job that failed is told at once."""
     if isinstance(step, FolderStep):
         return False
-    if isinstance(step, DeletionStep):
-        return before is None or before.step.state == "waits"
     if before is not None and before.error is not None:
         return isinstance(before.error, UnreachableError) or is_in_use(before.error)
     # Somebody else has changed it since; what is no list is no part of what is claimed, so it is not fought for.

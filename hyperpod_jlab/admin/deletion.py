@@ -1,14 +1,15 @@
 """Which folders are deleted when all is taken back and an admin says twice that they are to be: pure.
 
 Only those that a mark names, so that were given from here, and that nobody mounts then. They need not have been made from here: what was there before an
-apply, and was given to its owner by it, is deleted too.
+apply, and was given to its owner by it, is deleted too. Marks stay until folders are gone, so that what is broken off may be done again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
+from posixpath import normpath
 
 from hyperpod_jlab.admin.folder_planning import NOBODY_LOOKS
 from hyperpod_jlab.admin.modes import is_folder, private_path
@@ -16,6 +17,7 @@ from hyperpod_jlab.admin.mounts import holders_after, mounts_of
 from hyperpod_jlab.admin.plan import NOT_KNOWN, DeletionStep, EntryStep, StepState, Wanted
 from hyperpod_jlab.admin.statements import some
 from hyperpod_jlab.admin.there import COMMON_UID, Folder, Holder, There
+from hyperpod_jlab.model.errors import HyperpodError, RefusedError
 
 GONE = "deleted with all that is in it"
 
@@ -38,16 +40,55 @@ def deletion_steps(
     for path in sorted(set(_given(entries))):
         step = _step(there, path)
         mounting = [words for words, other in after.items() if _touches(path, other)]
-        open_in = [
-            one.words for one in there.holders if one.apps and _touches(path, before.get(one.words))
-        ]
+        open_in = _open_in(there, path, before)
         if step.state == "to do" and mounting:
             step = replace(step, state="blocked", reason=f"it is still mounted by {some(mounting)}")
         elif step.state == "to do" and open_in:
             reason = f"something that runs has it open: stop {some(open_in)} first"
             step = replace(step, state="waits", reason=reason)
-        targets = (one.target for one in entries if one.holder.mark == path and one.state != "done")
-        yield replace(step, mounted_by=tuple(targets))
+        yield step
+
+
+def still_named(
+    there: There, now: There, found: DeletionStep | None, asked: DeletionStep
+) -> DeletionStep:
+    """The step of a folder after another look; what has begun meanwhile may stop it.
+
+    Args:
+        there: What was there when an admin was asked.
+        now: What is there.
+        found: The step by what is there now; None: no mark names the folder any more.
+        asked: The step that the admin saw.
+    """
+    if found is None:
+        return replace(asked, state="blocked", reason="its mark was taken away meanwhile")
+    if found.state == "to do" and found.owner != asked.owner:
+        return replace(found, state="blocked", reason="it was given to somebody else meanwhile")
+    open_in = _open_in(now, asked.path, mounts_of(there.holders, there.file_system.name))
+    if found.state == "to do" and open_in:
+        reason = f"something that runs may have it open: stop {some(open_in)} first"
+        return replace(found, state="waits", reason=reason)
+    return found
+
+
+def refusal(step: DeletionStep) -> HyperpodError | None:
+    """The error of a folder that cannot be deleted; None: it is gone already."""
+    if step.state == "done":
+        return None
+    return RefusedError(
+        f"{step.path} was not deleted: {step.reason}",
+        code="data_in_use",
+        hint="see to that and run this again: it goes on from what it finds",
+    )
+
+
+def _open_in(there: There, path: str, mounts: Mapping[str, str]) -> list[str]:
+    """Spaces and profiles in which something runs that mounts a folder, or a part of it."""
+    return [
+        one.words
+        for one in there.holders
+        if one.apps and _touches(path, mounts.get(one.words) or mounts.get(f"profile {one.owner}"))
+    ]
 
 
 def _given(entries: Iterable[EntryStep]) -> Iterator[str]:
@@ -62,7 +103,7 @@ def _touches(path: str, other: str | None) -> bool:
     """Whether one of two folders is in the other, or both are one."""
     if other is None:
         return False
-    one, two = PurePosixPath(path), PurePosixPath(other)
+    one, two = (PurePosixPath("/", normpath(each).lstrip("/")) for each in (path, other))
     return one.is_relative_to(two) or two.is_relative_to(one)
 
 
@@ -88,6 +129,8 @@ def _standing(found: Folder | None, owner: int) -> tuple[StepState, str | None, 
         return "blocked", "a file or a link is in its place: see what it is", owner
     if found.uid not in {owner, 0}:
         return "blocked", f"it belongs to uid {found.uid}: see whose it is", owner
+    if found.uid == 0 and not found.empty:
+        return "blocked", "it is root's, and something is in it: see what", owner
     return "to do", None, found.uid
 
 

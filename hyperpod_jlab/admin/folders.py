@@ -6,7 +6,7 @@ import asyncio
 import functools
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -35,6 +35,10 @@ _DELETES_HERE, _DELETES_THERE = 2.0, 200.0
 """Seconds after which a deletion is asked for once more: this machine can be interrupted in between, and a job has a time limit."""
 
 
+Check = Callable[[], Awaitable[None]]
+"""Sees whether something may go on, and raises what stands against it."""
+
+
 class FolderKeeper(Protocol):
     """Looks at folders of a file system, makes and deletes them. Paths are the file system's own, such as ``/alice``."""
 
@@ -57,14 +61,17 @@ class FolderKeeper(Protocol):
         """
         ...
 
-    async def delete(self, owners: Mapping[str, int]) -> Mapping[str, HyperpodError | None]:
+    async def delete(
+        self, owners: Mapping[str, int], check: Check
+    ) -> Mapping[str, HyperpodError | None]:
         """Delete folders with all that is in them, each if it still belongs to this user. What is not there is deleted.
+
+        Args:
+            owners: Their owners' numbers, by path.
+            check: Called before each go; what it raises ends the rest.
 
         Returns:
             What kept each from being deleted; None: nothing.
-
-        Raises:
-            HyperpodError: It is not known of all of them what became of them.
         """
         ...
 
@@ -126,19 +133,23 @@ class _Keeper(ABC):
                 made[path] = _unlike(path, _folder(result["found"]), wanted[path])
         return made
 
-    async def delete(self, owners: Mapping[str, int]) -> Mapping[str, HyperpodError | None]:
+    async def delete(
+        self, owners: Mapping[str, int], check: Check
+    ) -> Mapping[str, HyperpodError | None]:
         """See `FolderKeeper`."""
         ended: dict[str, HyperpodError | None] = {}
-        while len(ended) < len(owners):
-            order = [
-                {"path": path, "uid": uid} for path, uid in owners.items() if path not in ended
-            ]
-            for result in await self._results("delete", order):
-                path, said = result["path"], result["error"]
-                if said is not None:
-                    ended[path] = _error(path, said)
-                elif result["found"]:
-                    ended[path] = None
+        try:
+            while left := [path for path in owners if path not in ended]:
+                await check()
+                order = [{"path": path, "uid": owners[path]} for path in left]
+                for result in await self._results("delete", order):
+                    path, said = result["path"], result["error"]
+                    if said is not None:
+                        ended[path] = _error(path, said)
+                    elif result["found"]:
+                        ended[path] = None
+        except HyperpodError as error:
+            ended |= dict.fromkeys((path for path in owners if path not in ended), error)
         return {path: ended[path] for path in owners}
 
     async def _results(self, do: str, folders: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -300,7 +311,7 @@ _ERRORS: Mapping[str, tuple[type[HyperpodError], str, str]] = {
     ),
     "mounted_below": (
         RefusedError,
-        "another file system is mounted in {path}, at {words}: it was left as it is, and so is what is around it",
+        "something is mounted at {path} or in it, at {words}: it was left as it is, and so is what is around it",
         "unmount it there, and delete what is left",
     ),
     "no_acl": (

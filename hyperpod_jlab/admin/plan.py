@@ -60,7 +60,7 @@ class Wanted:
         cluster_user: The user number of the cluster's jobs, which is let into the folders; `NOBODY`: nobody but their owners is; None: whoever is
             let in already.
         folders_are_there: Whether all folders are there already, so that nobody has to look. Studio starts no application whose folder is missing.
-        without_data: Of mode None: whether the folders that were given are deleted, with all that is in them.
+        without_data: Of mode None: whether the folders that were given are deleted, with all that is in them. Until then their marks stay.
     """
 
     mode: Mode | None
@@ -158,12 +158,10 @@ class DeletionStep(Step):
     Attributes:
         path: The folder.
         owner: The user number that it belongs to.
-        mounted_by: Targets of the lists that mount it until they are written.
     """
 
     path: str
     owner: int
-    mounted_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,12 +200,16 @@ class ClaimStep(Step):
 
 @dataclass(frozen=True)
 class Plan:
-    """All steps in their order, what is to be said of the whole, and what it means. A finding of level ``error`` refuses all of it."""
+    """All steps in their order, what is to be said of the whole, and what it means. A finding of level ``error`` refuses all of it.
+
+    Folders to be deleted are no steps: that is done once all steps are, and looked at again before (`admin.deletion`).
+    """
 
     wanted: Wanted
     steps: tuple[Step, ...]
     findings: tuple[Finding, ...] = ()
     statements: tuple[Statement, ...] = ()
+    deletions: tuple[DeletionStep, ...] = ()
 
     @property
     def drift(self) -> Sequence[Step]:
@@ -221,4 +223,5 @@ class Plan:
             "steps": [step.to_dict() for step in self.steps],
             "findings": [finding.model_dump() for finding in self.findings],
             "statements": [statement.to_dict() for statement in self.statements],
+            "deletions": [step.to_dict() for step in self.deletions],
         }

@@ -56,9 +56,9 @@ def plan(there: There, wanted: Wanted) -> Plan:
         *_groups(there, wanted),
         *folders.values(),
         *with_waits(entries, there, wanted),
-        *deletion_steps(there, wanted, entries),
     )
-    made = Plan(wanted, steps, findings)
+    deletions = tuple(deletion_steps(there, wanted, entries))
+    made = Plan(wanted, steps, findings, deletions=deletions)
     return replace(made, statements=tuple(statements_of(there, made)))
 
 
@@ -160,6 +160,8 @@ def _setting_step(there: There, holder: Holder, wanted: Wanted) -> EntryStep:
         state = "blocked"
         reason = f"it has {len(holder.entries)} file systems already, and {lists.MOST_SETTINGS} are allowed"
     mark = None if foreign and state == "done" else path
+    if wanted.without_data:
+        mark = holder.mark  # it names the folder until that is deleted
     own = _own_mode(holder, wanted) if mark is not None else None
     if state == "done":
         state, reason = _of_marks(holder, mark, own)

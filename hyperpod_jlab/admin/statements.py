@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+from hyperpod_jlab.admin.modes import is_folder
 from hyperpod_jlab.admin.mounts import holders_after, mounts_of
-from hyperpod_jlab.admin.plan import NOT_MOUNTED, DeletionStep, EntryStep, Plan, Statement
+from hyperpod_jlab.admin.plan import NOT_MOUNTED, EntryStep, Plan, Statement
 from hyperpod_jlab.admin.there import COMMON_UID, Holder, There
 from hyperpod_jlab.model.isolation import LEVEL_WORDS, Level
 
@@ -44,11 +45,7 @@ def some(names: Iterable[str]) -> str:
 def _data(
     there: There, plan: Plan, before: Mapping[str, str], after: Mapping[str, str]
 ) -> Iterator[Statement]:
-    deleted = [
-        step.path
-        for step in plan.steps
-        if isinstance(step, DeletionStep) and step.state in {"to do", "waits"}
-    ]
+    deleted = [step.path for step in plan.deletions if step.state == "to do"]
     yield from _deleted(there, deleted)
     names = [one.name for one in there.holders if one.kind == "profile"]
     yield from _places(names, after, before)
@@ -68,6 +65,7 @@ def _data(
                 "data",
                 f"What {some(people)} made in {path} stays in {path}; they no longer mount it.",
             )
+    left = {path: people for path, people in left.items() if is_folder(path)}
     if plan.wanted.mode is None and left:
         yield Statement(
             "data",

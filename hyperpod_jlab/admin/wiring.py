@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hyperpod_jlab.admin.applying import Executor, Guard, Result
-from hyperpod_jlab.admin.converging import converge
+from hyperpod_jlab.admin.converging import check_unclaimed, converge
+from hyperpod_jlab.admin.deletion import refusal, still_named
 from hyperpod_jlab.admin.folders import ROOT, FolderKeeper, FoldersHere
 from hyperpod_jlab.admin.lifecycle.file import LifecycleFile, scripts_of
 from hyperpod_jlab.admin.lifecycle.planning import (
@@ -17,13 +18,19 @@ from hyperpod_jlab.admin.lifecycle.planning import (
 )
 from hyperpod_jlab.admin.lifecycle.reading import read_configs
 from hyperpod_jlab.admin.lifecycle.steps import LifecycleWanted
+from hyperpod_jlab.admin.patience import PatientAws
 from hyperpod_jlab.admin.plan import DeletionStep, FolderStep, Plan, Wanted
 from hyperpod_jlab.admin.planning import plan
 from hyperpod_jlab.admin.reading import Question, Reader
 from hyperpod_jlab.admin.there import FileSystem, Folder, There
 from hyperpod_jlab.aws.clusters import describe_cluster
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.errors import DeniedError, InvalidInputError, NotFoundError
+from hyperpod_jlab.model.errors import (
+    DeniedError,
+    HyperpodError,
+    InvalidInputError,
+    NotFoundError,
+)
 from hyperpod_jlab.model.hyperpod import HyperpodCluster
 
 
@@ -104,7 +111,8 @@ class Wirer:
         there = await Reader(self._aws, question, self._told).read()
         _check_profiles(there, wiring.wanted)
         made = plan(there, wiring.wanted)
-        paths = [step.path for step in made.steps if isinstance(step, FolderStep | DeletionStep)]
+        paths = [step.path for step in made.steps if isinstance(step, FolderStep)]
+        paths += [step.path for step in made.deletions]
         if self._keeper is None or not paths or any(one.level == "error" for one in made.findings):
             return there, await self._with_lifecycle(there, name, made)
         if known is not None and set(paths) <= known.keys():
@@ -124,6 +132,33 @@ class Wirer:
             self._aws, there, made, self.plan, self.executor, lambda: self.stopped
         ):
             yield result
+
+    async def delete(
+        self, there: There, asked: Sequence[DeletionStep]
+    ) -> Mapping[str, HyperpodError | None]:
+        """Delete folders that nobody mounts any more. Everything is looked at again before.
+
+        Args:
+            there: What was there when an admin was asked.
+            asked: The folders that were named to him.
+
+        Returns:
+            What kept each, by its path, from being deleted; None: nothing.
+
+        Raises:
+            HyperpodError: It cannot be looked at again; see `plan`.
+        """
+        now, made = await self.plan()
+        found = {step.path: step for step in made.deletions}
+        seen = {one.path: still_named(there, now, found.get(one.path), one) for one in asked}
+        ended: dict[str, HyperpodError | None] = {
+            path: refusal(step) for path, step in seen.items() if step.state != "to do"
+        }
+        owners = {path: step.owner for path, step in seen.items() if step.state == "to do"}
+        if owners and self._keeper is not None:
+            keeper, aws = _for(now.file_system, self._keeper), PatientAws(self._aws)
+            ended |= await keeper.delete(owners, lambda: check_unclaimed(aws, now))
+        return ended
 
     def executor(self, there: There, guard: Guard | None = None) -> Executor:
         """Who does the steps of a plan that was made from this.

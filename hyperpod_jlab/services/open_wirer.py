@@ -18,7 +18,7 @@ async def open_wirer(
     wiring: Wiring,
     region: str | None,
     place: FolderPlace,
-    told: Callable[[int, int], None],
+    told: Callable[[int, int], None] | None = None,
 ) -> AsyncIterator[Wirer]:
     """Who plans and applies a wiring.
 

@@ -12,10 +12,13 @@ import pytest
 from hyperpod_jlab.admin import applying
 from hyperpod_jlab.admin.folder_program import removal
 from hyperpod_jlab.admin.folders import FoldersHere
-from hyperpod_jlab.admin.plan import DeletionStep
 from hyperpod_jlab.admin.planning import plan
+from hyperpod_jlab.admin.reading import claim_tag, tag_of
 from hyperpod_jlab.admin.there import Folder
+from hyperpod_jlab.admin.wiring import Wirer
+from testbed.aws.state import Profile, lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
+from tests.admin.folder_cases import unhindered
 from tests.admin.test_planning import NOTHING, attached, domain, fsx, profile, space, there
 
 WHERE = ("--domain", DOMAIN, "--file-system", FILE_SYSTEM)
@@ -36,6 +39,9 @@ PLANS = [
     ("nobody looks", (domain(), ALICE), None, WITHOUT_DATA, [("/alice", "waits", "nobody looks")]),
     ("it is gone", (domain(), ALICE), {}, WITHOUT_DATA, [("/alice", "done", "")]),
     ("of somebody else", (domain(), ALICE), {"/alice": replace(PRIVATE, uid=4711)}, WITHOUT_DATA, [("/alice", "blocked", "uid 4711")]),
+    ("of root", (domain(), ALICE), {"/alice": Folder(0, 0, 0o755)}, WITHOUT_DATA, [("/alice", "to do", "")]),
+    ("of root, with something in it", (domain(), ALICE), {"/alice": Folder(0, 0, 0o755, empty=False)}, WITHOUT_DATA, [("/alice", "blocked", "root's")]),
+    ("which another spells otherwise", (OURS, profile("bob", fsx("//team/../shared/x"))), {"/shared": SHARED}, WITHOUT_DATA, [("/shared", "blocked", "profile bob")]),
     ("a link", (domain(), ALICE), {"/alice": Folder(0, 0, 0, other=True)}, WITHOUT_DATA, [("/alice", "blocked", "a link")]),
     ("of all", (OURS, profile()), {"/shared": SHARED}, WITHOUT_DATA, [("/shared", "to do", "")]),
     ("what somebody else has set", (domain(fsx("/x")), profile("alice", fsx("/y"))), {"/x": SHARED, "/y": PRIVATE}, WITHOUT_DATA, []),
@@ -56,12 +62,12 @@ PLANS = [
 )
 def test_what_is_to_be_deleted(holders, folders, wanted, steps):
     made = plan(there(*holders, folders=folders), wanted)
-    found = [one for one in made.steps if isinstance(one, DeletionStep)]
+    found = made.deletions
     assert [(one.path, one.state) for one in found] == [one[:2] for one in steps]
     for one, (_, _, words) in zip(found, steps, strict=True):
         assert words in (one.reason or "")
     said = [one.text for one in made.statements if one.topic == "data"]
-    told = [one.path for one in found if one.state in {"to do", "waits"}]
+    told = [one.path for one in found if one.state == "to do"]
     assert said[0].startswith("Deleted for good" if told else "Nothing is moved")
     assert all(path in said[0] for path in told)
     assert not any(path in text for text in said[1:] if "stays in" in text for path in told)
@@ -128,21 +134,82 @@ def test_while_a_space_runs_nothing_is_done(wired, hpj, disk):
     wired.spaces[DOMAIN, "work"].apps.append("JupyterLab")
     done = hpj(*DELETE, "--mounted-at", str(disk), "--yes", "--json")
     assert (done.code, done.error["code"]) == (2, "data_in_use")
-    assert "stop space work first" in done.error["message"]
+    assert "stop space work" in done.error["message"]
     assert mounted(wired) == {"alice", "bob", "carol"}
     wired.spaces[DOMAIN, "work"].apps.clear()
     hpj(*DELETE, "--mounted-at", str(disk), "--yes").ok()
     assert not (disk / "alice").exists()
 
 
-def test_a_folder_that_is_still_mounted_stays(wired, hpj, disk, endpoint):
+def test_while_a_list_stays_no_folder_goes_and_all_may_be_done_again(wired, hpj, disk, endpoint):
     """AWS refuses to change one of them."""
     endpoint.faults.deny("sagemaker:UpdateUserProfile", "bob")
     done = hpj(*DELETE, "--mounted-at", str(disk), "--yes")
-    assert done.code != 0
-    assert "not done: folder /bob: it is still mounted by profile bob" in done.err
-    assert (disk / "bob").is_dir()
+    assert done.code == 4
+    assert all((disk / name).is_dir() for name in ("alice", "bob", "carol"))
+    endpoint.faults.denied.clear()
+    hpj(*DELETE, "--mounted-at", str(disk), "--yes").ok()
+    assert sorted(one.name for one in disk.iterdir()) == ["others", "shared"]
+    assert [profile.tags for profile in wired.profiles.values()] == [{}, {}, {}]
+
+
+def test_broken_off_it_goes_on(wired, hpj, disk):
+    """Something of alice's cannot be deleted at first: the marks tell the next one of it."""
+    (disk / "alice" / "runs" / "kept").mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", disk / "alice" / "runs" / "kept"], check=True)
+    try:
+        done = hpj(*DELETE, "--mounted-at", str(disk), "--yes")
+    finally:
+        subprocess.run(["umount", disk / "alice" / "runs" / "kept"], check=True)
+    assert (done.code, "something is mounted" in done.err) == (2, True)
+    assert sorted(one.name for one in disk.iterdir()) == ["alice", "others", "shared"]
+    done = hpj(*DELETE, "--mounted-at", str(disk), "--yes").ok()
+    assert "folder /alice: deleted" in done.out
     assert not (disk / "alice").exists()
+    assert hpj("admin", "destroy", *WHERE, "--yes").ok().out.splitlines()[-1] == "7 as wanted"
+
+
+@pytest.fixture
+def meanwhile(monkeypatch):
+    """Has something done once the lists are taken away, and before folders are looked at again."""
+    delete = Wirer.delete
+
+    def given(do):
+        async def later(wirer, there, asked):
+            do()
+            return await delete(wirer, there, asked)
+
+        monkeypatch.setattr(Wirer, "delete", later)
+
+    return given
+
+
+def test_what_begins_between_the_question_and_the_deletion(wired, hpj, disk, meanwhile):
+    def begin():
+        wired.spaces[DOMAIN, "work"].apps.append("JupyterLab")
+        wired.profiles[DOMAIN, "bob"].file_systems = [lustre_at(FILE_SYSTEM, "//carol/part")]
+        (disk / "dave").mkdir()
+        wired.profiles[DOMAIN, "dave"] = Profile(tags={tag_of("profile", FILE_SYSTEM): "/dave"})
+
+    meanwhile(begin)
+    done = hpj(*DELETE, "--mounted-at", str(disk), "--yes")
+    assert done.code == 2
+    assert (
+        "/alice was not deleted: something that runs may have it open: stop space work" in done.err
+    )
+    assert "/carol was not deleted: it is still mounted by profile bob" in done.err
+    left = sorted(one.name for one in disk.iterdir())
+    assert left == ["alice", "carol", "dave", "others", "shared"]
+
+
+def test_an_apply_that_begins_ends_it(wired, hpj, disk, meanwhile):
+    def begin():
+        wired.domains[DOMAIN].tags[claim_tag(FILE_SYSTEM)] = "shared /alice"
+
+    meanwhile(begin)
+    done = hpj(*DELETE, "--mounted-at", str(disk), "--yes")
+    assert (done.code, "somebody else has begun to apply" in done.err) == (2, True)
+    assert (disk / "alice" / "runs" / "log").read_text() == "out"
 
 
 # ---------------------------------------------------------------------------------------- beside others
@@ -157,7 +224,7 @@ def folder(disk):
 
 
 async def deleted(disk):
-    error = (await FoldersHere(disk).delete({"/alice": PERSON}))["/alice"]
+    error = (await FoldersHere(disk).delete({"/alice": PERSON}, unhindered))["/alice"]
     return error and error.code
 
 
@@ -193,20 +260,54 @@ async def test_in_several_goes(disk, folder, monkeypatch):
     assert len(answers) > 1
 
 
-@pytest.fixture
-def inner(folder):
-    """Another file system in it."""
+@pytest.fixture(params=[False, True], ids=["another file system", "a folder of the same"])
+def inner(folder, request):
+    """Something is mounted in it."""
     place = folder / "runs" / "mounted"
     place.mkdir(parents=True)
-    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", place], check=True)
+    (folder.parent / "others").mkdir(exist_ok=True)
+    bind = ["--bind", folder.parent / "others"]
+    subprocess.run(
+        ["mount", *(bind if request.param else ["-t", "tmpfs", "tmpfs"]), place], check=True
+    )
     yield place
     subprocess.run(["umount", place], check=True)
 
 
-async def test_another_file_system_in_it_is_left(disk, inner):
+async def test_what_is_mounted_in_it_is_left(disk, inner):
     (inner / "data").write_text("of another")
     assert await deleted(disk) == "mounted_below"
     assert (inner / "data").read_text() == "of another"
+
+
+@pytest.fixture
+def covered(disk, folder):
+    """Another folder of the same owner is in its place."""
+    other = disk / "others"
+    other.mkdir()
+    os.chown(other, PERSON, GROUP)
+    (other / "data").write_text("of others")
+    subprocess.run(["mount", "--bind", other, folder], check=True)
+    yield other
+    subprocess.run(["umount", folder], check=True)
+
+
+async def test_what_is_mounted_in_its_place_is_left(disk, covered):
+    assert await deleted(disk) == "mounted_below"
+    assert (covered / "data").read_text() == "of others"
+
+
+async def test_an_empty_folder_of_root_is_no_more_than_removed(disk):
+    (disk / "alice").mkdir()
+    (disk / "alice" / "data").touch()
+    keeper = FoldersHere(disk)
+    assert (await keeper.delete({"/alice": 0}, unhindered))["/alice"].code == "foreign_folder"
+    (disk / "alice" / "data").unlink()
+    assert await keeper.delete({"/alice": 0, "/no/x": 0}, unhindered) == {
+        "/alice": None,
+        "/no/x": None,
+    }
+    assert not (disk / "alice").exists()
 
 
 @pytest.fixture
@@ -243,16 +344,16 @@ async def test_a_link_in_a_folder_s_place_leads_nowhere(disk, folder, tmp_path, 
     victim.mkdir()
     (victim / "data").write_text("kept")
     (folder / "runs").mkdir()
-    look = removal._first_folder
+    look = removal._swept
 
-    def swapped(opened, until):
-        found = look(opened, until)
-        if found == "runs":
+    def swapped(level, until):
+        done = look(level, until)
+        if "runs" in level.inner:
             (folder / "runs").rmdir()
             (folder / "runs").symlink_to(victim)
-        return found
+        return done
 
-    monkeypatch.setattr(removal, "_first_folder", swapped)
+    monkeypatch.setattr(removal, "_swept", swapped)
     assert await deleted(disk) is None
     assert not folder.exists()
     assert (victim / "data").read_text() == "kept"

@@ -7,7 +7,7 @@ import errno
 import os
 import secrets
 import time
-from typing import Any, List, Mapping, Optional
+from typing import Any, List, Mapping
 
 from .paths import OPEN_FOLDER, WorkError, opened_parent
 
@@ -22,7 +22,7 @@ _DEEPEST = 100
 
 
 def delete_folder(root: str, wanted: Mapping[str, Any], seconds: float) -> bool:
-    """Delete a folder that is still its owner's. Links in it are deleted and never followed, and no other file system is entered.
+    """Delete a folder that is still its owner's; of root's only an empty one. Links in it are deleted and never followed, and nothing that is mounted is entered.
 
     Args:
         root: Where the whole file system is.
@@ -32,90 +32,133 @@ def delete_folder(root: str, wanted: Mapping[str, Any], seconds: float) -> bool:
     Returns:
         Whether nothing is left; else the time was up, and the rest may be deleted by calling this again.
     """
-    until = time.monotonic() + seconds
-    with opened_parent(root, wanted["path"]) as (parent, name):
-        if name == ".":
-            raise WorkError("no_path")
-        try:
-            opened = os.open(name, OPEN_FOLDER, dir_fd=parent)
-        except FileNotFoundError:
-            return True
-        except OSError as error:
-            if error.errno in _CHANGED:
-                raise WorkError("no_folder") from error
+    try:
+        with opened_parent(root, wanted["path"]) as (parent, name):
+            if name == ".":
+                raise WorkError("no_path")
+            return _deleted(root, parent, name, wanted["uid"], time.monotonic() + seconds)
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            raise WorkError("mounted_below", str(error.filename or wanted["path"])) from error
+        if error.filename == root or error.errno not in _CHANGED:
             raise
-        try:
-            owner = os.fstat(opened).st_uid
-            if owner != wanted["uid"]:
-                raise WorkError("foreign_folder", str(owner))
-            for _ in range(_REFILLS):
-                if not _emptied(opened, until):
-                    return False
-                if _is_removed(name, parent):
-                    return True
-        finally:
-            os.close(opened)
-    raise WorkError("in_use")
+        if error.errno == errno.ENOENT:
+            return True
+        raise WorkError("no_folder") from error
 
 
-def _emptied(top: int, until: float) -> bool:
+def _deleted(root: str, parent: int, name: str, owner: int, until: float) -> bool:
+    opened = os.open(name, OPEN_FOLDER, dir_fd=parent)
+    try:
+        found = os.fstat(opened).st_uid
+        if found != owner:
+            raise WorkError("foreign_folder", str(found))
+        mount = _mount_of_root(root)
+        if _mount_of(opened) != mount:
+            raise WorkError("mounted_below", name)
+        for _ in range(_REFILLS):
+            if owner != 0 and not _emptied(opened, mount, until):
+                return False
+            if _is_removed(name, parent):
+                return True
+    finally:
+        os.close(opened)
+    raise WorkError("foreign_folder", "0") if owner == 0 else WorkError("in_use")
+
+
+class _Level:
+    """A folder on the way down: opened, with its name and the folders in it that are to be deleted yet."""
+
+    def __init__(self, opened: int, name: str) -> None:
+        self.opened = opened
+        self.name = name
+        self.inner: List[str] = []
+
+
+def _emptied(top: int, mount: str, until: float) -> bool:
     """Delete what is in a folder; False: the time is up before the end."""
-    device = os.fstat(top).st_dev
-    opened = [os.dup(top)]
-    names: List[str] = []
+    levels = [_Level(os.dup(top), "")]
     refills = 0
     try:
+        if not _swept(levels[-1], until):
+            return False
         while True:
-            inner = _first_folder(opened[-1], until)
-            if time.monotonic() > until:
-                return False
-            if inner is None and not names:
+            here = levels[-1]
+            if here.inner:
+                if _went_down(levels, here.inner.pop(), mount) and not _swept(levels[-1], until):
+                    return False
+                continue
+            if len(levels) == 1:
                 return True
-            if inner is None:
-                os.close(opened.pop())
-                refills += not _is_removed(names.pop(), opened[-1])
-                if refills > _REFILLS:
-                    raise WorkError("in_use")
-                continue
-            if len(names) == _DEEPEST:
-                with contextlib.suppress(FileNotFoundError):
-                    os.rename(inner, secrets.token_hex(16), src_dir_fd=opened[-1], dst_dir_fd=top)
-                continue
-            try:
-                opened.append(os.open(inner, OPEN_FOLDER, dir_fd=opened[-1]))
-            except OSError as error:
-                if error.errno in _CHANGED:
-                    continue
-                raise
-            names.append(inner)
-            if os.fstat(opened[-1]).st_dev != device:
-                raise WorkError("mounted_below", "/".join(names))
+            os.close(levels.pop().opened)
+            if not _is_removed(here.name, levels[-1].opened):
+                refills += 1
+                levels[-1].inner.append(here.name)
+            if refills > _REFILLS:
+                raise WorkError("in_use")
     finally:
-        for one in opened:
-            os.close(one)
+        for level in levels:
+            os.close(level.opened)
 
 
-def _first_folder(opened: int, until: float) -> Optional[str]:
-    """Delete what is no folder, until there is one (its name), nothing is left (None), or the time is up."""
-    with os.scandir(opened) as entries:
+def _swept(level: _Level, until: float) -> bool:
+    """Delete what is no folder, and note the folders; False: the time is up before the end."""
+    with os.scandir(level.opened) as entries:
         for entry in entries:
             if time.monotonic() > until:
-                return None
+                return False
             if entry.is_dir(follow_symlinks=False):
-                return entry.name
+                level.inner.append(entry.name)
+                continue
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(entry.name, dir_fd=opened)
-    return None
+                os.unlink(entry.name, dir_fd=level.opened)
+    return True
+
+
+def _went_down(levels: List[_Level], name: str, mount: str) -> bool:
+    """Open an inner folder as the next level; False: it is none any more, or was moved up to the first level since it lies too deep."""
+    here = levels[-1]
+    if len(levels) > _DEEPEST:
+        higher = secrets.token_hex(16)
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(name, higher, src_dir_fd=here.opened, dst_dir_fd=levels[0].opened)
+            levels[0].inner.append(higher)
+        return False
+    try:
+        levels.append(_Level(os.open(name, OPEN_FOLDER, dir_fd=here.opened), name))
+    except OSError as error:
+        if error.errno not in _CHANGED:
+            raise
+        with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+            os.unlink(name, dir_fd=here.opened)
+        return False
+    if _mount_of(levels[-1].opened) != mount:
+        raise WorkError("mounted_below", "/".join(level.name for level in levels[1:]))
+    return True
+
+
+def _mount_of_root(root: str) -> str:
+    opened = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return _mount_of(opened)
+    finally:
+        os.close(opened)
+
+
+def _mount_of(opened: int) -> str:
+    """The number of the mount that something opened is of (proc(5)): that of a bind mount is another one, although its device is not."""
+    with open("/proc/self/fdinfo/%d" % opened, encoding="ascii") as file:
+        return next(line for line in file if line.startswith("mnt_id:"))
 
 
 def _is_removed(name: str, parent: int) -> bool:
-    """Remove an empty folder; False: something has come into it."""
+    """Remove an empty folder; False: something has come into it, or it is none any more."""
     try:
         os.rmdir(name, dir_fd=parent)
     except FileNotFoundError:
         return True
     except OSError as error:
-        if error.errno == errno.ENOTEMPTY:
+        if error.errno in (errno.ENOTEMPTY, errno.ENOTDIR):
             return False
         raise
     return True

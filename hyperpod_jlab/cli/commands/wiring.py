@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ import click
 from hyperpod_jlab.admin.applying import Result
 from hyperpod_jlab.admin.lifecycle.file import NOTHING, LifecycleFile, read_lifecycle_file
 from hyperpod_jlab.admin.modes import is_folder
-from hyperpod_jlab.admin.plan import NOT_KNOWN, Mode, Plan, Step, Wanted
+from hyperpod_jlab.admin.plan import Mode, Plan, Wanted
 from hyperpod_jlab.admin.there import There
 from hyperpod_jlab.admin.wiring import Wirer, Wiring
 from hyperpod_jlab.aws.studio import find_studio
@@ -21,9 +20,8 @@ from hyperpod_jlab.cli.aws_names import aws_name
 from hyperpod_jlab.cli.folder_options import FOLDER_OPTIONS, folder_place
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
-from hyperpod_jlab.cli.output import print_json
+from hyperpod_jlab.cli.plan_output import conclude, confirmed, show, steps_words, tell
 from hyperpod_jlab.cli.slow_steps import Steps, slow_steps
-from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.finding import refuse_on_error
 from hyperpod_jlab.services.folder_keepers import FolderPlace
@@ -33,14 +31,6 @@ if TYPE_CHECKING:
     from hyperpod_jlab.services.hyperpod import Hyperpod
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-
-_SIGNS = {"done": "=", "to do": "+", "waits": "~", "blocked": "!"}
-_WORDS = {"done": "as wanted", "to do": "to do", "waits": "waiting", "blocked": "blocked"}
-Asked = Callable[[There, Plan], str | None]
-"""Looks at a plan: what is asked besides, in words; it raises what stands against it."""
-
-_QUIET = 5
-"""Steps that are as wanted already, up to which each is shown."""
 
 _PLAN = """\
 Say what is to be done so that the people of a Studio domain have a file system of FSx for Lustre, and change nothing.
@@ -147,7 +137,7 @@ def plan(mode: Mode, **options: Any) -> None:
     wiring, region = wiring_of(mode, options)
     place = folder_place(options)
     _, made = with_services(lambda services: _planned(services, wiring, region, place))
-    _show(made)
+    show(made)
     refuse_on_error(list(made.findings))
 
 
@@ -180,7 +170,7 @@ def status(mode: Mode, **options: Any) -> None:
     wiring, region = wiring_of(mode, options)
     place = folder_place(options)
     _, made = with_services(lambda services: _planned(services, wiring, region, place))
-    _show(made, drift=True)
+    show(made, drift=True)
     refuse_on_error(list(made.findings))
     if made.drift:
         click.get_current_context().exit(1)
@@ -249,36 +239,48 @@ async def _wirer(
         yield wirer
 
 
-def carry_out(
-    wiring: Wiring,
-    region: str | None,
-    yes: bool,
-    place: FolderPlace,
-    asked: Asked | None = None,
-) -> None:
-    """Plan, ask, and do it.
+def carry_out(wiring: Wiring, region: str | None, yes: bool, place: FolderPlace) -> None:
+    """Plan, ask, do it, and say what became of it.
 
     Args:
         wiring: What is wanted.
         region: The domain's region.
         yes: Whether nobody is asked.
         place: Who looks after folders.
-        asked: Looks at the plan before anybody is asked, and gives what is asked besides, if anything.
 
     Raises:
         InvalidInputError: Nobody can be asked.
         RefusedError: The plan cannot be done at all.
         HyperpodError: The worst of what has failed; see `aws.errors`.
     """
+    there, made = planned(wiring, region, place)
+    todo = [step for step in made.steps if step.can_be_done]
+    if todo and not (yes or confirmed(len(todo))):
+        return
+    conclude(results_of(wiring, region, place, there, made))
+
+
+def planned(wiring: Wiring, region: str | None, place: FolderPlace) -> tuple[There, Plan]:
+    """What is there and the plan, which is shown to people.
+
+    Raises:
+        RefusedError: The plan cannot be done at all.
+        HyperpodError: See `Wirer.plan`.
+    """
     there, made = with_services(lambda services: _planned(services, wiring, region, place))
     refuse_on_error(list(made.findings))
-    todo = [step for step in made.steps if step.can_be_done]
     if not invocation().as_json:
-        _show(made)
-    more = None if asked is None else asked(there, made)
-    if todo and not (yes or _confirmed(len(todo), more)):
-        print("nothing was done", file=sys.stderr)
-        return
+        show(made)
+    return there, made
+
+
+def results_of(
+    wiring: Wiring, region: str | None, place: FolderPlace, there: There, made: Plan
+) -> list[Result]:
+    """Do the steps of a plan, telling people of each; in the plan's order, whichever was done first."""
+    todo = [step for step in made.steps if step.can_be_done]
+    if not todo:
+        return [Result(step, False) for step in made.steps]
 
     async def work(services: Hyperpod) -> list[Result]:
         found: dict[str, Result] = {}
@@ -289,96 +291,11 @@ def carry_out(
             async for result in wirer.apply(there, made):
                 found[result.step.target] = result
                 begun = [step for step in todo if step.target in found]
-                steps.next(f"{len(begun)} of {_steps(len(todo))}")
+                steps.next(f"{len(begun)} of {steps_words(len(todo))}")
                 steps.clear()
-                if not invocation().as_json and (result.done or result.error):
-                    _tell(result)
-        # In the plan's order, whichever was done first.
+                if result.done or result.error:
+                    tell(result)
         order = [step.target for step in made.steps if step.target in found]
         return [found.pop(target) for target in dict.fromkeys(order)] + list(found.values())
 
-    results = with_services(work) if todo else [Result(step, False) for step in made.steps]
-    if invocation().as_json:
-        print_json({"results": [result.to_dict() for result in results]})
-    left = [one.step for one in results if not one.done and one.error is None]
-    if not invocation().as_json:
-        for step in left:
-            if step.state in {"waits", "blocked"}:
-                word = "not done" if step.is_drift else NOT_KNOWN
-                print(printable(f"{word}: {step.target}: {step.reason}"), file=sys.stderr)
-    _raise_worst(results)
-    if any(step.is_drift for step in left):
-        click.get_current_context().exit(1)
-
-
-def _steps(count: int) -> str:
-    return "1 step" if count == 1 else f"{count} steps"
-
-
-def _confirmed(count: int, more: str | None) -> bool:
-    """Whether the admin wants it, and says so once more where there is more to ask.
-
-    Raises:
-        InvalidInputError: Nobody can be asked.
-    """
-    if invocation().as_json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-        raise InvalidInputError(
-            f"nothing is changed without your word; to do: {_steps(count)}",
-            code="not_confirmed",
-            hint="add --yes to do them; 'hpj admin plan' shows them",
-        )
-    wanted = click.confirm(f"Do {_steps(count)}?", err=True)
-    return wanted and (more is None or click.confirm(more, err=True))
-
-
-def _show(made: Plan, *, drift: bool = False) -> None:
-    if invocation().as_json:
-        print_json(made.to_dict())
-        return
-    done = [step for step in made.steps if step.state == "done"]
-    for step in made.steps:
-        if step.state != "done" or (not drift and len(done) <= _QUIET):
-            print(printable(_line(step)))
-    errors = [finding for finding in made.findings if finding.level == "error"]
-    if not (drift or errors):
-        for statement in made.statements:
-            print(printable(f"{statement.topic}: {statement.text}"))
-    counts = {
-        word: sum(step.state == state for step in made.steps) for state, word in _WORDS.items()
-    }
-    print(", ".join(f"{count} {word}" for word, count in counts.items() if count) or "no steps")
-    for finding in made.findings:
-        # The first error is what the command ends with.
-        if finding not in errors[:1]:
-            print(printable(f"{finding.level}: {finding.message}"), file=sys.stderr)
-            if finding.hint:
-                print(printable(f"hint: {finding.hint}"), file=sys.stderr)
-
-
-def _line(step: Step) -> str:
-    change = step.after if step.state == "done" else f"{step.before} -> {step.after}"
-    return f"{_SIGNS[step.state]} {step.target}: {change}" + (
-        f" ({step.reason})" if step.reason else ""
-    )
-
-
-def _tell(result: Result) -> None:
-    if result.error is None:
-        print(printable(f"{result.step.target}: {result.step.after}"))
-    else:
-        print(printable(f"error: {result.step.target}: {result.error.message}"), file=sys.stderr)
-
-
-def _raise_worst(results: list[Result]) -> None:
-    """Raise the worst error; all were told already."""
-    failed = [(one.step.target, one.error) for one in results if one.error is not None]
-    if not failed:
-        return
-    target, error = max(failed, key=lambda one: one[1].exit_code)
-    more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
-    raise type(error)(
-        f"not done: {target}{more}: {error.message}",
-        code=error.code,
-        hint=error.hint,
-        detail=error.detail,
-    )
+    return with_services(work)
