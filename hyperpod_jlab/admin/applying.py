@@ -213,6 +213,8 @@ class Executor:
         mark, mode = tag_of(holder.kind, name), mode_tag(name)
         kept = {mark: step.mark, mode: step.own_mode}
         tags = [{"Key": key, "Value": value} for key, value in kept.items() if value is not None]
+        if self._wanted.mode is None:
+            tags = []  # a mark that stays until its folder is gone is there; another admin may have taken it away
         if tags:
             await self._tag(holder, tags)
         if await self._write(step) and self._guard is not None and tags:

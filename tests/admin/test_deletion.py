@@ -16,6 +16,7 @@ from hyperpod_jlab.admin.planning import plan
 from hyperpod_jlab.admin.reading import claim_tag, tag_of
 from hyperpod_jlab.admin.there import Folder
 from hyperpod_jlab.admin.wiring import Wirer
+from hyperpod_jlab.cli.commands import taking_back
 from testbed.aws.state import Profile, lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.admin.folder_cases import unhindered
@@ -200,6 +201,45 @@ def test_what_begins_between_the_question_and_the_deletion(wired, hpj, disk, mea
     assert "/carol was not deleted: it is still mounted by profile bob" in done.err
     left = sorted(one.name for one in disk.iterdir())
     assert left == ["alice", "carol", "dave", "others", "shared"]
+
+
+@pytest.mark.parametrize("do", ["another shared folder", "a list", "a mark", "a space", "an owner"])
+def test_what_changes_while_an_admin_thinks(wired, hpj, disk, monkeypatch, do):
+    """Between the question and the first change: nothing is done."""
+    shared = ("--partition-mode", "shared", "--shared-path", "/alice/sub")
+    found = {}
+
+    def answer(count, more):
+        assert more == "Delete /alice, /bob, /carol with all that is in them, for good?"
+        if do == "another shared folder":
+            hpj("admin", "apply", *WHERE, *shared, "--mounted-at", str(disk), "--yes").ok()
+        elif do == "a list":
+            wired.profiles[DOMAIN, "bob"].file_systems = [lustre_at(FILE_SYSTEM, "/carol/part")]
+        elif do == "a mark":
+            del wired.profiles[DOMAIN, "carol"].tags[tag_of("profile", FILE_SYSTEM)]
+        elif do == "a space":
+            wired.spaces[DOMAIN, "work"].apps.append("JupyterLab")
+        else:
+            os.chown(disk / "alice", 4711, 4711)
+        found.update({key: list(one.file_systems) for key, one in wired.profiles.items()})
+        return True
+
+    monkeypatch.setattr(taking_back, "confirmed", answer)
+    done = hpj(*DELETE, "--mounted-at", str(disk), "--json")
+    assert done.code == 2
+    assert done.error["code"] == "changed_meanwhile"
+    assert (disk / "alice" / "runs" / "log").read_text() == "out"
+    assert {key: one.file_systems for key, one in wired.profiles.items()} == found
+
+
+def test_beside_an_apply_nothing_is_begun(wired, hpj, disk):
+    wired.domains[DOMAIN].tags[claim_tag(FILE_SYSTEM)] = "shared /alice"
+    done = hpj(*DELETE, "--mounted-at", str(disk), "--yes", "--json")
+    assert (done.code, done.error["code"]) == (2, "superseded")
+    assert mounted(wired) == {"alice", "bob", "carol"}
+    wired.domains[DOMAIN].tags[claim_tag(FILE_SYSTEM)] = "nothing"  # a destroy that was broken off
+    hpj(*DELETE, "--mounted-at", str(disk), "--yes").ok()
+    assert not (disk / "alice").exists()
 
 
 def test_an_apply_that_begins_ends_it(wired, hpj, disk, meanwhile):

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from hyperpod_jlab.admin.applying import Result
-from hyperpod_jlab.admin.plan import NOT_KNOWN, DeletionStep, Plan
+from hyperpod_jlab.admin.converging import words_of
+from hyperpod_jlab.admin.plan import NOT_KNOWN, DeletionStep, Plan, Wanted
 from hyperpod_jlab.admin.there import There
 from hyperpod_jlab.admin.wiring import Wiring
 from hyperpod_jlab.cli.commands.wiring import (
@@ -95,11 +96,13 @@ def _with_data(
     marked = replace(wiring, wanted=replace(wiring.wanted, without_data=True))
     there, made = planned(marked, region, place)
     _check_named(there, named)
+    _check_claim(there)
     _check_all(made)
     folders = [step for step in made.deletions if step.can_be_done]
     count = sum(step.can_be_done for step in made.steps) + len(folders)
     if count and not (yes or confirmed(count, _question(folders))):
         return
+    _check_same(made, planned(marked, region, place, quiet=True)[1])
     results = results_of(marked, region, place, there, made)
     if folders and _is_done(results):
         results += _deleted(marked, region, place, there, made)
@@ -115,6 +118,7 @@ async def _unmark(
     async with open_wirer(services, wiring, region, FolderPlace()) as wirer:
         there, made = await wirer.plan()
         refuse_on_error(list(made.findings))
+        _check_claim(there)
         last = {one.step.target: one async for one in wirer.apply(there, made)}
     results += [one for one in last.values() if not _is_done([one])]
 
@@ -150,6 +154,34 @@ def _check_named(there: There, given: str) -> None:
             f"--delete-data: '{given[:60]}' is not the file system that this is about, {found}",
             hint=f"nothing was done; if its folders are to be deleted: --delete-data {found}",
             detail={"field": "delete_data"},
+        )
+
+
+def _check_claim(there: There) -> None:
+    """See that nobody applies anything else to the domain. What a `destroy` left that was broken off is no hindrance.
+
+    Raises:
+        RefusedError: Somebody does, or has been broken off.
+    """
+    if there.claim is not None and there.claim != words_of(Wanted(None)):
+        raise RefusedError(
+            f"an apply to the domain has begun and not ended: {there.claim}",
+            code="superseded",
+            hint="let it end, or bring it to its end: run the same apply again, or destroy without --delete-data",
+        )
+
+
+def _check_same(shown: Plan, now: Plan) -> None:
+    """See that what is done is what was shown: an admin may have thought about it for long.
+
+    Raises:
+        RefusedError: Something has changed since.
+    """
+    if (shown.steps, shown.deletions) != (now.steps, now.deletions):
+        raise RefusedError(
+            "something has changed since the plan was shown, so nothing was done",
+            code="changed_meanwhile",
+            hint="run this again, and look at the new plan",
         )
 
 

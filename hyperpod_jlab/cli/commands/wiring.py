@@ -260,8 +260,10 @@ def carry_out(wiring: Wiring, region: str | None, yes: bool, place: FolderPlace)
     conclude(results_of(wiring, region, place, there, made))
 
 
-def planned(wiring: Wiring, region: str | None, place: FolderPlace) -> tuple[There, Plan]:
-    """What is there and the plan, which is shown to people.
+def planned(
+    wiring: Wiring, region: str | None, place: FolderPlace, *, quiet: bool = False
+) -> tuple[There, Plan]:
+    """What is there and the plan, which is shown to people unless it is to be quiet.
 
     Raises:
         RefusedError: The plan cannot be done at all.
@@ -269,7 +271,7 @@ def planned(wiring: Wiring, region: str | None, place: FolderPlace) -> tuple[The
     """
     there, made = with_services(lambda services: _planned(services, wiring, region, place))
     refuse_on_error(list(made.findings))
-    if not invocation().as_json:
+    if not (quiet or invocation().as_json):
         show(made)
     return there, made
 
