@@ -83,11 +83,7 @@ class Claim:
             return
         found = (await self._aws.tags(self._arn)).get(self._key, self.words)
         if found != self.words:
-            raise RefusedError(
-                f"somebody else has begun to apply: {found}",
-                code="superseded",
-                hint="agree on one; 'hpj admin status' says what there is",
-            )
+            raise _superseded(found)
         self._seen = time.monotonic()
 
     async def tidy(self, there: There, results: Iterable[Result]) -> bool:
@@ -151,11 +147,15 @@ async def check_unclaimed(aws: PatientAws, there: There) -> None:
     arn = next(one.arn for one in there.holders if one.kind == "domain")
     found = (await aws.tags(arn)).get(claim_tag(there.file_system.name))
     if found is not None:
-        raise RefusedError(
-            f"somebody else has begun to apply: {found}",
-            code="superseded",
-            hint="agree on one; 'hpj admin status' says what there is",
-        )
+        raise _superseded(found)
+
+
+def _superseded(claim: str) -> RefusedError:
+    return RefusedError(
+        f"somebody else has begun to apply: {claim}",
+        code="superseded",
+        hint="agree on one; 'hpj admin status' says what there is",
+    )
 
 
 def words_of(wanted: Wanted) -> str:

@@ -62,16 +62,15 @@ def _with_place(function: Any) -> Any:
 @_with_place
 @click.option(
     "--delete-data",
-    "file_system_data",
     metavar="ID",
     help="Delete the folders too. ID is the file system's, so that nobody does it by accident.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def destroy(yes: bool, file_system_data: str | None, **options: Any) -> None:
+def destroy(yes: bool, delete_data: str | None, **options: Any) -> None:
     """Take back what was set."""
     wiring, region = wiring_of(None, options)
     place = folder_place(options)
-    if file_system_data is None:
+    if delete_data is None:
         if place.by != "none":
             raise InvalidInputError(
                 "who looks at folders is asked for with --delete-data only",
@@ -86,7 +85,7 @@ def destroy(yes: bool, file_system_data: str | None, **options: Any) -> None:
             hint="where the whole file system is mounted here: --mounted-at; else --folders slurm or kubernetes",
             detail={"field": "folders"},
         )
-    _with_data(wiring, region, yes, place, file_system_data)
+    _with_data(wiring, region, yes, place, delete_data)
 
 
 def _with_data(
