@@ -18,9 +18,9 @@ from hyperpod_jlab.model.config import Settings
 from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.runs import Wanted
-from hyperpod_jlab.services.user import user_of
 from hyperpod_jlab.storage.bundle import BundleWriter
 from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.users import user_name
 from tests.storage.bundles import make_bundle
 from tests.storage.users import AS_ROOT, OTHER, as_other, common_folder
 
@@ -114,7 +114,7 @@ def test_all_runs_are_listed_with_whose_they_are_and_only_their_own_may_act(fold
         ("broken", "root", "unknown"),
         ("mine", "root", "waiting"),
     ]
-    assert as_other(listed(folder, "other", user=user_of(OTHER))) == []
+    assert as_other(listed(folder, "other", user=user_name(OTHER))) == []
     for action in ("cancel", "hold"):
         answer = as_other(lambda: told(hyperpod(folder, True, "other").runs.act("mine", action)))  # noqa: B023
         assert answer == ("denied", 4)

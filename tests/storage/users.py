@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from hyperpod_jlab.storage.removal import remove_tree
 
 OTHER = 65534
 AS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user too")
@@ -49,4 +48,4 @@ def common_folder() -> Iterator[Path]:
     try:
         yield folder
     finally:
-        remove_tree(folder)
+        shutil.rmtree(folder)
