@@ -350,20 +350,22 @@ class Session:
     def _runs_in(self, shard: _Shard) -> set[str]:
         """The ids of the runs that lie in a shard; of another user's not more than are looked at."""
         foreign = shard.uid != os.getuid()
-        found = set()
         # It went just now, or another user closed it: such runs are not ours to list.
-        with contextlib.suppress(OSError), descent.opened_folder(shard.path) as folder:
-            for name in descent.names_in(folder, _MOST_FOREIGN if foreign else None):
-                if not RUN_ID.fullmatch(name) or shard_of(name) != shard.path.name:
-                    continue
-                if shard.mixed:
-                    with contextlib.suppress(OSError):
-                        at = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                        if at.st_uid == shard.uid:
-                            found.add(name)
-                    continue
-                found.add(name)
-        return found
+        hidden = OSError if foreign or shard.mixed else (FileNotFoundError, PermissionError)
+        with (
+            storage_errors(shard.path),
+            contextlib.suppress(hidden),
+            descent.opened_folder(shard.path) as folder,
+        ):
+            names = descent.names_in(folder, _MOST_FOREIGN if foreign else None)
+            return {
+                name
+                for name in names
+                if RUN_ID.fullmatch(name)
+                and shard_of(name) == shard.path.name
+                and (not shard.mixed or _belongs_to(shard.uid, folder, name))
+            }
+        return set()
 
     def _drop(self, shard: str, there: set[str]) -> None:
         """Forget the runs of a shard that are gone; should another user have one of the same id, his shard is read again."""
@@ -389,6 +391,13 @@ class _Shard:
     uid: int
     changed: int
     mixed: bool
+
+
+def _belongs_to(uid: int, folder: int, name: str) -> bool:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_uid == uid
+    except OSError:
+        return False
 
 
 def status_stamp(bundle: Path) -> int:

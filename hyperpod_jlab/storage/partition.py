@@ -200,8 +200,17 @@ class Partition:
 
     def _make_root(self) -> None:
         try:
-            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except (PermissionError, FileNotFoundError, NotADirectoryError) as error:
+            for folder in reversed([self.root, *self.root.parents]):
+                if (
+                    not folder.is_dir()
+                ):  # whatever the umask, nobody else may exchange what lies there
+                    folder.mkdir(exist_ok=True, mode=0o700 if folder == self.root else 0o755)
+        except (
+            PermissionError,
+            FileExistsError,
+            FileNotFoundError,
+            NotADirectoryError,
+        ) as error:
             kind = StorageDeniedError if isinstance(error, PermissionError) else StorageError
             raise kind(
                 f"the storage partition {self.root} cannot be made: {error.strerror}",
@@ -239,7 +248,7 @@ class Partition:
             raise StorageDeniedError(
                 f"{folder} belongs to another user (uid {found.st_uid})",
                 code="untrusted_folder",
-                hint="ask an administrator to remove it, or name another folder as path under [storage] in the configuration",
+                hint="name another folder as path under [storage] in the configuration, or ask an administrator",
                 detail={"path": str(folder), "owner": found.st_uid},
             )
         # With an access list, which lets the jobs' user in, the group bits are its mask; else they are the group's.

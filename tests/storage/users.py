@@ -44,7 +44,7 @@ def as_other(work: Callable[[], Any], umask: int = 0o022) -> Any:
 def common_folder() -> Iterator[Path]:
     """A folder that all users of the machine may reach (pytest's own they may not)."""
     folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o777)
+    folder.chmod(0o1777)
     try:
         yield folder
     finally:
