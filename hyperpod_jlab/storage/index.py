@@ -351,10 +351,10 @@ class Session:
         """The ids of the runs that lie in a shard; of another user's not more than are looked at."""
         foreign = shard.uid != os.getuid()
         # It went just now, or another user closed it: such runs are not ours to list.
-        hidden = OSError if foreign or shard.mixed else (FileNotFoundError, PermissionError)
+        hidden = (OSError,) if foreign or shard.mixed else (FileNotFoundError, PermissionError)
         with (
             storage_errors(shard.path),
-            contextlib.suppress(hidden),
+            contextlib.suppress(*hidden),
             descent.opened_folder(shard.path) as folder,
         ):
             names = descent.names_in(folder, _MOST_FOREIGN if foreign else None)
