@@ -44,6 +44,10 @@ class CodeText(TypedDict):
     text: str
 
 
+_MOST_CHILDREN = 500
+"""As many as the run page shows."""
+
+
 async def show_spec(call: Call, run_id: str) -> JobSpec:
     """A run's spec."""
     bundle = await _bundle(call, run_id)
@@ -69,9 +73,9 @@ async def show_code(call: Call, run_id: str, path: str) -> CodeText:
 
 
 async def list_children(call: Call, run_id: str) -> Children:
-    """The children of an array, in the order of their indices; none for other runs."""
+    """The children of an array, in the order of their indices; none for other runs. Of more than 500 those first that have begun."""
     hyperpod = await call.hyperpod()
-    children = await hyperpod.runs.children(run_id)
+    children = await hyperpod.runs.children(run_id, _MOST_CHILDREN)
     return await asyncio.to_thread(_children_answer, children)
 
 
