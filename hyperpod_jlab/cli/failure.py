@@ -60,7 +60,10 @@ def show_origin(error: BaseException) -> None:
     if os.environ.get(_DEBUG):
         import traceback
 
-        traceback.print_exception(error)
+        from hyperpod_jlab.cli.terminal import shown_text
+
+        told = "".join(traceback.format_exception(error))
+        print(shown_text(told, sys.stderr), end="", file=sys.stderr)
 
 
 def close_output(code: int, *, as_json: bool = False) -> int:
