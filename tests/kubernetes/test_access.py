@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import ssl
 import subprocess
@@ -186,12 +187,43 @@ print(json.dumps({{"status": {{"token": sys.argv[1] + str(count), "expirationTim
 def test_a_program_that_fails_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, word: str
 ) -> None:
-    user = exec_user(program(tmp_path, body), args=["--cluster", "x"])
+    user = exec_user(program(tmp_path, body), args=["get-token", "--cluster", "x"])
     monkeypatch.setenv("KUBECONFIG", str(write(tmp_path / "a", user)))
     with pytest.raises(DeniedError, match=word) as caught:
         load_access(CONFIG).headers()
     assert caught.value.code == "login_failed"
-    assert "login.py --cluster x" in str(caught.value.hint)
+    assert "login.py get-token in a terminal" in str(caught.value.hint)
+
+
+SECRET = "SECRETX-9999"
+
+
+@pytest.mark.parametrize(
+    ("args", "env", "said"),
+    [
+        (["get-token", f"--oidc-client-secret={SECRET}"], {}, "sys.argv"),
+        (["get-token", "--token", SECRET], {}, "sys.argv"),
+        (["get-token"], {"OIDC_CLIENT_SECRET": SECRET}, "os.environ['OIDC_CLIENT_SECRET']"),
+        ([f"--oidc-client-secret={SECRET}"], {}, "1"),
+        ([SECRET], {}, "1"),
+        (["-c", f"login {SECRET}"], {}, "1"),
+    ],
+)
+def test_what_a_kubeconfig_gives_its_program_is_in_no_error(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    args: list[str],
+    env: dict[str, str],
+    said: str,
+) -> None:
+    variables = [{"name": name, "value": value} for name, value in env.items()]
+    path = program(tmp_path, f"sys.exit(str(({said},)) + ' is not known')")
+    user = exec_user(path, args=args, env=variables)
+    monkeypatch.setenv("KUBECONFIG", str(write(tmp_path / "a", user)))
+    with pytest.raises(DeniedError, match="is not known") as caught:
+        load_access(CONFIG).headers()
+    assert SECRET not in json.dumps(caught.value.to_dict())
+    assert "login.py" in str(caught.value.hint)
 
 
 def test_a_program_that_is_not_there_or_asks_questions(
