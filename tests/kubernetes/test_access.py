@@ -20,12 +20,14 @@ from hyperpod_jlab.model.errors import (
     DeniedError,
     HyperpodError,
     InvalidInputError,
+    UnreachableError,
     UnsupportedError,
 )
 from hyperpod_jlab.orchestrators.kubernetes.api import access
 from hyperpod_jlab.orchestrators.kubernetes.api.access import load_access
 from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
 from hyperpod_jlab.orchestrators.kubernetes.api.proxies import proxy_for
+from hyperpod_jlab.orchestrators.kubernetes.ports.channel import open_port as open_channel
 from tests.kubernetes.access_fixtures import AUTHORITY, CONFIG, clean, later, token_of
 from tests.kubernetes.cluster import KubernetesTestbed
 
@@ -295,6 +297,55 @@ def test_the_environments_proxy(
     monkeypatch.setenv("NO_PROXY", no_proxy)
     assert proxy_for(host) == ("http://proxy.example:3128" if through else None)
     assert proxy_for(host, "http://named:1") == "http://named:1"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"socks9://user:{SECRET}@proxy:1",
+        f"http://user:{SECRET}@",
+        f"http://user:{SECRET}@proxy:port",
+        f"http://user:{SECRET}@[::1",
+        f"user:{SECRET}@proxy:1",
+    ],
+)
+async def test_the_password_of_a_proxy_that_is_none_is_in_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    cluster = {"server": "http://127.0.0.1:1", "proxy-url": address}
+    monkeypatch.setenv("KUBECONFIG", str(write(tmp_path / "a", {"token": "t"}, cluster=cluster)))
+    with pytest.raises(InvalidInputError) as caught:
+        await version()
+    assert caught.value.code == "bad_proxy"
+    assert SECRET not in str(caught.value.to_dict())
+
+
+@pytest.mark.parametrize("server", ["http://user:{}@127.0.0.1:1", "http://user:{}@no-such.invalid"])
+async def test_the_password_in_a_servers_address_is_in_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: str
+) -> None:
+    cluster = {"server": server.format(SECRET)}
+    monkeypatch.setenv("KUBECONFIG", str(write(tmp_path / "a", {"token": "t"}, cluster=cluster)))
+    with pytest.raises(UnreachableError) as caught:
+        await version()
+    assert SECRET not in str(caught.value.to_dict())
+    client = KubeClient(load_access(CONFIG))
+    with pytest.raises(UnreachableError) as caught:
+        await open_channel(client, "n", "p", 80)
+    assert SECRET not in str(caught.value.to_dict())
+    await client.close()
+
+
+async def test_the_password_of_a_proxy_that_only_ports_refuse_is_in_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = {"server": "http://127.0.0.1:1", "proxy-url": f"http://{SECRET}@proxy:1"}
+    monkeypatch.setenv("KUBECONFIG", str(write(tmp_path / "a", {"token": "t"}, cluster=cluster)))
+    client = KubeClient(load_access(CONFIG))
+    with pytest.raises(UnreachableError) as caught:
+        await open_channel(client, "n", "p", 80)
+    assert SECRET not in str(caught.value.to_dict())
+    await client.close()
 
 
 # ---------------------------------------------------------------------------------------------- a real API server
