@@ -40,6 +40,7 @@ from hyperpod_jlab.orchestrators.protocol import (
     RenderInput,
 )
 from hyperpod_jlab.services.checking import (
+    check_secret_values,
     launcher_findings,
     preflight,
     secret_findings,
@@ -79,6 +80,9 @@ class Request:
         call: The function and its arguments, for a function source.
         secrets: Values of the spec's secrets that have no reference, by name.
         clone_of: An earlier run whose code is sent once more; the spec's source is then only told.
+
+    Raises:
+        InvalidInputError: A value is given for what is no secret of the spec.
     """
 
     spec: JobSpec
@@ -89,6 +93,9 @@ class Request:
     call: FunctionCall | None = None
     secrets: Mapping[str, str] = field(default_factory=dict)
     clone_of: str | None = None
+
+    def __post_init__(self) -> None:
+        check_secret_values(self.spec, self.secrets)
 
 
 @dataclass(frozen=True)
