@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import hashlib
 import platform
-import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -251,9 +250,7 @@ class Submitter:
                 )
             writer.add_bytes("launcher.py", launcher_source())
             writer.write("spec.json", preview.spec.model_dump_json(exclude_defaults=False).encode())
-            # Its own for each run: the key by which its nodes' launchers know each other.
-            plan = {**preview.plan, "meeting_key": secrets.token_hex(16)}
-            writer.write("launch.json", to_json(plan))
+            writer.write("launch.json", to_json(preview.plan))
             writer.write(preview.rendered.filename, preview.rendered.text.encode())
             writer.write_secrets(request.secrets)
             head = _head(self._notebook(request), preview, engine, digest)
