@@ -1,6 +1,6 @@
 """Makes ports of runs on this machine's embedded cluster reachable, as those of pods are: the browser meets the real proxy without a Kubernetes.
 
-A Jupyter server reads it as a part of its configuration (see `port_lab.py`).
+A Jupyter server reads it as a part of its configuration (see ui-tests/port_lab.py).
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ async def open_port(
         ) from error
 
 
+WITH_PORTS = replace(LocalOrchestrator.capabilities, ports=True)
+
+
 def install() -> None:
-    """Give the embedded cluster ports."""
-    LocalOrchestrator.capabilities = replace(LocalOrchestrator.capabilities, ports=True)
-    LocalOrchestrator.open_port = open_port  # type: ignore[method-assign]
+    """Give the embedded cluster ports, for good."""
+    LocalOrchestrator.capabilities = WITH_PORTS
+    LocalOrchestrator.open_port = open_port  # type: ignore[method-assign, assignment]
