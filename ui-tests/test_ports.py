@@ -32,9 +32,9 @@ def test_a_page_of_a_run_gets_nothing_of_jupyter(page: Page, ports: LabServer) -
     shown = opened.locator("#result")
     expect(shown).not_to_be_empty(timeout=60_000)
     result = json.loads(shown.inner_text())
-    assert result["origin"] == "null"
     got = {name: what for name, what in result["attacks"].items() if "refused" not in what[:10]}
     assert got == {}
+    assert result["origin"] == "null"
     assert len(result["attacks"]) > 20
     assert TOKEN not in shown.inner_text()
     assert _api(ports, "terminals") == _api(ports, "kernels") == []
@@ -43,6 +43,7 @@ def test_a_page_of_a_run_gets_nothing_of_jupyter(page: Page, ports: LabServer) -
     assert (said["method"], said["path"], said["body"]) == ("PUT", "/say?x=1", "b")
     assert json.loads(own.pop("worker"))["path"] == "/say"
     assert own == {
+        "module": "a module",
         "storage": "bd2",
         "cookie": "b=2",
         "state": '{"at":1}',
@@ -54,7 +55,7 @@ def test_a_page_of_a_run_gets_nothing_of_jupyter(page: Page, ports: LabServer) -
     expect(page.locator("#main")).to_be_visible()
     assert all("evil" not in cookie["value"] for cookie in page.context.cookies())
     assert opened.url.partition("~")[2].partition("/")[0] not in ports.log
-    assert "Traceback" not in ports.log
+    assert not re.search("Uncaught exception .* /hyperpod/", ports.log)
 
 
 def test_an_address_that_leads_nowhere_says_what_to_do(page: Page, ports: LabServer) -> None:

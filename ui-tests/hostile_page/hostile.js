@@ -112,6 +112,7 @@ const ATTACKS = {
 const OWN = {
   data: () =>
     read('say?x=1', { method: 'PUT', headers: { 'X-Own': '1' }, body: 'b' }),
+  module: () => import('./module.js').then(loaded => loaded.default),
   storage: () => {
     localStorage.setItem('a', 'b');
     localStorage.c = 'd';
@@ -152,7 +153,8 @@ const OWN = {
 async function all(tries) {
   const done = Object.entries(tries).map(async ([name, attempt]) => {
     try {
-      return [name, await attempt()];
+      const late = wait(() => undefined);
+      return [name, await Promise.race([attempt(), late])];
     } catch (error) {
       return [name, refused(error)];
     }
