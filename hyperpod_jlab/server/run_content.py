@@ -92,7 +92,7 @@ async def explain_wait(call: Call, run_id: str) -> WaitReason:
 async def show_access(call: Call, run_id: str) -> RunAccess:
     """How to get into a run's nodes: commands that open shells, and whether ports can be reached.
 
-    A port of node 0 is at ``runs/{run_id}/ports/{port}/``, one of another node at ``runs/{run_id}/ports/{node}:{port}/``.
+    A port of node 0 is opened by ``POST runs/{run_id}/ports/{port}/open``, one of another node by ``runs/{run_id}/ports/{node}:{port}/open``.
     """
     hyperpod = await call.hyperpod()
     return cast("RunAccess", asdict(await hyperpod.access(run_id)))
