@@ -39,6 +39,7 @@ from hyperpod_jlab.orchestrators.protocol import (
     Rendered,
     RenderInput,
 )
+from hyperpod_jlab.orchestrators.seal import Seal
 from hyperpod_jlab.services.checking import (
     launcher_findings,
     preflight,
@@ -147,6 +148,7 @@ class Submitter:
             bundle,
             engine.paths,
             python,
+            await asyncio.to_thread(Seal.current, self._engines.settings.storage.owner),
             time_limit=limit,
             after=before.scheduler_ids,
             native=_native(request.spec, captured),
