@@ -26,7 +26,7 @@ class StorageConfig(_Part):
     shared: bool = False
     """Whether other users of the partition may read runs and add their own."""
     owner: Annotated[int, Field(ge=0), WHOLE] | None = None
-    """User number that your files have on the partition as nodes see it; default: as the kernel of this machine says."""
+    """User number of your files as nodes see it; default: as this machine's kernel says."""
 
 
 class PodStorage(_Part):
