@@ -1,6 +1,6 @@
 """The guard: starts the launcher of a bundle only where nobody else could have laid or changed it.
 
-Its text is part of what the scheduler holds (`python -I -c GUARD ROOT BUNDLE OWNER DIGEST WORDS...`), so nobody who may write to the partition can
+Its text is part of what the scheduler holds (`python -I -c GUARD ROOT BUNDLE OWNER DIGEST SHARED WORDS...`), so nobody who may write to the partition can
 swap the guard itself. It checks, in this order:
 
 1. Every folder from ``/`` to the bundle belongs to root, to OWNER (who submitted) or to the job's own user, and nobody else may write to it. In a
@@ -12,7 +12,8 @@ Then it executes the very bytes that it checked. From there on the launcher goes
 plan and the code. That is safe because of 1: whoever could swap one of these would have to write to a folder that only root, OWNER and the job's user
 may write to. This property does not end when the check ends.
 
-Groups: the write bit of a group counts when a person other than those three is in the group on this machine. An access list (ACL) is read entry by entry,
+Groups: the write bit of a group counts when a person other than those three is in the group on this machine. For the partition's root and what is above
+it, it counts only where SHARED is ``shared``: on a private partition these groups are trusted, as they are at the submit. An access list (ACL) is read entry by entry,
 because the group bits are only its mask then. In a user namespace the kernel shows every foreign number as one (``overflowuid``): the partition's root
 and what is above it may belong to that, for there it stands for root outside.
 
@@ -42,29 +43,29 @@ class UntrustedError(Exception):
     exit_code = 84
 
 
-def open_bundle(root: str, bundle: str, users: Set[int]) -> int:
+def open_bundle(root: str, bundle: str, users: Set[int], shared: bool) -> int:
     """A descriptor of the bundle, a path below root, once all folders on the way are checked."""
     above = users | {FOREIGN} if in_user_namespace() else users
-    at, path, links = open_folder("/", "/", -1, above), "/", 0
+    at, path, links = open_folder("/", "/", -1, above, shared), "/", 0
     waiting = parts(root)
     while waiting:
         name = waiting.pop(0)
         found = os.stat(name, dir_fd=at, follow_symlinks=False)
         path = os.path.join(path, name)
         if not stat.S_ISLNK(found.st_mode):
-            at = open_folder(name, path, at, above)
+            at = open_folder(name, path, at, above, shared)
             continue
         links += 1
         if found.st_uid not in above or links > 40:
             raise UntrustedError("%s is a link of another user (uid %d)" % (path, found.st_uid))
         target = os.readlink(name, dir_fd=at)
         path = "/" if target.startswith("/") else os.path.dirname(path)
-        at = open_folder(path if target.startswith("/") else ".", path, at, above)
+        at = open_folder(path if target.startswith("/") else ".", path, at, above, shared)
         waiting = parts(target) + waiting
     for name in parts(bundle):
         path = os.path.join(path, name)
         at = open_folder(name, path, at, users)
-    check(at, path, users, sticky=False)
+    check(at, path, users, True, sticky=False)
     return at
 
 
@@ -73,7 +74,7 @@ def parts(path: str) -> List[str]:
     return [part for part in path.split("/") if part]
 
 
-def open_folder(name: str, path: str, at: int, users: Set[int]) -> int:
+def open_folder(name: str, path: str, at: int, users: Set[int], groups: bool = True) -> int:
     """A descriptor of a checked folder in the folder `at`, which is closed."""
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -82,18 +83,20 @@ def open_folder(name: str, path: str, at: int, users: Set[int]) -> int:
         raise UntrustedError("%s is a link or no folder" % path) from None
     if at >= 0:
         os.close(at)
-    check(folder, path, users)
+    check(folder, path, users, groups)
     return folder
 
 
-def check(descriptor: int, path: str, users: Set[int], sticky: bool = True) -> None:
+def check(descriptor: int, path: str, users: Set[int], groups: bool, sticky: bool = True) -> None:
     """Refuse what belongs to somebody else, or what others may write to."""
     found = os.fstat(descriptor)
     if found.st_uid not in users:
         raise UntrustedError("%s belongs to another user (uid %d)" % (path, found.st_uid))
     if sticky and found.st_mode & STICKY:
         return
-    strangers = found.st_mode & GROUPS and not users.issuperset(writers(descriptor, found.st_gid))
+    strangers = False
+    if groups and found.st_mode & GROUPS:
+        strangers = not users.issuperset(writers(descriptor, found.st_gid))
     if found.st_mode & OTHERS or strangers:
         raise UntrustedError("other users may write to %s" % path)
 
@@ -148,7 +151,7 @@ def read_launcher(bundle: int, users: Set[int]) -> bytes:
         if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
             raise UntrustedError("launcher.py is no plain file")
         if users:
-            check(descriptor, "launcher.py", users, sticky=False)
+            check(descriptor, "launcher.py", users, True, sticky=False)
         with open(descriptor, "rb", closefd=False) as file:
             return file.read(LARGEST)
     finally:
@@ -157,13 +160,13 @@ def read_launcher(bundle: int, users: Set[int]) -> bytes:
 
 def main(words: Sequence[str]) -> int:
     """Check the bundle, then become its launcher."""
-    root, bundle, owner, digest = words[:4]
+    root, bundle, owner, digest, shared = words[:5]
     folder = os.path.join(root, bundle)
     path = os.path.join(folder, "launcher.py")
     users: Set[int] = {0, os.getuid(), int(owner)} if owner != "-" else set()
     try:
         if users:
-            at = open_bundle(root, bundle, users)
+            at = open_bundle(root, bundle, users, shared == "shared")
         else:
             at = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         data = read_launcher(at, users)
@@ -176,8 +179,8 @@ def main(words: Sequence[str]) -> int:
     except OSError as error:
         os.write(2, os.fsencode("hyperpod: the storage of the bundle fails: %s\n" % error))
         return 86
-    if words[4:]:
-        sys.argv = [path, *words[4:]]
+    if words[5:]:
+        sys.argv = [path, *words[5:]]
         exec(compile(data, path, "exec"), {"__name__": "__main__", "__file__": path})  # noqa: S102
     return 0
 

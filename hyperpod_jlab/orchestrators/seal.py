@@ -31,22 +31,25 @@ class Seal:
     Attributes:
         owner: Number of the user who owns the bundle, as the nodes see it.
         digest: SHA-256 of the launcher, in hexadecimal digits.
+        shared: Whether the partition is shared, so that groups that may write to the folders above it count as other users.
     """
 
     owner: int
     digest: str
+    shared: bool = False
 
     @classmethod
-    def current(cls, owner: int | None = None) -> Seal:
+    def current(cls, owner: int | None = None, *, shared: bool = False) -> Seal:
         """That of a bundle which this process makes now with this version's launcher.
 
         Args:
             owner: This user's number on the nodes, where it is known to be another one than the kernel says.
+            shared: Whether the partition is shared.
         """
         from hyperpod_jlab.launcher import launcher_source
 
         digest = hashlib.sha256(launcher_source()).hexdigest()
-        return cls(number_outside(os.getuid()) if owner is None else owner, digest)
+        return cls(number_outside(os.getuid()) if owner is None else owner, digest, shared)
 
     def words(
         self, root: PurePath, bundle: str | PurePath, *, any_owner: bool = False
@@ -59,7 +62,7 @@ class Seal:
             any_owner: Whether user numbers mean nothing there.
         """
         owner = ANY_OWNER if any_owner else str(self.owner)
-        return [str(root), str(bundle), owner, self.digest]
+        return [str(root), str(bundle), owner, self.digest, "shared" if self.shared else "private"]
 
 
 @functools.lru_cache(maxsize=1)

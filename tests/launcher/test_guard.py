@@ -72,10 +72,13 @@ class Ground:
         root: Path | None = None,
         mapped: int | None = None,
         prefix: tuple[str, ...] = (),
+        shared: bool = True,
     ) -> subprocess.CompletedProcess[str]:
         """The guard as a job's user, who has another number in a user namespace where `mapped` says so."""
         digest = hashlib.sha256(LAUNCHER).hexdigest()
-        words = guarded([str(root or self.root), BUNDLE, str(owner), digest, *self.words])
+        words = [str(root or self.root), BUNDLE, str(owner), digest]
+        words += ["shared" if shared else "private", *self.words]
+        words = guarded(words)
         prelude = _BECOME.format(user=user, mapped=mapped)
         at = words.index("-c") + 1
         return subprocess.run(
@@ -241,6 +244,7 @@ def test_a_group_with_other_people_may_not(ground: Ground, how: str) -> None:
     ground.root.chmod(0o2775)
     assert ground.run().returncode == 0  # a number that nobody has here
     assert ground.refused(prefix=there) == f"other users may write to {ground.root}"
+    assert ground.run(prefix=there, shared=False).returncode == 0
     ground.root.chmod(0o3775)
     assert ground.run(prefix=there).returncode == 0
 

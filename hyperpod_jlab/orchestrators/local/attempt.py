@@ -17,6 +17,7 @@ from typing import Any
 from hyperpod_jlab.orchestrators.local.environment import clean_environment
 from hyperpod_jlab.orchestrators.local.sweep import end_processes
 from hyperpod_jlab.orchestrators.seal import EXIT_UNTRUSTED, Seal, guarded, refusal
+from hyperpod_jlab.storage.partition import Partition
 
 _PR_SET_PDEATHSIG = 1
 _PORTS = (
@@ -67,7 +68,7 @@ class RunningAttempt:
     """The launchers of one attempt.
 
     Attributes:
-        root: The partition.
+        partition: The partition.
         launcher: SHA-256 of the launcher that may run.
         bundle: The bundle's folder.
         records: The records' folder (the bundle's, or a child's).
@@ -77,7 +78,7 @@ class RunningAttempt:
         task: Index of the child in its array, or None.
     """
 
-    root: Path
+    partition: Partition
     launcher: str
     bundle: Path
     records: Path
@@ -157,10 +158,11 @@ class RunningAttempt:
             launcher.send_signal(number)
 
     def _arguments(self, node: int, nodes: int, port: int) -> list[str]:
-        seal = Seal(os.getuid(), self.launcher)
+        seal = Seal(os.getuid(), self.launcher, self.partition.shared)
+        root = self.partition.root
         arguments = [
             str(self.plan["python"]),
-            *guarded(seal.words(self.root, self.bundle.relative_to(self.root))),
+            *guarded(seal.words(root, self.bundle.relative_to(root))),
             "node",
             f"--node-rank={node}",
             f"--nodes={nodes}",

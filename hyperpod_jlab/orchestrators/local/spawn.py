@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hyperpod_jlab.model.errors import InternalError
 from hyperpod_jlab.orchestrators.local.trust import launcher_digest
-from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.atomic import storage_errors
 from hyperpod_jlab.storage.processes import this_process
 from hyperpod_jlab.storage.records import BundleReader
@@ -63,7 +63,7 @@ def spawn_supervisor(bundle: BundleReader, *, folder: Path, slots: int) -> None:
     command = [python, "-P", "-m", "hyperpod_jlab.orchestrators.local.supervisor"]
     partition = bundle.partition
     command += [str(partition.root), bundle.run_id, f"--folder={folder}", f"--slots={slots}"]
-    command.append(f"--launcher={launcher_digest(partition.root, bundle.folder)}")
+    command.append(f"--launcher={launcher_digest(partition, bundle.folder)}")
     command += ["--shared"] if partition.shared else []
     log = bundle.folder / "logs" / "supervisor.log"
     owner = bundle.records / "status" / "owner.json"
@@ -98,7 +98,7 @@ def _check_writable(folder: Path) -> None:
     """
     probe = folder / f".probe-{os.getpid()}"
     with storage_errors(folder):
-        atomic.replace(probe, b"x")
+        descent.replace(probe, b"x")
         probe.unlink()
 
 

@@ -50,7 +50,7 @@ class Supervisor:
         Raises:
             UntrustedBundleError: The bundle is not this user's.
         """
-        check_bundle(bundle.partition.root, bundle.folder)
+        check_bundle(bundle.partition, bundle.folder)
         self._bundle = bundle
         self._launcher = launcher
         self._board = board
@@ -177,9 +177,9 @@ class Supervisor:
 
     def _one_attempt(self, requeues: int) -> tuple[End, int | None]:
         """Run one attempt; returns how it ended and its number."""
-        check_bundle(self._bundle.partition.root, self._bundle.folder)
+        check_bundle(self._bundle.partition, self._bundle.folder)
         attempt = RunningAttempt(
-            root=self._bundle.partition.root,
+            partition=self._bundle.partition,
             launcher=self._launcher,
             bundle=self._bundle.folder,
             records=self._bundle.records,

@@ -10,6 +10,7 @@ from hyperpod_jlab.launcher import guard
 from hyperpod_jlab.model.errors import StorageDeniedError
 from hyperpod_jlab.orchestrators.seal import UNTRUSTED, refusal
 from hyperpod_jlab.storage.atomic import storage_errors
+from hyperpod_jlab.storage.partition import Partition
 
 
 class UntrustedBundleError(StorageDeniedError):
@@ -18,28 +19,28 @@ class UntrustedBundleError(StorageDeniedError):
     default_code = UNTRUSTED
 
 
-def check_bundle(root: Path, bundle: Path) -> None:
+def check_bundle(partition: Partition, bundle: Path) -> None:
     """Refuse a bundle that is not this user's, or that somebody else could change.
 
     Args:
-        root: The partition.
+        partition: The partition.
         bundle: The bundle's folder.
 
     Raises:
         UntrustedBundleError: It is not to be used.
         StorageError: It cannot be opened.
     """
-    os.close(_opened(root, bundle))
+    os.close(_opened(partition, bundle))
 
 
-def launcher_digest(root: Path, bundle: Path) -> str:
+def launcher_digest(partition: Partition, bundle: Path) -> str:
     """The SHA-256 of the launcher in a bundle, which is checked as by `check_bundle`.
 
     Raises:
         UntrustedBundleError: It is not to be used.
         StorageError: It cannot be opened or read.
     """
-    descriptor = _opened(root, bundle)
+    descriptor = _opened(partition, bundle)
     try:
         with storage_errors(bundle):
             return hashlib.sha256(guard.read_launcher(descriptor, _users())).hexdigest()
@@ -49,10 +50,11 @@ def launcher_digest(root: Path, bundle: Path) -> str:
         os.close(descriptor)
 
 
-def _opened(root: Path, bundle: Path) -> int:
+def _opened(partition: Partition, bundle: Path) -> int:
     try:
         with storage_errors(bundle):
-            return guard.open_bundle(str(root), str(bundle.relative_to(root)), _users())
+            below = str(bundle.relative_to(partition.root))
+            return guard.open_bundle(str(partition.root), below, _users(), partition.shared)
     except guard.UntrustedError as error:
         raise _refused(bundle, error) from error
 

@@ -26,9 +26,9 @@ if [ -e /opt/sagemaker_cluster ]; then options+=(--auto-resume=1); fi
 # Starts the launcher, unless anybody but its owner could have changed the bundle.
 guard='(the guard)
 '
-guarded=(-I -X utf8 -c "$guard" /fsx/alice .hyperpod/runs/07/20261121-abcd 200001 5ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea1)
+guarded=(-I -X utf8 -c "$guard" /fsx/alice .hyperpod/runs/07/20261121-abcd 200001 5ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea1 private)
 # In a container user numbers may be others, so owners are looked at here, and there the digest only.
-inside=(-I -X utf8 -c "$guard" /fsx/alice .hyperpod/runs/07/20261121-abcd - 5ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea1)
+inside=(-I -X utf8 -c "$guard" /fsx/alice .hyperpod/runs/07/20261121-abcd - 5ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea1 private)
 if ! command -v "$python" >/dev/null; then
   echo "hyperpod: the node $first has no $python, which checks the bundle before a container may use it" >&2
   exit 86

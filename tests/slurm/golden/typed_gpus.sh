@@ -26,7 +26,7 @@ if [ -e /opt/sagemaker_cluster ]; then options+=(--auto-resume=1); fi
 # Starts the launcher, unless anybody but its owner could have changed the bundle.
 guard='(the guard)
 '
-guarded=(-I -X utf8 -c "$guard" /fsx/alice .hyperpod/runs/07/20261121-abcd 200001 5ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea1)
+guarded=(-I -X utf8 -c "$guard" /fsx/alice .hyperpod/runs/07/20261121-abcd 200001 5ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea1 private)
 
 step=
 ending=
