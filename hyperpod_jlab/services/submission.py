@@ -38,6 +38,7 @@ from hyperpod_jlab.orchestrators.protocol import (
     Rendered,
     RenderInput,
 )
+from hyperpod_jlab.orchestrators.seal import Seal
 from hyperpod_jlab.services.checking import (
     check_secret_values,
     foreign_code,
@@ -163,6 +164,9 @@ class Submitter:
             bundle,
             engine.paths,
             python,
+            await asyncio.to_thread(
+                Seal.current, self._engines.settings.storage.owner, shared=self._partition.shared
+            ),
             time_limit=limit,
             after=before.scheduler_ids,
             native=_native(request.spec, captured),
