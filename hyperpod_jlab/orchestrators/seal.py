@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+
+from hyperpod_jlab.storage.numbers import own_number
 
 FLAGS = ("-I", "-X", "utf8", "-c")
 """Python's own: nothing but the standard library is imported, whatever lies in the working folder or stands in variables, and text is UTF-8."""
 
 EXIT_UNTRUSTED = 84
 """The guard's exit code when it lets nothing run."""
-
-_NUMBERS = Path("/proc/self/uid_map")
 
 ANY_OWNER = "-"
 """In place of an owner, where user numbers cannot be compared: the guard looks at the digest only."""
@@ -49,7 +48,7 @@ class Seal:
         from hyperpod_jlab.launcher import launcher_source
 
         digest = hashlib.sha256(launcher_source()).hexdigest()
-        return cls(number_outside(os.getuid()) if owner is None else owner, digest, shared)
+        return cls(own_number() if owner is None else owner, digest, shared)
 
     def words(
         self, root: PurePath, bundle: str | PurePath, *, any_owner: bool = False
@@ -96,18 +95,3 @@ def refusal(run_id: str, why: str | None = None) -> str:
     """
     words = f"The bundle of {run_id} was changed or belongs to another user; nothing was run"
     return words if why is None else f"{words}: {why.removeprefix(REFUSAL)}"
-
-
-def number_outside(uid: int) -> int:
-    """A user's number outside this process's user namespace (user_namespaces(7)), as file servers and other machines know it.
-
-    In Studio the user 1000 of a space is 200001, or the user profile's own number, on file systems.
-    """
-    try:
-        lines = _NUMBERS.read_text(encoding="ascii").splitlines()
-    except OSError:
-        return uid
-    for inside, outside, count in (map(int, line.split()) for line in lines):
-        if inside <= uid < inside + count:
-            return outside + uid - inside
-    return uid

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -38,6 +37,7 @@ from hyperpod_jlab.services.repairs import AwsRepairs
 from hyperpod_jlab.services.usage import usage_of
 from hyperpod_jlab.services.view import as_damaged, damaged_view, is_over, orphans, view_of
 from hyperpod_jlab.storage.index import BrokenIndexError, Row, RunIndex, Session, status_stamp
+from hyperpod_jlab.storage.numbers import own_number
 from hyperpod_jlab.storage.presence import Presence
 from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 
@@ -339,7 +339,7 @@ class Runs:
             rows = session.newest(
                 limit=None if wanted.limit is None else wanted.limit + 1,
                 before=before,
-                uid=None if wanted.everyone else os.getuid(),
+                uid=None if wanted.everyone else own_number(),
                 cluster=wanted.cluster,
                 notebook=wanted.notebook,
                 states=wanted.states,

@@ -19,6 +19,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from hyperpod_jlab.storage.numbers import is_number
+
 OUR_FOLDER = re.compile(r"\.hyperpod(?:-(0|[1-9][0-9]{0,9}))?")
 """The name of our folder on a partition; on a shared one with its owner's user number."""
 
@@ -331,7 +333,7 @@ def _check_owner(descriptor: int, name: str, path: Path) -> None:
     if match is None or match[1] is None:
         return
     owner = os.fstat(descriptor).st_uid
-    if owner != int(match[1]):
+    if not is_number(owner, int(match[1])):
         raise ForeignFolderError(
             errno.EPERM, f"{name} belongs to user {owner}, not {match[1]}", str(path)
         )

@@ -25,6 +25,7 @@ from hyperpod_jlab.model.run_id import RUN_ID, SHARDS, shard_of
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.atomic import storage_errors
 from hyperpod_jlab.storage.folder_lock import locked
+from hyperpod_jlab.storage.numbers import is_number, own_number
 from hyperpod_jlab.storage.partition import Partition, Place
 from hyperpod_jlab.storage.presence import own_cache
 
@@ -204,7 +205,7 @@ class Session:
 
     def refresh(self, *, everyone: bool = False) -> None:
         """Take in bundles that came and forget those that went: this user's own or, with `everyone`, those of the other users of a shared partition too."""
-        me = os.getuid()
+        me = own_number()
         where = "" if everyone else "WHERE uid = ?"
         known = dict(
             self._db.execute(
@@ -244,12 +245,12 @@ class Session:
     def unknown(self) -> list[str]:
         """This user's runs that were never looked at."""
         query = "SELECT run_id FROM runs WHERE uid = ? AND view IS NULL"
-        return [row[0] for row in self._db.execute(query, (os.getuid(),))]
+        return [row[0] for row in self._db.execute(query, (own_number(),))]
 
     def unsure(self, *, everyone: bool = False) -> list[str]:
         """This user's runs that were never looked at or had not ended when they were; with `everyone` others' too that were never looked at."""
         query = "SELECT run_id FROM runs WHERE ended = 0 AND (uid = ? OR (? AND view IS NULL))"
-        return [row[0] for row in self._db.execute(query, (os.getuid(), everyone))]
+        return [row[0] for row in self._db.execute(query, (own_number(), everyone))]
 
     def put(
         self, run_id: str, view: dict[str, Any], *, created: float, ended: bool, stamp: int
@@ -323,7 +324,7 @@ class Session:
         Raises:
             StorageError: This user's own cannot be read.
         """
-        now, me = time.time_ns(), os.getuid()
+        now, me = time.time_ns(), own_number()
         with contextlib.ExitStack() as reading:
             try:
                 folder = reading.enter_context(descent.opened_folder(place.runs))
@@ -357,7 +358,7 @@ class Session:
             "INSERT INTO runs (run_id, shard, uid) VALUES (?, ?, ?) ON CONFLICT (run_id) DO UPDATE SET "
             "shard = excluded.shard, uid = excluded.uid, view = NULL, ended = 0 "
             "WHERE uid != excluded.uid AND (excluded.uid = ? OR (uid != ? AND excluded.uid < uid))",
-            [(new, shard.name, shard.uid, os.getuid(), os.getuid()) for new in there - known],
+            [(new, shard.name, shard.uid, own_number(), own_number()) for new in there - known],
         )
         self._db.execute(
             "INSERT OR REPLACE INTO shards VALUES (?, ?, ?)", (shard.name, shard.changed, shard.uid)
@@ -365,7 +366,7 @@ class Session:
 
     def _runs_in(self, shard: _Shard) -> set[str]:
         """The ids of the runs that lie in a shard; of another user's not more than are looked at."""
-        foreign = shard.uid != os.getuid()
+        foreign = shard.uid != own_number()
         # It went just now, or another user closed it: such runs are not ours to list.
         hidden = (OSError,) if foreign or shard.mixed else (FileNotFoundError, PermissionError)
         with (
@@ -415,7 +416,7 @@ class _Shard:
 
 def _belongs_to(uid: int, folder: int, name: str) -> bool:
     try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_uid == uid
+        return is_number(os.stat(name, dir_fd=folder, follow_symlinks=False).st_uid, uid)
     except OSError:
         return False
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import re
 import secrets
 import time
@@ -42,6 +41,7 @@ from hyperpod_jlab.storage import atomic, descent
 from hyperpod_jlab.storage.acl import is_opened
 from hyperpod_jlab.storage.atomic import storage_errors
 from hyperpod_jlab.storage.content import DIGEST
+from hyperpod_jlab.storage.numbers import is_number, number_outside, own_number
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.users import user_name
 
@@ -108,7 +108,7 @@ class BundleReader:
     @property
     def is_own(self) -> bool:
         """Whether it is this user's run: only then is anything of it executed, sent, written or removed. May block."""
-        return self.owner == os.getuid()
+        return self.owner == own_number()
 
     def child(self, index: int, array: RunRecords | None = None) -> BundleReader:
         """A child of this array.
@@ -153,7 +153,7 @@ class BundleReader:
         if self._place is None:
             found = self.partition.find(self.run_id)
             if found is None:  # it may come to be there
-                return self.partition.bundle(self.run_id), os.getuid()
+                return self.partition.bundle(self.run_id), own_number()
             self._place = found
         return self._place
 
@@ -182,12 +182,12 @@ class BundleReader:
     def _check_owner(self) -> None:
         with contextlib.suppress(OSError):  # what is not there is told by who reads it
             owner = descent.state(self.folder).st_uid
-            if owner != self.owner:
+            if not is_number(owner, self.owner):
                 raise DamagedBundleError(
-                    f"the bundle of {self.run_id} is not used: it belongs to {user_name(owner)}, and lies in the folder of {user_name(self.owner)}",
+                    f"the bundle of {self.run_id} is not used: it belongs to {user_name(number_outside(owner))}, and lies in the folder of {user_name(self.owner)}",
                     code="foreign_bundle",
                     hint=f"remove it: {self.folder}",
-                    detail={"path": str(self.folder), "owner": owner},
+                    detail={"path": str(self.folder), "owner": number_outside(owner)},
                 )
 
     def spec(self) -> JobSpec:

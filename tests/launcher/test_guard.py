@@ -12,14 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.orchestrators import seal
 from hyperpod_jlab.orchestrators.seal import (
     ANY_OWNER,
     EXIT_UNTRUSTED,
     Seal,
     guard_source,
     guarded,
-    number_outside,
 )
 from hyperpod_jlab.storage.acl import let_through, open_tree
 
@@ -293,16 +291,6 @@ def test_in_a_user_namespace_foreign_folders_are_trusted_above_the_bundle_only(
     os.chown(ground.bundle.parent, BOB, BOB)
     done = ground.run(mapped=1000, owner=1000)
     assert (done.returncode, done.stdout) == (EXIT_UNTRUSTED, "")
-
-
-def test_a_number_is_told_as_it_is_outside_of_a_user_namespace(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert number_outside(ALICE) == ALICE
-    table = tmp_path / "uid_map"
-    table.write_text("         0     100000       1000\n      1000     200001          1\n")
-    monkeypatch.setattr(seal, "_NUMBERS", table)
-    assert [number_outside(uid) for uid in (0, 999, 1000, 1001)] == [100000, 100999, 200001, 1001]
 
 
 def test_a_bundle_that_is_gone_is_no_breach(ground: Ground) -> None:

@@ -19,13 +19,13 @@ AS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="only root can be another 
 _FORK = multiprocessing.get_context("fork")
 
 
-def as_other(work: Callable[[], Any], umask: int = 0o022) -> Any:
+def as_other(work: Callable[[], Any], umask: int = 0o022, uid: int = OTHER) -> Any:
     """What `work` returns, or the text of what it raises, in a process of another user."""
 
     def run(answers: Any) -> None:
         os.setgroups([])
-        os.setgid(OTHER)
-        os.setuid(OTHER)
+        os.setgid(uid)
+        os.setuid(uid)
         os.umask(umask)
         try:
             answers.put(work())
