@@ -29,6 +29,7 @@ _STEP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEEPEST = 100
+_MORE = 1 << 20
 _REFILLS = 3
 
 
@@ -120,9 +121,12 @@ def read(path: Path, largest: int = LARGEST) -> bytes:
 def read_in(folder: int, name: str, largest: int = LARGEST) -> bytes:
     """The bytes of a file that lies in an opened folder, of at most `largest` bytes."""
     with os.fdopen(open_in(folder, name), "rb") as file:
-        # One byte more than it may have: it may grow while it is read.
-        data = file.read(largest + 1) if _size(file.fileno()) <= largest else b""
-        if len(data) > largest or (not data and _size(file.fileno()) > largest):
+        # By what it says to have, since room is made for what is asked for; then on, since it may grow while it is read.
+        size = _size(file.fileno())
+        data = file.read(size + 1) if size <= largest else b""
+        while 0 < len(data) <= largest and (more := file.read(min(_MORE, largest + 1))):
+            data += more
+        if max(size, len(data)) > largest:
             raise OSError(errno.EFBIG, f"it is larger than {largest} bytes", name)
         return data
 
@@ -167,11 +171,13 @@ def is_file(path: Path) -> bool:
         return False
 
 
-def replace(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Write a file over whatever is there: its readers see the old bytes or the new ones."""
+def replace(path: Path, data: bytes, *, mode: int = 0o600, stamp: int | None = None) -> None:
+    """Write a file over whatever is there: its readers see the old bytes or the new ones. With a stamp (Unix nanoseconds) it has that time of change."""
     with opened_folder(path.parent) as folder:
         temporary = _write_temporary(folder, path.name, data, mode)
         try:
+            if stamp is not None:
+                os.utime(temporary, ns=(stamp, stamp), dir_fd=folder, follow_symlinks=False)
             os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             _unlink_in(folder, temporary)
@@ -207,6 +213,18 @@ def link(path: Path, target: Path) -> None:
     """Give a file a second name; what lies at the path is taken as it is, a link too."""
     with opened_folder(path.parent) as here, opened_folder(target.parent) as there:
         os.link(path.name, target.name, src_dir_fd=here, dst_dir_fd=there, follow_symlinks=False)
+
+
+def make_link(path: Path, target: str) -> None:
+    """Make a symbolic link; one that is there is an error."""
+    with opened_folder(path.parent) as folder:
+        os.symlink(target, path.name, dir_fd=folder)
+
+
+def read_link(path: Path) -> str:
+    """Where a symbolic link leads."""
+    with opened_folder(path.parent) as folder:
+        return os.readlink(path.name, dir_fd=folder)
 
 
 def make_folder(path: Path, mode: int) -> bool:

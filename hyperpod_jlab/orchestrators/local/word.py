@@ -11,6 +11,7 @@ from functools import partial
 
 from hyperpod_jlab.model.errors import StorageError
 from hyperpod_jlab.model.records import Observation, Submission
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.processes import this_process
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -63,7 +64,8 @@ class Word:
         if not self._unsaid:
             return False
         with contextlib.suppress(OSError):
-            return self._bundle.folder.is_dir() or not self._bundle.partition.runs.is_dir()
+            folder = self._bundle.folder
+            return descent.is_folder(folder) or not descent.is_folder(folder.parent)
         return True
 
     def finish(self) -> None:
