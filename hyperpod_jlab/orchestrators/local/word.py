@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 from hyperpod_jlab.model.errors import StorageError
 from hyperpod_jlab.model.records import Observation, Submission
@@ -63,9 +64,9 @@ class Word:
         """Whether something is still to be written. Of a run that was removed nothing is; where the whole partition is away, nobody knows that."""
         if not self._unsaid:
             return False
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, StorageError):
             folder = self._bundle.folder
-            return descent.is_folder(folder) or not descent.is_folder(folder.parent)
+            return _is_there(folder) or not _is_there(folder.parents[1])
         return True
 
     def finish(self) -> None:
@@ -87,6 +88,19 @@ class Word:
                     sys.stderr.write(f"{error.message}; trying again\n")
             return False
         return True
+
+
+def _is_there(folder: Path) -> bool:
+    """Whether a folder is there.
+
+    Raises:
+        OSError: The partition does not say.
+    """
+    try:
+        descent.state(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def finish(words: Sequence[Word], pause: Callable[[], object]) -> None:
