@@ -306,7 +306,7 @@ def modes_of(bundle: BundleReader) -> Modes:
     """The modes of what is made in a bundle of this user's. Blocking.
 
     Raises:
-        DeniedError: It is another user's: nothing is written there.
+        StorageDeniedError: It is another user's: nothing is written there.
     """
-    bundle.check_own("fetch the log of")
+    bundle.check_writable(bundle.folder)
     return Modes(bundle.folder, bundle.folder_mode, bundle.file_mode)

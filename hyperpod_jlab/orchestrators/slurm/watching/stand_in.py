@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from hyperpod_jlab.model.errors import StorageDeniedError, StorageError
+from hyperpod_jlab.model.errors import StorageError
 from hyperpod_jlab.orchestrators.slurm.client import SlurmClient
 from hyperpod_jlab.orchestrators.slurm.job import WAITING, SlurmJob
 from hyperpod_jlab.orchestrators.slurm.sending.native import Sending, read_sending
@@ -293,10 +293,7 @@ def _put(bundle: BundleReader, path: Path, data: bytes) -> None:
 
 def _make(bundle: BundleReader, folder: Path) -> None:
     """Make a folder below the bundle, never the bundle itself: one that was cleaned away must not come back."""
-    if not bundle.is_own:
-        raise StorageDeniedError(
-            f"nothing is written into {bundle.run_id}: it is another user's", code="foreign_run"
-        )
+    bundle.check_writable(folder)
     with storage_errors(folder):
         descent.make_folders(bundle.folder, folder, bundle.folder_mode)
 
