@@ -19,13 +19,12 @@ def journal_usage(bundle: BundleReader) -> Usage:
 
 
 def records_of(bundle: BundleReader) -> list[RunRecords]:
-    """The records of a run; of an array those of its children."""
+    """The records of a run; of an array those of its children that have some: what exists, whatever the array's record claims."""
     array = bundle.head().array
     if array is None or bundle.index is not None:
         return [bundle.read()]
-    indices = parse_array(array).indices
-    children = (BundleReader(bundle.partition, f"{bundle.run_id}.{index}") for index in indices)
-    return [child.read() for child in children]
+    indices = frozenset(parse_array(array).indices)
+    return [bundle.child(index).read() for index in bundle.child_indices() if index in indices]
 
 
 def accelerators_of(bundle: BundleReader) -> Accelerators | None:

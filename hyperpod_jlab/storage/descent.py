@@ -31,6 +31,7 @@ _STEP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEEPEST = 100
+_MORE = 1 << 20
 _REFILLS = 3
 
 
@@ -81,6 +82,34 @@ def open_in(folder: int, name: str, flags: int = os.O_RDONLY, mode: int = 0o600)
     return descriptor
 
 
+def open_linked(path: Path) -> int:
+    """Open a regular file for reading, or the one that a link in its place leads to: the log of a job without our launcher is such a link.
+
+    A link counts only beside other things of its own owner. This user's is followed wherever it leads, another user's only to a file of that user on the same
+    partition, with no further link on the way.
+    """
+    with opened_folder(path.parent) as folder:
+        try:
+            return open_in(folder, path.name)
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+        owner = os.fstat(folder).st_uid
+        if os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_uid != owner:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+        target = Path(os.path.normpath(path.parent / os.readlink(path.name, dir_fd=folder)))
+    if owner == os.getuid():
+        return open_file(Path(os.path.realpath(target)))
+    return _open_foreign(Path(_cut(path)[0]), target, owner)
+
+
+def is_foreign(path: Path) -> bool:
+    """Whether a path leads into another user's folder on a shared partition, by that folder's name."""
+    found = (OUR_FOLDER.fullmatch(part) for part in path.parts)
+    uid = next((match[1] for match in found if match), None)
+    return uid is not None and int(uid) != os.getuid()
+
+
 def read_named(path: Path, largest: int = LARGEST) -> bytes:
     """The bytes of a file that the user names: links to it are followed."""
     return read(Path(os.path.realpath(path)), largest)
@@ -95,9 +124,12 @@ def read(path: Path, largest: int = LARGEST) -> bytes:
 def read_in(folder: int, name: str, largest: int = LARGEST) -> bytes:
     """The bytes of a file that lies in an opened folder, of at most `largest` bytes."""
     with os.fdopen(open_in(folder, name), "rb") as file:
-        # One byte more than it may have: it may grow while it is read.
-        data = file.read(largest + 1) if _size(file.fileno()) <= largest else b""
-        if len(data) > largest or (not data and _size(file.fileno()) > largest):
+        # By what it says to have, since room is made for what is asked for; then on, since it may grow while it is read.
+        size = _size(file.fileno())
+        data = file.read(size + 1) if size <= largest else b""
+        while 0 < len(data) <= largest and (more := file.read(min(_MORE, largest + 1))):
+            data += more
+        if max(size, len(data)) > largest:
             raise OSError(errno.EFBIG, f"it is larger than {largest} bytes", name)
         return data
 
@@ -142,11 +174,13 @@ def is_file(path: Path) -> bool:
         return False
 
 
-def replace(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Write a file over whatever is there: its readers see the old bytes or the new ones."""
+def replace(path: Path, data: bytes, *, mode: int = 0o600, stamp: int | None = None) -> None:
+    """Write a file over whatever is there: its readers see the old bytes or the new ones. With a stamp (Unix nanoseconds) it has that time of change."""
     with opened_folder(path.parent) as folder:
         temporary = _write_temporary(folder, path.name, data, mode)
         try:
+            if stamp is not None:
+                os.utime(temporary, ns=(stamp, stamp), dir_fd=folder, follow_symlinks=False)
             os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             _unlink_in(folder, temporary)
@@ -182,6 +216,18 @@ def link(path: Path, target: Path) -> None:
     """Give a file a second name; what lies at the path is taken as it is, a link too."""
     with opened_folder(path.parent) as here, opened_folder(target.parent) as there:
         os.link(path.name, target.name, src_dir_fd=here, dst_dir_fd=there, follow_symlinks=False)
+
+
+def make_link(path: Path, target: str) -> None:
+    """Make a symbolic link; one that is there is an error."""
+    with opened_folder(path.parent) as folder:
+        os.symlink(target, path.name, dir_fd=folder)
+
+
+def read_link(path: Path) -> str:
+    """Where a symbolic link leads."""
+    with opened_folder(path.parent) as folder:
+        return os.readlink(path.name, dir_fd=folder)
 
 
 def make_folder(path: Path, mode: int) -> bool:
@@ -314,6 +360,26 @@ def _swept(folder: int) -> list[str]:
             except IsADirectoryError:  # it was replaced just now
                 inner.append(entry.name)
     return inner
+
+
+def _open_foreign(root: Path, target: Path, owner: int) -> int:
+    """Open a user's file on a partition, with no link on the way to it."""
+    steps = target.relative_to(root).parts if target.is_relative_to(root) else ()
+    if not steps:
+        raise OSError(errno.EPERM, "a link leads out of the partition", str(target))
+    descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in steps[:-1]:
+            inner = os.open(name, _STEP, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = inner
+        opened = open_in(descriptor, steps[-1])
+    finally:
+        os.close(descriptor)
+    if os.fstat(opened).st_uid != owner:
+        os.close(opened)
+        raise OSError(errno.EPERM, "a link leads to another user's file", str(target))
+    return opened
 
 
 def _cut(path: Path) -> tuple[str, tuple[str, ...]]:

@@ -323,15 +323,26 @@ class BundleReader:
 
     def _put(self, path: Path, record: BaseModel) -> None:
         data = atomic.to_json(record.model_dump(exclude_none=True))
+        self.check_writable(path)
+        with storage_errors(path):
+            descent.make_folders(self.folder, path.parent, self.folder_mode)
+            descent.replace(path, data, mode=self.file_mode)
+
+    def check_writable(self, path: Path) -> None:
+        """Refuse to write into another user's run, whatever the modes of its folders. May block.
+
+        Args:
+            path: What is about to be written.
+
+        Raises:
+            StorageDeniedError: It is another user's.
+        """
         if not self.is_own:
             raise StorageDeniedError(
                 f"nothing is written into {self.run_id}: it belongs to {user_name(self.owner)}",
                 code="foreign_run",
                 detail={"path": str(path), "uid": self.owner},
             )
-        with storage_errors(path):
-            descent.make_folders(self.folder, path.parent, self.folder_mode)
-            descent.replace(path, data, mode=self.file_mode)
 
     @property
     def folder_mode(self) -> int:

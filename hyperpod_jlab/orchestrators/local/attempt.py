@@ -17,6 +17,7 @@ from typing import Any
 from hyperpod_jlab.orchestrators.local.environment import clean_environment
 from hyperpod_jlab.orchestrators.local.sweep import end_processes
 from hyperpod_jlab.orchestrators.seal import EXIT_UNTRUSTED, Seal, guarded, refusal
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.partition import Partition
 
 _PR_SET_PDEATHSIG = 1
@@ -25,6 +26,8 @@ _PORTS = (
     32000,
 )  # below Linux's ephemeral range, so no outgoing connection takes the port first
 _LAUNCHER_SLACK = 1.2
+
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 FENCED = 85
 """Exit code of a launcher that found another job's claim."""
@@ -94,7 +97,8 @@ class RunningAttempt:
         """Start a launcher for each node."""
         nodes = int(self.plan["nodes"])
         port = free_port()
-        with (self.records / "logs" / "supervisor.log").open("ab") as log:
+        path = self.records / "logs" / "supervisor.log"
+        with os.fdopen(descent.open_file(path, _APPEND, 0o644), "ab") as log:
             for node in range(nodes):
                 self.launchers.append(
                     subprocess.Popen(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import shutil
 import signal
 import sys
 import time
@@ -32,6 +31,7 @@ from hyperpod_jlab.orchestrators.local.trust import UntrustedBundleError, check_
 from hyperpod_jlab.orchestrators.local.waiting import ahead_of, why_waiting
 from hyperpod_jlab.orchestrators.local.word import Word
 from hyperpod_jlab.orchestrators.seal import EXIT_UNTRUSTED
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -98,7 +98,8 @@ class Supervisor:
         finally:
             # Children share their array's secrets, and another job that keeps this one out may still have to read them.
             if over and self._bundle.index is None:
-                shutil.rmtree(self._bundle.folder / "secrets", ignore_errors=True)
+                with contextlib.suppress(OSError):
+                    descent.remove_tree(self._bundle.folder / "secrets")
 
     def _see_through(self) -> bool:
         """Wait, run, and restart if need be; False when the run goes on in another job."""
@@ -169,8 +170,9 @@ class Supervisor:
             return False
         logs = self._bundle.records / "logs"
         try:
-            logs.mkdir(exist_ok=True)
-            logs.joinpath("supervisor.log").open("ab").close()
+            descent.make_folders(self._bundle.folder, logs, self._bundle.folder_mode)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            os.close(descent.open_file(logs / "supervisor.log", flags, self._bundle.file_mode))
         except OSError:
             return False
         return True
@@ -259,7 +261,7 @@ class Supervisor:
         )
 
     def _submitted(self) -> None:
-        if not (self._bundle.folder / "submission.json").exists():
+        if not descent.is_file(self._bundle.folder / "submission.json"):
             self._word.say_submitted(
                 Submission(scheduler_id=self._scheduler_id, submitted_at=time.time())
             )
@@ -314,6 +316,7 @@ def main(arguments: list[str] | None = None) -> int:
     split_run_id(given.run_id)
     partition = Partition(given.root, shared=given.shared)
     bundle = BundleReader(partition, given.run_id)
+    bundle.check_own("run")
     try:
         board = Board(given.folder, slots=given.slots, gpus=len(machine.gpus()))
         Supervisor(bundle, board, given.launcher).run()

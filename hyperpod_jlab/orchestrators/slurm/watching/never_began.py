@@ -13,6 +13,7 @@ from hyperpod_jlab.orchestrators.slurm.watching.batch_log import (
     launcher_end,
     read_end,
 )
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
 
 _NO_FOLDER = re.compile(r"^slurmstepd-(\S+): error: couldn't chdir to `(.*)': ", re.MULTILINE)
@@ -39,7 +40,7 @@ def explained(
             return word  # they say themselves how they ended
         return word.model_copy(update={"reason": launcher_end(bundle, job.scheduler_id)})
     path = bundle.folder / "logs" / batch_log_name(job.scheduler_id)
-    if not path.exists():
+    if not descent.is_file(path):
         if records.attempts or bundle.partition.root not in path.parents:
             return word
         first = job.nodes or "its first node"
