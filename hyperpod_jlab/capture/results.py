@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from hyperpod_jlab.model.errors import DeniedError, HyperpodError, NotFoundError
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.atomic import storage_errors
+from hyperpod_jlab.storage.linked_file import open_linked
 
 _LARGEST = 4 << 30
 _LARGEST_FOREIGN = 256 << 20
@@ -137,7 +138,7 @@ def _read(path: Path) -> bytes | None:
 def _read_pickle(path: Path, *, trust: bool) -> bytes | None:
     """A pickle's bytes; the very file that was checked is the one that is read."""
     try:
-        descriptor = descent.open_linked(path) if trust else descent.open_file(path)
+        descriptor = open_linked(path) if trust else descent.open_file(path)
     except FileNotFoundError:
         return None
     except OSError as error:

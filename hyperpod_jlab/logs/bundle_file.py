@@ -17,6 +17,7 @@ from hyperpod_jlab.logs.source import Chunk, Mark
 from hyperpod_jlab.logs.stream import Stream
 from hyperpod_jlab.logs.time_index import TimeIndex
 from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.linked_file import open_linked
 
 TRUNCATED = Mark("truncated", "the log was cut and starts anew")
 REPLACED = Mark("replaced", "the log was replaced by a new one")
@@ -52,7 +53,7 @@ class BundleFile:
         Raises:
             OSError: It cannot be opened.
         """
-        return descent.open_linked(self._path)
+        return open_linked(self._path)
 
     def read(self, place: Place, limit: int) -> Chunk:
         """Up to `limit` bytes from a place on; none when there are none yet."""
@@ -128,7 +129,7 @@ class BundleFile:
         self.close()
 
     def _open(self) -> int:
-        fd = descent.open_linked(self._path)
+        fd = open_linked(self._path)
         self.close()
         self._fd, self._inode = fd, os.fstat(fd).st_ino
         self._opened = time.monotonic()
@@ -140,7 +141,7 @@ class BundleFile:
             found = descent.state(self._path)
             if not stat.S_ISLNK(found.st_mode):
                 return found if stat.S_ISREG(found.st_mode) else None
-            fd = descent.open_linked(self._path)
+            fd = open_linked(self._path)
             try:
                 return os.fstat(fd)
             finally:

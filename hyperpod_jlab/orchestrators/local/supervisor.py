@@ -34,6 +34,7 @@ from hyperpod_jlab.orchestrators.seal import EXIT_UNTRUSTED
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
+from hyperpod_jlab.storage.removal import remove_tree
 
 _POLL = 0.1
 _HELD = 0.3
@@ -99,7 +100,7 @@ class Supervisor:
             # Children share their array's secrets, and another job that keeps this one out may still have to read them.
             if over and self._bundle.index is None:
                 with contextlib.suppress(OSError):
-                    descent.remove_tree(self._bundle.folder / "secrets")
+                    remove_tree(self._bundle.folder / "secrets")
 
     def _see_through(self) -> bool:
         """Wait, run, and restart if need be; False when the run goes on in another job."""

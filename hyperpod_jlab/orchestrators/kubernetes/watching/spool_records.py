@@ -12,6 +12,7 @@ from typing import Any
 from hyperpod_jlab.orchestrators.kubernetes.watching.frames import RecordFile
 from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import Modes
 from hyperpod_jlab.storage import atomic, descent
+from hyperpod_jlab.storage.removal import remove_tree
 
 _IN_ATTEMPT = re.compile(r"(status/(?:observations/launcher\.)?attempt-)([0-9]+)((?:/|\.).*)")
 _ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,8})")
@@ -92,7 +93,7 @@ class SpooledRecords:
             return False
         finally:
             with contextlib.suppress(OSError):
-                descent.remove_tree(staging)
+                remove_tree(staging)
 
     def _claims(self) -> dict[int, str | None]:
         """The incarnations of the attempts that are there."""
