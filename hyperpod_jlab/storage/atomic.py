@@ -32,14 +32,14 @@ def storage_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except PermissionError as error:
-        place = str(error.filename or path)
+        place = _place(error, path)
         raise StorageDeniedError(
             f"you have no right to do this on the storage partition: {place}",
             hint=DENIED_HINT,
             detail={"path": place, "os_error": error.strerror},
         ) from error
     except OSError as error:
-        place = str(error.filename or path)
+        place = _place(error, path)
         words = f"the storage partition failed at {place}: {error.strerror or error}"
         code, message, hint = _REASONS.get(error.errno or 0, ("storage", words, "hpj storage"))
         raise StorageError(
@@ -48,6 +48,12 @@ def storage_errors(path: Path) -> Iterator[None]:
             hint=f"try: {hint}" if hint.startswith("hpj") else hint,
             detail={"path": place, "os_error": error.strerror},
         ) from error
+
+
+def _place(error: OSError, path: Path) -> str:
+    """Where it happened; what is opened by descriptor is named by its last part alone."""
+    name = error.filename
+    return name if isinstance(name, str) and Path(name).is_absolute() else str(path)
 
 
 def to_json(value: Any) -> bytes:

@@ -19,6 +19,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from hyperpod_jlab.storage.numbers import is_number, own_number
+
 OUR_FOLDER = re.compile(r"\.hyperpod(?:-(0|[1-9][0-9]{0,9}))?")
 """The name of our folder on a partition; on a shared one with its owner's user number."""
 
@@ -43,11 +45,12 @@ def opened_folder(path: Path) -> Iterator[int]:
     anchor, steps = _cut(path)
     descriptor = os.open(anchor, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        for step in steps:
-            inner = os.open(step, _STEP, dir_fd=descriptor)
+        for number, name in enumerate(steps):
+            inner = os.open(name, _STEP, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = inner
-            _check_owner(descriptor, step, path)
+            if number == 0:
+                _check_owner(descriptor, name, path)
         yield descriptor
     finally:
         os.close(descriptor)
@@ -104,7 +107,7 @@ def is_foreign(path: Path) -> bool:
     """Whether a path leads into another user's folder on a shared partition, by that folder's name."""
     found = (OUR_FOLDER.fullmatch(part) for part in path.parts)
     uid = next((match[1] for match in found if match), None)
-    return uid is not None and int(uid) != os.getuid()
+    return uid is not None and int(uid) != own_number()
 
 
 def read_named(path: Path, largest: int = LARGEST) -> bytes:
@@ -383,7 +386,7 @@ def _cut(path: Path) -> tuple[str, tuple[str, ...]]:
     """A folder's path as what is taken as it is and the steps from our folder on."""
     parts = path.parts
     for place, part in enumerate(parts):
-        if OUR_FOLDER.fullmatch(part):
+        if part.startswith(".hyperpod") and OUR_FOLDER.fullmatch(part):
             steps = parts[place:]
             if ".." in steps:
                 raise OSError(errno.EINVAL, "it leads out of its folder", str(path))
@@ -396,7 +399,7 @@ def _check_owner(descriptor: int, name: str, path: Path) -> None:
     if match is None or match[1] is None:
         return
     owner = os.fstat(descriptor).st_uid
-    if owner != int(match[1]):
+    if not is_number(owner, int(match[1])):
         raise ForeignFolderError(
             errno.EPERM, f"{name} belongs to user {owner}, not {match[1]}", str(path)
         )

@@ -16,7 +16,7 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +25,7 @@ from hyperpod_jlab.model.run_id import RUN_ID, SHARDS, shard_of
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.atomic import storage_errors
 from hyperpod_jlab.storage.folder_lock import locked
+from hyperpod_jlab.storage.numbers import is_number, own_number
 from hyperpod_jlab.storage.partition import Partition, Place
 from hyperpod_jlab.storage.presence import own_cache
 
@@ -62,6 +63,9 @@ CREATE TABLE runs (
   run_id TEXT PRIMARY KEY, shard TEXT NOT NULL, uid INTEGER NOT NULL, created REAL NOT NULL DEFAULT 0, cluster TEXT,
   notebook TEXT, state TEXT, ended INTEGER NOT NULL DEFAULT 0, stamp INTEGER NOT NULL DEFAULT 0, view TEXT
 );
+CREATE TABLE children (
+  run_id TEXT, number INTEGER, state TEXT NOT NULL, exit_code INTEGER, started REAL, ended REAL, PRIMARY KEY (run_id, number)
+) WITHOUT ROWID;
 CREATE INDEX runs_by_time ON runs (created DESC, run_id DESC);
 CREATE INDEX runs_by_notebook ON runs (notebook) WHERE notebook IS NOT NULL;
 CREATE INDEX runs_open ON runs (ended);
@@ -178,7 +182,7 @@ def _open(path: Path | str) -> sqlite3.Connection:
         if connection.execute("PRAGMA user_version").fetchone()[0] != _SCHEMA:
             connection.execute("BEGIN IMMEDIATE")
             if connection.execute("PRAGMA user_version").fetchone()[0] != _SCHEMA:
-                for table in ("shards", "runs"):
+                for table in ("shards", "runs", "children"):
                     connection.execute(f"DROP TABLE IF EXISTS {table}")
                 for statement in filter(str.strip, _TABLES.split(";")):
                     connection.execute(statement)
@@ -201,7 +205,7 @@ class Session:
 
     def refresh(self, *, everyone: bool = False) -> None:
         """Take in bundles that came and forget those that went: this user's own or, with `everyone`, those of the other users of a shared partition too."""
-        me = os.getuid()
+        me = own_number()
         where = "" if everyone else "WHERE uid = ?"
         known = dict(
             self._db.execute(
@@ -235,17 +239,18 @@ class Session:
             f"UPDATE shards SET changed = -1 WHERE name = (SELECT shard FROM runs {where})",  # noqa: S608 - fixed words
             (run_id,),
         )
-        self._db.execute(f"DELETE FROM runs {where}", (run_id,))  # noqa: S608 - fixed words
+        for table in ("runs", "children"):
+            self._db.execute(f"DELETE FROM {table} {where}", (run_id,))  # noqa: S608 - fixed words
 
     def unknown(self) -> list[str]:
         """This user's runs that were never looked at."""
         query = "SELECT run_id FROM runs WHERE uid = ? AND view IS NULL"
-        return [row[0] for row in self._db.execute(query, (os.getuid(),))]
+        return [row[0] for row in self._db.execute(query, (own_number(),))]
 
     def unsure(self, *, everyone: bool = False) -> list[str]:
         """This user's runs that were never looked at or had not ended when they were; with `everyone` others' too that were never looked at."""
         query = "SELECT run_id FROM runs WHERE ended = 0 AND (uid = ? OR (? AND view IS NULL))"
-        return [row[0] for row in self._db.execute(query, (os.getuid(), everyone))]
+        return [row[0] for row in self._db.execute(query, (own_number(), everyone))]
 
     def put(
         self, run_id: str, view: dict[str, Any], *, created: float, ended: bool, stamp: int
@@ -263,6 +268,18 @@ class Session:
                 stamp,
                 run_id,
             ),
+        )
+
+    def children(self, run_id: str) -> list[tuple[Any, ...]]:
+        """How children of an array ended: index, state, exit code, start and end (Unix seconds)."""
+        query = "SELECT number, state, NULL, NULL, exit_code, started, ended FROM children WHERE run_id = ?"
+        return self._db.execute(query, (run_id,)).fetchall()
+
+    def put_children(self, run_id: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Remember how children of an array ended: index, state, exit code, start and end."""
+        self._db.executemany(
+            "INSERT OR REPLACE INTO children VALUES (?, ?, ?, ?, ?, ?)",
+            [(run_id, *row) for row in rows],
         )
 
     def newest(
@@ -307,7 +324,7 @@ class Session:
         Raises:
             StorageError: This user's own cannot be read.
         """
-        now, me = time.time_ns(), os.getuid()
+        now, me = time.time_ns(), own_number()
         with contextlib.ExitStack() as reading:
             try:
                 folder = reading.enter_context(descent.opened_folder(place.runs))
@@ -341,7 +358,7 @@ class Session:
             "INSERT INTO runs (run_id, shard, uid) VALUES (?, ?, ?) ON CONFLICT (run_id) DO UPDATE SET "
             "shard = excluded.shard, uid = excluded.uid, view = NULL, ended = 0 "
             "WHERE uid != excluded.uid AND (excluded.uid = ? OR (uid != ? AND excluded.uid < uid))",
-            [(new, shard.name, shard.uid, os.getuid(), os.getuid()) for new in there - known],
+            [(new, shard.name, shard.uid, own_number(), own_number()) for new in there - known],
         )
         self._db.execute(
             "INSERT OR REPLACE INTO shards VALUES (?, ?, ?)", (shard.name, shard.changed, shard.uid)
@@ -349,21 +366,23 @@ class Session:
 
     def _runs_in(self, shard: _Shard) -> set[str]:
         """The ids of the runs that lie in a shard; of another user's not more than are looked at."""
-        foreign = shard.uid != os.getuid()
-        found = set()
+        foreign = shard.uid != own_number()
         # It went just now, or another user closed it: such runs are not ours to list.
-        with contextlib.suppress(OSError), descent.opened_folder(shard.path) as folder:
-            for name in descent.names_in(folder, _MOST_FOREIGN if foreign else None):
-                if not RUN_ID.fullmatch(name) or shard_of(name) != shard.path.name:
-                    continue
-                if shard.mixed:
-                    with contextlib.suppress(OSError):
-                        at = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                        if at.st_uid == shard.uid:
-                            found.add(name)
-                    continue
-                found.add(name)
-        return found
+        hidden = (OSError,) if foreign or shard.mixed else (FileNotFoundError, PermissionError)
+        with (
+            storage_errors(shard.path),
+            contextlib.suppress(*hidden),
+            descent.opened_folder(shard.path) as folder,
+        ):
+            names = descent.names_in(folder, _MOST_FOREIGN if foreign else None)
+            return {
+                name
+                for name in names
+                if RUN_ID.fullmatch(name)
+                and shard_of(name) == shard.path.name
+                and (not shard.mixed or _belongs_to(shard.uid, folder, name))
+            }
+        return set()
 
     def _drop(self, shard: str, there: set[str]) -> None:
         """Forget the runs of a shard that are gone; should another user have one of the same id, his shard is read again."""
@@ -373,7 +392,11 @@ class Session:
             if row[0] not in there
         ]
         if gone:
-            self._db.executemany("DELETE FROM runs WHERE run_id = ?", [(one,) for one in gone])
+            for table in ("runs", "children"):
+                self._db.executemany(
+                    f"DELETE FROM {table} WHERE run_id = ?",  # noqa: S608 - fixed words
+                    [(one,) for one in gone],
+                )
             self._db.execute(
                 "UPDATE shards SET changed = -1 WHERE name != ? AND name LIKE ?",
                 (shard, f"%/{shard.rpartition('/')[2]}"),
@@ -389,6 +412,13 @@ class _Shard:
     uid: int
     changed: int
     mixed: bool
+
+
+def _belongs_to(uid: int, folder: int, name: str) -> bool:
+    try:
+        return is_number(os.stat(name, dir_fd=folder, follow_symlinks=False).st_uid, uid)
+    except OSError:
+        return False
 
 
 def status_stamp(bundle: Path) -> int:

@@ -77,23 +77,23 @@ async def test_newest_first_and_filters(place):
             f"run-{number}",
             created=1e9 + number,
             code=number % 2,
-            user="bob" if number == 3 else "ada",
             cluster="far" if number == 4 else "local",
         )
     hyperpod = place.hyperpod
     assert await ids(hyperpod) == [f"run-{number}" for number in range(5, -1, -1)]
     assert await ids(hyperpod, limit=2) == ["run-5", "run-4"]
-    assert await ids(hyperpod, user="bob") == ["run-3"]
+    assert await ids(hyperpod, everyone=True, limit=1) == ["run-5"]
     assert await ids(hyperpod, cluster="far") == ["run-4"]
     assert await ids(hyperpod, states=("failed",)) == ["run-5", "run-3", "run-1"]
-    assert await ids(hyperpod, states=("failed", "succeeded"), user="ada", cluster="local") == [
+    assert await ids(hyperpod, states=("failed", "succeeded"), cluster="local") == [
         "run-5",
+        "run-3",
         "run-2",
         "run-1",
         "run-0",
     ]
     assert await ids(hyperpod, states=("waiting",)) == []
-    assert await ids(hyperpod, user="' OR 1=1 --") == []
+    assert await ids(hyperpod, cluster="' OR 1=1 --") == []
 
 
 async def test_what_is_listed_is_what_is_told_of_each(place):

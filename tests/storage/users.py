@@ -22,13 +22,13 @@ AS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="only root can be another 
 _FORK = multiprocessing.get_context("fork")
 
 
-def as_other(work: Callable[[], Any], umask: int = 0o022) -> Any:
+def as_other(work: Callable[[], Any], umask: int = 0o022, uid: int = OTHER) -> Any:
     """What `work` returns, or the text of what it raises, in a process of another user."""
 
     def run(answers: Any) -> None:
         os.setgroups([])
-        os.setgid(OTHER)
-        os.setuid(OTHER)
+        os.setgid(uid)
+        os.setuid(uid)
         os.umask(umask)
         try:
             answers.put(work())
@@ -47,7 +47,7 @@ def as_other(work: Callable[[], Any], umask: int = 0o022) -> Any:
 def common_folder() -> Iterator[Path]:
     """A folder that all users of the machine may reach (pytest's own they may not)."""
     folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o777)
+    folder.chmod(0o1777)
     try:
         yield folder
     finally:

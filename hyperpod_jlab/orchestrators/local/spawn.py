@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from hyperpod_jlab.model.errors import InternalError
+from hyperpod_jlab.orchestrators.local.trust import launcher_digest
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.atomic import storage_errors
 from hyperpod_jlab.storage.processes import this_process
@@ -57,17 +58,19 @@ def spawn_supervisor(bundle: BundleReader, *, folder: Path, slots: int) -> None:
     """Start the supervisor of a run; one that is there already makes this one end by itself.
 
     Raises:
-        StorageError: The bundle cannot be written to; nothing was started.
+        DeniedError: The run is another user's.
+        StorageError: The bundle is not this user's, or cannot be written to; nothing was started.
         InternalError: No process could be started.
     """
+    bundle.check_own("submit")
     python = sys.executable
     command = [python, "-P", "-m", "hyperpod_jlab.orchestrators.local.supervisor"]
     partition = bundle.partition
     command += [str(partition.root), bundle.run_id, f"--folder={folder}", f"--slots={slots}"]
+    command.append(f"--launcher={launcher_digest(partition, bundle.folder)}")
     command += ["--shared"] if partition.shared else []
     log = bundle.folder / "logs" / "supervisor.log"
     status = bundle.records / "status"
-    bundle.check_own("submit")
     with storage_errors(log):
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         errors = os.fdopen(descent.open_file(log, flags, bundle.file_mode), "ab")

@@ -27,8 +27,10 @@ from hyperpod_jlab.orchestrators.local.dependencies import dependency_word
 from hyperpod_jlab.orchestrators.local.identity import scheduler_id
 from hyperpod_jlab.orchestrators.local.journal import Wishes, sum_up
 from hyperpod_jlab.orchestrators.local.sweep import CANCEL
+from hyperpod_jlab.orchestrators.local.trust import UntrustedBundleError, check_bundle
 from hyperpod_jlab.orchestrators.local.waiting import ahead_of, why_waiting
 from hyperpod_jlab.orchestrators.local.word import Word
+from hyperpod_jlab.orchestrators.seal import EXIT_UNTRUSTED
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
@@ -42,8 +44,15 @@ _WARN_BEFORE = 60.0
 class Supervisor:
     """Looks after one run until it has ended."""
 
-    def __init__(self, bundle: BundleReader, board: Board) -> None:
+    def __init__(self, bundle: BundleReader, board: Board, launcher: str) -> None:
+        """A supervisor of a bundle whose launcher has the digest `launcher`.
+
+        Raises:
+            UntrustedBundleError: The bundle is not this user's.
+        """
+        check_bundle(bundle.partition, bundle.folder)
         self._bundle = bundle
+        self._launcher = launcher
         self._board = board
         self._spec = bundle.spec()
         self._head = bundle.head()
@@ -76,11 +85,16 @@ class Supervisor:
         try:
             if is_array:
                 self._board.change(self._seat, "array")
-                array = ArrayRunner(self._bundle, self._board, self._spec, self._word)
+                array = ArrayRunner(
+                    self._bundle, self._board, self._spec, self._word, launcher=self._launcher
+                )
                 over = array.run(self._tick)
             else:
                 over = self._see_through()
             self._word.finish()
+        except UntrustedBundleError:
+            over = False  # it is somebody else's now
+            raise
         finally:
             # Children share their array's secrets, and another job that keeps this one out may still have to read them.
             if over and self._bundle.index is None:
@@ -165,7 +179,10 @@ class Supervisor:
 
     def _one_attempt(self, requeues: int) -> tuple[End, int | None]:
         """Run one attempt; returns how it ended and its number."""
+        check_bundle(self._bundle.partition, self._bundle.folder)
         attempt = RunningAttempt(
+            partition=self._bundle.partition,
+            launcher=self._launcher,
             bundle=self._bundle.folder,
             records=self._bundle.records,
             plan=self._plan,
@@ -293,15 +310,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("run_id")
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--slots", type=int, required=True)
+    parser.add_argument("--launcher", metavar="SHA256", required=True)
     parser.add_argument("--shared", action="store_true")
     given = parser.parse_args(arguments)
     split_run_id(given.run_id)
     partition = Partition(given.root, shared=given.shared)
     bundle = BundleReader(partition, given.run_id)
-    bundle.check_own("run")
     try:
         board = Board(given.folder, slots=given.slots, gpus=len(machine.gpus()))
-        Supervisor(bundle, board).run()
+        Supervisor(bundle, board, given.launcher).run()
+    except UntrustedBundleError as error:
+        # Nothing is written to it: the word goes to whoever started this process.
+        sys.stderr.write(f"hyperpod: {error.message}\n")
+        return EXIT_UNTRUSTED
     except BaseException as error:
         # The traceback goes to supervisor.log; the user is told at once instead of after a wait for a dead process.
         word = Word(bundle, heartbeat=False)

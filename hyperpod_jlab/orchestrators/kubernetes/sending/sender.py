@@ -43,6 +43,7 @@ from hyperpod_jlab.orchestrators.kubernetes.sending.render import (
 )
 from hyperpod_jlab.orchestrators.kubernetes.sending.sent import Sent, read_sent
 from hyperpod_jlab.orchestrators.protocol import Rendered, RenderInput, Taken
+from hyperpod_jlab.orchestrators.seal import Seal
 from hyperpod_jlab.storage.records import BundleReader
 from hyperpod_jlab.storage.translation import PathMap
 
@@ -88,7 +89,10 @@ class Sender:
             found += findings(spec)
         client = await self._connection.client()
         await self._ask_offers(self._namespace(spec))
-        given = RenderInput(new_run_id(), "run", spec, "bundle", self._paths, python, user="user")
+        seal = Seal.current()
+        given = RenderInput(
+            new_run_id(), "run", spec, "bundle", self._paths, python, seal, user="user"
+        )
         try:
             found += preflight.chosen(self._choice(spec))
             place = self._place(spec)

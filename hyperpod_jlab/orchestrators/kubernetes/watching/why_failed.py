@@ -13,6 +13,7 @@ from pydantic_core import from_json
 from hyperpod_jlab.model.records import AttemptRecords, NodeRecord, Observation, RunRecords
 from hyperpod_jlab.model.state import RESTARTS_USED_UP
 from hyperpod_jlab.orchestrators.kubernetes.kinds.conditions import true_conditions
+from hyperpod_jlab.orchestrators.seal import EXIT_UNTRUSTED, UNTRUSTED, refusal
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -52,6 +53,9 @@ def explained(word: Observation, bundle: BundleReader, records: RunRecords) -> O
     if said is not None:
         reason, code = said
         return word.model_copy(update={"reason": reason, "reason_code": code})
+    if word.exit_code == EXIT_UNTRUSTED:
+        reason = refusal(bundle.run_id)
+        return word.model_copy(update={"reason": reason, "reason_code": UNTRUSTED})
     if word.exit_code in _NOT_FOUND:
         return word.model_copy(update={"reason": _NO_PYTHON, "reason_code": "no_program"})
     last = last_words(bundle)

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from hyperpod_jlab.model.records import Observation, RunRecords
+from hyperpod_jlab.orchestrators.seal import REFUSAL, UNTRUSTED, refusal
 from hyperpod_jlab.orchestrators.slurm.watching.batch_log import (
     batch_log_name,
     last_words,
@@ -58,9 +59,11 @@ def explained(
             word, f"the run's folder is not there on {names}: is the storage partition mounted?"
         )
     how = launcher_end(bundle, job.scheduler_id)
-    if records.attempts:
-        return word.model_copy(update={"reason": how})
-    return word.model_copy(update={"reason": last_words(bundle, job.scheduler_id) or how})
+    last = last_words(bundle, job.scheduler_id)
+    reason, code = how if records.attempts else last or how, word.reason_code
+    if last is not None and last.startswith(REFUSAL):
+        reason, code = refusal(bundle.run_id, last), UNTRUSTED
+    return word.model_copy(update={"reason": reason, "reason_code": code})
 
 
 def _unseen(word: Observation, reason: str) -> Observation:
