@@ -20,11 +20,12 @@ def journal_usage(bundle: BundleReader) -> Usage:
 
 def records_of(bundle: BundleReader) -> list[RunRecords]:
     """The records of a run; of an array those of its children that have some: what exists, whatever the array's record claims."""
-    array = bundle.head().array
-    if array is None or bundle.index is not None:
-        return [bundle.read()]
-    indices = frozenset(parse_array(array).indices)
-    return [bundle.child(index).read() for index in bundle.child_indices() if index in indices]
+    records = bundle.read()
+    if records.head.array is None or bundle.index is not None:
+        return [records]
+    indices = frozenset(parse_array(records.head.array).indices)
+    there = (index for index in bundle.child_indices() if index in indices)
+    return [bundle.child(index, records).read() for index in there]
 
 
 def accelerators_of(bundle: BundleReader) -> Accelerators | None:

@@ -116,7 +116,7 @@ async def test_nothing_that_another_users_bundle_names_is_acted_on(
     async def client() -> Any:
         return Client()
 
-    acting._connection.client = client  # type: ignore[method-assign]
+    acting._connection.client = client
     with pytest.raises(DeniedError) as caught:
         await getattr(acting, action)(foreign)
     assert caught.value.code == "foreign_run"
@@ -194,7 +194,7 @@ async def test_another_users_job_of_the_same_run_id_is_neither_found_nor_acted_o
         return Client()
 
     acting = KubernetesOrchestrator("hpc", CONFIG, partition)
-    acting._connection.client = client  # type: ignore[method-assign]
+    acting._connection.client = client
     assert await acting.find(bundle) is None
     with pytest.raises(NotFoundError):
         await target_of(Client(), bundle)  # type: ignore[arg-type]

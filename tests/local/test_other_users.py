@@ -14,6 +14,7 @@ from hyperpod_jlab.model.errors import DeniedError, StorageError
 from hyperpod_jlab.orchestrators.local.board import Board, Entry, default_folder
 from hyperpod_jlab.orchestrators.local.engine import LocalOrchestrator
 from hyperpod_jlab.orchestrators.local.supervisor import main
+from hyperpod_jlab.orchestrators.seal import EXIT_UNTRUSTED
 from hyperpod_jlab.orchestrators.usage import journal_usage
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
@@ -83,8 +84,8 @@ def test_another_users_run_is_neither_started_nor_found_nor_cancelled(
     for act in (engine.submit, engine.cancel):
         with pytest.raises(DeniedError):
             asyncio.run(act(bundle))
-    with pytest.raises(DeniedError):
-        main([str(partition.root), "run-1", f"--folder={tmp_path}", "--slots=1", "--shared"])
+    words = [str(partition.root), "run-1", f"--folder={tmp_path}", "--slots=1", "--shared"]
+    assert main([*words, "--launcher=" + "0" * 64]) == EXIT_UNTRUSTED
     assert set(bundle.folder.rglob("*")) == before
 
 

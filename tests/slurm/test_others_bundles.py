@@ -39,6 +39,8 @@ RUN = "nightly"
 class Transport:
     """Answers nothing, and notes what was asked."""
 
+    notes: tuple[str, ...] = ()
+
     def __init__(self) -> None:
         self.asked: list[Sequence[str]] = []
 
@@ -129,7 +131,7 @@ def test_another_users_run_that_succeeded_ends_no_waiting_job_of_this_user(
 
 
 def test_nothing_is_written_into_another_users_bundle(partition: Partition) -> None:
-    native = {"script": None, "options": [], "args": [], "adopted": "7"}
+    native: dict[str, Any] = {"script": None, "options": [], "args": [], "adopted": "7"}
     bundle = foreign(partition, native=native, submission=SENT)
     before = contents(bundle.folder)
     queue = Queue(job("7", state="FAILED", node_list="n1", started=1.0, run_id=RUN))

@@ -58,9 +58,11 @@ def spawn_supervisor(bundle: BundleReader, *, folder: Path, slots: int) -> None:
     """Start the supervisor of a run; one that is there already makes this one end by itself.
 
     Raises:
+        DeniedError: The run is another user's.
         StorageError: The bundle is not this user's, or cannot be written to; nothing was started.
         InternalError: No process could be started.
     """
+    bundle.check_own("submit")
     python = sys.executable
     command = [python, "-P", "-m", "hyperpod_jlab.orchestrators.local.supervisor"]
     partition = bundle.partition
@@ -69,7 +71,6 @@ def spawn_supervisor(bundle: BundleReader, *, folder: Path, slots: int) -> None:
     command += ["--shared"] if partition.shared else []
     log = bundle.folder / "logs" / "supervisor.log"
     status = bundle.records / "status"
-    bundle.check_own("submit")
     with storage_errors(log):
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         errors = os.fdopen(descent.open_file(log, flags, bundle.file_mode), "ab")

@@ -317,7 +317,6 @@ def main(arguments: list[str] | None = None) -> int:
     split_run_id(given.run_id)
     partition = Partition(given.root, shared=given.shared)
     bundle = BundleReader(partition, given.run_id)
-    bundle.check_own("run")
     try:
         board = Board(given.folder, slots=given.slots, gpus=len(machine.gpus()))
         Supervisor(bundle, board, given.launcher).run()
