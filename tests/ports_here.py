@@ -61,4 +61,4 @@ WITH_PORTS = replace(LocalOrchestrator.capabilities, ports=True)
 def install() -> None:
     """Give the embedded cluster ports, for good."""
     LocalOrchestrator.capabilities = WITH_PORTS
-    LocalOrchestrator.open_port = open_port  # type: ignore[method-assign, assignment]
+    LocalOrchestrator.open_port = open_port  # type: ignore[assignment]
