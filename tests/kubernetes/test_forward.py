@@ -113,7 +113,7 @@ async def test_pages_and_sockets_of_a_run_pass_through_the_jupyter_server(
         async with httpx.AsyncClient(base_url=f"{base}runs/{run_id}/ports/", timeout=30) as client:
             await _refuses_strangers(client)
             address = await _open(client, base, "6006")
-            await _says_what_is_wrong(client)
+            await _says_what_is_wrong(client, base)
             other = await _open(client, base, "1:6006")
         async with httpx.AsyncClient(timeout=30, headers={"Origin": "null"}) as page:
             page.base_url = httpx.URL(address)
@@ -192,7 +192,7 @@ async def _streams(page: httpx.AsyncClient) -> None:
     assert {len(answer.content) for answer in answers} == {5_000_000}
 
 
-async def _says_what_is_wrong(client: httpx.AsyncClient) -> None:
+async def _says_what_is_wrong(client: httpx.AsyncClient, base: str) -> None:
     async def said(port: str) -> tuple[int, str]:
         xsrf = {"X-XSRFToken": client.cookies["_xsrf"]}
         answer = await client.post(f"{port}/open", json={}, headers=xsrf)
@@ -202,7 +202,12 @@ async def _says_what_is_wrong(client: httpx.AsyncClient) -> None:
     assert await said("99999") == (400, "invalid_input")
     assert await said("x80") == (400, "invalid_input")
     assert await said("2:6006") == (404, "no_such_node")
-    assert await said("9") == (422, "nothing_listens")
+    # That nothing listens may be known only when the address is opened.
+    xsrf = {"X-XSRFToken": client.cookies["_xsrf"]}
+    opened = await client.post("9/open", json={}, headers=xsrf)
+    if opened.status_code == 200:
+        opened = await client.get(await _open(client, base, "9"))
+    assert (opened.status_code, opened.json()["code"]) == (422, "nothing_listens")
 
 
 async def _echoes(address: str) -> None:
