@@ -18,6 +18,8 @@ from tests.security.people import Person
 from tests.security.stage import Stage, open_stage
 
 VICTIM, ATTACKER = 3001, 3002
+PAPERS = ("Documents", "Downloads", "Desktop", "Pictures", "data", "models", "notebooks", "src")
+"""Folders that alice's home has, as many homes do."""
 
 
 def pytest_report_header() -> str:
@@ -117,7 +119,7 @@ def scene(make_scene: Callable[..., Scene]) -> Scene:
 def _furnish(folder: Path, alice: Person) -> None:
     """What alice has: papers of her own, and a folder elsewhere that only she may write."""
     elsewhere = folder / "elsewhere"
-    for path in (alice.home / "Documents", elsewhere):
+    for path in (*(alice.home / name for name in PAPERS), elsewhere):
         path.mkdir()
         (path / "thesis.txt").write_text("years of work\n")
         (path / "deep" / "er").mkdir(parents=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import pickle
@@ -345,8 +346,8 @@ def _forget() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith("hyperpod_jlab."):
             for value in list(vars(module).values()):
-                if callable(clear := getattr(value, "cache_clear", None)):
-                    clear()
+                if isinstance(value, functools._lru_cache_wrapper):
+                    value.cache_clear()
 
 
 def _busy() -> float:
