@@ -83,14 +83,14 @@ def plant(
     made = []
     for runs in folders:
         place = place_of(runs, run_id)
-        with contextlib.suppress(OSError):
-            if try_to(lambda place=place: place.parent.mkdir(parents=True)):  # type: ignore[misc]
-                place.parent.chmod(0o1777)
-            shutil.copytree(template, place, symlinks=True)
-            rewrite(place / "bundle.json", run_id=run_id, **(head or {}))
-            edit(place)
-            open_up(place)
-            made.append(place)
+        if try_to(lambda place=place: place.parent.mkdir(parents=True)):  # type: ignore[misc]
+            place.parent.chmod(0o1777)
+        if not try_to(lambda place=place: shutil.copytree(template, place, symlinks=True)):  # type: ignore[misc]
+            continue
+        rewrite(place / "bundle.json", run_id=run_id, **(head or {}))
+        edit(place)
+        open_up(place)
+        made.append(place)
     return made
 
 
@@ -123,7 +123,7 @@ def open_up(bundle: Path) -> None:
         os.chmod(folder, 0o777)  # noqa: PTH101
         for name in files:
             path = Path(folder, name)
-            if path.is_file() and not path.is_symlink():
+            if not path.is_symlink() and path.is_file():
                 try_to(lambda path=path: path.chmod(0o777))  # type: ignore[misc]
 
 

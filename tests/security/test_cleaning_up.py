@@ -12,7 +12,7 @@ from tests.security.attacks import HEXES, plant, runs_folders, take_common_folde
 from tests.security.conftest import PAPERS, Scene
 from tests.security.people import Going
 
-FILES = 12_000
+FILES = 4_000
 PATIENCE = 120.0
 
 

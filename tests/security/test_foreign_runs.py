@@ -112,7 +112,7 @@ def test_the_number_of_children_that_a_run_claims_costs_nothing(
     assert planted, "bob could lay his bundle nowhere"
     for words in (("runs",), ("runs", "--all-users"), ("runs", "--limit", "1"), ("show", "many")):
         going = alice.begin(*words)
-        answer = going.answer(3 * LIMIT).clean()
+        answer = going.answer(2 * LIMIT).clean()
         assert (answer.code == 0) or words[0] == "show", answer.text
     assert list(alice.runs()) == ["mine"]
 
