@@ -208,6 +208,8 @@ class Person:
             "HYPERPOD_CONFIG": str(self.home / "config.toml"),
             "PYTHONDONTWRITEBYTECODE": "1",
             "NO_COLOR": "1",
+            "IPYTHONDIR": str(self.state / "ipython"),
+            "JUPYTER_CONFIG_DIR": str(self.state / "jupyter"),
         }  # fmt: skip
 
     def start(
