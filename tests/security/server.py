@@ -57,7 +57,9 @@ def serving(person: Person) -> Iterator[Server]:
         "IdentityProvider.token": _TOKEN,
     }
     words = [f"--{name}={value}" for name, value in options.items()]
-    going = person.program("python", "-m", "jupyter_server", *words)
+    # What Jupyter's other parts leave in a home is none of ours.
+    environment = {"HOME": str(person.state), "KUBECONFIG": str(person.home / ".kube" / "config")}
+    going = person.program("python", "-m", "jupyter_server", *words, environment=environment)
     server = Server(port)
     try:
         end = time.monotonic() + _START
