@@ -24,7 +24,7 @@ from typing import Any
 from hyperpod_jlab.model.config import Settings
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.runs import Wanted
-from hyperpod_jlab.services.user import current_user
+from hyperpod_jlab.storage.users import current_user
 from hyperpod_jlab.storage.partition import Partition
 
 ROUNDS = 15
@@ -105,7 +105,7 @@ def measure(folder: Path, number: int) -> dict[str, float]:
     hyperpod = Hyperpod(Settings.model_validate({"storage": {"path": str(partition.root)}}))
 
     def listed() -> None:
-        found = asyncio.run(hyperpod.runs.list(Wanted(limit=50, user=current_user())))
+        found = asyncio.run(hyperpod.runs.list(Wanted(limit=50)))
         assert len(found.runs) == min(50, number)
 
     cold = median(listed, 1)

@@ -28,7 +28,6 @@ from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.runs import Wanted
 from hyperpod_jlab.services.state_words import check_states
 from hyperpod_jlab.services.submission import Request
-from hyperpod_jlab.services.user import current_user
 
 __all__ = ["Run", "adopt", "get", "runs", "submit"]
 
@@ -139,8 +138,7 @@ def runs(
     for word in given if isinstance(given, list | tuple | set) else [given]:
         check_text(word, "state", "a state's name", optional=False)
     states = check_states([state] if isinstance(state, str) else list(state))
-    user = None if all_users else current_user()
-    wanted = Wanted(cluster=cluster, states=states, user=user, limit=limit)
+    wanted = Wanted(cluster=cluster, states=states, everyone=all_users, limit=limit)
     hyperpod = _hyperpod()
     listing = background.call(hyperpod.runs.list(wanted))
     return [Run(hyperpod, run.run_id) for run in listing.runs]

@@ -37,12 +37,14 @@ class ProjectFile:
         source: The file on this machine; a link's target when the path is a link.
         size: Bytes when it was listed.
         executable: Whether the owner may execute it.
+        digest: The SHA-256 that its bytes must have, where it is known what was sent before.
     """
 
     path: str
     source: Path
     size: int
     executable: bool = False
+    digest: str | None = None
 
 
 @dataclass(frozen=True)

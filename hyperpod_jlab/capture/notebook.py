@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage import descent
 
 _PATH_FIELD = "source.path"
 _NBFORMAT = 4
@@ -79,7 +79,7 @@ def read_file(path: Path, what: str) -> bytes:
         InvalidInputError: There is no such file, or it can't be read.
     """
     try:
-        return atomic.read(path)
+        return descent.read_named(path)
     except FileNotFoundError:
         reason, code = f"there is no {what} {path}", "no_such_file"
     except IsADirectoryError:

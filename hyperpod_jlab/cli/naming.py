@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError
-from hyperpod_jlab.model.run_id import RUN_ID, split_run_id
+from hyperpod_jlab.model.run_id import split_run_id
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.runs import Wanted
-from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.presence import check_present
 
@@ -47,7 +46,7 @@ async def find_run(hyperpod: Hyperpod, text: str, *, whole: bool = False) -> str
 
 
 async def _newest(hyperpod: Hyperpod) -> str:
-    listing = await hyperpod.runs.list(Wanted(user=current_user(), limit=1))
+    listing = await hyperpod.runs.list(Wanted(limit=1))
     if not listing.runs:
         raise NotFoundError(
             "there is no run yet", code="no_such_run", hint="see: hpj submit --help"
@@ -57,6 +56,9 @@ async def _newest(hyperpod: Hyperpod) -> str:
 
 def _like(partition: Partition, text: str) -> list[str]:
     """Run ids that begin with the text, or whose part behind the last hyphen it is."""
-    names = (path.name for path in partition.runs.glob("*/*"))
-    fits = (name for name in names if name.startswith(text) or name.endswith(f"-{text}"))
-    return sorted(filter(RUN_ID.fullmatch, fits), reverse=True)
+    for places in (partition.own_places, partition.other_places()):
+        names = (name for place in places for name in place.run_ids())
+        fits = {name for name in names if name.startswith(text) or name.endswith(f"-{text}")}
+        if fits:  # another user's run makes no id of one's own ambiguous
+            return sorted(fits, reverse=True)
+    return []

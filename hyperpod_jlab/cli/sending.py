@@ -86,12 +86,12 @@ def send(request: Request, ways: Ways) -> None:
     names = [name for name, known in request.spec.environment.secrets.items() if not known]
     if ways.dry_run:
         # Nobody is asked for a secret that is not going to be sent.
-        stand_in = (lambda _: "") if _can_ask() else None
+        stand_in = (lambda _: "") if can_ask() else None
         request = replace(request, secrets=secrets_here(names, stand_in))
         preview = with_services(lambda hyperpod: hyperpod.submitter.preview(request))
         print_preview(preview, as_json=invocation().as_json)
         return
-    request = replace(request, secrets=secrets_here(names, _ask if _can_ask() else None))
+    request = replace(request, secrets=secrets_here(names, _ask if can_ask() else None))
     with_services(lambda hyperpod: _send(hyperpod, request, ways))
 
 
@@ -190,7 +190,8 @@ def _is_left(hyperpod: Hyperpod, run_id: str | None) -> bool:
         return False  # no run id at all, or a partition that nothing can be sent to
 
 
-def _can_ask() -> bool:
+def can_ask() -> bool:
+    """Whether there is a terminal at which the user can be asked."""
     return not invocation().as_json and is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage import descent
 
 _KINDS = {
     ".ipynb": "notebook",
@@ -62,7 +62,7 @@ def _kind(path: str) -> str:
 
 def _is_sbatch(path: str) -> bool:
     try:
-        return b"\n#SBATCH" in atomic.read(Path(path))
+        return b"\n#SBATCH" in descent.read_named(Path(path))
     except OSError as error:
         raise _refused(f"{path[:200]} cannot be read: {error.strerror}", None) from error
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage import descent
 
 
 def read_spec_file(path: Path) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def read_spec_file(path: Path) -> dict[str, Any]:
         InvalidInputError: It cannot be read, or is neither JSON nor TOML with an object on top.
     """
     try:
-        text = atomic.read(path).decode("utf-8-sig")
+        text = descent.read_named(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _refused(path, "is not UTF-8 text") from error
     except OSError as error:

@@ -24,6 +24,12 @@ class _Record(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
+MOST_NODES = 1_000_000
+"""More nodes or processes than any run has: numbers in a bundle may be another user's."""
+
+Text = Annotated[str, Field(max_length=8192)]
+
+
 class Head(_Record):
     """``bundle.json``: who made the bundle, when, for which cluster.
 
@@ -33,22 +39,22 @@ class Head(_Record):
     """
 
     format: Annotated[int, Field(ge=1)] = 1
-    run_id: str
-    name: str
-    user: str
-    host: str
+    run_id: Text
+    name: Text
+    user: Text
+    host: Text
     created_at: UnixTime
-    cluster: str
-    orchestrator: str
-    spec_digest: str
-    parent: str | None = None
-    notebook: str | None = None
-    queue: str | None = None
-    kind: str | None = None
-    nodes: Annotated[int, Field(ge=1)] = 1
-    processes_per_node: Annotated[int, Field(ge=1)] = 1
+    cluster: Text
+    orchestrator: Text
+    spec_digest: Text
+    parent: Text | None = None
+    notebook: Text | None = None
+    queue: Text | None = None
+    kind: Text | None = None
+    nodes: Annotated[int, Field(ge=1, le=MOST_NODES)] = 1
+    processes_per_node: Annotated[int, Field(ge=1, le=MOST_NODES)] = 1
     array: ArrayText | None = None
-    space: str | None = None
+    space: Text | None = None
 
 
 class Submission(_Record):

@@ -135,6 +135,7 @@ class Status:
 class Run:
     """One run, or one child of an array (`parent` is then the array's id).
 
+    `user` is the name of the user with the number `uid`, who owns its folder.
     `kind` is the kind of object that the scheduler has of it, such as ``PyTorchJob``; None where it has one only.
     `space` is the shared space of Studio that it acts as; None elsewhere. `bundle` is its folder on this machine; `children` counts an array's children by state; `created_at` is in Unix seconds.
     """
@@ -151,6 +152,7 @@ class Run:
     scheduler_id: str | None
     parent: str | None
     bundle: str
+    uid: int
     notebook: str | None = None
     kind: str | None = None
     nodes: int = 1
@@ -172,6 +174,7 @@ class Run:
             "cluster": self.cluster,
             "orchestrator": self.orchestrator,
             "user": self.user,
+            "uid": self.uid,
             "space": self.space,
             "queue": self.queue,
             "state": status.state,
@@ -205,7 +208,16 @@ class Run:
             ended_at=unix_time(data["ended_at"]),
             attempts=tuple(Attempt.from_dict(attempt) for attempt in data["attempts"]),
         )
-        plain = ("run_id", "name", "cluster", "orchestrator", "user", "queue", "scheduler_id")
+        plain = (
+            "run_id",
+            "name",
+            "cluster",
+            "orchestrator",
+            "user",
+            "uid",
+            "queue",
+            "scheduler_id",
+        )
         rest = ("parent", "bundle", "notebook", "nodes", "processes_per_node")
         return cls(
             **{name: data[name] for name in (*plain, *rest)},

@@ -18,7 +18,6 @@ from hyperpod_jlab.server.submit import under_root
 from hyperpod_jlab.services.run_files import SentCode
 from hyperpod_jlab.services.runs import Listing, Wanted
 from hyperpod_jlab.services.sent_cells import cell_text, newest_of_cells, sent_cells
-from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -70,7 +69,7 @@ async def list_cells(call: Call, query: CellsQuery) -> NotebookCells:
     """For each cell of a notebook the newest run that has it."""
     hyperpod = await call.hyperpod()
     path = _absolute(call.root, query.notebook)
-    wanted = Wanted(user=current_user(), notebook=path, limit=query.limit)
+    wanted = Wanted(notebook=path, limit=query.limit)
     listing = await hyperpod.runs.list(wanted)
     return await asyncio.to_thread(_cells_answer, hyperpod.partition, listing)
 

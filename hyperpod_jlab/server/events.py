@@ -144,20 +144,18 @@ class RunEvents:
     async def _begin(self, runs: Runs) -> None:
         """Take in how things are, without a word."""
         from hyperpod_jlab.services.runs import Wanted
-        from hyperpod_jlab.services.user import current_user
 
         begun = time.time()
-        found = await runs.list(Wanted(user=current_user(), states=_OPEN))
-        newest = await runs.list(Wanted(user=current_user(), limit=_NEWEST))
+        found = await runs.list(Wanted(states=_OPEN))
+        newest = await runs.list(Wanted(limit=_NEWEST))
         self._take((*newest.runs, *found.runs))
         self._begun = begun
 
     async def _compare(self, runs: Runs) -> None:
         from hyperpod_jlab.model.errors import HyperpodError
         from hyperpod_jlab.services.runs import Wanted
-        from hyperpod_jlab.services.user import current_user
 
-        newest = (await runs.list(Wanted(user=current_user(), limit=_NEWEST))).runs
+        newest = (await runs.list(Wanted(limit=_NEWEST))).runs
         for run in newest:
             if run.run_id in self._lately:  # what was told meanwhile is newer than this look
                 continue

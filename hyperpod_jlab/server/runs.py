@@ -14,7 +14,6 @@ from hyperpod_jlab.server.answers import Run, RunList, RunState, run_answer
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel, Several
 from hyperpod_jlab.services.runs import Listing, Wanted
-from hyperpod_jlab.services.user import current_user
 
 MOST_RUNS = 1000
 
@@ -31,7 +30,7 @@ class RunsQuery(RequestModel):
     state: Annotated[list[RunState], Several] = Field(default_factory=list)
     """Only runs in these states; may be given several times, or once with commas."""
     all_users: bool = False
-    """Everybody's runs on the storage partition, not only one's own."""
+    """The runs of all users of a shared storage partition, not only your own."""
 
 
 async def list_runs(call: Call, query: RunsQuery) -> RunList:
@@ -40,7 +39,7 @@ async def list_runs(call: Call, query: RunsQuery) -> RunList:
     wanted = Wanted(
         cluster=query.cluster,
         states=tuple(query.state),
-        user=None if query.all_users else current_user(),
+        everyone=query.all_users,
         limit=query.limit,
         cursor=query.cursor,
     )

@@ -38,6 +38,8 @@ class SubmitBody(RequestModel):
     """Values of the spec's secrets that have no reference. They are never answered, logged or stored in the spec."""
     clone_of: str | None = None
     """An earlier run whose code is sent once more; the spec's source is then only told."""
+    trust_owner: str | None = None
+    """The name of the user whose run `clone_of` is: confirms that another user's code is to run with your rights."""
 
 
 async def submit_run(call: Call, body: SubmitBody) -> Run:
@@ -56,7 +58,7 @@ async def submit_run(call: Call, body: SubmitBody) -> Run:
 
 
 async def preview_run(call: Call, body: SubmitBody) -> Preview:
-    """Exactly what would run, and all that was found. Nothing is sent or written; but the interpreter is tried out."""
+    """Exactly what would run, and all that was found. Nothing is sent or written, but the interpreter is tried out; not that of another user's run before `trust_owner` confirms it."""
     hyperpod = await call.hyperpod()
     try:
         request = await asyncio.to_thread(_request, call.root, body)
@@ -83,6 +85,7 @@ def _request(root: Path, body: SubmitBody) -> Request:
         notebook=body.notebook,
         secrets=body.secrets,
         clone_of=body.clone_of,
+        trust_owner=body.trust_owner,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hyperpod_jlab.model.errors import (
     ConflictError,
+    DeniedError,
     HyperpodError,
     InvalidInputError,
     UnsupportedError,
@@ -16,6 +17,7 @@ from hyperpod_jlab.orchestrators.ports import PortStream, Shell
 from hyperpod_jlab.orchestrators.protocol import Orchestrator
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.runs import Runs
+from hyperpod_jlab.storage.users import is_own
 
 MOST_PORT = 65_535
 
@@ -68,7 +70,7 @@ async def open_port(engines: Engines, runs: Runs, run_id: str, node: int, port: 
         NotFoundError: There is no such run or node.
         UnsupportedError: The cluster cannot do that.
         ConflictError: The run does not run.
-        DeniedError: This user may not.
+        DeniedError: It is another user's run, or the cluster does not let this user.
         RefusedError: Nothing listens there; may also be raised by the connection's first read.
         UnreachableError: The cluster does not answer.
     """
@@ -87,6 +89,12 @@ async def open_port(engines: Engines, runs: Runs, run_id: str, node: int, port: 
 
 
 def _check(run: Run, engine: Orchestrator) -> None:
+    if not is_own(run):  # what runs there would speak to this user with Jupyter's voice
+        raise DeniedError(
+            f"{run.run_id} belongs to {run.user}; only {run.user} may open its ports and shells",
+            code="foreign_run",
+            detail={"run_id": run.run_id, "user": run.user, "uid": run.uid},
+        )
     if not engine.capabilities.ports:
         raise UnsupportedError(
             f"ports of runs on {engine.kind} clusters cannot be reached from here",

@@ -8,10 +8,8 @@ from collections.abc import Awaitable
 
 from hyperpod_jlab.model.errors import (
     ConflictError,
-    DeniedError,
     HyperpodError,
     NotFoundError,
-    StorageDeniedError,
     StorageError,
     UnsupportedError,
 )
@@ -19,8 +17,8 @@ from hyperpod_jlab.model.job_actions import Change
 from hyperpod_jlab.model.records import Action, ActionKind
 from hyperpod_jlab.model.run import Run
 from hyperpod_jlab.orchestrators.protocol import Capabilities, Orchestrator
-from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.storage.records import BundleReader
+from hyperpod_jlab.storage.users import current_user
 
 _NEEDED = {"requeue": "running", "change": "waiting or running"}
 
@@ -69,7 +67,7 @@ def write_action(
     """Put an action into the run's journal. Blocking. None: there was no room for it, and it is to be done all the same.
 
     Raises:
-        DeniedError: It is somebody else's run.
+        DeniedError: It is another user's run.
         StorageError: The partition does not take it.
     """
     try:
@@ -77,10 +75,6 @@ def write_action(
         return bundle.add_action(
             action, current_user(), time_limit=change.time_limit, queue=change.queue
         )
-    except StorageDeniedError as error:
-        if run.user != current_user():
-            raise _not_yours(run, action) from error
-        raise
     except StorageError as error:
         # What is to be cancelled may be the very run that fills the partition; the engine can tell its processes all the same.
         if error.code != "storage_full" or action != "cancel" or run.children:
@@ -98,20 +92,16 @@ async def carry_out(
     """Write an action into the journal and do it. What is changed is written once the engine has done it: the journal shows how the run is.
 
     Raises:
-        DeniedError: It is somebody else's run, or the engine refuses this user.
+        DeniedError: It is another user's run, or the engine refuses this user.
     """
-    try:
-        if action == "change":
-            await engine.change(bundle, change or Change())
-            with contextlib.suppress(StorageError):  # it is changed all the same
-                await asyncio.to_thread(write_action, run, bundle, action, change)
-        else:
-            made = await asyncio.to_thread(write_action, run, bundle, action)
-            await _done_or_dropped(getattr(engine, action)(bundle), bundle, made)
-    except DeniedError as error:
-        if run.user == current_user() or error.detail.get("user"):
-            raise
-        raise _not_yours(run, action) from error
+    await asyncio.to_thread(bundle.check_own, action)
+    if action == "change":
+        await engine.change(bundle, change or Change())
+        with contextlib.suppress(StorageError):  # it is changed all the same
+            await asyncio.to_thread(write_action, run, bundle, action, change)
+    else:
+        made = await asyncio.to_thread(write_action, run, bundle, action)
+        await _done_or_dropped(getattr(engine, action)(bundle), bundle, made)
 
 
 async def _done_or_dropped(
@@ -130,10 +120,3 @@ async def _done_or_dropped(
             with contextlib.suppress(StorageError):
                 await asyncio.to_thread(bundle.drop_action, made)
         raise
-
-
-def _not_yours(run: Run, action: ActionKind) -> DeniedError:
-    return DeniedError(
-        f"{run.run_id} is {run.user}'s; only {run.user} may {action} it",
-        detail={"run_id": run.run_id, "user": run.user},
-    )

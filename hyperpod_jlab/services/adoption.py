@@ -17,10 +17,10 @@ from hyperpod_jlab.orchestrators.plan import launch_plan
 from hyperpod_jlab.orchestrators.protocol import ForeignJob, Orchestrator
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.shared_space import shared_space
-from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.storage.atomic import to_json
 from hyperpod_jlab.storage.bundle import BundleWriter
 from hyperpod_jlab.storage.records import BUNDLE_FORMAT, BundleReader
+from hyperpod_jlab.storage.users import current_user
 
 _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hyperpod_jlab.model.errors import UnreachableError
-from hyperpod_jlab.model.finding import Finding
+from hyperpod_jlab.model.finding import Finding, refuse_on_error
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.orchestrators.protocol import Orchestrator, Rendered
 from hyperpod_jlab.services.shared_space import shared_space
 
 UNCHECKED = "unchecked"
 """Code of the warning that the cluster could not be asked."""
+
+FOREIGN_CODE = "foreign_code"
+"""Code of the error that the code is another user's, and nobody has confirmed that it is to run."""
 
 
 async def preflight(
@@ -37,6 +40,26 @@ async def verdict(
 def _unchecked(error: UnreachableError) -> Finding:
     message = f"the cluster could not be asked about the run: {error.message}"
     return Finding(level="warning", code=UNCHECKED, message=message, hint=error.hint)
+
+
+def foreign_code(run_id: str, owner: str) -> Finding:
+    """The error that a run of another user's code waits for a confirmation."""
+    return Finding(
+        level="error",
+        code=FOREIGN_CODE,
+        message=f"{run_id} is a run of {owner}, another user: its code would run with your rights. Nothing of it has been started",
+        hint=f"read its code (hpj show {run_id} names the folder); if you trust it, confirm with --trust-owner {owner}",
+        field="trust_owner",
+    )
+
+
+def refuse_distrusted(findings: Sequence[Finding]) -> None:
+    """Refuse a run of another user's code that nobody has confirmed.
+
+    Raises:
+        RefusedError: With code ``foreign_code``.
+    """
+    refuse_on_error([found for found in findings if found.code == FOREIGN_CODE])
 
 
 async def version_findings(engine: Orchestrator, spec: JobSpec) -> list[Finding]:

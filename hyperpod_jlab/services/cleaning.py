@@ -17,12 +17,13 @@ from pathlib import Path
 from hyperpod_jlab.model.errors import HyperpodError, NotFoundError, StorageDeniedError
 from hyperpod_jlab.model.run import ENDED, Run
 from hyperpod_jlab.services.runs import Runs, Wanted
-from hyperpod_jlab.services.user import current_user
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.atomic import storage_errors
 from hyperpod_jlab.storage.bundle import STAGING, hide
 from hyperpod_jlab.storage.content import ContentStore
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import DamagedBundleError
-from hyperpod_jlab.storage.removal import Extent, remove_tree
+from hyperpod_jlab.storage.removal import Extent
 
 _STAGING_AGE = 86400.0
 _CODE_AGE = 3600.0
@@ -95,13 +96,15 @@ class Cleaner:
         before = time.time() - older
         listed = (await self._runs.list(Wanted())).runs
         needed = await asyncio.to_thread(self._needed, listed)
-        go, stay, kept, me = [], [], [], current_user()
+        go, stay, kept = [], [], []
         for run in listed:
-            if run.user != me or run.state not in ENDED:
+            if run.state not in ENDED:
                 continue
             old = (run.status.ended_at or run.created_at) <= before
             if not old or (keep_failed and run.state == "failed"):
                 stay.append(run)
+            elif not Path(run.bundle).is_relative_to(self._partition.folder):
+                kept.append(Kept(run.run_id, "it lies in an old layout; run: hpj storage migrate"))
             elif run.run_id in needed:
                 kept.append(Kept(run.run_id, f"{needed[run.run_id]} waits for it"))
             else:
@@ -157,24 +160,31 @@ class Cleaner:
             try:
                 gone = hide(folder) if folder in bundles else folder
                 freed.add(gone)
-                remove_tree(gone)
+                with storage_errors(gone):
+                    descent.remove_tree(gone)
             except NotFoundError:
-                continue  # somebody else cleans at the same time
+                continue  # another clean-up runs
             except HyperpodError as error:
                 problems.append(error)
         for entry, found in list(self._store.entries()):
             if found.st_nlink == 1 and (freed.shared[found.st_ino] or _has_lain(found)):
-                # Somebody who links it just now keeps his link; who comes later puts the file there again.
-                entry.unlink(missing_ok=True)
+                # A submit that links it just now keeps its link; a later one puts the file there again.
+                try:
+                    with storage_errors(entry):
+                        descent.unlink(entry)
+                except HyperpodError as error:
+                    problems.append(error)
         return problems
 
     def _left_over(self) -> Iterator[Path]:
         """Staging folders of our own that nobody has touched for a day."""
-        for folder in sorted(self._partition.runs.glob(f"*/{STAGING}*")):
-            with contextlib.suppress(FileNotFoundError):  # somebody else cleans at the same time
-                found = folder.lstat()
-                if found.st_uid == os.getuid() and time.time() - found.st_ctime > _STAGING_AGE:
-                    yield folder
+        runs = self._partition.runs
+        with contextlib.suppress(OSError):  # there are none yet
+            for shard in sorted(descent.names(runs)):
+                with contextlib.suppress(OSError):  # another clean-up runs
+                    for name in sorted(descent.names(runs / shard)):
+                        if name.startswith(STAGING) and _is_old(runs / shard / name):
+                            yield runs / shard / name
 
 
 def _secrets_of(runs: list[Run]) -> tuple[Path, ...]:
@@ -184,7 +194,16 @@ def _secrets_of(runs: list[Run]) -> tuple[Path, ...]:
         for run in runs
         if run.status.reason_code != "submit_interrupted"
     )
-    return tuple(folder for folder in folders if folder.is_dir())
+    return tuple(folder for folder in folders if descent.is_folder(folder))
+
+
+def _is_old(staging: Path) -> bool:
+    """Whether a staging folder is this user's, and was touched by nothing for a day."""
+    try:
+        found = descent.state(staging)
+    except FileNotFoundError:  # another clean-up runs
+        return False
+    return found.st_uid == os.getuid() and time.time() - found.st_ctime > _STAGING_AGE
 
 
 def _has_lain(found: os.stat_result) -> bool:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 from pathlib import Path
 from typing import Any
 
 from hyperpod_jlab.capture.captured import Captured, CodeFile, Part, ProjectFile
 from hyperpod_jlab.model.errors import ConflictError
 from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.storage.content import ContentStore, digest_of
+from hyperpod_jlab.services.run_files import sent_places
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.content import digest_of
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -37,9 +41,14 @@ def captured_again(partition: Partition, run_id: str, spec: JobSpec) -> Captured
         found = _find(bundle, entry)
         if entry["path"].startswith(_WORK):
             name = entry["path"].removeprefix(_WORK)
-            project.append(ProjectFile(name, found, found.stat().st_size, entry["executable"]))
+            size = descent.state(found).st_size
+            project.append(
+                ProjectFile(name, found, size, entry["executable"], digest=entry["digest"])
+            )
         else:
-            files.append(CodeFile(entry["path"], found.read_bytes(), entry["executable"]))
+            files.append(
+                CodeFile(entry["path"], _bytes_of(bundle, found, entry), entry["executable"])
+            )
     names = "\n".join(sorted(entry["path"] for entry in listed))
     return Captured(
         name=spec.name or head.name,
@@ -58,11 +67,24 @@ def notebook_of(partition: Partition, run_id: str) -> str | None:
 
 def _find(bundle: BundleReader, entry: dict[str, Any]) -> Path:
     """The file with the bytes that were sent: in the content store, else in the bundle."""
-    stored = ContentStore(bundle.partition).find(entry["digest"], executable=entry["executable"])
-    for path in (stored, bundle.folder / entry["path"]):
-        if path is not None and path.is_file() and digest_of(path) == entry["digest"]:
-            return path
-    raise ConflictError(
+    for path in sent_places(bundle, entry):
+        with contextlib.suppress(OSError):
+            if digest_of(path) == entry["digest"]:
+                return path
+    raise _gone(bundle, entry)
+
+
+def _bytes_of(bundle: BundleReader, path: Path, entry: dict[str, Any]) -> bytes:
+    """The bytes of a file of code; the very ones that are returned are those that were sent."""
+    with contextlib.suppress(OSError):
+        data = descent.read(path)
+        if hashlib.sha256(data).hexdigest() == entry["digest"]:
+            return data
+    raise _gone(bundle, entry)
+
+
+def _gone(bundle: BundleReader, entry: dict[str, Any]) -> ConflictError:
+    return ConflictError(
         f"{bundle.run_id} cannot be cloned: {entry['path']} was changed or removed by the run",
         code="code_gone",
         hint="submit it again from its source",
@@ -72,6 +94,6 @@ def _find(bundle: BundleReader, entry: dict[str, Any]) -> Path:
 
 def _command(bundle: BundleReader, spec: JobSpec) -> tuple[Any, ...]:
     """The old command with the new arguments, which always stand at its end."""
-    command: list[Any] = list(bundle.plan()["command"])
+    command = bundle.command()
     old = bundle.spec().args
     return (*command[: len(command) - len(old)], *(spec.args if command else ()))

@@ -6,6 +6,7 @@ import time
 
 from hyperpod_jlab.logs.activity import HEARTBEAT
 from hyperpod_jlab.model.records import RunRecords
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
 
 PATIENCE = 12 * HEARTBEAT
@@ -25,9 +26,11 @@ def nodes_heard(bundle: BundleReader, records: RunRecords) -> bool:
     over = {node.node_rank for node in attempt.nodes if node.ended_at is not None}
     logs = bundle.records / "logs" / f"attempt-{attempt.number}"
     now = time.time()
-    for rank in set(range(records.head.nodes)) - over:
+    for rank in range(records.head.nodes):
+        if rank in over:
+            continue
         try:
-            written = (logs / f"node-{rank}.activity.json").stat().st_mtime
+            written = descent.state(logs / f"node-{rank}.activity.json").st_mtime
         except OSError:
             return False
         if abs(now - written) > PATIENCE:

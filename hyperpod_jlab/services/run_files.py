@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic_core import from_json
 
 from hyperpod_jlab.model.errors import NotFoundError, UnsupportedError
-from hyperpod_jlab.storage import atomic
-from hyperpod_jlab.storage.content import ContentStore
-from hyperpod_jlab.storage.records import BundleReader
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.content import stored_path
+from hyperpod_jlab.storage.records import BundleReader, is_inner_path
 
 LONGEST_TEXT = 4 << 20
 """Bytes of the largest file that is shown as text."""
@@ -36,10 +39,11 @@ def code_of(bundle: BundleReader) -> tuple[SentFile, ...]:
     """
     found = []
     for entry in bundle.files():
-        place = _place(bundle, entry)
         size = None
-        with contextlib.suppress(OSError):
-            size = place.stat().st_size
+        for place in sent_places(bundle, entry):
+            with contextlib.suppress(OSError):
+                size = descent.state(place).st_size
+                break
         found.append(SentFile(entry["path"], size))
     return tuple(found)
 
@@ -74,7 +78,7 @@ class SentCode:
                 code="no_such_file",
                 detail={"field": "path", "run_id": self._bundle.run_id},
             )
-        return _text(_place(self._bundle, entry), path)
+        return _text(sent_places(self._bundle, entry), path)
 
 
 def code_text(bundle: BundleReader, path: str) -> str:
@@ -96,42 +100,43 @@ def rendered_of(bundle: BundleReader) -> tuple[str, str]:
     """
     bundle.head()
     for name in _RENDERED:
-        path = bundle.folder / name
-        if path.is_file():
-            return name, _text(path, name)
+        if descent.is_file(bundle.folder / name):
+            return name, _text([bundle.folder / name], name)
     script = _native_script(bundle)
     if script is not None:
-        return script, _text(bundle.folder / script, script)
+        return script, _text([bundle.folder / script], script)
     raise NotFoundError(f"{bundle.run_id} has no script", code="no_such_file")
 
 
 def _native_script(bundle: BundleReader) -> str | None:
     """The place of a file that was sent to the scheduler as it was written (docs/bundle-format.md)."""
     try:
-        script = from_json(atomic.read(bundle.folder / "native.json"))["script"]
+        script = from_json(descent.read(bundle.folder / "native.json", LONGEST_TEXT))["script"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return script if isinstance(script, str) else None
+    return script if is_inner_path(script) else None
 
 
-def _place(bundle: BundleReader, entry: dict[str, object]) -> Path:
-    """The file with the bytes that were sent, where the content store has it; else the bundle's, which the run may have changed."""
-    stored = ContentStore(bundle.partition).find(
-        str(entry["digest"]), executable=bool(entry["executable"])
-    )
-    return stored if stored is not None else bundle.folder / str(entry["path"])
+def sent_places(bundle: BundleReader, entry: Mapping[str, Any]) -> Sequence[Path]:
+    """Where the bytes of a file lie that was sent, the best first: in its owner's content store, else in the bundle, where the run may have changed them."""
+    stored = stored_path(bundle.folder.parents[2], entry["digest"], executable=entry["executable"])
+    return stored, bundle.folder / str(entry["path"])
 
 
-def _text(path: Path, name: str) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(LONGEST_TEXT + 1)
-    except OSError as error:
-        raise NotFoundError(
-            f"{name} cannot be read: {error.strerror}", code="no_such_file"
-        ) from error
-    if len(data) > LONGEST_TEXT:
-        raise UnsupportedError(f"{name} is too long to be shown", code="too_long")
+def _text(places: Sequence[Path], name: str) -> str:
+    data, problem = b"", "it is gone"
+    for place in places:
+        try:
+            data = descent.read(place, LONGEST_TEXT)
+            break
+        except OSError as error:
+            if error.errno == errno.EFBIG:
+                raise UnsupportedError(
+                    f"{name} is too long to be shown", code="too_long"
+                ) from error
+            problem = error.strerror or str(error)
+    else:
+        raise NotFoundError(f"{name} cannot be read: {problem}", code="no_such_file")
     if b"\0" in data:
-        raise UnsupportedError(f"{name} is no text", code="no_text")
+        raise UnsupportedError(f"{name} is not text", code="no_text")
     return data.decode("utf-8", "replace")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +30,6 @@ from hyperpod_jlab.services.actions import carry_out, check_action
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.repairs import AwsRepairs
 from hyperpod_jlab.services.usage import usage_of
-from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.services.view import as_damaged, damaged_view, is_over, orphans, view_of
 from hyperpod_jlab.storage.index import BrokenIndexError, Row, RunIndex, Session, status_stamp
 from hyperpod_jlab.storage.presence import Presence
@@ -52,11 +52,20 @@ class Listing:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which runs to list; `user` None for everybody's, `notebook` the absolute path of the one that they come from."""
+    """Which runs to list: this user's own or, with `everyone`, those of the other users of a shared partition too.
+
+    Attributes:
+        cluster: Only those of this cluster.
+        states: Only those in one of these states.
+        everyone: Those of other users too.
+        notebook: Only those that come from the notebook with this absolute path.
+        limit: How many at the most.
+        cursor: Where the page before ended.
+    """
 
     cluster: str | None = None
     states: tuple[State, ...] = ()
-    user: str | None = None
+    everyone: bool = False
     notebook: str | None = None
     limit: int | None = None
     cursor: str | None = None
@@ -121,8 +130,9 @@ class Runs:
             NotFoundError: There is no such run.
             StorageError: The partition is not mounted, and was before.
         """
-        bundle = BundleReader(self._partition, run_id)
-        if not self._partition.holds(run_id):
+        place = self._partition.find(run_id)
+        bundle = BundleReader(self._partition, run_id, place)
+        if place is None:
             self._presence.check()
             raise NotFoundError(
                 f"there is no run {run_id}", code="no_such_run", hint="see: hpj runs"
@@ -146,7 +156,7 @@ class Runs:
         records = await asyncio.to_thread(bundle.read)
         asked = [bundle]
         if bundle.index is not None:
-            asked.append(BundleReader(self._partition, records.head.run_id))
+            asked.append(bundle.array())
         if await self._catch_up(records.head.cluster, bundle, _MOMENT):
             records = await asyncio.to_thread(bundle.read)
         words = await self._words(records.head.cluster, asked)
@@ -164,6 +174,8 @@ class Runs:
         """
         bundle = await asyncio.to_thread(self.bundle, run_id)
         head = await asyncio.to_thread(bundle.head)
+        if not bundle.is_own:  # what comes from its nodes is written into its bundle
+            return
         with contextlib.suppress(InvalidInputError):  # this machine does not know the cluster
             await self._engines.get(head.cluster).catch_up(bundle, seconds)
 
@@ -214,9 +226,10 @@ class Runs:
         check_change(action, change)
         run = await self.get(run_id)
         bundle = await asyncio.to_thread(self.bundle, run_id)
+        await asyncio.to_thread(bundle.check_own, action)
         engine = self._engines.get(run.cluster)
         if action == "cancel" and run.status.ended:
-            if run.status.reason_code == "lost" and run.user == current_user():
+            if run.status.reason_code == "lost":
                 await engine.cancel(bundle)  # what it left behind may live on
             return run
         check_action(run, action, engine)
@@ -292,11 +305,11 @@ class Runs:
         before = run_cursor.decode(wanted.cursor)
 
         def read(session: Session) -> tuple[Sequence[Row], Sequence[Run], Sequence[str], int]:
-            session.refresh()
+            session.refresh(everyone=wanted.everyone)
             rows = session.newest(
                 limit=None if wanted.limit is None else wanted.limit + 1,
                 before=before,
-                user=wanted.user,
+                uid=None if wanted.everyone else os.getuid(),
                 cluster=wanted.cluster,
                 notebook=wanted.notebook,
                 states=wanted.states,
@@ -305,13 +318,15 @@ class Runs:
                 runs = [Run.from_dict(row.view) for row in rows[: wanted.limit]]
             except (KeyError, TypeError, ValueError) as error:
                 raise BrokenIndexError(str(error)) from error
-            return rows, runs, [*session.unknown(), *session.open()], session.number
+            shown = [row.run_id for row in rows if not row.ended]
+            unsure = dict.fromkeys([*session.unsure(everyone=wanted.everyone), *shown])
+            return rows, runs, list(unsure), session.number
 
         rows, runs, unsure, number = self._index.use(read)
         stale = [
             row.run_id
             for row in rows
-            if row.ended and row.stamp != status_stamp(self._partition.bundle(row.run_id))
+            if row.ended and row.stamp != status_stamp(Path(row.view["bundle"]))
         ]
         more = bool(runs) and len(rows) > len(runs)
         last = rows[len(runs) - 1] if more else None
@@ -332,16 +347,14 @@ class Runs:
         """Records of those that can be read, views of those that cannot, and the ids of those that are gone."""
         looks, damaged, gone = [], [], []
         for run_id in run_ids:
+            bundle = BundleReader(self._partition, run_id)
             try:
-                bundle = BundleReader(self._partition, run_id)
-                stamp = status_stamp(bundle.records)
+                stamp = status_stamp(bundle.folder)
                 looks.append(_Look(bundle, bundle.read(), stamp, _problem_of_spec(bundle)))
             except (DamagedBundleError, StorageDeniedError) as error:
-                damaged.append(damaged_view(self._partition, run_id, error.message, error.code))
+                damaged.append(damaged_view(bundle, error.message, error.code))
             except NotFoundError:
                 gone.append(run_id)
-            except InvalidInputError:
-                continue  # no bundle of ours
         return looks, damaged, gone
 
     def _remember(
@@ -364,6 +377,8 @@ class Runs:
         return self._index.use(write)
 
     async def _catch_up(self, cluster: str, bundle: BundleReader, seconds: float) -> bool:
+        if not await asyncio.to_thread(lambda: bundle.is_own):
+            return False
         try:
             return await self._engines.get(cluster).catch_up(bundle, seconds)
         except HyperpodError:

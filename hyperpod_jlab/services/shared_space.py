@@ -14,7 +14,8 @@ from hyperpod_jlab.aws.profiles import describe_profile
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import Studio, find_studio
 from hyperpod_jlab.model.errors import HyperpodError, StorageError
-from hyperpod_jlab.storage.atomic import replace, to_json
+from hyperpod_jlab.storage.atomic import to_json
+from hyperpod_jlab.storage.descent import replace
 
 KIND = "SAGEMAKER_SPACE_TYPE_LOWERCASE"
 """Variable in which Studio's images say whether the space is ``private`` or ``shared``."""

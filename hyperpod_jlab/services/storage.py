@@ -25,10 +25,10 @@ from hyperpod_jlab.services.storage_places import (
     look_at_mount,
     mount_points,
 )
-from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.storage.index import default_path
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.patience import within
+from hyperpod_jlab.storage.users import current_user
 
 _SIDES = {"local": "here", "slurm": "Slurm node", "kubernetes": "pod"}
 

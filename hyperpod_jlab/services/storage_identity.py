@@ -14,7 +14,7 @@ from hyperpod_jlab.aws.studio import Studio
 from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.model.isolation import Identity
 from hyperpod_jlab.services.shared_space import KIND
-from hyperpod_jlab.services.user import current_user
+from hyperpod_jlab.storage.users import current_user
 
 T = TypeVar("T")
 

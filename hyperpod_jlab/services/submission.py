@@ -40,8 +40,10 @@ from hyperpod_jlab.orchestrators.protocol import (
     RenderInput,
 )
 from hyperpod_jlab.services.checking import (
+    foreign_code,
     launcher_findings,
     preflight,
+    refuse_distrusted,
     secret_findings,
     space_findings,
     verdict,
@@ -52,12 +54,12 @@ from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.runs import Runs
 from hyperpod_jlab.services.shared_space import shared_space
 from hyperpod_jlab.services.unsure import maybe_sent
-from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.services.view import submitter_of
 from hyperpod_jlab.storage.atomic import to_json
 from hyperpod_jlab.storage.bundle import BundleWriter, withdraw
 from hyperpod_jlab.storage.processes import this_process
 from hyperpod_jlab.storage.records import BUNDLE_FORMAT, BundleReader
+from hyperpod_jlab.storage.users import current_user, user_name
 
 if TYPE_CHECKING:
     from hyperpod_jlab.capture.captured import Captured, FunctionCall
@@ -79,6 +81,7 @@ class Request:
         call: The function and its arguments, for a function source.
         secrets: Values of the spec's secrets that have no reference, by name.
         clone_of: An earlier run whose code is sent once more; the spec's source is then only told.
+        trust_owner: The name of the user whose run `clone_of` is, when the caller has confirmed that another user's code is to run with this user's rights.
     """
 
     spec: JobSpec
@@ -89,6 +92,7 @@ class Request:
     call: FunctionCall | None = None
     secrets: Mapping[str, str] = field(default_factory=dict)
     clone_of: str | None = None
+    trust_owner: str | None = None
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,7 @@ class Submitter:
         self._given_up: set[str] = set()
 
     async def preview(self, request: Request) -> Preview:
-        """Capture the code and ask the cluster about it, without sending or writing anything.
+        """Capture the code and ask the cluster about it, without sending or writing anything. Of another user's run nothing is started before `trust_owner` names him.
 
         Raises:
             InvalidInputError: The source, the selection or the cluster's name is wrong.
@@ -128,8 +132,14 @@ class Submitter:
         engine = self._engines.get(request.cluster)
         run_id = check_new_run_id(request.run_id) if request.run_id is not None else new_run_id()
         captured = await asyncio.to_thread(self._capture, request)
-        checked, unreachable = await preflight(engine, request.spec)
-        findings = [*captured.findings, *checked]
+        findings = list(captured.findings)
+        distrusted = await asyncio.to_thread(self._distrusted, request)
+        if distrusted is not None:
+            findings.append(distrusted)
+            unreachable = None
+        else:
+            checked, unreachable = await preflight(engine, request.spec)
+            findings += checked
         findings += secret_findings(request.spec, request.secrets)
         findings += [*launcher_findings(request.spec), *space_findings()]
         before = await dependencies(request.spec.after, engine, self._runs)
@@ -153,7 +163,7 @@ class Submitter:
             user=current_user(),
         )
         rendered = await asyncio.to_thread(engine.render, given)  # a user's file may be large
-        if request.spec.source.kind == "native" and unreachable is None:
+        if request.spec.source.kind == "native" and unreachable is None and distrusted is None:
             said, unreachable = await verdict(engine, rendered)
             findings += said
         return Preview(run_id, request.spec, captured, plan, rendered, tuple(findings), unreachable)
@@ -174,7 +184,7 @@ class Submitter:
         Raises:
             InvalidInputError: The source, the selection or the cluster's name is wrong.
             RefusedError: A finding of level error, or the scheduler's own refusal; nothing is left of the run.
-            ConflictError: The run id is taken by another spec.
+            ConflictError: The run id is taken by another spec, or by another user.
             StorageError: The partition is full, read-only or not to be trusted; nothing is left of the run.
             UnreachableError: The cluster does not answer; nothing is left of the run unless it was being sent just then.
         """
@@ -184,6 +194,7 @@ class Submitter:
         engine = self._engines.get(request.cluster)
         bundle = BundleReader(self._partition, preview.run_id)
         digest = _digest(preview, engine.name)
+        refuse_distrusted(preview.findings)
         if await asyncio.to_thread(self._partition.holds, preview.run_id):
             return await self._again(engine, bundle, digest, on_step)
         refuse_on_error(list(preview.findings))
@@ -204,6 +215,15 @@ class Submitter:
             return await self._again(engine, bundle, digest, on_step)
         await self._send(engine, bundle, on_step, committed=True)
         return preview.run_id
+
+    def _distrusted(self, request: Request) -> Finding | None:
+        """Whether the code is another user's and nobody has confirmed that it is to run."""
+        if request.clone_of is None:
+            return None
+        bundle = BundleReader(self._partition, request.clone_of)
+        name = user_name(bundle.owner)
+        trusted = bundle.is_own or request.trust_owner == name
+        return None if trusted else foreign_code(request.clone_of, name)
 
     def _capture(self, request: Request) -> Captured:
         if request.clone_of is not None:
@@ -240,7 +260,10 @@ class Submitter:
                 writer.add_bytes(code.path, code.data, executable=code.executable)
             for project in preview.captured.project:
                 writer.add_file(
-                    f"work/{project.path}", project.source, executable=project.executable
+                    f"work/{project.path}",
+                    project.source,
+                    executable=project.executable,
+                    digest=project.digest,
                 )
             writer.add_bytes("launcher.py", launcher_source())
             writer.write("spec.json", preview.spec.model_dump_json(exclude_defaults=False).encode())
@@ -264,14 +287,11 @@ class Submitter:
         on_step: Callable[[Step], None],
     ) -> str:
         """The run id is taken: the same run is returned, and handed over if its first submit did not get there."""
+        if not await asyncio.to_thread(lambda: bundle.is_own):
+            raise _taken(bundle.run_id, f"{user_name(bundle.owner)}, another user")
         head = await asyncio.to_thread(bundle.head)
         if head.spec_digest != digest:
-            raise ConflictError(
-                f"the run id {bundle.run_id} is taken by another spec",
-                code="run_id_taken",
-                hint="use another run id, or leave it out",
-                detail={"field": "run_id", "run_id": bundle.run_id},
-            )
+            raise _taken(bundle.run_id, "another spec")
         records = await asyncio.to_thread(bundle.read)
         undone = records.submission is None and records.claim is None and not records.attempts
         at_it = submitter_of(records) == "alive" and bundle.run_id not in self._given_up
@@ -311,6 +331,15 @@ class Submitter:
         with contextlib.suppress(StorageError):  # it runs all the same, and the engine finds it
             await asyncio.to_thread(bundle.write_submission, submission)
         on_step("recorded")
+
+
+def _taken(run_id: str, by: str) -> ConflictError:
+    return ConflictError(
+        f"the run id {run_id} is taken by {by}",
+        code="run_id_taken",
+        hint="use another run id, or leave it out",
+        detail={"field": "run_id", "run_id": run_id},
+    )
 
 
 def _native(spec: JobSpec, captured: Captured) -> NativeFile | None:

@@ -14,10 +14,10 @@ from hyperpod_jlab.model.records import Observation, RunRecords
 from hyperpod_jlab.model.run import Run, Status
 from hyperpod_jlab.model.state import Moment, Submitter, derive
 from hyperpod_jlab.services.heard import nodes_heard
-from hyperpod_jlab.services.user import user_of
-from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.processes import life
 from hyperpod_jlab.storage.records import BundleReader
+from hyperpod_jlab.storage.users import user_name
 
 
 def view_of(
@@ -40,19 +40,15 @@ def view_of(
     words = words or {}
     records = _heard(bundle, records, words)
     if bundle.index is not None:
-        array = BundleReader(bundle.partition, head.run_id)
+        array = bundle.array()
         records = _with_end(records, _end_of(_heard(array, array.read(), words)))
     heard = unreachable is not None and nodes_heard(bundle, records)
     status = derive(records, Moment(time.time(), submitter_of(records), unreachable, heard))
     children: Counter[str] = Counter()
     deaf = status.reason_code == "unreachable"
     if head.array is not None and bundle.index is None and (deaf or not _failed_early(status)):
-        end = _end_of(records)
-        statuses = [
-            _child_status(child, end, words, unreachable)
-            for child in children_of(bundle, head.array)
-        ]
-        children.update(child.state for child in statuses)
+        statuses = _child_statuses(bundle, records, words, unreachable)
+        children.update(_counted(statuses))
         if not deaf or _know_better(statuses):
             status = sum_up_children(status, statuses)
     submission = records.submission
@@ -61,7 +57,8 @@ def view_of(
         name=head.name if bundle.index is None else f"{head.name}.{bundle.index}",
         cluster=head.cluster,
         orchestrator=head.orchestrator,
-        user=head.user,
+        user=user_name(bundle.owner),
+        uid=bundle.owner,
         space=head.space,
         queue=_queue_of(records),
         status=status,
@@ -78,26 +75,26 @@ def view_of(
     )
 
 
-def damaged_view(partition: Partition, run_id: str, reason: str, code: str) -> Run:
+def damaged_view(bundle: BundleReader, reason: str, code: str) -> Run:
     """The view of a run whose bundle cannot be read."""
-    folder = partition.bundle(run_id)
-    created, user = 0.0, ""
+    created, owner = 0.0, bundle.owner
     with contextlib.suppress(OSError):
-        found = folder.stat()
-        created, user = found.st_mtime, user_of(found.st_uid)
+        found = descent.state(bundle.folder)
+        created, owner = found.st_mtime, found.st_uid
     return Run(
-        run_id=run_id,
-        name=run_id,
+        run_id=bundle.run_id,
+        name=bundle.run_id,
         cluster="",
         orchestrator="",
-        user=user,
+        user=user_name(owner),
+        uid=owner,
         queue=None,
         status=Status("unknown", reason=reason, reason_code=code),
         created_at=created,
         submitted_at=None,
         scheduler_id=None,
         parent=None,
-        bundle=str(folder),
+        bundle=str(bundle.folder),
     )
 
 
@@ -140,10 +137,10 @@ def is_over(records: RunRecords) -> bool:
     return status.state == "succeeded" or any(seen.state == "ended" for seen in told)
 
 
-def children_of(bundle: BundleReader, array: str) -> Iterator[BundleReader]:
-    """The bundles of an array's children, in the order of their indices."""
-    for index in parse_array(array).indices:
-        yield BundleReader(bundle.partition, f"{bundle.run_id}.{index}")
+def children_with_records(bundle: BundleReader, array: str) -> Iterator[BundleReader]:
+    """The bundles of an array's children that have records, in the order of their indices: what exists, whatever the array's record claims."""
+    indices = frozenset(parse_array(array).indices)
+    return (bundle.child(index) for index in bundle.child_indices() if index in indices)
 
 
 def orphans(
@@ -152,7 +149,45 @@ def orphans(
     """The children of arrays that are said to be gone: only the engine knows whether they live on."""
     gone = [b for b in bundles if b.index is None and b.run_id in said and said[b.run_id].verdict]
     arrays = [(bundle, bundle.head().array) for bundle in gone]
-    return [child for bundle, array in arrays if array for child in children_of(bundle, array)]
+    return [
+        child for bundle, array in arrays if array for child in children_with_records(bundle, array)
+    ]
+
+
+def _child_statuses(
+    bundle: BundleReader,
+    records: RunRecords,
+    words: Mapping[str, Observation],
+    unreachable: str | None,
+) -> list[tuple[Status, int]]:
+    """The status of an array's children, with how many have it: those of which nothing is known beyond the array itself are looked at once for all."""
+    indices = parse_array(records.head.array or "").indices
+    known = set(bundle.child_indices())
+    known |= {index for run_id in words if (index := _index_in(bundle.run_id, run_id)) is not None}
+    end, others = _end_of(records), [index for index in indices if index not in known]
+    statuses = [
+        (_child_status(bundle.child(index), end, words, unreachable), 1)
+        for index in indices
+        if index in known
+    ]
+    if others:
+        statuses.append(
+            (_child_status(bundle.child(others[0]), end, words, unreachable), len(others))
+        )
+    return statuses
+
+
+def _index_in(array: str, run_id: str) -> int | None:
+    """The index of an array's child; None for another run."""
+    parent, dot, index = run_id.partition(".")
+    return int(index) if dot and parent == array and index.isdecimal() else None
+
+
+def _counted(statuses: Sequence[tuple[Status, int]]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for status, count in statuses:
+        counts[status.state] += count
+    return counts
 
 
 def _child_status(
@@ -166,10 +201,10 @@ def _child_status(
     return derive(records, Moment(time.time(), "alive", unreachable, heard))
 
 
-def _know_better(children: Sequence[Status]) -> bool:
+def _know_better(children: Sequence[tuple[Status, int]]) -> bool:
     """Whether an array's children say how it is although the cluster does not answer: one of them runs, or all have ended."""
-    return any(child.state == "running" for child in children) or all(
-        child.ended for child in children
+    return any(child.state == "running" for child, _ in children) or all(
+        child.ended for child, _ in children
     )
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import secrets
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any, Self
 
-from hyperpod_jlab.model.errors import InternalError, InvalidInputError, NotFoundError
+from hyperpod_jlab.model.errors import (
+    ConflictError,
+    InternalError,
+    InvalidInputError,
+    NotFoundError,
+)
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.acl import let_through, open_tree
 from hyperpod_jlab.storage.atomic import storage_errors, to_json
 from hyperpod_jlab.storage.content import ContentStore, Stored
@@ -48,7 +52,7 @@ class BundleWriter:
     def __enter__(self) -> Self:
         self.partition.prepare()
         self.final = self.partition.bundle(self.run_id)
-        self.partition.make_folder(self.final.parent, common=True)
+        self.partition.make_folder(self.final.parent)
         name = f"{STAGING}{self.run_id}-{secrets.token_hex(4)}"
         self.folder = self.final.parent / name
         self._store = ContentStore(self.partition)
@@ -74,7 +78,7 @@ class BundleWriter:
     def _discard(self) -> None:
         # After a commit the folder is gone under this name, and nothing is left to do.
         with contextlib.suppress(OSError):
-            shutil.rmtree(self.folder)
+            descent.remove_tree(self.folder)
 
     def add_bytes(self, path: str, data: bytes, *, executable: bool = False) -> None:
         """Add a file of captured code, through the content store."""
@@ -83,19 +87,31 @@ class BundleWriter:
             stored = self._store.put_bytes(data, target, executable=executable)
         self._list(path, stored, executable)
 
-    def add_file(self, path: str, source: Path, *, executable: bool = False) -> None:
-        """Add a project file, through the content store."""
+    def add_file(
+        self, path: str, source: Path, *, executable: bool = False, digest: str | None = None
+    ) -> None:
+        """Add a project file, through the content store.
+
+        Raises:
+            ConflictError: Its bytes are not those with the given digest.
+        """
         target = self._target(path)
         with storage_errors(target):
             stored = self._store.put_file(source, target, executable=executable)
+        if digest is not None and stored.digest != digest:
+            raise ConflictError(
+                f"{source} was changed meanwhile",
+                code="code_gone",
+                hint="submit it again from its source",
+                detail={"path": str(source)},
+            )
         self._list(path, stored, executable)
 
     def write(self, path: str, data: bytes, *, mode: int | None = None) -> None:
         """Write a file that is this run's own, such as its spec."""
         target = self._target(path)
         with storage_errors(target):
-            target.write_bytes(data)
-            target.chmod(self.partition.file_mode if mode is None else mode)
+            descent.replace(target, data, mode=self.partition.file_mode if mode is None else mode)
         self._count(len(data))
 
     def write_secrets(self, values: Mapping[str, str]) -> None:
@@ -103,9 +119,8 @@ class BundleWriter:
         for name, value in values.items():
             target = self._target(f"secrets/{name}")
             with storage_errors(target):
-                target.parent.chmod(0o700)
-                target.touch(mode=0o600)
-                target.write_bytes(value.encode())
+                descent.change_mode(target.parent, 0o700)
+                descent.replace(target, value.encode(), mode=0o600)
 
     def commit(self) -> bool:
         """Rename the bundle into place; tells whether this call did it (False: the run id is taken)."""
@@ -116,7 +131,7 @@ class BundleWriter:
             open_tree(self.folder, self.job_uid)
         with storage_errors(self.final):
             try:
-                os.rename(self.folder, self.final)  # noqa: PTH104 - Path.rename hides nothing here, but says "replace"
+                descent.rename(self.folder, self.final)
             except OSError as error:
                 if error.errno in {errno.ENOTEMPTY, errno.EEXIST}:
                     return False
@@ -143,8 +158,7 @@ class BundleWriter:
         if folder in self._made:
             return
         with storage_errors(folder):
-            folder.mkdir(mode=0o700, exist_ok=True)
-            folder.chmod(self.partition.folder_mode)
+            descent.make_folder(folder, self.partition.folder_mode)
         self._made.add(folder)
 
     def _list(self, path: str, stored: Stored, executable: bool) -> None:
@@ -172,7 +186,9 @@ def withdraw(bundle: Path) -> None:
         NotFoundError: It is gone already.
         StorageError: It cannot be renamed.
     """
-    shutil.rmtree(hide(bundle), ignore_errors=True)
+    hidden = hide(bundle)
+    with contextlib.suppress(OSError):  # the next clean-up removes it
+        descent.remove_tree(hidden)
 
 
 def hide(bundle: Path) -> Path:
@@ -185,7 +201,7 @@ def hide(bundle: Path) -> Path:
     hidden = bundle.with_name(f"{STAGING}{bundle.name}-{secrets.token_hex(4)}")
     with storage_errors(bundle):
         try:
-            bundle.rename(hidden)
-        except FileNotFoundError:
+            descent.rename(bundle, hidden)
+        except (FileNotFoundError, NotADirectoryError):
             raise NotFoundError(f"there is no run {bundle.name}", code="no_such_run") from None
     return hidden

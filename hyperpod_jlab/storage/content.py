@@ -1,8 +1,8 @@
-"""The content store: every file of code once on the partition, hard-linked into the bundles that use it.
+"""The content store: every file of a user's code once on the partition, hard-linked into the bundles that use it.
 
 A file's name is the SHA-256 of its bytes (with an ``x`` behind it for executables), so the second submit of the same code copies nothing.
-Files in the store are read-only and carry a fixed modification time: one that was changed in place is noticed and made anew. Only files that this
-user stored are linked: on a shared partition another one could lay other code under a digest.
+Files in the store are read-only and carry a fixed modification time: one that was changed in place is noticed and made anew. Each user has a store of his own,
+in a folder that nobody else can write to.
 A file that no bundle uses has one link left, which is how `unused` finds it.
 """
 
@@ -12,8 +12,8 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
 import secrets
-import shutil
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,11 +21,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.atomic import storage_errors
 from hyperpod_jlab.storage.partition import Partition
 
 _STAMP_NS = 946_684_800_000_000_000
 _NO_LINKS = {errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+"""A file has as many links as it can have, or the file system has none: the content is copied."""
 _CHUNK = 1 << 20
+
+DIGEST = re.compile(r"[0-9a-f]{64}")
+"""What a file's digest looks like (to be used with ``fullmatch``)."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,11 @@ class Stored:
 
     digest: str
     copied: int
+
+
+def stored_path(folder: Path, digest: str, *, executable: bool) -> Path:
+    """Where a file lies in the content store of a user's folder on the partition, or would."""
+    return folder / "code" / digest[:2] / (digest + ("x" if executable else ""))
 
 
 class ContentStore:
@@ -54,17 +65,14 @@ class ContentStore:
         """
         return self._put(_digest_of_source(source), executable, source, target)
 
-    def find(self, digest: str, *, executable: bool = False) -> Path | None:
-        """The stored file with this digest, or None."""
-        path = self._path(digest, executable)
-        return path if path.is_file() else None
-
     def entries(self) -> Iterator[tuple[Path, os.stat_result]]:
         """All stored files, and left-over temporary ones."""
-        for folder in sorted(self._partition.content.glob("??")):
-            for entry in sorted(folder.iterdir()):
-                with contextlib.suppress(FileNotFoundError):  # somebody else cleans up too
-                    yield entry, entry.lstat()
+        with storage_errors(self._partition.content):
+            for name in sorted(_names(self._partition.content)):
+                folder = self._partition.content / name
+                for entry in sorted(_names(folder)):
+                    with contextlib.suppress(FileNotFoundError):  # another clean-up runs
+                        yield folder / entry, descent.state(folder / entry)
 
     def unused(self) -> Iterator[Path]:
         """Stored files that no bundle uses, and left-over temporary ones."""
@@ -85,67 +93,66 @@ class ContentStore:
         return mode if self._partition.shared else mode & 0o700
 
     def _path(self, digest: str, executable: bool) -> Path:
-        return self._partition.content / digest[:2] / (digest + ("x" if executable else ""))
+        return stored_path(self._partition.folder, digest, executable=executable)
 
     def _link(self, stored: Path, target: Path, size: int) -> int | None:
-        """Use a stored file; returns the bytes that were copied, or None when the store does not have it."""
+        """Use a stored file; returns the bytes that were copied, or None when it has to be made from its content."""
         if not _is_as_we_left_it(stored, size):
             return None
         try:
-            os.link(stored, target, follow_symlinks=False)
+            descent.link(stored, target)
         except OSError as error:
-            if error.errno == errno.EMLINK:  # as many links as can be: a new file takes over
-                return None
             if error.errno not in _NO_LINKS:
                 raise
-            shutil.copy2(stored, target)
-            return size
+            return None
         if _is_as_we_left_it(target, size):
             return 0
-        target.unlink()  # another user of a shared partition exchanged it in between
+        descent.unlink(target)  # it was changed in place just now
         return None
 
     def _add(self, executable: bool, content: bytes | Path, target: Path) -> Stored:
         """Make the target from the content itself, and put it into the store under the digest that it turned out to have."""
         try:
-            with target.open("xb") as copy:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            with os.fdopen(descent.open_file(target, flags), "wb") as copy:
                 if isinstance(content, bytes):
                     copy.write(content)
                     digest = hashlib.sha256(content).hexdigest()
                 else:
                     digest = digest_of(content, copy)
                 size = copy.tell()
-            target.chmod(self._mode(executable))
-            os.utime(target, ns=(_STAMP_NS, _STAMP_NS))
+                copy.flush()  # a write after this would change the time
+                os.fchmod(copy.fileno(), self._mode(executable))
+                os.utime(copy.fileno(), ns=(_STAMP_NS, _STAMP_NS))
         except FileExistsError:
             raise
         except BaseException:
-            target.unlink(missing_ok=True)
+            descent.unlink(target)
             raise
         self._keep(target, self._path(digest, executable))
         return Stored(digest, size)
 
     def _keep(self, target: Path, stored: Path) -> None:
-        """Put a finished file into the store, where that can be: without links, or where another user's file has the name, it cannot."""
-        self._partition.make_folder(stored.parent, common=True)
+        """Put a finished file into the store, where that can be: without links, or where links are counted out, it cannot."""
+        self._partition.make_folder(stored.parent)
         temporary = stored.parent / f".{secrets.token_hex(8)}.tmp"
         try:
-            os.link(target, temporary)
-            temporary.replace(stored)
+            descent.link(target, temporary)
+            descent.rename(temporary, stored)
         except FileNotFoundError:
             pass  # a clean-up took it away in between
         except OSError as error:
             if error.errno not in {*_NO_LINKS, errno.EACCES}:
                 raise
         finally:
-            temporary.unlink(missing_ok=True)
+            descent.unlink(temporary)
 
 
 def _is_as_we_left_it(path: Path, size: int) -> bool:
-    """Whether it is a file that this user stored: what others lay on a shared partition is not for us to run."""
+    """Whether it is a file that this user stored, and unchanged."""
     try:
-        found = path.lstat()
-    except FileNotFoundError:
+        found = descent.state(path)
+    except (FileNotFoundError, NotADirectoryError):
         return False
     ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid()
     return ours and found.st_mtime_ns == _STAMP_NS and found.st_size == size
@@ -163,10 +170,17 @@ def _digest_of_source(source: Path) -> str:
         ) from error
 
 
+def _names(folder: Path) -> list[str]:
+    try:
+        return descent.names(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
 def digest_of(path: Path, copy: BinaryIO | None = None) -> str:
     """The SHA-256 of a file's bytes, which go into `copy` too; of a file that grows, those that it had at the start."""
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with os.fdopen(_opened(path), "rb") as file:
         left = os.fstat(file.fileno()).st_size
         while chunk := file.read(min(_CHUNK, left)):
             left -= len(chunk)
@@ -174,3 +188,10 @@ def digest_of(path: Path, copy: BinaryIO | None = None) -> str:
             if copy is not None:
                 copy.write(chunk)
     return digest.hexdigest()
+
+
+def _opened(path: Path) -> int:
+    """A file of the user's project, through its links; or one of a bundle, through none."""
+    if any(descent.OUR_FOLDER.fullmatch(part) for part in path.parts):
+        return descent.open_file(path)
+    return descent.open_file(Path(os.path.realpath(path)))

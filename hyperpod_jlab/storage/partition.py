@@ -1,19 +1,58 @@
-"""The storage partition as this machine sees it, and where everything of ours lies on it."""
+"""The storage partition as this machine sees it, and where everything of ours lies on it.
+
+Whose a run is, says the kernel: on a shared partition each user has a folder of his own, ``.hyperpod-<uid>``, that nobody else can write to. There is no folder of ours that
+users have in common: the owner of a folder may rename everything in it, sticky bit or not.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from hyperpod_jlab.model.errors import StorageDeniedError, StorageError
-from hyperpod_jlab.model.run_id import shard_of, split_run_id
+from hyperpod_jlab.model.run_id import RUN_ID, shard_of, split_run_id
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.acl import is_opened
 from hyperpod_jlab.storage.atomic import storage_errors
+from hyperpod_jlab.storage.parents import unsafe_parent
 from hyperpod_jlab.storage.presence import check_present, note_present
 
 FOLDER = ".hyperpod"
-"""Our folder on the partition."""
+"""Our folder on a private partition."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder in which runs may lie.
+
+    Attributes:
+        folder: The folder, ``.hyperpod`` or ``.hyperpod-<uid>``.
+        uid: The user whose runs are taken from it; what belongs to somebody else there is not used.
+    """
+
+    folder: Path
+    uid: int
+
+    @property
+    def runs(self) -> Path:
+        """The folder of its shards."""
+        return self.folder / "runs"
+
+    def bundle(self, run_id: str) -> Path:
+        """Where a run's bundle lies here, or would."""
+        parent, _ = split_run_id(run_id)
+        return self.runs / shard_of(parent) / parent
+
+    def run_ids(self) -> Iterator[str]:
+        """The ids of the runs that lie here, of whomever. May block."""
+        with contextlib.suppress(OSError):
+            for shard in descent.names(self.runs):
+                with contextlib.suppress(OSError):
+                    yield from filter(RUN_ID.fullmatch, descent.names(self.runs / shard))
 
 
 @dataclass(frozen=True)
@@ -22,7 +61,7 @@ class Partition:
 
     Attributes:
         root: The partition's root on this machine.
-        shared: Whether other users of the partition may read bundles and add their own.
+        shared: Whether other users of the partition may read bundles and have their own there.
     """
 
     root: Path
@@ -30,73 +69,148 @@ class Partition:
 
     @property
     def folder(self) -> Path:
-        """Our folder on the partition."""
-        return self.root / FOLDER
+        """This user's folder on the partition, for new runs."""
+        return self.root / (f"{FOLDER}-{os.getuid()}" if self.shared else FOLDER)
 
     @property
     def runs(self) -> Path:
-        """The folder of all shards."""
+        """The folder of this user's shards."""
         return self.folder / "runs"
 
     @property
     def content(self) -> Path:
-        """The content store."""
+        """This user's content store."""
         return self.folder / "code"
 
     @property
     def folder_mode(self) -> int:
-        """Mode of a folder that belongs to one user."""
+        """Mode of our folders."""
         return 0o755 if self.shared else 0o700
 
     @property
     def file_mode(self) -> int:
-        """Mode of a file that belongs to one user."""
+        """Mode of our files."""
         return 0o644 if self.shared else 0o600
 
+    @property
+    def own_places(self) -> tuple[Place, Place]:
+        """Where this user's runs may lie: where new ones go, and where they lie from before ``shared`` was set or changed."""
+        me = os.getuid()
+        own, other = f"{FOLDER}-{me}", FOLDER
+        first, second = (own, other) if self.shared else (other, own)
+        return Place(self.root / first, me), Place(self.root / second, me)
+
+    def other_places(self) -> Iterator[Place]:
+        """The folders of the other users of a shared partition, by user number. May block.
+
+        Raises:
+            StorageError: The partition's root cannot be listed.
+        """
+        if not self.shared:
+            return
+        with storage_errors(self.root):
+            try:
+                names = os.listdir(self.root)  # noqa: PTH208 - names only
+            except FileNotFoundError:
+                return
+        found = (descent.OUR_FOLDER.fullmatch(name) for name in names)
+        uids = sorted(int(match[1]) for match in found if match and match[1] is not None)
+        for uid in uids:
+            if uid != os.getuid():
+                yield Place(self.root / f"{FOLDER}-{uid}", uid)
+
     def bundle(self, run_id: str) -> Path:
-        """The bundle of a run, or of the array that a child belongs to.
+        """Where a new run's bundle goes, or that of the array that a child belongs to.
 
         Raises:
             InvalidInputError: It is no run id.
         """
-        parent, _ = split_run_id(run_id)
-        return self.runs / shard_of(parent) / parent
+        return self.own_places[0].bundle(run_id)
 
-    def records(self, run_id: str) -> Path:
-        """The folder with a run's records: its bundle, or the child's folder in the array's bundle."""
-        _, index = split_run_id(run_id)
-        bundle = self.bundle(run_id)
-        return bundle if index is None else bundle / "tasks" / str(index)
-
-    def holds(self, run_id: str) -> bool:
-        """Whether there is a bundle of the run, or of the array that a child belongs to.
+    def find(self, run_id: str) -> tuple[Path, int] | None:
+        """The bundle of a run (of a child: its array's) and the user whose it has to be; this user's own before others'. May block.
 
         Raises:
             InvalidInputError: It is no run id.
             StorageError: The partition does not let this user look, or fails.
         """
-        bundle = self.bundle(run_id)
-        with storage_errors(bundle):
-            return bundle.is_dir()
+        first, second = self.own_places
+        bundle = first.bundle(run_id)
+        if _state(bundle) is not None:
+            return bundle, first.uid
+        with contextlib.suppress(StorageDeniedError):
+            bundle = second.bundle(run_id)
+            found = _state(bundle)
+            # In the folder of the layout before, other users' runs lie beside one's own.
+            if found is not None and found.st_uid == second.uid:
+                return bundle, second.uid
+        foreign = self.find_foreign(run_id)
+        return None if foreign is None else (foreign.bundle(run_id), foreign.uid)
 
-    def prepare(self) -> None:
-        """Make our folders, and refuse ones that somebody else could have laid.
+    def find_foreign(self, run_id: str) -> Place | None:
+        """Where another user of a shared partition has a run of this id. May block.
 
         Raises:
-            StorageError: The partition is missing, not mounted or not writable, or ``.hyperpod`` is a symlink or has another owner.
+            InvalidInputError: It is no run id.
+            StorageError: The partition fails.
+        """
+        for place in self.other_places():
+            try:
+                if _state(place.bundle(run_id)) is not None:
+                    return place
+            except StorageDeniedError:  # its owner closed it, or it is not its owner's
+                continue
+        return None
+
+    def holds(self, run_id: str) -> bool:
+        """Whether there is a bundle of the run, or of the array that a child belongs to. May block.
+
+        Raises:
+            InvalidInputError: It is no run id.
+            StorageError: The partition does not let this user look, or fails.
+        """
+        return self.find(run_id) is not None
+
+    def prepare(self) -> None:
+        """Make our folders, and refuse a place where another user could exchange them.
+
+        Raises:
+            StorageError: The partition is missing, not mounted or not writable; another user can exchange folders on it; or our folder is a symlink or
+                somebody else's.
         """
         check_present(self.root)
         with storage_errors(self.root):
             if not self.root.is_dir():
                 self._make_root()
+            unsafe = unsafe_parent(self.root, group=self.shared)
+        if unsafe is not None:
+            raise StorageError(
+                f"another user can exchange your files: {unsafe.path} {unsafe.reason}",
+                code="untrusted_parent",
+                hint=unsafe.fix,
+                detail={
+                    "path": str(unsafe.path),
+                    "owner": unsafe.uid,
+                    "mode": f"{unsafe.mode:04o}",
+                },
+            )
         for folder in (self.folder, self.runs, self.content):
-            self.make_folder(folder, common=True)
+            self.make_folder(folder)
         note_present(self.root)
 
     def _make_root(self) -> None:
         try:
-            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except (PermissionError, FileNotFoundError, NotADirectoryError) as error:
+            for folder in reversed([self.root, *self.root.parents]):
+                if (
+                    not folder.is_dir()
+                ):  # whatever the umask, nobody else may exchange what lies there
+                    folder.mkdir(exist_ok=True, mode=0o700 if folder == self.root else 0o755)
+        except (
+            PermissionError,
+            FileExistsError,
+            FileNotFoundError,
+            NotADirectoryError,
+        ) as error:
             kind = StorageDeniedError if isinstance(error, PermissionError) else StorageError
             raise kind(
                 f"the storage partition {self.root} cannot be made: {error.strerror}",
@@ -104,42 +218,50 @@ class Partition:
                 detail={"path": str(self.root), "os_error": error.strerror},
             ) from error
 
-    def make_folder(self, folder: Path, *, common: bool = False) -> None:
-        """Make a folder of ours if it is not there; `common` ones are open to all users of a shared partition."""
-        mode = 0o1777 if self.shared and common else self.folder_mode
-        with storage_errors(folder):
-            try:
-                folder.mkdir(mode=0o700)
-            except FileExistsError:
-                self.check_owner(folder)
-                found = folder.stat()
-                narrow = found.st_uid == os.getuid() and stat.S_IMODE(found.st_mode) != mode
-                if not (self.shared and common and narrow):
-                    return
-            folder.chmod(mode)
-
-    def check_owner(self, folder: Path) -> None:
-        """Refuse a folder that is a symlink, no folder, or somebody else's on a private partition.
+    def make_folder(self, folder: Path) -> None:
+        """Make a folder of ours if it is not there.
 
         Raises:
-            StorageError: With code ``untrusted_folder``; a `StorageDeniedError` when it is somebody else's.
+            StorageError: It cannot be made, is a link or a file, or belongs to another user.
         """
         with storage_errors(folder):
-            found = folder.lstat()
-        if stat.S_ISLNK(found.st_mode) or not stat.S_ISDIR(found.st_mode):
-            problem = "is a symbolic link" if stat.S_ISLNK(found.st_mode) else "is no folder"
-        elif not self.shared and found.st_uid != os.getuid():
+            try:
+                if descent.make_folder(folder, self.folder_mode):
+                    return
+            except NotADirectoryError:
+                pass  # told below
+            self._check_own(folder)
+
+    def _check_own(self, folder: Path) -> None:
+        """Refuse a folder that is a symlink, no folder, somebody else's, or one that others may write to."""
+        found = descent.state(folder)
+        mode = stat.S_IMODE(found.st_mode)
+        if not stat.S_ISDIR(found.st_mode):
+            problem = "is a symbolic link" if stat.S_ISLNK(found.st_mode) else "is not a folder"
+            raise StorageError(
+                f"{folder} {problem}",
+                code="untrusted_folder",
+                hint="remove it, or name another folder as path under [storage] in the configuration",
+                detail={"path": str(folder)},
+            )
+        if found.st_uid != os.getuid():
             raise StorageDeniedError(
                 f"{folder} belongs to another user (uid {found.st_uid})",
                 code="untrusted_folder",
-                hint="name a folder of your own as path under [storage] in the configuration, or set shared = true there when the partition is shared on purpose",
-                detail={"path": str(folder)},
+                hint="name another folder as path under [storage] in the configuration, or ask an administrator",
+                detail={"path": str(folder), "owner": found.st_uid},
             )
-        else:
-            return
-        raise StorageError(
-            f"{folder} {problem}",
-            code="untrusted_folder",
-            hint="remove it, or name another folder as path under [storage] in the configuration",
-            detail={"path": str(folder)},
-        )
+        # With an access list, which lets the jobs' user in, the group bits are its mask; else they are the group's.
+        closed = mode & ~(0o002 if is_opened(folder) else 0o022)
+        wanted = closed | 0o055 if self.shared else closed
+        if wanted != mode:
+            descent.change_mode(folder, wanted)
+
+
+def _state(path: Path) -> os.stat_result | None:
+    """What lies at a path; None when nothing does."""
+    with storage_errors(path):
+        try:
+            return descent.state(path)
+        except (FileNotFoundError, NotADirectoryError, descent.ForeignFolderError):
+            return None

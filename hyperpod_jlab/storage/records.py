@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import os
 import re
 import secrets
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
-from hyperpod_jlab.model.errors import HyperpodError, NotFoundError, StorageDeniedError
+from hyperpod_jlab.model.errors import (
+    DeniedError,
+    HyperpodError,
+    NotFoundError,
+    StorageDeniedError,
+)
 from hyperpod_jlab.model.records import (
     Action,
     ActionKind,
@@ -31,16 +38,24 @@ from hyperpod_jlab.model.records import (
 from hyperpod_jlab.model.run_id import split_run_id
 from hyperpod_jlab.model.spec import SPEC_FORMAT, JobSpec
 from hyperpod_jlab.model.usage import Usage
-from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage import atomic, descent
 from hyperpod_jlab.storage.acl import is_opened
 from hyperpod_jlab.storage.atomic import storage_errors
+from hyperpod_jlab.storage.content import DIGEST
 from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.users import user_name
 
 Record = TypeVar("Record", bound=BaseModel)
 
 BUNDLE_FORMAT = 1
 
 _ATTEMPT = re.compile(r"attempt-[1-9][0-9]{0,8}")
+_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
+
+_LARGEST_RECORD = 4 << 20
+_LARGEST_FILE = 16 << 20
+_MOST_FOREIGN = 10_000
+"""Names that are looked at in a folder of another user's bundle."""
 
 
 class DamagedBundleError(HyperpodError):
@@ -52,22 +67,97 @@ class DamagedBundleError(HyperpodError):
 
 
 class BundleReader:
-    """The bundle of one run (or of the array that a child belongs to), for reading and for adding records."""
+    """The bundle of one run (or of the array that a child belongs to), for reading and for adding records.
 
-    def __init__(self, partition: Partition, run_id: str) -> None:
+    Whose it is, says the kernel: a bundle in a user's folder that does not belong to that user is damaged.
+
+    Args:
+        partition: The storage partition.
+        run_id: The run, or an array's child.
+        place: The bundle and the user whose it has to be, where they are known; else they are looked for when first needed.
+
+    Raises:
+        InvalidInputError: It is no run id.
+    """
+
+    def __init__(
+        self, partition: Partition, run_id: str, place: tuple[Path, int] | None = None
+    ) -> None:
         self.partition = partition
         self.run_id = run_id
-        self.folder = partition.bundle(run_id)
-        self.records = partition.records(run_id)
         self.index = split_run_id(run_id)[1]
+        self._place = place
+        self._budget: _Budget | None = None
+
+    @property
+    def folder(self) -> Path:
+        """The bundle's folder. Looks for it the first time, which may block; a run that is not there has the place of a new one of this user's."""
+        return self._found()[0]
+
+    @property
+    def records(self) -> Path:
+        """The folder with the run's records: the bundle, or the child's folder in the array's bundle."""
+        return self.folder if self.index is None else self.folder / "tasks" / str(self.index)
+
+    @property
+    def owner(self) -> int:
+        """The number of the user whose run it is. May block."""
+        return self._found()[1]
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is this user's run: only then is anything of it executed, sent, written or removed. May block."""
+        return self.owner == os.getuid()
+
+    def child(self, index: int) -> BundleReader:
+        """A child of this array."""
+        parent = split_run_id(self.run_id)[0]
+        child = BundleReader(self.partition, f"{parent}.{index}", self._found())
+        child._budget = self._budget
+        return child
+
+    def array(self) -> BundleReader:
+        """The array that this child belongs to."""
+        return BundleReader(self.partition, split_run_id(self.run_id)[0], self._found())
+
+    def child_indices(self) -> list[int]:
+        """The children of this array that have records, in order. May block."""
+        found = self._listed(self.folder / "tasks")
+        return sorted(int(name) for name in found if _INDEX.fullmatch(name))
+
+    def check_own(self, action: str) -> None:
+        """Refuse another user's run.
+
+        Args:
+            action: What is about to be done, as a verb.
+
+        Raises:
+            DeniedError: It is another user's.
+        """
+        if not self.is_own:
+            name = user_name(self.owner)
+            raise DeniedError(
+                f"{self.run_id} belongs to {name}; only {name} may {action} it",
+                code="foreign_run",
+                detail={"run_id": self.run_id, "user": name, "uid": self.owner},
+            )
+
+    def _found(self) -> tuple[Path, int]:
+        if self._place is None:
+            found = self.partition.find(self.run_id)
+            if found is None:  # it may come to be there
+                return self.partition.bundle(self.run_id), os.getuid()
+            self._place = found
+        return self._place
 
     def head(self) -> Head:
         """The bundle's head.
 
         Raises:
             NotFoundError: There is no such run.
-            DamagedBundleError: The head cannot be read, or is of a newer format.
+            DamagedBundleError: The head cannot be read, is of a newer format, or the bundle is not its user's.
         """
+        self._check_owner()
         data = self._load(self.folder / "bundle.json")
         found = data.get("format")
         if isinstance(found, int) and found > BUNDLE_FORMAT:
@@ -77,7 +167,21 @@ class BundleReader:
                 hint=self._update_hint(),
                 detail={"format": found, "path": str(self.folder)},
             )
-        return self._check(Head, data, self.folder / "bundle.json")
+        head = self._check(Head, data, self.folder / "bundle.json")
+        if head.run_id != self.folder.name:
+            raise self._damaged(self.folder / "bundle.json", "is that of another run")
+        return head
+
+    def _check_owner(self) -> None:
+        with contextlib.suppress(OSError):  # what is not there is told by who reads it
+            owner = descent.state(self.folder).st_uid
+            if owner != self.owner:
+                raise DamagedBundleError(
+                    f"the bundle of {self.run_id} is not used: it belongs to {user_name(owner)}, and lies in the folder of {user_name(self.owner)}",
+                    code="foreign_bundle",
+                    hint=f"remove it: {self.folder}",
+                    detail={"path": str(self.folder), "owner": owner},
+                )
 
     def spec(self) -> JobSpec:
         """The run's spec.
@@ -102,23 +206,33 @@ class BundleReader:
         """The launcher's plan (``launch.json``)."""
         return self._load(self.folder / "launch.json")
 
+    def command(self) -> list[Any]:
+        """What a rank executes, by the launcher's plan: items as docs/bundle-format.md has them.
+
+        Raises:
+            DamagedBundleError: There is none.
+        """
+        found = self.plan().get("command")
+        if not isinstance(found, list) or not all(map(_is_command_item, found)):
+            raise self._damaged(self.folder / "launch.json", "is broken: no command")
+        return found
+
     def files(self) -> list[dict[str, Any]]:
         """The files of code and project as they were sent (``files.json``): path, digest, executable."""
         path = self.folder / "files.json"
         listed = self._load(path).get("files")
-        keys = {"path", "digest", "executable"}
-        if not isinstance(listed, list) or not all(
-            isinstance(entry, dict) and keys <= entry.keys() for entry in listed
-        ):
+        if not isinstance(listed, list) or not all(map(_is_file_entry, listed)):
             raise self._damaged(path, "is broken: no list of files")
         return listed
 
     def read(self) -> RunRecords:
         """All records; ones that cannot be read are named in ``damage`` and left out."""
         head = self.head()
+        if self._budget is None and not self.is_own:
+            self._budget = _Budget()
         damage: list[str] = []
         status = self.records / "status"
-        return RunRecords(
+        found = RunRecords(
             head=head,
             submission=self._optional(Submission, self.folder / "submission.json", damage),
             claim=self._optional(Claim, status / "claim.json", damage),
@@ -129,6 +243,9 @@ class BundleReader:
             owner=self._optional(ProcessRecord, status / "owner.json", damage),
             damage=tuple(damage),
         )
+        if self._budget is not None and self._budget.is_spent:
+            return dataclasses.replace(found, damage=(*damage, "records: too many to be read"))
+        return found
 
     def actions(self) -> tuple[Action, ...]:
         """The journal of user actions, oldest first (for a child: with those on its array)."""
@@ -157,7 +274,7 @@ class BundleReader:
         for name in reversed(_names(folder)):
             if self._optional(Action, folder / name, []) == made:
                 with storage_errors(folder / name):
-                    (folder / name).unlink(missing_ok=True)
+                    descent.unlink(folder / name)
                 return
 
     def add_observation(self, observation: Observation) -> None:
@@ -165,7 +282,7 @@ class BundleReader:
         folder = self.records / "status" / "observations"
         if observation.attempt is not None and observation.verdict is not None:
             kept = folder / f"{observation.observer}.attempt-{observation.attempt}.json"
-            if not kept.exists():
+            if not descent.is_file(kept):
                 self._put(kept, observation)
         self._put(folder / f"{observation.observer}.json", observation)
 
@@ -195,13 +312,15 @@ class BundleReader:
 
     def _put(self, path: Path, record: BaseModel) -> None:
         data = atomic.to_json(record.model_dump(exclude_none=True))
+        if not self.is_own:
+            raise StorageDeniedError(
+                f"nothing is written into {self.run_id}: it belongs to {user_name(self.owner)}",
+                code="foreign_run",
+                detail={"path": str(path), "uid": self.owner},
+            )
         with storage_errors(path):
-            for folder in reversed([path.parent, *path.parent.parents]):
-                # Never the bundle itself: one that was cleaned away must not come back as a torso.
-                if self.folder in folder.parents and not folder.exists():
-                    folder.mkdir(mode=0o700, exist_ok=True)
-                    folder.chmod(self.folder_mode)
-            atomic.replace(path, data, mode=self.file_mode)
+            descent.make_folders(self.folder, path.parent, self.folder_mode)
+            descent.replace(path, data, mode=self.file_mode)
 
     @property
     def folder_mode(self) -> int:
@@ -216,12 +335,12 @@ class BundleReader:
     def _attempts(self, status: Path, damage: list[str]) -> Iterable[AttemptRecords]:
         numbers = [
             int(name.removeprefix("attempt-"))
-            for name in _names(status)
+            for name in self._listed(status)
             if _ATTEMPT.fullmatch(name)
         ]
         for number in sorted(numbers):
             folder = status / f"attempt-{number}"
-            names = _names(folder)
+            names = self._listed(folder)
             nodes = [name for name in names if name.startswith("node-") and name.endswith(".json")]
             errors = [name for name in names if name.endswith(".error.json")]
             yield AttemptRecords(
@@ -246,11 +365,11 @@ class BundleReader:
 
     def _intents(self, damage: list[str]) -> Iterable[ProcessRecord]:
         folder = self.folder / "status"
-        names = [name for name in _names(folder) if name.startswith("intent-")]
+        names = [name for name in self._listed(folder) if name.startswith("intent-")]
         yield from self._each(ProcessRecord, folder, names, damage)
 
     def _all(self, kind: type[Record], folder: Path, damage: list[str]) -> Iterable[Record]:
-        names = [name for name in _names(folder) if name.endswith(".json")]
+        names = [name for name in self._listed(folder) if name.endswith(".json")]
         yield from self._each(kind, folder, names, damage)
 
     def _each(
@@ -261,9 +380,19 @@ class BundleReader:
             if record is not None:
                 yield record
 
+    def _listed(self, folder: Path) -> list[str]:
+        if self._budget is None:
+            return _names(folder)
+        return _names(folder, _MOST_FOREIGN) if self._budget.spend(0) else []
+
     def _optional(self, kind: type[Record], path: Path, damage: list[str]) -> Record | None:
+        if self._budget is not None and not self._budget.spend(0):
+            return None
         try:
-            return kind.model_validate_json(atomic.read(path))
+            data = descent.read(path, _LARGEST_RECORD)
+            if self._budget is not None:
+                self._budget.spend(len(data))
+            return kind.model_validate_json(data)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError):
@@ -272,9 +401,9 @@ class BundleReader:
 
     def _load(self, path: Path) -> dict[str, Any]:
         try:
-            data = from_json(atomic.read(path))
+            data = from_json(descent.read(path, _LARGEST_FILE))
         except (FileNotFoundError, NotADirectoryError):
-            if not self.folder.is_dir():
+            if not descent.is_folder(self.folder):
                 raise NotFoundError(
                     f"there is no run {self.run_id}", code="no_such_run", hint="see: hpj runs"
                 ) from None
@@ -312,8 +441,55 @@ class BundleReader:
         return f"update hyperpod_jlab (pip install --upgrade hyperpod_jlab); its folder is {self.folder}"
 
 
-def _names(folder: Path) -> list[str]:
+class _Budget:
+    """How much of another user's bundle is read at most: it must not cost more than it tells."""
+
+    def __init__(self) -> None:
+        self._steps = 8192
+        self._bytes = 16 << 20
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether no more may be read."""
+        return self._steps <= 0 or self._bytes <= 0
+
+    def spend(self, size: int) -> bool:
+        """Count one step and some bytes; False: no more may be read."""
+        self._steps -= 1
+        self._bytes -= size
+        return not self.is_spent
+
+
+def _is_command_item(item: object) -> bool:
+    if isinstance(item, dict):
+        return item == {"python": True} or (
+            list(item) == ["bundle"] and is_inner_path(item["bundle"])
+        )
+    return isinstance(item, str)
+
+
+def is_inner_path(path: object) -> TypeGuard[str]:
+    """Whether it is a relative path that stays in its folder."""
+    if not isinstance(path, str) or "\0" in path:
+        return False
+    return not {"", ".", ".."} & set(path.split("/"))
+
+
+def _is_file_entry(entry: object) -> bool:
+    """Whether it names a file below the bundle, by a digest that is one."""
+    if not isinstance(entry, dict):
+        return False
+    digest = entry.get("digest")
+    return (
+        is_inner_path(entry.get("path"))
+        and isinstance(entry.get("executable"), bool)
+        and isinstance(digest, str)
+        and DIGEST.fullmatch(digest) is not None
+    )
+
+
+def _names(folder: Path, most: int | None = None) -> list[str]:
     try:
-        return sorted(name for name in os.listdir(folder) if not name.startswith("."))  # noqa: PTH208 - 10,000 bundles
+        return sorted(name for name in descent.names(folder, most) if not name.startswith("."))
     except OSError:
         return []

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from hyperpod_jlab.services import cleaning
-from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.users import current_user
 from tests.storage.bundles import make_bundle
 
 from .conftest import make_home

@@ -54,7 +54,7 @@ async def full_for_a_while(hyperpod: Hyperpod, disk: Path) -> dict[str, Any]:
     filler.unlink()
     later.touch()
     ended = [await asyncio.wait_for(hyperpod.runs.wait(run_id), 60) for run_id in commands]
-    log = hyperpod.partition.records("goes-on") / "logs/attempt-1/node-0.rank-0.log"
+    log = hyperpod.partition.bundle("goes-on") / "logs/attempt-1/node-0.rank-0.log"
     return {
         "states": {run.run_id: [run.state, run.status.reason] for run in ended},
         "log": log.read_text(),
@@ -84,7 +84,7 @@ async def cancelled_while_full(hyperpod: Hyperpod, disk: Path) -> dict[str, Any]
     await until_running(hyperpod, "filler")
     filler = fill(disk)
     await hyperpod.runs.act("filler", "cancel")
-    records, deadline = hyperpod.partition.records("filler"), time.monotonic() + 20
+    records, deadline = hyperpod.partition.bundle("filler"), time.monotonic() + 20
     # Processes of others tell nobody when they end.
     while (left := processes_of(records)) and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(0.1)

@@ -11,6 +11,10 @@ HELD = Status("waiting", reason="held by its user", reason_code="held")
 GONE = Status("failed", reason="lost", reason_code="lost", ended_at=9.0)
 
 
+def summed(parent: Status, children: list[Status]) -> Status:
+    return sum_up_children(parent, [(one, 1) for one in children])
+
+
 def child(state, **more):
     ended = {"ended_at": 20.0} if state in {"succeeded", "failed", "cancelled"} else {}
     return Status(state, **{**ended, **more})
@@ -37,7 +41,7 @@ def child(state, **more):
     ],
 )
 def test_worst_state_once_all_have_ended(children, state, reason):
-    status = sum_up_children(Status("running"), [child(one) for one in children.split()])
+    status = summed(Status("running"), [child(one) for one in children.split()])
     assert (status.state, status.reason) == (state, reason)
     assert (status.ended_at is None) == (
         state in {"waiting", "running", "unknown"}
@@ -51,7 +55,7 @@ def test_exit_code_is_the_first_failed_childs():
         child("failed", exit_code=3),
         child("failed", exit_code=4),
     ]
-    assert sum_up_children(Status("running"), children).exit_code == 3
+    assert summed(Status("running"), children).exit_code == 3
 
 
 def test_exit_code_of_a_good_array_is_zero_and_its_times_span_the_children():
@@ -59,33 +63,38 @@ def test_exit_code_of_a_good_array_is_zero_and_its_times_span_the_children():
         child("succeeded", exit_code=0, started_at=5.0, ended_at=9.0),
         child("succeeded", exit_code=0, started_at=3.0, ended_at=7.0),
     ]
-    status = sum_up_children(Status("running"), children)
+    status = summed(Status("running"), children)
     assert (status.exit_code, status.started_at, status.ended_at) == (0, 3.0, 9.0)
 
 
 def test_a_failed_child_without_an_exit_code():
-    assert sum_up_children(Status("running"), [child("failed")]).exit_code is None
+    assert summed(Status("running"), [child("failed")]).exit_code is None
 
 
 def test_children_that_live_on_without_a_supervisor():
-    status = sum_up_children(GONE, [child("succeeded"), child("running")])
+    status = summed(GONE, [child("succeeded"), child("running")])
     assert status.state == "running"
     assert status.reason == "its supervisor is gone; 1 succeeded, 1 running"
 
 
 def test_children_count_more_than_the_arrays_own_end():
-    assert sum_up_children(GONE, [child("succeeded")] * 2).state == "succeeded"
+    assert summed(GONE, [child("succeeded")] * 2).state == "succeeded"
 
 
 def test_a_held_array_says_that_it_is_held():
-    status = sum_up_children(HELD, [child("waiting"), child("waiting")])
+    status = summed(HELD, [child("waiting"), child("waiting")])
     assert (status.state, status.reason_code) == ("waiting", "held")
 
 
 def test_children_that_wait_for_the_same_reason_tell_it():
     held = child("waiting", reason="held by its user", reason_code="held")
-    status = sum_up_children(Status("running"), [held, held, child("waiting")])
+    status = summed(Status("running"), [held, held, child("waiting")])
     assert (status.state, status.reason_code) == ("waiting", "held")
     assert status.reason == "3 waiting: held by its user"
     slots = child("waiting", reason="all slots taken", reason_code="slots")
-    assert sum_up_children(Status("running"), [held, slots]).reason_code is None
+    assert summed(Status("running"), [held, slots]).reason_code is None
+
+
+def test_children_of_whom_nothing_is_known_are_counted_at_once():
+    status = sum_up_children(Status("running"), [(child("running"), 1), (child("waiting"), 99_999)])
+    assert (status.state, status.reason) == ("running", "99999 waiting, 1 running")

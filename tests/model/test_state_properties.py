@@ -174,5 +174,7 @@ def test_a_cancel_after_the_end_changes_nothing(given_records, moment):
 @given(runs(), MOMENTS)
 def test_a_view_comes_back_from_json(given_records, moment):
     status = derive(given_records, moment)
-    view = Run("run", "run", "local", "local", "ada", None, status, 1.0, None, None, None, "/b")
+    view = Run(
+        "run", "run", "local", "local", "ada", None, status, 1.0, None, None, None, "/b", 1000
+    )
     assert Run.from_dict(view.to_dict()).to_dict() == view.to_dict()

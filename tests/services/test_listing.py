@@ -17,11 +17,11 @@ from hyperpod_jlab.orchestrators.local.engine import LocalOrchestrator
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.runs import Wanted
 from hyperpod_jlab.services.state_words import check_states
-from hyperpod_jlab.services.user import current_user
 from hyperpod_jlab.storage import index as index_module
 from hyperpod_jlab.storage.index import RunIndex, default_path
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
+from hyperpod_jlab.storage.users import current_user
 from tests.storage.bundles import make_bundle
 from tests.storage.racing import race
 
@@ -77,23 +77,23 @@ async def test_newest_first_and_filters(place):
             f"run-{number}",
             created=1e9 + number,
             code=number % 2,
-            user="bob" if number == 3 else "ada",
             cluster="far" if number == 4 else "local",
         )
     hyperpod = place.hyperpod
     assert await ids(hyperpod) == [f"run-{number}" for number in range(5, -1, -1)]
     assert await ids(hyperpod, limit=2) == ["run-5", "run-4"]
-    assert await ids(hyperpod, user="bob") == ["run-3"]
+    assert await ids(hyperpod, everyone=True, limit=1) == ["run-5"]
     assert await ids(hyperpod, cluster="far") == ["run-4"]
     assert await ids(hyperpod, states=("failed",)) == ["run-5", "run-3", "run-1"]
-    assert await ids(hyperpod, states=("failed", "succeeded"), user="ada", cluster="local") == [
+    assert await ids(hyperpod, states=("failed", "succeeded"), cluster="local") == [
         "run-5",
+        "run-3",
         "run-2",
         "run-1",
         "run-0",
     ]
     assert await ids(hyperpod, states=("waiting",)) == []
-    assert await ids(hyperpod, user="' OR 1=1 --") == []
+    assert await ids(hyperpod, cluster="' OR 1=1 --") == []
 
 
 async def test_what_is_listed_is_what_is_told_of_each(place):
@@ -173,7 +173,7 @@ async def test_damaged_ones_are_shown_as_damaged_and_the_others_are_listed(place
         bundle = make_bundle(place.partition, f"bad-{how.replace(' ', '-')}", user=me)
         spoil(bundle.folder / "bundle.json", how)
     place.partition.bundle("hollow").mkdir(parents=True)
-    for wanted in (Wanted(), Wanted(user=me)):
+    for wanted in (Wanted(), Wanted(everyone=True)):
         for _ in range(2):
             listing = await place.hyperpod.runs.list(wanted)
             told = {run.run_id: (run.state, run.status.reason_code) for run in listing.runs}
@@ -192,7 +192,7 @@ async def test_a_damaged_spec_is_shown_in_the_list_too(place):
         bundle = make_bundle(place.partition, f"bad-{how}", user=me, cluster="local")
         spoil(bundle.folder / "spec.json", how)
     late = make_bundle(place.partition, "late", user=me)
-    for wanted in (Wanted(), Wanted(user=me, cluster="local")):
+    for wanted in (Wanted(), Wanted(everyone=True, cluster="local")):
         listing = await place.hyperpod.runs.list(wanted)
         told = {run.run_id: (run.state, run.status.reason_code) for run in listing.runs}
         assert told.pop("good") == told.pop("late") == ("succeeded", None)

@@ -18,9 +18,9 @@ from hyperpod_jlab.model.config import Settings
 from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.runs import Wanted
-from hyperpod_jlab.services.user import user_of
 from hyperpod_jlab.storage.bundle import BundleWriter
 from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.records import BundleReader
 from tests.storage.bundles import make_bundle
 from tests.storage.users import AS_ROOT, OTHER, as_other, common_folder
 
@@ -87,20 +87,22 @@ def test_each_reads_the_others_runs_on_a_shared_partition(folder, umask):
     before = os.umask(umask)
     try:
         partition.root.mkdir(mode=0o777)
-        partition.root.chmod(0o777)
+        partition.root.chmod(0o1777)
         partition.prepare()
         write(folder, "mine")
         assert as_other(lambda: write(folder, "theirs"), umask) == "theirs"
     finally:
         os.umask(before)
-    code = [partition.bundle(run_id) / "code/main.py" for run_id in ("mine", "theirs")]
-    assert [path.stat().st_uid for path in code] == [os.getuid(), OTHER]
-    assert as_other(code[0].read_bytes) == b"print(1)"
-    assert "PermissionError" in as_other((partition.bundle("mine") / "secrets/TOKEN").read_bytes)
-    assert "PermissionError" in as_other(code[0].unlink)
-    assert "PermissionError" in as_other(
-        lambda: partition.bundle("mine").rename(partition.runs / "x")
-    )
+    mine, theirs = (BundleReader(partition, run_id) for run_id in ("mine", "theirs"))
+    assert (mine.owner, theirs.owner) == (os.getuid(), OTHER)
+    assert (mine.is_own, theirs.is_own) == (True, False)
+    code = mine.folder / "code/main.py"
+    assert as_other(code.read_bytes) == (theirs.folder / "code/main.py").read_bytes() == b"print(1)"
+    assert "PermissionError" in as_other((mine.folder / "secrets/TOKEN").read_bytes)
+    assert "PermissionError" in as_other(code.unlink)
+    for folder_of_mine in (mine.folder, mine.folder.parent, partition.runs, partition.folder):
+        moved = partition.root / "moved"
+        assert "PermissionError" in as_other(lambda: folder_of_mine.rename(moved))  # noqa: B023
 
 
 def test_all_runs_are_listed_with_whose_they_are_and_only_their_own_may_act(folder):
@@ -110,14 +112,14 @@ def test_all_runs_are_listed_with_whose_they_are_and_only_their_own_may_act(fold
     (broken.folder / "bundle.json").write_text("{")
     for path in [partition.root, *partition.root.rglob("*")]:
         path.chmod((path.stat().st_mode & 0o7000) | (0o755 if path.is_dir() else 0o644))
-    assert as_other(listed(folder, "other")) == [
+    assert as_other(listed(folder, "other", everyone=True)) == [
         ("broken", "root", "unknown"),
         ("mine", "root", "waiting"),
     ]
-    assert as_other(listed(folder, "other", user=user_of(OTHER))) == []
+    assert as_other(listed(folder, "other")) == []
     for action in ("cancel", "hold"):
         answer = as_other(lambda: told(hyperpod(folder, True, "other").runs.act("mine", action)))  # noqa: B023
-        assert answer == ("denied", 4)
+        assert answer == ("foreign_run", 4)
     assert bundle.actions() == ()
     os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
 
@@ -194,7 +196,7 @@ def test_one_private_run_on_a_shared_partition_is_told_as_unreadable(folder):
     for path in [partition.root, *partition.root.rglob("*")]:
         path.chmod((path.stat().st_mode & 0o7000) | (0o755 if path.is_dir() else 0o644))
     private.folder.chmod(0o700)
-    told_of = as_other(listed(folder, "other"))
+    told_of = as_other(listed(folder, "other", everyone=True))
     assert told_of == [("open", "root", "succeeded"), ("private", "root", "unknown")]
     answer = as_other(lambda: told(hyperpod(folder, True, "other").runs.get("private")))
     assert answer == ("storage_denied", 4)

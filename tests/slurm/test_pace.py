@@ -17,7 +17,7 @@ from hyperpod_jlab.orchestrators.slurm.bucket import Bucket
 from hyperpod_jlab.orchestrators.slurm.pace import Pace
 from hyperpod_jlab.orchestrators.slurm.shared import SHARED_AGE, SharedQueue, queue_file
 from hyperpod_jlab.orchestrators.slurm.watch import Snapshot, Watch
-from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage import descent
 from tests.slurm.clock_fixtures import Clock, clock
 from tests.slurm.job_fixtures import job
 
@@ -247,13 +247,13 @@ class TestSharedQueue:
     @pytest.fixture(autouse=True)
     def _file_times(self, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
         """Files are as old as the clock says."""
-        replace = atomic.replace
+        replace = descent.replace
 
         def dated(path: Path, data: bytes, *, mode: int) -> None:
             replace(path, data, mode=mode)
             os.utime(path, (clock.now, clock.now))
 
-        monkeypatch.setattr(atomic, "replace", dated)
+        monkeypatch.setattr(descent, "replace", dated)
 
     async def test_two_processes_share_a_look(self, look: Looked, path: Path) -> None:
         one, other = SharedQueue(look, path), SharedQueue(look, path)
@@ -292,10 +292,10 @@ class TestSharedQueue:
     ) -> None:
         one, other = SharedQueue(look, path), SharedQueue(look, path)
         await other.get(1)
-        kept = atomic.read(path)
+        kept = descent.read(path)
         clock.now += 1
         one.forget()
-        atomic.replace(path, kept, mode=0o600)  # as by a process that was just about to write it
+        descent.replace(path, kept, mode=0o600)  # as by a process that was just about to write it
         clock.now += 1
         assert (await one.get(100)).jobs[0].job_id == "2"
 
@@ -304,7 +304,7 @@ class TestSharedQueue:
         self, look: Looked, path: Path, data: bytes
     ) -> None:
         path.parent.mkdir()
-        atomic.replace(path, data, mode=0o600)
+        descent.replace(path, data, mode=0o600)
         await SharedQueue(look, path).get(1)
         assert look.count == 1
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.model.errors import StorageError
-from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage import atomic, descent
 from tests.storage.racing import PROCESSES, race
 
 
 def test_of_racing_creates_one_wins_and_its_bytes_stay(tmp_path: Path):
     for turn in range(20):
         path = tmp_path / f"claim-{turn}"
-        won = race(lambda number: atomic.create(path, bytes([number]) * 5000))  # noqa: B023
+        won = race(lambda number: descent.create(path, bytes([number]) * 5000))  # noqa: B023
         assert won.count(True) == 1
         assert path.read_bytes() == bytes([won.index(True)]) * 5000
     assert len(list(tmp_path.iterdir())) == 20
@@ -29,9 +29,9 @@ def test_racing_replaces_leave_one_of_them_whole(tmp_path: Path):
 
     def write(number: int) -> None:
         for _ in range(100):
-            atomic.replace(path, bytes([number]) * 100_000)
+            descent.replace(path, bytes([number]) * 100_000)
 
-    atomic.replace(path, b"\0" * 100_000)
+    descent.replace(path, b"\0" * 100_000)
     torn: list[bytes] = []
     stop = threading.Event()
 
@@ -53,8 +53,8 @@ def test_racing_replaces_leave_one_of_them_whole(tmp_path: Path):
 
 def test_create_never_overwrites(tmp_path: Path):
     path = tmp_path / "a"
-    assert atomic.create(path, b"first")
-    assert not atomic.create(path, b"second")
+    assert descent.create(path, b"first")
+    assert not descent.create(path, b"second")
     assert path.read_bytes() == b"first"
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
@@ -62,7 +62,7 @@ def test_create_never_overwrites(tmp_path: Path):
 def test_create_does_not_follow_a_link_that_leads_nowhere(tmp_path: Path):
     path = tmp_path / "a"
     path.symlink_to(tmp_path / "elsewhere")
-    assert not atomic.create(path, b"data")
+    assert not descent.create(path, b"data")
     assert not (tmp_path / "elsewhere").exists()
 
 
@@ -71,7 +71,7 @@ def test_replace_replaces_a_link_not_what_it_points_to(tmp_path: Path):
     victim.write_bytes(b"precious")
     path = tmp_path / "a"
     path.symlink_to(victim)
-    atomic.replace(path, b"data")
+    descent.replace(path, b"data")
     assert victim.read_bytes() == b"precious"
     assert not path.is_symlink()
 
@@ -79,7 +79,7 @@ def test_replace_replaces_a_link_not_what_it_points_to(tmp_path: Path):
 def test_replace_of_a_folder_leaves_nothing_behind(tmp_path: Path):
     (tmp_path / "a").mkdir()
     with pytest.raises(OSError, match="directory"):
-        atomic.replace(tmp_path / "a", b"data")
+        descent.replace(tmp_path / "a", b"data")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
@@ -88,8 +88,8 @@ def test_replace_of_a_folder_leaves_nothing_behind(tmp_path: Path):
 def test_modes_are_exactly_those_asked_for(tmp_path: Path, umask: int, mode: int):
     before = os.umask(umask)
     try:
-        atomic.replace(tmp_path / "a", b"", mode=mode)
-        atomic.create(tmp_path / "b", b"", mode=mode)
+        descent.replace(tmp_path / "a", b"", mode=mode)
+        descent.create(tmp_path / "b", b"", mode=mode)
     finally:
         os.umask(before)
     modes = {path.stat().st_mode & 0o7777 for path in tmp_path.iterdir()}

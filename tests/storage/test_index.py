@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.model.errors import StorageError
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage import index as index_module
 from hyperpod_jlab.storage.folder_lock import locked
 from hyperpod_jlab.storage.index import RunIndex, Session, default_path, status_stamp
@@ -69,8 +70,8 @@ def test_what_is_known_is_kept(partition, path):
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [
-        ({"user": "ada"}, ALL),
-        ({"user": "bob"}, []),
+        ({"uid": os.getuid()}, ALL),
+        ({"uid": os.getuid() + 1}, []),
         ({"cluster": "local"}, ALL),
         ({"cluster": "x' OR 1=1 --"}, []),
         ({"states": ("failed", "succeeded")}, ALL),
@@ -252,15 +253,15 @@ def test_what_the_partition_says_in_the_midst_of_work_is_raised(partition, path)
 def test_a_shard_that_cannot_be_read_for_once_loses_no_run(partition, path, monkeypatch):
     index = RunIndex(partition, path)
     index.use(fill)
-    shard, scandir = partition.bundle("run-1").parent, os.scandir
+    shard, opened_folder = partition.bundle("run-1").parent, descent.opened_folder
 
-    def fail(folder: Any) -> Any:
-        if Path(folder) == shard:
+    def fail(folder: Path) -> Any:
+        if folder == shard:
             raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(folder))
-        return scandir(folder)
+        return opened_folder(folder)
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, "scandir", fail)
+        patched.setattr(descent, "opened_folder", fail)
         with pytest.raises(StorageError):
             index.use(lambda session: session.refresh())
     rows = index.use(lambda session: session.newest(limit=None))

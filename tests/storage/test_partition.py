@@ -10,6 +10,8 @@ import pytest
 
 from hyperpod_jlab.model.errors import InvalidInputError, StorageError
 from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.records import BundleReader
+from tests.storage.bundles import make_bundle
 from tests.storage.racing import race
 from tests.storage.users import AS_ROOT, as_other
 
@@ -27,7 +29,7 @@ def refused(partition: Partition) -> StorageError:
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
-@pytest.mark.parametrize(("shared", "expected"), [(False, 0o700), (True, 0o1777)])
+@pytest.mark.parametrize(("shared", "expected"), [(False, 0o700), (True, 0o755)])
 def test_folders_have_exactly_the_documented_modes(tmp_path, umask, shared, expected):
     before = os.umask(umask)
     try:
@@ -72,16 +74,21 @@ def test_eight_prepare_at_once(tmp_path):
     for turn in range(10):
         partition = Partition(tmp_path / str(turn), shared=True)
         assert race(lambda _: partition.prepare()) == [None] * 8  # noqa: B023
-        assert mode(partition.runs) == 0o1777
+        assert mode(partition.runs) == 0o755
 
 
-def test_a_partition_that_is_shared_later_is_opened_by_its_owner(tmp_path):
-    Partition(tmp_path).prepare()
+def test_a_partition_that_is_shared_later_keeps_what_lay_there_before(tmp_path):
+    before = make_bundle(Partition(tmp_path), "before")
     partition = Partition(tmp_path, shared=True)
     partition.prepare()
     assert [mode(path) for path in (partition.folder, partition.runs, partition.content)] == [
-        0o1777
+        0o755
     ] * 3
+    assert BundleReader(partition, "before").folder == before.folder
+    make_bundle(partition, "later")
+    later = BundleReader(Partition(tmp_path), "later")
+    assert later.folder.is_relative_to(partition.folder)
+    assert later.is_own
 
 
 @pytest.mark.parametrize("name", ["", "runs", "code"])
@@ -106,17 +113,60 @@ def test_a_foreign_owner_is_refused(tmp_path, name):
 
 
 @AS_ROOT
-def test_a_foreign_owner_is_fine_on_a_shared_partition(tmp_path):
+@pytest.mark.parametrize("name", ["", "runs", "code"])
+def test_a_folder_that_another_user_took_beforehand_is_refused(tmp_path, name):
     partition = Partition(tmp_path, shared=True)
     partition.prepare()
-    os.chown(partition.folder, 12345, 12345)
-    partition.prepare()
+    os.chown(partition.folder / name, 12345, 12345)
+    with pytest.raises(StorageError) as caught:
+        partition.prepare()
+    assert caught.value.hint
+
+
+@AS_ROOT
+@pytest.mark.parametrize(
+    ("above", "shared", "is_refused"),
+    [
+        (0o1777, True, False),
+        (0o777, True, True),
+        (0o777, False, True),
+        (0o775, True, True),
+        (0o775, False, False),
+        (0o755, True, False),
+    ],
+)
+def test_a_place_where_others_can_exchange_folders_is_refused(tmp_path, above, shared, is_refused):
+    """Also one further up than the partition's root."""
+    for root in (tmp_path / "fsx", tmp_path / "fsx" / "inner"):
+        root.mkdir()
+        (tmp_path / "fsx").chmod(above)
+        partition = Partition(root, shared=shared)
+        if not is_refused:
+            partition.prepare()
+            continue
+        with pytest.raises(StorageError) as caught:
+            partition.prepare()
+        assert caught.value.code == "untrusted_parent"
+        assert "chmod +t" in str(caught.value.hint)
+        assert not partition.folder.exists()
+
+
+@AS_ROOT
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_root_of_another_user_is_refused(tmp_path, shared):
+    (tmp_path / "fsx").mkdir()
+    os.chown(tmp_path / "fsx", 12345, 12345)
+    with pytest.raises(StorageError) as caught:
+        Partition(tmp_path / "fsx", shared=shared).prepare()
+    assert caught.value.code == "untrusted_parent"
+    assert "12345" in caught.value.message
 
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_file_in_the_folders_place_is_refused(tmp_path, shared):
-    (tmp_path / ".hyperpod").write_text("")
-    assert "no folder" in refused(Partition(tmp_path, shared=shared)).message
+    partition = Partition(tmp_path, shared=shared)
+    partition.folder.write_text("")
+    assert "is not a folder" in refused(partition).message
 
 
 def test_a_file_in_the_partitions_place(tmp_path):
@@ -138,8 +188,8 @@ def test_places(tmp_path):
     assert bundle.name == "abc"
     assert bundle.parent.parent == partition.runs
     assert partition.bundle("abc.3") == bundle
-    assert partition.records("abc") == bundle
-    assert partition.records("abc.3") == bundle / "tasks" / "3"
+    assert BundleReader(partition, "abc").records == bundle
+    assert BundleReader(partition, "abc.3").records == bundle / "tasks" / "3"
 
 
 @pytest.mark.parametrize("run_id", ["../x", "a/b", "", ".", "a\0", "a.b", "A"])
@@ -147,4 +197,4 @@ def test_no_place_for_what_is_no_run_id(tmp_path, run_id):
     with pytest.raises(InvalidInputError):
         Partition(tmp_path).bundle(run_id)
     with pytest.raises(InvalidInputError):
-        Partition(tmp_path).records(run_id)
+        BundleReader(Partition(tmp_path), run_id).head()

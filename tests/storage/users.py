@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from hyperpod_jlab.storage.removal import remove_tree
 
 OTHER = 65534
 AS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user too")
@@ -45,8 +44,8 @@ def as_other(work: Callable[[], Any], umask: int = 0o022) -> Any:
 def common_folder() -> Iterator[Path]:
     """A folder that all users of the machine may reach (pytest's own they may not)."""
     folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o777)
+    folder.chmod(0o1777)
     try:
         yield folder
     finally:
-        remove_tree(folder)
+        shutil.rmtree(folder)

@@ -10,16 +10,21 @@ from hyperpod_jlab.cli.invocation import with_services
 from hyperpod_jlab.cli.naming import find_run
 from hyperpod_jlab.cli.parameters import RUN
 from hyperpod_jlab.cli.program_words import ProgramCommand, program_words
-from hyperpod_jlab.cli.sending import Ways, send, sending_options
+from hyperpod_jlab.cli.sending import Ways, can_ask, send, sending_options
 from hyperpod_jlab.cli.spec_options import add_spec_options, data_of, merge, parse_spec
+from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.model.run_id import new_run_id, split_run_id
 from hyperpod_jlab.services.current_folder import current_folder
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.submission import Request
+from hyperpod_jlab.storage.users import user_name
 
 _HELP = """\
 Send a run again: the same spec and the same code, as it was sent then. Options go over the old spec, words behind -- take the place
 of the old arguments. Prints the new run's id.
+
+A run of another user needs your confirmation, since its code then runs with your rights: you are asked on a terminal, else give
+--trust-owner with the user's name.
 
 RUN is a run's id, the beginning of one, or 'last'. An array's child (ID.3) is sent again as an array of that one index.
 """
@@ -34,6 +39,11 @@ _EXAMPLES = (
 @click.command(cls=ProgramCommand, help=_HELP, examples=_EXAMPLES)
 @click.argument("run", type=RUN)
 @sending_options
+@click.option(
+    "--trust-owner",
+    metavar="NAME",
+    help="Run the code of this other user with your rights. Read it first: hpj show RUN names the folder.",
+)
 def clone(
     run: str,
     cluster: str | None,
@@ -41,11 +51,12 @@ def clone(
     dry_run: bool,
     wait: bool,
     follow: bool,
+    trust_owner: str | None,
     **options: Any,
 ) -> None:
     """Clone a run."""
     over, given = data_of(options)
-    old_id, old_cluster, data = with_services(lambda hyperpod: _old(hyperpod, run))
+    old_id, old_cluster, data, owner = with_services(lambda hyperpod: _old(hyperpod, run))
     parent, index = split_run_id(old_id)
     if index is not None:
         data["array"] = str(index)
@@ -59,15 +70,27 @@ def clone(
         run_id=run_id if run_id is not None else new_run_id(),
         base=current_folder(),
         clone_of=parent,
+        trust_owner=trust_owner or (None if dry_run else _confirmed(parent, owner)),
     )
     send(request, Ways(dry_run, wait, follow))
 
 
-async def _old(hyperpod: Hyperpod, text: str) -> tuple[str, str, dict[str, Any]]:
-    """The old run's id, cluster and spec."""
+def _confirmed(run_id: str, owner: str | None) -> str | None:
+    """The other user whose run it is, once the user has confirmed at the terminal that the code is to run."""
+    if owner is None or not can_ask():
+        return None
+    words = (
+        f"{run_id} is a run of {printable(owner)}, another user. Run this code with your rights?"
+    )
+    return owner if click.confirm(words, err=True) else None
+
+
+async def _old(hyperpod: Hyperpod, text: str) -> tuple[str, str, dict[str, Any], str | None]:
+    """The old run's id, cluster and spec, and the name of its owner when that is another user."""
     run_id = await find_run(hyperpod, text)
     bundle = hyperpod.runs.bundle(run_id)
-    return run_id, bundle.head().cluster, bundle.spec().model_dump(mode="json")
+    owner = None if bundle.is_own else user_name(bundle.owner)
+    return run_id, bundle.head().cluster, bundle.spec().model_dump(mode="json"), owner
 
 
 # The code is there already: options that choose what to take along have no say.

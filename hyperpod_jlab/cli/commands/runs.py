@@ -13,7 +13,6 @@ from hyperpod_jlab.model.run import STATES, Run
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.runs import Listing, Wanted
 from hyperpod_jlab.services.state_words import check_states
-from hyperpod_jlab.services.user import current_user
 
 _HELP = """\
 List runs, newest first: your own, or everybody's with --all-users.
@@ -54,7 +53,7 @@ def runs(
     wanted = Wanted(
         cluster=cluster,
         states=check_states(words),
-        user=None if all_users else current_user(),
+        everyone=all_users,
         limit=limit,
         cursor=cursor,
     )

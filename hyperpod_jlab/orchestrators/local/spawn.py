@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from hyperpod_jlab.model.errors import InternalError
-from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.atomic import storage_errors
 from hyperpod_jlab.storage.processes import this_process
 from hyperpod_jlab.storage.records import BundleReader
@@ -96,7 +96,7 @@ def _check_writable(folder: Path) -> None:
     """
     probe = folder / f".probe-{os.getpid()}"
     with storage_errors(folder):
-        atomic.replace(probe, b"x")
+        descent.replace(probe, b"x")
         probe.unlink()
 
 

@@ -21,7 +21,7 @@ from hyperpod_jlab.model.config import SlurmCluster
 from hyperpod_jlab.model.errors import StorageError
 from hyperpod_jlab.orchestrators.slurm.job import SlurmJob
 from hyperpod_jlab.orchestrators.slurm.watch import Snapshot, Watch
-from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage import descent
 
 SHARED_AGE = 5.0
 """Seconds for which what another process saw is good enough for a process that knows nothing newer."""
@@ -119,7 +119,7 @@ def read_queue(path: Path, max_age: float) -> Snapshot | None:
         there = path.stat()
         if there.st_uid != os.getuid() or time.time() - there.st_mtime > max_age:
             return None
-        head, *lines = atomic.read(path).split(b"\n")
+        head, *lines = descent.read(path).split(b"\n")
         number, moment = json.loads(head)
         if number != _FORMAT:
             return None
@@ -140,4 +140,4 @@ def write_queue(path: Path, snapshot: Snapshot) -> None:
     ]
     with contextlib.suppress(OSError, StorageError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        atomic.replace(path, b"\n".join(lines), mode=0o600)
+        descent.replace(path, b"\n".join(lines), mode=0o600)

@@ -20,8 +20,7 @@ from hyperpod_jlab.services.doctor.partition import STORAGE
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.log_request import LogRequest
 from hyperpod_jlab.services.submission import Request
-from hyperpod_jlab.storage.bundle import hide
-from hyperpod_jlab.storage.removal import remove_tree
+from hyperpod_jlab.storage.bundle import withdraw
 
 PATIENCE = 180.0
 """Seconds in which its word has to come."""
@@ -142,7 +141,7 @@ class _TinyJob:
                     await self._hyperpod.runs.act(self._run_id, "cancel")
                     async with asyncio.timeout(_ENDING):
                         await self._hyperpod.runs.wait(self._run_id)
-                await asyncio.to_thread(lambda: remove_tree(hide(Path(run.bundle))))
+                await asyncio.to_thread(withdraw, Path(run.bundle))
         except TimeoutError:
             return "it does not end"
         except HyperpodError as error:

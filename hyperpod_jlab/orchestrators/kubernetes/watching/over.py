@@ -9,7 +9,7 @@ from hyperpod_jlab.model.records import Observation, RunRecords
 from hyperpod_jlab.orchestrators.kubernetes.kinds.conditions import OBSERVER
 from hyperpod_jlab.orchestrators.kubernetes.kinds.train_job import TrainJob
 from hyperpod_jlab.orchestrators.kubernetes.watching.look import Where
-from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
 
 
@@ -56,7 +56,7 @@ def over(
 
 def _said(bundle: BundleReader) -> dict[str, Any]:
     try:
-        found = json.loads(atomic.read(bundle.records / "status" / "over" / "node-0.json"))
+        found = json.loads(descent.read(bundle.records / "status" / "over" / "node-0.json"))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

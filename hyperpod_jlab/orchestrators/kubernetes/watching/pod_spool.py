@@ -17,7 +17,7 @@ from pathlib import Path
 from hyperpod_jlab.orchestrators.kubernetes.api.pod_log import Cursor, PodLog, Portion
 from hyperpod_jlab.orchestrators.kubernetes.watching.run_pods import RunPod
 from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import Modes, Piece, SpooledLog
-from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage import atomic, descent
 from hyperpod_jlab.storage.records import BundleReader
 
 FOLDER = "spool"
@@ -56,7 +56,7 @@ class Kept:
     def read(cls, path: Path) -> Kept:
         """What was kept; nothing when it cannot be read: then all is done again."""
         try:
-            found = json.loads(atomic.read(path))
+            found = json.loads(descent.read(path))
             attempts = {int(told): int(number) for told, number in found["attempts"].items()}
             return cls(Cursor.from_dict(found["cursor"]), attempts, int(found["said"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -143,7 +143,7 @@ class PodSpool(ABC):
     def _keep(self) -> None:
         self._kept_at = time.monotonic()
         self._modes.make(self._folder)
-        atomic.replace(self._path, self._kept.to_json(), mode=self._modes.file)
+        descent.replace(self._path, self._kept.to_json(), mode=self._modes.file)
 
     def _close(self) -> None:
         if self._kept != Kept():

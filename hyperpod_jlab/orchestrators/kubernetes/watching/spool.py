@@ -31,7 +31,7 @@ from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import Modes
 from hyperpod_jlab.orchestrators.kubernetes.watching.stand_in import StandIn
 from hyperpod_jlab.orchestrators.kubernetes.watching.unseen import find_unseen
 from hyperpod_jlab.orchestrators.kubernetes.watching.unseen_records import note_unseen
-from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage import atomic, descent
 from hyperpod_jlab.storage.records import BundleReader
 
 _LOG = logging.getLogger(__name__)
@@ -296,7 +296,7 @@ def note_done(bundle: BundleReader) -> None:
     modes = modes_of(bundle)
     with contextlib.suppress(OSError, StorageError):
         modes.make(bundle.records / FOLDER)
-        atomic.replace(
+        descent.replace(
             bundle.records / FOLDER / _DONE, atomic.to_json({"time": time.time()}), mode=modes.file
         )
 

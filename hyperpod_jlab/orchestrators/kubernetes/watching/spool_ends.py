@@ -12,7 +12,7 @@ from hyperpod_jlab.model.records import RunRecords
 from hyperpod_jlab.orchestrators.kubernetes.watching.pod_spool import FOLDER
 from hyperpod_jlab.orchestrators.kubernetes.watching.run_pods import RunPod
 from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import Modes
-from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
 
 _CUT_OFF = b"hyperpod: this node never told its end (it was killed, or its pod removed): what it said last may be lost\n"
@@ -73,7 +73,7 @@ def _say(
     attempt, rank = which
     Modes(bundle.folder, bundle.folder_mode, bundle.file_mode).make(folder)
     name = f"attempt-{attempt}.node-{rank}.{what}.json"
-    if atomic.create(folder / name, b"{}\n", mode=bundle.file_mode):
+    if descent.create(folder / name, b"{}\n", mode=bundle.file_mode):
         _append(bundle, attempt, rank, words)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage import atomic, descent
 
 SETTLES = 2.0
 """Seconds after which pieces that another process may just be writing count as lost."""
@@ -143,7 +143,7 @@ class SpooledLog:
                 continue
             self._modes.make(self._claims)
             lost = atomic.to_json([self._offset_at(size), offset])
-            atomic.create(self._claim(len(self._lost)), lost, mode=self._modes.file)
+            descent.create(self._claim(len(self._lost)), lost, mode=self._modes.file)
 
     def _see_lost(self) -> int:
         """Take in what was claimed to be lost, and see that the lines that say so are there; the file's size then."""
@@ -164,7 +164,7 @@ class SpooledLog:
     def _read_claims(self) -> None:
         while True:
             try:
-                begin, end = json.loads(atomic.read(self._claim(len(self._lost))))
+                begin, end = json.loads(descent.read(self._claim(len(self._lost))))
             except (OSError, ValueError, TypeError):
                 return
             self._lost.append(Lost(int(begin), int(end)))

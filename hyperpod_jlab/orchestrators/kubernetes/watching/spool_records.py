@@ -13,7 +13,7 @@ from typing import Any
 
 from hyperpod_jlab.orchestrators.kubernetes.watching.frames import RecordFile
 from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import Modes
-from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage import atomic, descent
 
 _IN_ATTEMPT = re.compile(r"(status/(?:observations/launcher\.)?attempt-)([0-9]+)((?:/|\.).*)")
 _ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,8})")
@@ -68,7 +68,7 @@ class SpooledRecords:
         self._modes.make(target.parent)
         if file.once:
             if not target.exists():
-                atomic.create(target, content, mode=self._modes.file)
+                descent.create(target, content, mode=self._modes.file)
         else:
             self._replace(target, content, int(file.time * 1e9))
 
@@ -95,7 +95,7 @@ class SpooledRecords:
         staging.mkdir(mode=0o700)
         try:
             staging.chmod(self._modes.folder)
-            atomic.create(staging / "claim.json", claim, mode=self._modes.file)
+            descent.create(staging / "claim.json", claim, mode=self._modes.file)
             with contextlib.suppress(OSError):  # it is there, and not empty
                 staging.rename(self._status / f"attempt-{number}")
                 return True
@@ -112,7 +112,7 @@ class SpooledRecords:
                 if number is not None:
                     path = self._status / name / "claim.json"
                     with contextlib.suppress(OSError):
-                        found[int(number[1])] = _incarnation(atomic.read(path))
+                        found[int(number[1])] = _incarnation(descent.read(path))
         return found
 
 

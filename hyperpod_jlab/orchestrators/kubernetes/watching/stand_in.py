@@ -25,7 +25,7 @@ from hyperpod_jlab.orchestrators.kubernetes.watching.pod_ranks import KnownPod, 
 from hyperpod_jlab.orchestrators.kubernetes.watching.run_pods import RunPod
 from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import Modes
 from hyperpod_jlab.orchestrators.kubernetes.watching.verdicts import NOT_STARTED
-from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage import atomic, descent
 from hyperpod_jlab.storage.records import BundleReader
 
 _ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,8})")
@@ -121,7 +121,7 @@ class StandIn:
             return
         found = _read(path)
         if found.get("ended_at") is None and atomic.to_json(found) != data:
-            atomic.replace(path, data, mode=self._modes.file)
+            descent.replace(path, data, mode=self._modes.file)
         self._written[begun.uid, begun.restart] = data
 
     def _find(self, begun: Begun) -> int | None:
@@ -173,7 +173,7 @@ class StandIn:
 
     def _create(self, path: Path, data: bytes) -> bool:
         self._modes.make(path.parent)
-        return not path.exists() and atomic.create(path, data, mode=self._modes.file)
+        return not path.exists() and descent.create(path, data, mode=self._modes.file)
 
 
 def _number(folder: Path) -> int | None:
@@ -207,7 +207,7 @@ def _record(begun: Begun) -> bytes:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(atomic.read(path))
+        found = json.loads(descent.read(path))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -12,7 +12,7 @@ from hyperpod_jlab.orchestrators.kubernetes.watching.spool_ends import note_lost
 from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import Modes
 from hyperpod_jlab.orchestrators.kubernetes.watching.spool_records import SpooledRecords
 from hyperpod_jlab.orchestrators.kubernetes.watching.unseen import GonePod, Unseen
-from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage import atomic, descent
 from hyperpod_jlab.storage.records import BundleReader
 
 OBSERVER = "events"
@@ -61,7 +61,7 @@ def _note(
     for pod in unseen.pods:
         path = folder / f"node-{pod.rank}.json"
         if not path.exists():
-            atomic.create(path, _record(pod), mode=modes.file)
+            descent.create(path, _record(pod), mode=modes.file)
     for rank in [pod.rank for pod in unseen.pods] or [0]:
         note_lost(bundle, number, rank)
     word = Observation(

@@ -10,7 +10,7 @@ from typing import Any
 from hyperpod_jlab.model.records import AttemptRecords, NodeRecord, Observation, RunRecords
 from hyperpod_jlab.model.state import RESTARTS_USED_UP
 from hyperpod_jlab.orchestrators.kubernetes.kinds.conditions import true_conditions
-from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
 
 POD_ENDED = "pod_ended"
@@ -93,7 +93,7 @@ def unstarted(bundle: BundleReader) -> tuple[str, str | None] | None:
     """What a launcher wrote down that came into no attempt. Blocking."""
     for path in sorted((bundle.records / "status" / "unstarted").glob("node-*.json")):
         try:
-            error = json.loads(atomic.read(path))["error"]
+            error = json.loads(descent.read(path))["error"]
             return str(error["message"]), str(error["code"]) if error.get("code") else None
         except (OSError, ValueError, KeyError, TypeError):
             continue

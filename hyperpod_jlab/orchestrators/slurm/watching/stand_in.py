@@ -31,7 +31,7 @@ from hyperpod_jlab.orchestrators.slurm.watching.job_files import (
     output_paths,
     seen_here,
 )
-from hyperpod_jlab.storage import atomic
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.atomic import storage_errors, to_json
 from hyperpod_jlab.storage.records import BundleReader
 from hyperpod_jlab.storage.translation import PathMap
@@ -232,7 +232,7 @@ def note_files(bundle: BundleReader, files: JobFiles) -> None:
 def noted_files(bundle: BundleReader) -> JobFiles | None:
     """Where a job writes, as far as it was kept. Blocking."""
     try:
-        return JobFiles(**from_json(atomic.read(bundle.folder / "status" / JOB_FILE)))
+        return JobFiles(**from_json(descent.read(bundle.folder / "status" / JOB_FILE)))
     except (OSError, ValueError, TypeError):
         return None
 
@@ -273,11 +273,11 @@ def _node(bundle: BundleReader, path: Path, record: Mapping[str, Any]) -> None:
     with storage_errors(path):
         data = to_json(dict(record))
         try:
-            same = atomic.read(path) == data
+            same = descent.read(path) == data
         except OSError:
             same = False
         if not same:
-            atomic.replace(path, data, mode=bundle.file_mode)
+            descent.replace(path, data, mode=bundle.file_mode)
 
 
 def _create(bundle: BundleReader, path: Path, record: Mapping[str, Any]) -> None:
@@ -288,7 +288,7 @@ def _create(bundle: BundleReader, path: Path, record: Mapping[str, Any]) -> None
 def _put(bundle: BundleReader, path: Path, data: bytes) -> None:
     _make(bundle, path.parent)
     with storage_errors(path):
-        atomic.create(path, data, mode=bundle.file_mode)
+        descent.create(path, data, mode=bundle.file_mode)
 
 
 def _make(bundle: BundleReader, folder: Path) -> None:

@@ -1,10 +1,12 @@
-"""Who the user is."""
+"""Who users are: by the number that the kernel knows, with a name for people."""
 
 from __future__ import annotations
 
 import getpass
 import os
 import pwd
+
+from hyperpod_jlab.model.run import Run
 
 
 def current_user() -> str:
@@ -15,7 +17,7 @@ def current_user() -> str:
         return f"uid-{os.getuid()}"
 
 
-def user_of(uid: int) -> str:
+def user_name(uid: int) -> str:
     """The name of a user by number; this process's own user is called as everywhere."""
     if uid == os.getuid():
         return current_user()
@@ -23,3 +25,8 @@ def user_of(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return f"uid-{uid}"
+
+
+def is_own(run: Run) -> bool:
+    """Whether a run is this user's, by the owner of its folder."""
+    return run.uid == os.getuid()

@@ -1,0 +1,370 @@
+"""Everything that is opened in our folders on a partition: step by step by descriptor, never through a link.
+
+On a shared partition the owner of a folder may rename, link or replace what lies in it at any moment, so a path is not followed twice and not trusted once.
+From our own folder (``.hyperpod`` or ``.hyperpod-<uid>``) on, each folder is opened by its descriptor without following links; a file is opened only when it is a regular
+one, without waiting for a pipe, and read up to a limit. What lies above our folder is the administrator's and is taken as it is. A path with no such folder in it is
+taken up to its last part. ``.hyperpod-<uid>`` must belong to the user whose number it has.
+
+All functions raise `OSError` as the system does: ``ENOTDIR`` or ``ELOOP`` for a link, ``EINVAL`` for what is no regular file, ``EFBIG`` for one that is too large.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+OUR_FOLDER = re.compile(r"\.hyperpod(?:-(0|[1-9][0-9]{0,9}))?")
+"""The name of our folder on a partition; on a shared one with its owner's user number."""
+
+LARGEST = 64 << 20
+"""Bytes that `read` takes at most."""
+
+_STEP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DEEPEST = 100
+_REFILLS = 3
+
+
+class ForeignFolderError(PermissionError):
+    """A ``.hyperpod-<uid>`` belongs to another user than that one."""
+
+
+@contextlib.contextmanager
+def opened_folder(path: Path) -> Iterator[int]:
+    """A folder as a descriptor (``O_PATH``) to open and look at what lies in it; closed at the end."""
+    anchor, steps = _cut(path)
+    descriptor = os.open(anchor, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for step in steps:
+            inner = os.open(step, _STEP, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = inner
+            _check_owner(descriptor, step, path)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def step(folder: int, name: str) -> int:
+    """A folder that lies in an opened one, as a descriptor (``O_PATH``) that the caller closes."""
+    return os.open(name, _STEP, dir_fd=folder)
+
+
+def open_file(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
+    """Open a regular file; returns its descriptor, which never blocks on opening."""
+    with opened_folder(path.parent) as folder:
+        return open_in(folder, path.name, flags, mode)
+
+
+def open_in(folder: int, name: str, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
+    """Open a regular file that lies in an opened folder; returns its descriptor."""
+    descriptor = os.open(name, flags | _FILE, mode, dir_fd=folder)
+    try:
+        found = os.fstat(descriptor)
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", name)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def read_named(path: Path, largest: int = LARGEST) -> bytes:
+    """The bytes of a file that the user names: links to it are followed."""
+    return read(Path(os.path.realpath(path)), largest)
+
+
+def read(path: Path, largest: int = LARGEST) -> bytes:
+    """The bytes of a file of at most `largest` bytes."""
+    with opened_folder(path.parent) as folder:
+        return read_in(folder, path.name, largest)
+
+
+def read_in(folder: int, name: str, largest: int = LARGEST) -> bytes:
+    """The bytes of a file that lies in an opened folder, of at most `largest` bytes."""
+    with os.fdopen(open_in(folder, name), "rb") as file:
+        # One byte more than it may have: it may grow while it is read.
+        data = file.read(largest + 1) if _size(file.fileno()) <= largest else b""
+        if len(data) > largest or (not data and _size(file.fileno()) > largest):
+            raise OSError(errno.EFBIG, f"it is larger than {largest} bytes", name)
+        return data
+
+
+def names(path: Path, most: int | None = None) -> list[str]:
+    """The names in a folder, in no order; the first `most` of them."""
+    with opened_folder(path) as folder:
+        return names_in(folder, most)
+
+
+def names_in(folder: int, most: int | None = None) -> list[str]:
+    """The names in an opened folder, in no order; the first `most` of them."""
+    listed = os.open(".", _LIST, dir_fd=folder)
+    try:
+        if most is None:
+            return os.listdir(listed)  # noqa: PTH208 - of a descriptor
+        with os.scandir(listed) as entries:
+            return [entry.name for entry, _ in zip(entries, range(most), strict=False)]
+    finally:
+        os.close(listed)
+
+
+def state(path: Path) -> os.stat_result:
+    """What lies at a path, which may be a link itself."""
+    with opened_folder(path.parent) as folder:
+        return os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder lies at a path; False also when it cannot be seen."""
+    try:
+        return stat.S_ISDIR(state(path).st_mode)
+    except OSError:
+        return False
+
+
+def is_file(path: Path) -> bool:
+    """Whether a regular file lies at a path; False also when it cannot be seen."""
+    try:
+        return stat.S_ISREG(state(path).st_mode)
+    except OSError:
+        return False
+
+
+def replace(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Write a file over whatever is there: its readers see the old bytes or the new ones."""
+    with opened_folder(path.parent) as folder:
+        temporary = _write_temporary(folder, path.name, data, mode)
+        try:
+            os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            _unlink_in(folder, temporary)
+            raise
+
+
+def create(path: Path, data: bytes, *, mode: int = 0o600) -> bool:
+    """Write a file only if nothing is there; tells whether this call did it."""
+    with opened_folder(path.parent) as folder:
+        temporary = _write_temporary(folder, path.name, data, mode)
+        try:
+            os.link(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except FileExistsError:
+            return False
+        finally:
+            _unlink_in(folder, temporary)
+    return True
+
+
+def unlink(path: Path) -> None:
+    """Remove a file or link, if it is there."""
+    with opened_folder(path.parent) as folder:
+        _unlink_in(folder, path.name)
+
+
+def rename(path: Path, target: Path) -> None:
+    """Move what lies at a path; an empty folder at the target is replaced."""
+    with opened_folder(path.parent) as here, opened_folder(target.parent) as there:
+        os.rename(path.name, target.name, src_dir_fd=here, dst_dir_fd=there)
+
+
+def link(path: Path, target: Path) -> None:
+    """Give a file a second name; what lies at the path is taken as it is, a link too."""
+    with opened_folder(path.parent) as here, opened_folder(target.parent) as there:
+        os.link(path.name, target.name, src_dir_fd=here, dst_dir_fd=there, follow_symlinks=False)
+
+
+def make_folder(path: Path, mode: int) -> bool:
+    """Make a folder with this very mode, whatever the umask; tells whether this call did it."""
+    with opened_folder(path.parent) as folder:
+        try:
+            os.mkdir(path.name, 0o700, dir_fd=folder)
+        except FileExistsError:
+            os.close(os.open(path.name, _STEP, dir_fd=folder))  # a link or file is told
+            return False
+        made = os.open(path.name, _LIST, dir_fd=folder)
+        try:
+            os.fchmod(made, mode)
+        finally:
+            os.close(made)
+        return True
+
+
+def make_folders(top: Path, path: Path, mode: int) -> None:
+    """Make the folders that are missing on the way from `top` to `path`, but never `top` itself: a bundle that was cleaned away must not come back as a torso."""
+    below = path.relative_to(top).parts
+    for count in range(1, len(below) + 1):
+        folder = top.joinpath(*below[:count])
+        if not is_folder(folder):
+            make_folder(folder, mode)
+
+
+def change_mode(path: Path, mode: int) -> None:
+    """Give a file or folder another mode."""
+    with opened_folder(path.parent) as folder:
+        _change_mode_in(folder, path.name, mode)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder of this user's and all in it, folders included whose rights were taken away; links are removed, never followed. Nothing happens when it is not there.
+
+    Raises:
+        PermissionError: It belongs to another user, or has something in it that the system does not let this user remove.
+    """
+    with opened_folder(path.parent) as parent:
+        for _ in range(_REFILLS + 1):
+            try:
+                found = os.stat(path.name, dir_fd=parent, follow_symlinks=False)
+                if found.st_uid != os.getuid():
+                    raise PermissionError(errno.EPERM, "it belongs to another user", str(path))
+                _empty(parent, path.name)
+            except NotADirectoryError:  # a file or a link took its place
+                _unlink_in(parent, path.name)
+                return
+            except FileNotFoundError:
+                return
+            try:
+                os.rmdir(path.name, dir_fd=parent)
+            except FileNotFoundError:
+                return
+            except OSError as error:
+                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                    raise
+                continue
+            return
+    raise OSError(errno.ENOTEMPTY, "something is put into it again and again", str(path))
+
+
+def _empty(parent: int, name: str) -> None:
+    """Empty a folder, level by level; what lies very deep is moved up first, so that descriptors suffice."""
+    levels = [_opened_for_removal(parent, name)]
+    entered: list[tuple[str, list[str]]] = [(name, [])]
+    try:
+        entered[0] = (name, _swept(levels[0]))
+        while True:
+            here, inner = entered[-1]
+            if inner:
+                below = inner.pop()
+                if len(levels) >= _DEEPEST:
+                    moved = secrets.token_hex(16)
+                    os.rename(below, moved, src_dir_fd=levels[-1], dst_dir_fd=levels[0])
+                    entered[0][1].append(moved)
+                    continue
+                try:
+                    levels.append(_opened_for_removal(levels[-1], below))
+                except FileNotFoundError:
+                    continue
+                except NotADirectoryError:  # it was replaced just now
+                    _unlink_in(levels[-1], below)
+                    continue
+                entered.append((below, _swept(levels[-1])))
+                continue
+            if len(levels) == 1:
+                return
+            os.close(levels.pop())
+            entered.pop()
+            with contextlib.suppress(FileNotFoundError):
+                _rmdir_if_empty(levels[-1], here)
+    finally:
+        for level in levels:
+            os.close(level)
+
+
+def _rmdir_if_empty(parent: int, name: str) -> None:
+    """Remove a folder; one that something has come into stays, and is met again on the next round."""
+    try:
+        os.rmdir(name, dir_fd=parent)
+    except OSError as error:
+        if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+            raise
+
+
+def _opened_for_removal(parent: int, name: str) -> int:
+    """A folder to be emptied, with the right that a job took from it given back: through its descriptor, so never to what a link leads to."""
+    step = os.open(name, _STEP, dir_fd=parent)
+    try:
+        found = os.fstat(step)
+        if found.st_uid == os.getuid() and found.st_mode & 0o700 != 0o700:
+            os.chmod(f"/proc/self/fd/{step}", 0o700)  # noqa: PTH101 - fchmod refuses O_PATH
+        return os.open(".", _LIST, dir_fd=step)
+    finally:
+        os.close(step)
+
+
+def _swept(folder: int) -> list[str]:
+    """Remove what is no folder; returns the names of the folders."""
+    inner = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                inner.append(entry.name)
+                continue
+            try:
+                _unlink_in(folder, entry.name)
+            except IsADirectoryError:  # it was replaced just now
+                inner.append(entry.name)
+    return inner
+
+
+def _cut(path: Path) -> tuple[str, tuple[str, ...]]:
+    """A folder's path as what is taken as it is and the steps from our folder on."""
+    parts = path.parts
+    for place, part in enumerate(parts):
+        if OUR_FOLDER.fullmatch(part):
+            steps = parts[place:]
+            if ".." in steps:
+                raise OSError(errno.EINVAL, "it leads out of its folder", str(path))
+            return str(Path(*parts[:place])), steps
+    return str(path), ()
+
+
+def _check_owner(descriptor: int, name: str, path: Path) -> None:
+    match = OUR_FOLDER.fullmatch(name)
+    if match is None or match[1] is None:
+        return
+    owner = os.fstat(descriptor).st_uid
+    if owner != int(match[1]):
+        raise ForeignFolderError(
+            errno.EPERM, f"{name} belongs to user {owner}, not {match[1]}", str(path)
+        )
+
+
+def _size(descriptor: int) -> int:
+    return os.fstat(descriptor).st_size
+
+
+def _write_temporary(folder: int, name: str, data: bytes, mode: int) -> str:
+    temporary = f".{name}.{secrets.token_hex(6)}.tmp"
+    descriptor = os.open(
+        temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, mode, dir_fd=folder
+    )
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(descriptor, mode)  # whatever the umask
+            file.write(data)
+    except BaseException:
+        _unlink_in(folder, temporary)
+        raise
+    return temporary
+
+
+def _unlink_in(folder: int, name: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)
+
+
+def _change_mode_in(folder: int, name: str, mode: int) -> None:
+    descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        if stat.S_ISLNK(os.fstat(descriptor).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+        os.chmod(f"/proc/self/fd/{descriptor}", mode)  # noqa: PTH101 - fchmod refuses O_PATH
+    finally:
+        os.close(descriptor)
