@@ -60,7 +60,7 @@ def test_what_a_link_leads_to_is_not_removed(scene: Scene, template: Path, part:
         for number in range(FILES):
             (folder / f"f{number}").touch()
 
-    folders = runs_folders(scene.partition, alice.uid, bob.uid)
+    folders = runs_folders(scene.partition, bob.uid)
     head = {"user": "alice", "created_at": now - 2}
     planted = bob.do(lambda: plant(template, "old-one", folders, edit=edit, head=head))
     assert planted, "bob could lay his bundle nowhere"

@@ -84,7 +84,7 @@ def test_digests_that_are_none_and_links_show_nothing_of_the_readers(scene: Scen
             (place / name).symlink_to(secret)
         put(place / "native.json", json.dumps({"format": 1, "script": "../" * 12 + str(secret)[1:]}))
 
-    folders = runs_folders(scene.partition, alice.uid, bob.uid)
+    folders = runs_folders(scene.partition, bob.uid)
     planted = bob.do(lambda: plant(template, "nosy", folders, edit=edit))
     assert planted, "bob could lay his bundle nowhere"
     for words in (("logs", "nosy"), ("show", "nosy"), ("clone", "nosy", "--dry-run"), ("logs", "nosy", "--json")):
@@ -122,7 +122,7 @@ def test_pipes_where_files_should_be_hold_nobody_up(scene: Scene) -> None:
             (place / name).unlink()
             os.mkfifo(place / name, 0o666)
 
-    folders = runs_folders(scene.partition, alice.uid, bob.uid)
+    folders = runs_folders(scene.partition, bob.uid)
     planted = bob.do(lambda: plant(template, "pipes", folders, edit=edit))
     assert planted, "bob could lay his bundle nowhere"
     for words in (("show", "pipes"), ("logs", "pipes"), ("clone", "pipes", "--dry-run"), ("runs", "--all-users")):

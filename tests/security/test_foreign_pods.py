@@ -47,7 +47,7 @@ def planted(scene: Scene) -> list[Path]:
             (place / name).symlink_to(target)
 
     head = {"created_at": time.time() - 60, "user": "alice"}
-    folders = runs_folders(scene.partition, alice.uid, bob.uid)
+    folders = runs_folders(scene.partition, bob.uid)
     made: list[Path] = bob.do(lambda: plant(template, RUN, folders, edit=edit, head=head))
     assert made, "bob could lay his bundle nowhere"
     alice.more = "[clusters.pods]\norchestrator = 'kubernetes'\nnamespace = 'default'\nimage = 'i'\n"

@@ -42,7 +42,7 @@ def posing(scene: Scene, template: Path) -> Path:
         rewrite(place / "launch.json", python=str(python), run_id=POSING)
 
     head = {"user": "alice", "created_at": time.time() + 3600}
-    folders = runs_folders(scene.partition, alice.uid, bob.uid)
+    folders = runs_folders(scene.partition, bob.uid)
     planted = bob.do(lambda: plant(template, POSING, folders, edit=edit, head=head))
     assert planted, "bob could lay his bundle nowhere"
     return planted[0]
@@ -98,7 +98,7 @@ def test_the_number_of_children_that_a_run_claims_costs_nothing(
     """Finding 9."""
     alice, bob = scene.alice, scene.bob
     alice.hpj("submit", "--no-project-files", "--wait", "--run-id", "mine", "-c", "true").ok()
-    folders = runs_folders(scene.partition, alice.uid, bob.uid)
+    folders = runs_folders(scene.partition, bob.uid)
 
     def edit(place: Path) -> None:
         sent = (place / "submission.json").read_text()
@@ -121,7 +121,7 @@ def test_a_run_with_wild_records_is_listed_in_the_time_of_others(scene: Scene, t
     """What finding 9 is of a kind with: numbers, depths and sizes that only a foreigner's file has."""
     alice, bob = scene.alice, scene.bob
     alice.hpj("submit", "--no-project-files", "--wait", "--run-id", "mine", "-c", "true").ok()
-    folders = runs_folders(scene.partition, alice.uid, bob.uid)
+    folders = runs_folders(scene.partition, bob.uid)
     wild = {
         "deep": "[" * 200_000,
         "long": json.dumps({"format": 1, "name": "x" * 30_000_000}),

@@ -64,8 +64,12 @@ class Day:
 
     def hpj(self, *words: str) -> Answer:
         """A command of alice's."""
-        answer = self.scene.alice.hpj(*words)
+        return self._noted(self.scene.alice.hpj(*words))
+
+    def _noted(self, answer: Answer) -> Answer:
         self.answers.append(answer)
+        context = f"seed {self.seed} ({kernel_settings()})"
+        assert not answer.faults, f"{context}\n{answer.text}"
         return answer
 
     def submit_function(self, run_id: str) -> Answer:
@@ -86,9 +90,7 @@ class Day:
                 return 2
             return 0
 
-        answer = self.scene.alice.start(work, words=("alice", "api.submit", run_id)).answer()
-        self.answers.append(answer)
-        return answer
+        return self._noted(self.scene.alice.start(work, words=("alice", "api.submit", run_id)).answer())
 
     def result(self, run_id: str) -> Answer:
         """The function's value, waited for."""
@@ -105,11 +107,6 @@ class Day:
             return 0
 
         return self.scene.alice.start(work, words=("alice", "api.result", run_id)).answer(2 * PATIENCE)
-
-    @property
-    def faults(self) -> list[str]:
-        """What went wrong with her commands."""
-        return [answer.text for answer in self.answers if answer.faults]
 
 
 def _begin(scene: Scene, bundle: Path, ids: tuple[str, ...], seed: str) -> Going:
@@ -171,7 +168,6 @@ def _round(scene: Scene, template: Callable[[Scene], Path], seed: str) -> None:
     assert not going.over, going.answer().text
     going.end()
     context = f"seed {seed} ({kernel_settings()})"
-    assert not day.faults, "\n".join([context, *day.faults])
     assert scene.betrayed == [], context
     assert scene.kept == before, context
     assert (scene.partition / "roots.txt").read_text() == "root's\n", context
