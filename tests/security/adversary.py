@@ -27,8 +27,8 @@ from tests.security.attacks import (
 )
 
 _MOST_PLANTED = 40
-_MOST_SEEN = 2500
-_PAUSE = 0.002
+_MOST_SEEN = 1500
+_PAUSE = 0.004
 _FILES = (
     "bundle.json",
     "spec.json",
@@ -116,7 +116,7 @@ class Adversary:
         end = time.monotonic() + seconds
         count = 0
         while time.monotonic() < end:
-            if count % 16 == 0:
+            if count % 32 == 0:
                 self._look()
             step = self._random.choice(self._steps)
             # What there is stays bounded: this is no attack on the disk's size.

@@ -24,7 +24,12 @@ LIMIT = 10.0
 """Seconds that a command may take, whatever others have laid into its way."""
 _GIVE_UP = 60.0
 """Seconds after which one is ended."""
-_FAULTS = ("Traceback (most recent call last)", "internal error", "fault of hyperpod_jlab", '"internal"')
+_FAULTS = (
+    "Traceback (most recent call last)",
+    "internal error",
+    "fault of hyperpod_jlab",
+    '"internal"',
+)
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,9 @@ class Answer:
 class Going:
     """Something that a user has begun and that goes on."""
 
-    def __init__(self, pid: int, reaper: int, out: IO[bytes], err: IO[bytes], words: tuple[str, ...]) -> None:
+    def __init__(
+        self, pid: int, reaper: int, out: IO[bytes], err: IO[bytes], words: tuple[str, ...]
+    ) -> None:
         self.pid = pid
         self._reaper = reaper
         self._out, self._err = out, err
@@ -200,7 +207,10 @@ class Person:
     def environment(self) -> dict[str, str]:
         """The variables of their shell."""
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "TZ") if name in os.environ}
-        folders = {f"XDG_{kind}_HOME": str(self.state / kind.lower()) for kind in ("DATA", "STATE", "CACHE", "CONFIG")}
+        folders = {
+            f"XDG_{kind}_HOME": str(self.state / kind.lower())
+            for kind in ("DATA", "STATE", "CACHE", "CONFIG")
+        }
         return kept | folders | {
             "HOME": str(self.home),
             "LOGNAME": self.name,
@@ -249,9 +259,9 @@ class Person:
         nothing = os.open(os.devnull, os.O_RDWR)
         for number, opened in enumerate((nothing, out.fileno(), err.fileno())):
             os.dup2(opened, number)
-        sys.stdin = open(0, closefd=False)  # noqa: SIM115, PTH123
-        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115, PTH123
-        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115, PTH123
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
         for number in (signal.SIGALRM, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         os.setgroups([])
@@ -263,7 +273,9 @@ class Person:
         os.chdir(self.project)
         _forget()
 
-    def hpj(self, *words: str, at_first: Callable[[], object] | None = None, limit: float = _GIVE_UP) -> Answer:
+    def hpj(
+        self, *words: str, at_first: Callable[[], object] | None = None, limit: float = _GIVE_UP
+    ) -> Answer:
         """Call ``hpj`` in the project's folder; `at_first` is called before, in the same process."""
         return self.begin(*words, at_first=at_first).answer(limit)
 

@@ -19,20 +19,23 @@ PATIENCE = 120.0
 @pytest.fixture
 def template(scene: Scene) -> Path:
     """A run of bob's that has ended just now."""
-    scene.bob.hpj("submit", "--no-project-files", "--wait", "--run-id", "template", "-c", "true").ok()
+    scene.bob.hpj(
+        "submit", "--no-project-files", "--wait", "--run-id", "template", "-c", "true"
+    ).ok()
     return scene.bob.bundle("template")
 
 
-def _lay_stumbling_block(folder: Path) -> None:
+def _lay_stumbling_blocks(folders: list[Path]) -> None:
     """A folder that cannot be entered, called like one that many homes have, and seen as late as can be by who goes through all.
 
     It is here that a removal by descriptors stumbles, and one by paths goes on behind the link.
     """
-    for name in PAPERS:
-        (folder / name).mkdir(mode=0)
-    *early, _ = [name for name in os.listdir(folder) if name in PAPERS]  # noqa: PTH208 - in its own order
-    for name in early:
-        (folder / name).rmdir()
+    for folder in folders:
+        for name in PAPERS:
+            (folder / name).mkdir(mode=0)
+        *early, _ = [name for name in os.listdir(folder) if name in PAPERS]  # noqa: PTH208 - in its own order
+        for name in early:
+            (folder / name).rmdir()
 
 
 def _exchange_once_it_begins(folder: Path, target: Path) -> int:
@@ -64,7 +67,7 @@ def test_what_a_link_leads_to_is_not_removed(scene: Scene, template: Path, part:
     head = {"user": "alice", "created_at": now - 2}
     planted = bob.do(lambda: plant(template, "old-one", folders, edit=edit, head=head))
     assert planted, "bob could lay his bundle nowhere"
-    bob.do(lambda: [_lay_stumbling_block(place / part) for place in planted])
+    bob.do(lambda: _lay_stumbling_blocks([place / part for place in planted]))
     watchers = [_watch(scene, place / part) for place in planted]
     before = scene.kept
     older = "0s" if part == "work" else "30d"
@@ -117,7 +120,9 @@ def test_a_store_of_others_is_not_gone_through(scene: Scene) -> None:
         for top in (".hyperpod", f".hyperpod-{bob.uid}"):
             code = scene.partition / top / "code"
             try_to(lambda code=code: code.mkdir(parents=True))  # type: ignore[misc]
-            for name, target in zip(HEXES, (alice.home, Path("/proc"), code, Path("loop")) * 8, strict=False):
+            for name, target in zip(
+                HEXES, (alice.home, Path("/proc"), code, Path("loop")) * 8, strict=False
+            ):
                 try_to(lambda: (code / name).symlink_to(target))  # noqa: B023
             try_to((code / "zz").touch)
 

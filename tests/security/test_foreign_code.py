@@ -71,23 +71,41 @@ def test_digests_that_are_none_and_links_show_nothing_of_the_readers(scene: Scen
 
     def edit(place: Path) -> None:
         files = json.loads((place / "files.json").read_text())
-        ways = ("../" * 12 + str(secret)[1:], str(secret), f"zz/../../{'../' * 12}{str(secret)[1:]}")
+        ways = (
+            "../" * 12 + str(secret)[1:],
+            str(secret),
+            f"zz/../../{'../' * 12}{str(secret)[1:]}",
+        )
         files["files"] += [
             {"path": f"code/z{number}", "digest": digest, "executable": False}
             for number, digest in enumerate(ways)
         ]
-        files["files"] += [{"path": "../" * 12 + str(secret)[1:], "digest": "0" * 64, "executable": False}]
+        files["files"] += [
+            {"path": "../" * 12 + str(secret)[1:], "digest": "0" * 64, "executable": False}
+        ]
         put(place / "files.json", json.dumps(files))
-        for name in ("logs/attempt-1/node-0.rank-0.log", "local.json", "code/linked.py", "work/linked.py"):
+        for name in (
+            "logs/attempt-1/node-0.rank-0.log",
+            "local.json",
+            "code/linked.py",
+            "work/linked.py",
+        ):
             put(place / name, "")
             (place / name).unlink()
             (place / name).symlink_to(secret)
-        put(place / "native.json", json.dumps({"format": 1, "script": "../" * 12 + str(secret)[1:]}))
+        put(
+            place / "native.json", json.dumps({"format": 1, "script": "../" * 12 + str(secret)[1:]})
+        )
 
     folders = runs_folders(scene.partition, bob.uid)
     planted = bob.do(lambda: plant(template, "nosy", folders, edit=edit))
     assert planted, "bob could lay his bundle nowhere"
-    for words in (("logs", "nosy"), ("show", "nosy"), ("clone", "nosy", "--dry-run"), ("logs", "nosy", "--json")):
+    for words in (
+        ("logs", "nosy"),
+        ("show", "nosy"),
+        ("clone", "nosy", "--dry-run"),
+        ("logs", "nosy", "--json"),
+    ):
         answer = alice.hpj(*words).clean()
         assert known not in answer.out + answer.err, answer.text
     with serving(alice) as server:
@@ -125,14 +143,19 @@ def test_pipes_where_files_should_be_hold_nobody_up(scene: Scene) -> None:
     folders = runs_folders(scene.partition, bob.uid)
     planted = bob.do(lambda: plant(template, "pipes", folders, edit=edit))
     assert planted, "bob could lay his bundle nowhere"
-    for words in (("show", "pipes"), ("logs", "pipes"), ("clone", "pipes", "--dry-run"), ("runs", "--all-users")):
+    for words in (
+        ("show", "pipes"),
+        ("logs", "pipes"),
+        ("clone", "pipes", "--dry-run"),
+        ("runs", "--all-users"),
+    ):
         alice.begin(*words).answer(2 * LIMIT).clean()
     with serving(alice) as server:
         for path in ("code/main.py", "code/train.py", "work/train.py", "launcher.py"):
             for _ in range(4):
                 server.ask("GET", f"runs/pipes/code/{path}", limit=1)
         server.ask("GET", "runs/pipes/rendered", limit=1)
-        status, listed = server.ask("GET", "runs?limit=5", limit=LIMIT)
+        status, _listed = server.ask("GET", "runs?limit=5", limit=LIMIT)
         assert status == 200, "the server hangs"
         assert server.ask("GET", "clusters/local/nodes", limit=LIMIT)[0] == 200
 
@@ -151,7 +174,9 @@ def test_a_result_that_is_a_pipe_or_a_link_is_not_waited_for_nor_read(scene: Sce
     for person in (alice, bob):
         for name, command in lay.items():
             run_id = f"{person.name}-{name}"
-            person.hpj("submit", "--no-project-files", "--wait", "--run-id", run_id, "-c", command).ok()
+            person.hpj(
+                "submit", "--no-project-files", "--wait", "--run-id", run_id, "-c", command
+            ).ok()
 
             def read(run_id: str = run_id) -> int:
                 import hyperpod_jlab

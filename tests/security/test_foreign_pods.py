@@ -16,7 +16,11 @@ from tests.security.kube_stand_in import StandIn, standing_in
 from tests.security.people import LIMIT
 from tests.security.server import serving
 
-PRINTED = [b"1.0.0@0| echo pwned by a pod of bob > pwned #", b"1.0.node@0| more", b"beside the frames"]
+PRINTED = [
+    b"1.0.0@0| echo pwned by a pod of bob > pwned #",
+    b"1.0.node@0| more",
+    b"beside the frames",
+]
 RUN = "followed"
 
 
@@ -33,12 +37,15 @@ def planted(scene: Scene) -> list[Path]:
         "spec": {},
     }
     targets = (alice.home / ".bashrc", alice.home / "not-yet.txt", alice.home / "Documents")
-    names = ("logs/attempt-1/node-0.rank-0.log", "logs/attempt-1/node-0.rank-0.idx")
-    names += ("logs/attempt-1/node-0.log", "logs/pods", "spool")
+    names = ["logs/attempt-1/node-0.rank-0.log", "logs/attempt-1/node-0.rank-0.idx"]
+    names += ["logs/attempt-1/node-0.log", "logs/pods", "spool"]
 
     def edit(place: Path) -> None:
         as_not_begun(place)
-        put(place / "submission.json", json.dumps({"scheduler_id": "job-uid", "submitted_at": time.time()}))
+        put(
+            place / "submission.json",
+            json.dumps({"scheduler_id": "job-uid", "submitted_at": time.time()}),
+        )
         put(place / "manifest.yaml", yaml.safe_dump(manifest))
         rewrite(place / "bundle.json", cluster="pods", orchestrator="kubernetes")
         (place / "logs/attempt-1").mkdir(parents=True)
@@ -50,7 +57,9 @@ def planted(scene: Scene) -> list[Path]:
     folders = runs_folders(scene.partition, bob.uid)
     made: list[Path] = bob.do(lambda: plant(template, RUN, folders, edit=edit, head=head))
     assert made, "bob could lay his bundle nowhere"
-    alice.more = "[clusters.pods]\norchestrator = 'kubernetes'\nnamespace = 'default'\nimage = 'i'\n"
+    alice.more = (
+        "[clusters.pods]\norchestrator = 'kubernetes'\nnamespace = 'default'\nimage = 'i'\n"
+    )
     alice.configure()
     (alice.home / ".kube").mkdir()
     return made
@@ -78,7 +87,9 @@ def test_reading_anothers_run_writes_nothing(scene: Scene, planted: list[Path]) 
             alice.begin(*words).answer(2 * LIMIT).clean()
         assert scene.kept == before
         assert _written_by_alice(scene, planted) == []
-        assert not _was_asked(cluster), "a log of another user's pod was fetched into that user's bundle"
+        assert not _was_asked(cluster), (
+            "a log of another user's pod was fetched into that user's bundle"
+        )
 
 
 def test_a_server_that_is_looked_at_does_not_follow_the_pods_of_others(

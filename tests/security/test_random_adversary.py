@@ -22,13 +22,16 @@ from tests.security.people import Answer, Going
 
 SEED = os.environ.get("HYPERPOD_ADVERSARY_SEED") or secrets.token_hex(4)
 ROUNDS, FULL_ROUNDS = 20, 500
+FUNCTION, COMMAND = "day-1", "day-2"
 PATIENCE = 40.0
 
 _templates: list[Path] = []
 
 
 @pytest.fixture
-def template(make_scene: Callable[..., Scene], tmp_path_factory: pytest.TempPathFactory) -> Callable[[Scene], Path]:
+def template(
+    make_scene: Callable[..., Scene], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Scene], Path]:
     """Gives bob a bundle of his own to copy; the first time by a run of his."""
 
     def give(scene: Scene) -> Path:
@@ -90,7 +93,9 @@ class Day:
                 return 2
             return 0
 
-        return self._noted(self.scene.alice.start(work, words=("alice", "api.submit", run_id)).answer())
+        return self._noted(
+            self.scene.alice.start(work, words=("alice", "api.submit", run_id)).answer()
+        )
 
     def result(self, run_id: str) -> Answer:
         """The function's value, waited for."""
@@ -106,7 +111,9 @@ class Day:
                 return 2
             return 0
 
-        return self.scene.alice.start(work, words=("alice", "api.result", run_id)).answer(2 * PATIENCE)
+        return self.scene.alice.start(work, words=("alice", "api.result", run_id)).answer(
+            2 * PATIENCE
+        )
 
 
 def _begin(scene: Scene, bundle: Path, ids: tuple[str, ...], seed: str) -> Going:
@@ -131,57 +138,58 @@ def _look_around(day: Day, sent: list[str], chance: random.Random) -> None:
         ("runs", "--json"),
         ("runs", "--all-users", "--json"),
         ("show", one, "--json"),
-        ("show", "last"),
         ("logs", one),
-        ("clone", one, "--dry-run"),
-        ("clone", "last", "--dry-run"),
+        ("clone", chance.choice((one, "last")), "--dry-run"),
         ("clean", "--yes", "--older", chance.choice(("30d", "1h"))),
-        ("storage",),
+        chance.choice((("storage",), ("show", "last"))),
         ("show", f"of-bob-{chance.randrange(12)}"),
         ("logs", f"of-bob-{chance.randrange(12)}"),
         ("clone", f"of-bob-{chance.randrange(12)}", "--dry-run"),
     ]
-    chance.shuffle(words)
-    for command in words:
+    for command in chance.sample(words, 7):
         day.hpj(*command)
+
+
+def _submit(day: Day, run_id: str) -> Answer:
+    """A function by the Python API, or a command."""
+    if run_id == FUNCTION:
+        return day.submit_function(run_id)
+    return day.hpj(
+        "submit", "--no-project-files", "--run-id", run_id, "--json", "-c", "echo mine; id -u"
+    )
 
 
 def _round(scene: Scene, template: Callable[[Scene], Path], seed: str) -> None:
     chance = random.Random(seed)
     day = Day(scene, seed, [])
-    ids = ("day-1", "day-2")
-    early = chance.random() < 0.25
     bundle = template(scene)
     (scene.partition / "roots.txt").write_text("root's\n")
     before = scene.kept
-    if early:
-        going = _begin(scene, bundle, ids, seed)
-    else:
-        day.hpj("submit", "--no-project-files", "--run-id", "day-0", "-c", "echo mine; id -u").ok()
-        going = _begin(scene, bundle, ids, seed)
-    function = day.submit_function("day-1")
-    command = ("submit", "--no-project-files", "--run-id", "day-2", "-c", "echo mine; id -u")
-    answers = {"day-1": function, "day-2": day.hpj(*command, "--json")}
+    first, second = chance.choice(((FUNCTION, COMMAND), (COMMAND, FUNCTION)))
+    early = chance.random() < 0.3
+    answers = {} if early else {first: _submit(day, first).ok()}
+    going = _begin(scene, bundle, (first, second), seed)
+    if early or chance.random() < 0.4:
+        answers[second] = _submit(day, second)
     sent = [run_id for run_id, answer in answers.items() if answer.code == 0]
     _look_around(day, sent, chance)
-    said = day.result("day-1") if "day-1" in sent else None
+    said = day.result(FUNCTION) if FUNCTION in sent else None
     assert not going.over, going.answer().text
     going.end()
     context = f"seed {seed} ({kernel_settings()})"
     assert scene.betrayed == [], context
     assert scene.kept == before, context
     assert (scene.partition / "roots.txt").read_text() == "root's\n", context
-    refused = [answer.text for run_id, answer in answers.items() if run_id not in sent]
-    _check_refusals(scene, refused, context, early=early)
-    _check_runs(scene, [*sent, *([] if early else ["day-0"])], context)
+    if not early:
+        refused = [answer.text for run_id, answer in answers.items() if run_id not in sent]
+        _check_refusals(refused, context)
+    _check_runs(scene, sent, context)
     if said is not None:
         assert said.clean().out.strip() == "{'square': 49}", f"{context}\n{said.text}"
 
 
-def _check_refusals(scene: Scene, refused: list[str], context: str, *, early: bool) -> None:
-    """Who comes first can keep another user out, or take a run's id; nothing else is refused."""
-    if early:
-        return
+def _check_refusals(refused: list[str], context: str) -> None:
+    """Where a user came first, another one can take an id that is to come, and no more."""
     others = [said for said in refused if "run_id_taken" not in said and "is taken" not in said]
     assert not others, "\n".join([context, *others])
 
@@ -196,7 +204,7 @@ def _check_runs(scene: Scene, sent: list[str], context: str) -> None:
     listed = alice.runs()
     states = {run_id: run["state"] for run_id, run in listed.items()}
     assert states == dict.fromkeys(sent, "succeeded"), context
-    for run_id in set(sent) - {"day-1"}:
+    for run_id in set(sent) - {FUNCTION}:
         said = alice.hpj("logs", run_id).ok().out
         assert f"mine\n0|{alice.uid}\n" in said, f"{context}\n{said}"
 
@@ -210,7 +218,9 @@ def _wait(run_ids: list[str]) -> int:
 
 
 @pytest.mark.parametrize("number", range(ROUNDS))
-def test_a_day_beside_an_adversary(scene: Scene, template: Callable[[Scene], Path], number: int) -> None:
+def test_a_day_beside_an_adversary(
+    scene: Scene, template: Callable[[Scene], Path], number: int
+) -> None:
     _round(scene, template, f"{SEED}-{number}")
 
 
