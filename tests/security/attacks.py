@@ -147,3 +147,26 @@ def swap(bundle: Path, launcher: str) -> bool:
         open_up(bundle)
 
     return try_to(work)
+
+
+def hijack(template: Path, run_id: str, partition: Path, launcher: str) -> list[Path]:
+    """Lay a copy of somebody's bundle, as if it had not been sent and with another launcher, wherever a run of that id may be looked for."""
+
+    def edit(place: Path) -> None:
+        as_not_begun(place)
+        put(place / "launcher.py", launcher)
+
+    folders = [*runs_folders(partition, os.getuid()), template.parents[1]]
+    return plant(template, run_id, folders, edit=edit)
+
+
+def pose(template: Path, run_id: str, partition: Path, job: str) -> list[Path]:
+    """Lay a run that says it is alice's, with a job of hers."""
+
+    def edit(place: Path) -> None:
+        shutil.rmtree(place / "status")
+        (place / "status").mkdir()
+        rewrite(place / "submission.json", scheduler_id=job)
+
+    head = {"user": "alice", "created_at": 4e9}
+    return plant(template, run_id, runs_folders(partition, os.getuid()), edit=edit, head=head)
