@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hyperpod_jlab.api.background import background
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.quantities import parse_duration
+from hyperpod_jlab.model.terminal_text import terminal_text
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.log_choice import check_choice
 from hyperpod_jlab.services.logs import LogLine, LogRequest
@@ -54,11 +55,12 @@ class Logs:
                 yield batch
 
     def print(self) -> None:
-        """Print the lines as they come, each behind its rank."""
+        """Print the lines as they come, each behind its rank; on a terminal only text and colours of them."""
         import sys
 
+        shown = terminal_text if sys.stdout.isatty() else str
         for line in self:
-            sys.stdout.write(str(line) + "\n")
+            sys.stdout.write(shown(str(line)) + "\n")
             sys.stdout.flush()
 
     def __str__(self) -> str:

@@ -61,8 +61,7 @@ class Run:
     @property
     def children(self) -> list[Run]:
         """The children of an array; empty for other runs."""
-        found = background.call(self._hyperpod.runs.children(self.run_id))
-        return [Run(self._hyperpod, child.run_id) for child in found]
+        return [Run(self._hyperpod, one) for one in self._hyperpod.runs.child_ids(self.run_id)]
 
     def to_dict(self) -> dict[str, Any]:
         """The run as plain data, as ``hpj show --json`` prints it."""

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from hyperpod_jlab.model.addresses import without_passwords
 from hyperpod_jlab.model.errors import (
     ConflictError,
     DeniedError,
@@ -174,7 +175,9 @@ def translate(error: Exception, call: Call) -> HyperpodError:
     # A KeyError is what botocore makes of XML that is no answer of the service.
     if isinstance(error, aws.BotoCoreError | ResponseParserError | KeyError):
         return _no_answer(error, call)
-    return InternalError(f"{call.action}: {type(error).__name__}: {error}", detail=call.detail)
+    return InternalError(
+        f"{call.action}: {type(error).__name__}: {without_passwords(error)}", detail=call.detail
+    )
 
 
 def _of_configuration(error: Exception, call: Call) -> HyperpodError | None:
@@ -193,7 +196,7 @@ def _of_configuration(error: Exception, call: Call) -> HyperpodError | None:
     wrong = aws.ConfigParseError | aws.ConfigNotFound | aws.ProfileNotFound | ValueError
     if isinstance(error, wrong):
         return InvalidInputError(
-            f"the AWS configuration is wrong: {error}",
+            f"the AWS configuration is wrong: {without_passwords(error)}",
             code="invalid_aws_config",
             hint="look at ~/.aws/config, AWS_PROFILE and AWS_ENDPOINT_URL",
             detail=call.detail,
@@ -212,13 +215,13 @@ def _of_credentials(error: Exception) -> HyperpodError | None:
         | aws.TokenRetrievalError
         | aws.SSOError
     )
-    return no_credentials(str(error)) if isinstance(error, failed) else None
+    return no_credentials(without_passwords(error)) if isinstance(error, failed) else None
 
 
 def _no_answer(error: Exception, call: Call) -> HyperpodError:
     endpoint = _ENDPOINTS.get(call.service, call.service)
     return UnreachableError(
-        f"{call.service} does not answer in {call.region}: {error}",
+        f"{call.service} does not answer in {call.region}: {without_passwords(error)}",
         code="aws_unreachable",
         hint=f"is {call.region} the right region? A VPC without a way out needs an interface endpoint for {endpoint}",
         detail={**call.detail, "error": type(error).__name__},

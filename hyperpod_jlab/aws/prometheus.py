@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from hyperpod_jlab.aws.errors import Call
 from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.model.addresses import without_passwords
 from hyperpod_jlab.model.errors import (
     InvalidInputError,
     NotFoundError,
@@ -76,7 +77,7 @@ def workspace_at(url: str, region: str) -> Workspace:
     theirs = address is not None and address.scheme == "https" and host.endswith(_AWS_HOSTS)
     if found is None or not (theirs or host in _LOOPBACK):
         raise InvalidInputError(
-            f"'{url[:200]}' is not the address of a workspace of Amazon Managed Service for Prometheus",
+            f"'{without_passwords(url)[:200]}' is not the address of a workspace of Amazon Managed Service for Prometheus",
             hint="one looks like https://aps-workspaces.us-west-2.amazonaws.com/workspaces/ws-0123abcd-...",
             detail={"field": "prometheus"},
         )

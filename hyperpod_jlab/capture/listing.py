@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hyperpod_jlab.capture.ignore import IgnoreTree
+from hyperpod_jlab.storage import descent
 
 MAX_FILES = 20_000
 """A project with more files than this is no project, but a home folder or a data set."""
@@ -182,6 +183,6 @@ def _is_left_out(path: str) -> bool:
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_bytes().decode("utf-8-sig", "replace")
+        return descent.read_named(path).decode("utf-8-sig", "replace")
     except OSError:
         return ""

@@ -17,6 +17,7 @@ from hyperpod_jlab.model.source import FilesSpec
 
 _SMALLER = "name what is not needed in .hyperpodignore, or use --no-project-files or --project-root"
 _SHOWN = 5
+_WILD = frozenset("*?[")
 _NOT_A_PROJECT = {
     "/",
     "/data",
@@ -115,7 +116,10 @@ def _collect(files: FilesSpec, root: Path) -> Project:
         paths, findings = listing.paths, []
         if listing.unreadable:
             findings.append(_left_out("unreadable", "can't be read", listing.unreadable))
-    included = _included(root, files.include)
+    try:
+        included = list(_included(root, files.include))
+    except TooManyFilesError as error:
+        return Project(root, (), (_too_many(root, str(error)),))
     sorting = _sort(root, [*paths, *included], set(files.include))
     found = tuple(sorting.taken[path] for path in sorted(sorting.taken))
     findings += _findings(root, files, sorting, found)
@@ -158,12 +162,15 @@ def _beside(root: Path) -> tuple[list[str], list[Finding]]:
 
 
 def _included(root: Path, patterns: Iterable[str]) -> Iterator[str]:
+    """Files that the patterns name, links that lead outside among them: those are told and left out later."""
+    places = _Places(root)
     for pattern in patterns:
         parts = PurePosixPath(pattern)
         try:
             if parts.is_absolute() or ".." in parts.parts or not parts.parts:
                 raise ValueError("it leaves the project")
-            matches = sorted(root.glob(pattern))
+            way_out = _way_out(places, parts)
+            matches = [root / way_out] if way_out is not None else sorted(root.glob(pattern))
         except (ValueError, NotImplementedError) as error:
             raise InvalidInputError(
                 f"the pattern '{pattern}' can't be used: {error}",
@@ -173,15 +180,67 @@ def _included(root: Path, patterns: Iterable[str]) -> Iterator[str]:
             ) from error
         for match in matches:
             path = match.relative_to(root).as_posix()
-            if match.is_dir() and not match.is_symlink():
+            is_folder = match.is_dir() and not match.is_symlink()
+            if is_folder and places.of(path) is not None:
                 yield from Lister(root).below(f"{path}/")
             else:
                 yield path
 
 
+def _way_out(places: _Places, pattern: PurePosixPath) -> str | None:
+    """The first folder on a pattern's plain beginning that is a link to outside of the project: what lies there is not even listed."""
+    path = PurePosixPath()
+    for part in pattern.parts[:-1]:
+        if _WILD.intersection(part):
+            return None
+        path /= part
+        try:
+            if (places.root / path).is_symlink() and places.of(str(path)) is None:
+                return str(path)
+        except (OSError, RuntimeError):
+            return None  # a link to nothing, or to itself: no file lies behind it
+    return None
+
+
+class _Places:
+    """Where paths of a project lie in truth, links in any of their folders followed. Each folder is looked at once.
+
+    Attributes:
+        root: The project's root, as it was given.
+        resolved: The same without links.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.resolved = root.resolve()
+        self._folders: dict[str, str | None] = {}
+
+    def of(self, path: str) -> str | None:
+        """A path relative to the root, once links are followed; None when it lies outside.
+
+        Raises:
+            OSError: It is not there, or a link leads to itself.
+            RuntimeError: The same, in older versions of Python.
+        """
+        if (self.root / path).is_symlink():
+            return self._inner((self.root / path).resolve(strict=True))
+        folder, _, name = path.rpartition("/")
+        if folder not in self._folders:
+            self._folders[folder] = self._inner((self.root / folder).resolve(strict=True))
+        found = self._folders[folder]
+        return f"{found}/{name}" if found else None if found is None else name
+
+    def _inner(self, place: Path) -> str | None:
+        if place == self.resolved:
+            return ""
+        if not place.is_relative_to(self.resolved):
+            return None
+        return place.relative_to(self.resolved).as_posix()
+
+
 def _sort(root: Path, paths: Iterable[str], asked_for: set[str]) -> _Sorting:
     sorting = _Sorting()
-    resolved_root = root.resolve()
+    places = _Places(root)
     for path in paths:
         if path in sorting.taken:
             continue
@@ -190,7 +249,7 @@ def _sort(root: Path, paths: Iterable[str], asked_for: set[str]) -> _Sorting:
         elif not _has_plain_name(path):
             sorting.unnamed.append(path.encode("utf-8", "backslashreplace").decode())
         else:
-            _sort_one(root, resolved_root, path, sorting)
+            _sort_one(places, path, sorting)
     for link, target in sorting.folder_links:
         # A link to a folder of the project: its files once more, under the link's name.
         for file in list(sorting.taken.values()):
@@ -202,16 +261,15 @@ def _sort(root: Path, paths: Iterable[str], asked_for: set[str]) -> _Sorting:
     return sorting
 
 
-def _sort_one(root: Path, resolved_root: Path, path: str, sorting: _Sorting) -> None:
-    source = root / path
+def _sort_one(places: _Places, path: str, sorting: _Sorting) -> None:
+    source = places.root / path
     try:
-        is_link = source.is_symlink()
-        if is_link:
-            source = source.resolve(strict=True)
-            if not source.is_relative_to(resolved_root):
-                sorting.outside.append(path)
-                return
-            inner = source.relative_to(resolved_root).as_posix()
+        inner = places.of(path)
+        if inner is None:
+            sorting.outside.append(path)
+            return
+        if inner != path:
+            source = places.resolved / inner
             if is_secret_file(inner):
                 sorting.secret.append(path)
                 return

@@ -8,7 +8,7 @@ from typing import Any
 
 from hyperpod_jlab.capture.captured import Part
 from hyperpod_jlab.cli.output import print_json
-from hyperpod_jlab.cli.terminal import printable, printable_lines, wants_colour
+from hyperpod_jlab.cli.terminal import printable, printable_lines, shown_text, wants_colour
 from hyperpod_jlab.model.errors import RefusedError
 from hyperpod_jlab.model.finding import Finding, refuse_on_error
 from hyperpod_jlab.model.quantities import format_size
@@ -68,7 +68,7 @@ def _document(preview: Preview) -> dict[str, Any]:
 
 def _print_text(preview: Preview) -> None:
     print(_title(preview.rendered.filename))
-    print(preview.rendered.text.rstrip("\n"))
+    print(shown_text(preview.rendered.text.rstrip("\n")))
     for part in preview.captured.parts:
         _print_part(part)
     project = preview.captured.project
@@ -85,7 +85,7 @@ def _print_text(preview: Preview) -> None:
 
 def _print_part(part: Part) -> None:
     print(_title(part.title))
-    print(part.text.rstrip("\n"))
+    print(shown_text(part.text.rstrip("\n")))
     for note in part.notes:
         print(f"  note: {printable(note)}")
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 import click
 
 from hyperpod_jlab.cli.invocation import InterruptionError
+from hyperpod_jlab.model.addresses import without_passwords
 from hyperpod_jlab.model.errors import HyperpodError, InvalidInputError, nearest, nearest_hint
 
 _DEBUG = "HYPERPOD_DEBUG"
@@ -60,7 +61,10 @@ def show_origin(error: BaseException) -> None:
     if os.environ.get(_DEBUG):
         import traceback
 
-        traceback.print_exception(error)
+        from hyperpod_jlab.cli.terminal import shown_text
+
+        told = "".join(traceback.format_exception(error))
+        print(shown_text(told, sys.stderr), end="", file=sys.stderr)
 
 
 def close_output(code: int, *, as_json: bool = False) -> int:
@@ -92,7 +96,7 @@ def translate(error: BaseException) -> HyperpodError:
     if isinstance(error, OSError) and _is_of_printing(error):
         return output_error(error)
     return HyperpodError(
-        f"internal error: {type(error).__name__}: {error}",
+        f"internal error: {type(error).__name__}: {without_passwords(error)}",
         hint=f"this is a fault of hyperpod_jlab; {_DEBUG}=1 shows where it happened",
     )
 

@@ -12,7 +12,8 @@ from typing import Protocol
 
 from hyperpod_jlab.cli.failure import output_error
 from hyperpod_jlab.cli.interrupts import uninterrupted
-from hyperpod_jlab.cli.terminal import is_terminal, wants_colour
+from hyperpod_jlab.cli.log_guard import LogGuard
+from hyperpod_jlab.cli.terminal import is_terminal, printable, wants_colour
 from hyperpod_jlab.logs.block import LineBlock, LogBatch
 from hyperpod_jlab.logs.format import json_line
 from hyperpod_jlab.logs.source import Mark
@@ -41,8 +42,12 @@ def log_writer(*, as_json: bool) -> LogWriter:
     """The writer for stdout."""
     if as_json:
         return JsonWriter()
+    shown = is_terminal(sys.stdout)
     return TextWriter(
-        colour=wants_colour(), live=shows_progress(), aside=not is_terminal(sys.stdout)
+        colour=wants_colour(),
+        live=shows_progress(),
+        aside=not shown,
+        guard=LogGuard() if shown else None,
     )
 
 
@@ -118,12 +123,16 @@ class TextWriter:
         colour: Give each rank (and child) a colour, always the same one.
         live: Redraw lines that are redrawn; otherwise each state is a line.
         aside: Marks go to stderr: what a program reads has the ranks' own lines alone.
+        guard: Takes out of the lines what a terminal would take for commands; None gives them as they are.
     """
 
-    def __init__(self, *, colour: bool, live: bool, aside: bool) -> None:
+    def __init__(
+        self, *, colour: bool, live: bool, aside: bool, guard: LogGuard | None = None
+    ) -> None:
         self._colour = colour
         self._live = live
         self._aside = aside
+        self._guard = guard
         self._open: Stream | None = None
         self._prefixes: dict[Stream, str] = {}
 
@@ -148,7 +157,7 @@ class TextWriter:
         if block.mark is not None:
             self._end_line(parts)
             self._mark(block, block.mark, parts)
-        texts = block.texts()
+        texts = block.texts() if self._guard is None else self._guard.texts(block)
         if not texts:
             return
         indices = block.indices()
@@ -167,7 +176,7 @@ class TextWriter:
             parts.append("\n")
 
     def _mark(self, block: LineBlock, mark: Mark, parts: list[str]) -> None:
-        text = f"--- {mark.text} ---"
+        text = f"--- {printable(mark.text)} ---"
         if self._aside:
             write_bytes("".join(parts).encode("utf-8", "backslashreplace"))
             parts.clear()

@@ -13,6 +13,7 @@ from typing import Any
 from hyperpod_jlab.cli.terminal import is_terminal, printable, wants_colour
 from hyperpod_jlab.model.quantities import format_duration
 from hyperpod_jlab.model.run import Run, iso_time
+from hyperpod_jlab.model.terminal_text import terminal_json
 
 STATE_STYLES = {
     "submitting": "cyan",
@@ -66,7 +67,9 @@ class Table:
 
 def print_json(document: Any) -> None:
     """One JSON document on stdout. A character that UTF-8 does not have is written as its JSON escape."""
-    print(json.dumps(document, ensure_ascii=False, indent=2 if is_terminal(sys.stdout) else None))
+    shown = is_terminal(sys.stdout)
+    text = json.dumps(document, ensure_ascii=False, indent=2 if shown else None)
+    print(terminal_json(text) if shown else text)
 
 
 def print_list(

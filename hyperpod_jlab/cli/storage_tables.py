@@ -9,6 +9,7 @@ from hyperpod_jlab.cli.output import Table, print_fields, print_table
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.model.file_system import Association, FileSystem
 from hyperpod_jlab.model.quantities import format_size
+from hyperpod_jlab.services.separation import Separation
 from hyperpod_jlab.services.storage import Overview, PathView, Side
 from hyperpod_jlab.services.storage_places import Place
 
@@ -39,7 +40,20 @@ def print_overview(overview: Overview) -> None:
     print()
     _print_sides(overview.sides, in_studio=overview.in_studio)
     _print_evidence(partition)
+    _print_separation(overview.separation)
     _print_notes(overview.notes)
+
+
+def _print_separation(found: Separation | None) -> None:
+    """Who owns the folders above our own, and whether that keeps other users out."""
+    if found is None:
+        return
+    print()
+    rows = [
+        (str(one.path), str(one.uid), f"{one.mode:04o}", one.reason if one.problem else "ok")
+        for one in found.parents
+    ]
+    print_table(Table(("FOLDER ABOVE", "OWNER", "MODE", ""), rows))
 
 
 def print_path(view: PathView) -> None:

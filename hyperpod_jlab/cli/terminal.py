@@ -6,6 +6,10 @@ import os
 import sys
 from typing import TextIO
 
+from hyperpod_jlab.model.terminal_text import printable, printable_lines, terminal_text
+
+__all__ = ["is_terminal", "printable", "printable_lines", "shown_text", "wants_colour"]
+
 
 def is_terminal(stream: TextIO) -> bool:
     """Whether a person looks at the stream."""
@@ -21,19 +25,6 @@ def wants_colour(stream: TextIO | None = None) -> bool:
     return is_terminal(stream or sys.stdout) and os.environ.get("TERM") != "dumb"
 
 
-def printable(text: str) -> str:
-    """Text on one line without control characters, so that a name or a message cannot move the cursor."""
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() else _escaped(character) for character in text
-    )
-
-
-def printable_lines(text: str) -> str:
-    """Text like `printable` makes it, but still over as many lines."""
-    return "\n".join(printable(line) for line in text.split("\n"))
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode()
+def shown_text(text: str, stream: TextIO | None = None) -> str:
+    """Lines of a job or another user for stdout (or another stream): made harmless where that is a terminal, unchanged elsewhere."""
+    return terminal_text(text) if is_terminal(stream or sys.stdout) else text

@@ -134,7 +134,7 @@ def run_pod(arguments: PodArguments) -> int:
             files.told = frames.told
         path = os.path.join(bundle, "launch.json")
         plan = Plan.load(path)
-        key = meeting_key(path)
+        key = meeting_key(path, arguments.nodes)
         status = os.path.join(records, "status")
         history = WrittenHistory(files, status, arguments.scheduler_id, arguments.unshared)
         before = history.over(arguments.node_rank)
@@ -158,14 +158,25 @@ def run_pod(arguments: PodArguments) -> int:
     return exit_code
 
 
-def meeting_key(plan: str) -> bytes:
-    """What the pods of a run have in common and nobody else has: the plan, and a variable's value if it is set."""
+def meeting_key(plan: str, nodes: int) -> bytes:
+    """What the pods of a run have in common and nobody else has: a variable's value, bound to the plan.
+
+    Raises:
+        LauncherError: There is none, and the pods would take in whoever can read the plan.
+    """
     import hashlib
 
     with open(plan, "rb") as file:
-        digest = hashlib.sha256(file.read())
-    digest.update(os.fsencode(os.environ.pop(KEY_VARIABLE, "")))
-    return digest.digest()
+        text = file.read()
+    key = os.environ.pop(KEY_VARIABLE, "")
+    # Plans of earlier versions hold a key themselves.
+    if nodes > 1 and not key and b'"meeting_key"' not in text:
+        raise LauncherError(
+            "no_meeting_key",
+            "the pod has no %s, by which the pods of a run know each other" % KEY_VARIABLE,
+            hint="a patch may have taken the variable away; submit the run again",
+        )
+    return hashlib.sha256(text + os.fsencode(key)).digest()
 
 
 def complain(text: str) -> None:

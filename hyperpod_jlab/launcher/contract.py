@@ -34,7 +34,7 @@ EXIT_LAUNCHER = 86
 MEETING_PORT = 23457
 """Where node 0's pod listens for the others; the operators' own ports are 23456 and 29500."""
 KEY_VARIABLE = "HYPERPOD_MEETING_KEY"
-"""Variable whose value, if it is set, is part of what pods prove to each other."""
+"""Variable whose value pods prove to each other to have; none of several pods starts without it."""
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 WARNING_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2)

@@ -131,7 +131,13 @@ def _check_variables(variables: dict[str, str]) -> dict[str, str]:
     return variables
 
 
+_LONGEST_SECRET_NAME = 200  # a file is named after it
+
+
 def _check_secrets(references: dict[str, str]) -> dict[str, str]:
+    for name in references:
+        if len(name) > _LONGEST_SECRET_NAME:
+            raise ValueError(f"'{name[:60]}...' is longer than {_LONGEST_SECRET_NAME} characters")
     return _check_variables(references)
 
 

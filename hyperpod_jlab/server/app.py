@@ -11,7 +11,8 @@ from hyperpod_jlab.server.base import API_PREFIX
 from hyperpod_jlab.server.endpoint import handlers
 from hyperpod_jlab.server.events import SCHEMA_FILE
 from hyperpod_jlab.server.log_socket import LogSocket
-from hyperpod_jlab.server.port_proxy import PORT_PATTERN, PortProxy
+from hyperpod_jlab.server.port_door import DOOR_PATTERN, PortDoor
+from hyperpod_jlab.server.port_proxy import KEY_PATTERN, PortProxy
 from hyperpod_jlab.server.process import ServerProcess
 from hyperpod_jlab.server.routes import SOCKET_PATH
 from hyperpod_jlab.server.unknown import UnknownPathHandler
@@ -42,7 +43,8 @@ class HyperPodApp(ExtensionApp):
         """Register our routes."""
         self.handlers.extend(handlers())
         self.handlers.append((f"{API_PREFIX}/{SOCKET_PATH}", LogSocket))
-        self.handlers.append((PORT_PATTERN, PortProxy))
+        self.handlers.append((KEY_PATTERN, PortProxy))
+        self.handlers.append((DOOR_PATTERN, PortDoor))
         self.handlers.append((f"{API_PREFIX}(?:/.*)?", UnknownPathHandler))
 
     async def _start_jupyter_server_extension(self, _serverapp: ServerApp) -> None:

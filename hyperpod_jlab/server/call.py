@@ -20,11 +20,13 @@ class Call:
     Attributes:
         process: What all requests share.
         root: The folder that the server shows as its root.
+        username: The name of the server's user who asks.
         status: The HTTP status of the answer; the function may set another one that its route names.
     """
 
     process: ServerProcess
     root: Path
+    username: str
     status: int = 200
 
     async def hyperpod(self) -> Hyperpod:

@@ -85,7 +85,8 @@ class EndpointHandler(HyperPodHandler):
         given = await asyncio.to_thread(
             _read_request, endpoint, self.request.query_arguments, self.request.body
         )
-        call = Call(self.process, self._root())
+        assert self.current_user is not None
+        call = Call(self.process, self._root(), self.current_user.username)
         answer = await endpoint.function(call, **path, **given)
         if isinstance(answer, Download):
             await self._send(answer)

@@ -1,62 +1,82 @@
 """What a port of a running run's node answers, such as TensorBoard, in a tab of the browser: HTTP and WebSocket, handed on as they are.
 
-Only nodes of the named run are reached, with this server's own rights on the cluster. A page of the program has this server's origin, as with
-jupyter-server-proxy: it can do what its user can. It is the user's own run; who does not trust it takes ``hpj forward``, which has an origin of its own.
-A sandboxed origin instead would keep such pages from asking for their own data, since the browser sends them no cookies.
+Only nodes of the named run are reached, with this server's own rights on the cluster. Who asks is known by the key in the address (see
+`port_keys`): pages of the program are sandboxed, so the browser sends no cookies for them, and nothing here reads any.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from jupyter_server.base.handlers import JupyterHandler
-from jupyter_server.extension.handler import ExtensionHandlerMixin
+from jupyter_core.utils import ensure_async
+from jupyter_server.auth.decorator import allow_unauthenticated
 from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError
 
 from hyperpod_jlab.model.errors import InvalidInputError, UnreachableError, UnsupportedError
-from hyperpod_jlab.server.base import API_PREFIX, AUTH_RESOURCE, ErrorShape, guarded, process_of
-from hyperpod_jlab.server.port_headers import from_program, to_program
+from hyperpod_jlab.server.base import API_PREFIX, AUTH_RESOURCE, process_of
+from hyperpod_jlab.server.port_headers import cookies_of, from_program, readable, to_program
+from hyperpod_jlab.server.port_keys import Place, PortSession, place_of
+from hyperpod_jlab.server.port_page import SCRIPT_PATH, PageStart, is_html, page_script
+from hyperpod_jlab.server.port_sandbox import KEY_MARK, PORT_PATTERN, SandboxedHandler
 
 if TYPE_CHECKING:
     import httpcore
     from tornado.iostream import IOStream
 
-PORT_PATTERN: Final = rf"{API_PREFIX}/runs/(?P<run_id>[^/]+)/ports/(?P<port>[^/]+)(?P<path>/.*)?"
+KEY_PATTERN: Final = rf"{PORT_PATTERN}/{KEY_MARK}(?P<key>[^/]*)(?P<path>/.*)?"
 
-_PLACE = re.compile(r"(?:([0-9]{1,5}):)?([0-9]{1,5})")
 _CHUNK = 65_536
 _WAIT = {"connect": 30.0, "pool": 30.0}
 
 
-class PortProxy(ExtensionHandlerMixin, ErrorShape, JupyterHandler):
-    """Hands requests on to a port of a run's node."""
+class PortProxy(SandboxedHandler):
+    """Hands requests on to a port of a run's node, for who has its key."""
 
-    auth_resource = AUTH_RESOURCE
-    _track_activity = False  # pages ask again and again by themselves
     _work: asyncio.Task[None] | None = None
     _gone = False
 
-    @guarded("execute")
-    async def get(self, run_id: str, port: str, path: str | None) -> None:
+    async def prepare(self) -> None:  # type: ignore[override]  # as Jupyter's own APIHandler
+        """Nobody is logged in here: neither Jupyter's cookies nor its token are looked at."""
+        before, mark, after = self.request.path.partition(f"{API_PREFIX}/runs/")
+        run_id, ports, port, key, *rest = after.split("/", 4)
+        self._prefix = f"{before}{mark}{run_id}/{ports}/{port}/{key}/"
+        self._rest = rest[0] if rest else None
+        self.hide(f"{before}{mark}{run_id}/{ports}/{port}/{KEY_MARK}/{self._rest or ''}")
+        self.current_user = None
+        if not self.check_host():
+            raise HTTPError(403)
+
+    def set_default_headers(self) -> None:
+        """Beside what all answers have: the program's own page may read them."""
+        super().set_default_headers()
+        self.set_header("Vary", "Origin")
+        if self.request.headers.get("Origin") == "null":
+            for name, value in readable(()):
+                self.set_header(name, value)
+
+    @allow_unauthenticated
+    async def get(self, run_id: str, port: str, key: str, path: str | None) -> None:
         """Hand a request on."""
-        self._check_site()
-        if not path:  # relative addresses on the page need the slash
-            rest = f"?{self.request.query}" if self.request.query else ""
-            self.redirect(f"{self.request.path}/{rest}")
+        del path
+        session = process_of(self).port_keys.find(key, place_of(run_id, port))
+        await self._check(session)
+        if self._rest is None:  # relative addresses on the page need the slash
+            query = f"?{self.request.query}" if self.request.query else ""
+            self.redirect(f"{self._prefix}{query}")
             return
-        found = _PLACE.fullmatch(port)
-        if found is None:
-            raise InvalidInputError(
-                f"'{port[:40]}' is no port; it is a number, or a node's rank and a number as 1:6006",
-                detail={"field": "port"},
-            )
-        work = self._hand_on(run_id, int(found[1] or 0), int(found[2]))
-        self._work = asyncio.ensure_future(work)
+        if self._is_preflight():
+            self._answer_preflight()
+            return
+        if self._rest == SCRIPT_PATH:
+            self.set_header("Content-Type", "text/javascript; charset=utf-8")
+            self.set_header("Cache-Control", "max-age=3600")
+            self.finish(page_script())
+            return
+        self._work = asyncio.ensure_future(self._hand_on(session))
         try:
             await self._work
         except asyncio.CancelledError:
@@ -66,7 +86,7 @@ class PortProxy(ExtensionHandlerMixin, ErrorShape, JupyterHandler):
     post = put = patch = delete = head = options = get
 
     def check_xsrf_cookie(self) -> None:
-        """The program's own pages know no token of Jupyter's. That a request comes from this very origin is asked instead, once the user is known."""
+        """The key is what other sites do not know."""
 
     def compute_etag(self) -> str | None:
         """None: what the program says is handed on."""
@@ -79,37 +99,60 @@ class PortProxy(ExtensionHandlerMixin, ErrorShape, JupyterHandler):
         if self._work is not None:
             self._work.cancel()
 
-    def _check_site(self) -> None:
-        """Other sites may lead a user here, but not use a run's port in their name."""
-        headers = self.request.headers
-        foreign = headers.get("Sec-Fetch-Site", "none") not in {"same-origin", "none"}
-        opens = self.request.method == "GET" and headers.get("Sec-Fetch-Mode") == "navigate"
-        if not self.check_origin() or (foreign and not opens):
+    async def _check(self, session: PortSession) -> None:
+        """Whether the user who opened the port still may, and no page but the program's own asks."""
+        self.current_user = session.user
+        allowed = self.authorizer.is_authorized(self, session.user, "execute", AUTH_RESOURCE)
+        if not await ensure_async(allowed):
+            raise HTTPError(403)
+        # Its pages are called "null". That of Jupyter's own has no business here, nor has another site's that was told the key.
+        if (self.get_origin() or "null").lower() != "null":
             raise HTTPError(403, reason="Requests of other sites are not handed on")
+        if self.request.headers.get("Service-Worker"):
+            raise HTTPError(403, reason="A page of a run has no service worker")
 
-    async def _hand_on(self, run_id: str, node: int, port: int) -> None:
+    def _is_preflight(self) -> bool:
+        asked = "Access-Control-Request-Method" in self.request.headers
+        return self.request.method == "OPTIONS" and asked
+
+    def _answer_preflight(self) -> None:
+        """The program is not asked: for it, its page is on its own machine."""
+        headers = self.request.headers
+        self.set_header("Access-Control-Allow-Methods", headers["Access-Control-Request-Method"])
+        if wanted := headers.get("Access-Control-Request-Headers"):
+            self.set_header("Access-Control-Allow-Headers", wanted)
+        self.set_header("Access-Control-Max-Age", "600")
+        self.set_status(204)
+        self.finish()
+
+    async def _hand_on(self, session: PortSession) -> None:
+        place = session.place
         process = process_of(self)
         process.attend()
         hyperpod = await process.hyperpod()
-        pool = (await _ports(self)).get(hyperpod, run_id, node, port)
+        pool = (await _ports(self)).get(hyperpod, place.run_id, place.node, place.port)
         await process.ports.trim()
         upgrades = self.request.headers.get("Upgrade", "").lower() == "websocket"
-        headers = list(to_program(self.request.headers.get_all(), port, self._prefix()))
+        cookies = session.cookies.line(f"/{self._rest}")
+        sent = self.request.headers.get_all()
+        headers = list(to_program(sent, place.port, self._prefix, cookies, plain=self.is_page))
         if upgrades:
             headers += [(b"Connection", b"Upgrade"), (b"Upgrade", b"websocket")]
-        with _in_our_words(port):
+        with _in_our_words(place.port):
             answering = pool.stream(
                 self.request.method or "GET",
-                self._url(port),
+                self._url(place),
                 headers=headers,
                 content=self.request.body or None,
                 extensions={"timeout": _WAIT},
             )
             async with answering as answer:
+                for line in cookies_of(answer.headers):
+                    session.cookies.take(line)
                 if answer.status == 101 and upgrades:
-                    await self._tunnel(answer, port)
+                    await self._tunnel(answer, place.port)
                 else:
-                    await self._pass_back(answer, port)
+                    await self._pass_back(answer, place.port)
 
     async def _pass_back(self, answer: httpcore.Response, port: int) -> None:
         """Send the program's answer as it comes."""
@@ -119,13 +162,17 @@ class PortProxy(ExtensionHandlerMixin, ErrorShape, JupyterHandler):
         self.clear_header("Server")
         given = [(name.lower(), name, value) for name, value in self._back(answer, port)]
         for lower, name, value in given:
-            # Who may frame the page, Jupyter says as well.
-            (self.add_header if lower in {"set-cookie", _POLICY} else self._join)(name, value)
+            # The sandbox stays beside what the program itself forbids its page.
+            (self.add_header if lower in _KEPT else self._join)(name, value)
+        if self.request.headers.get("Origin") == "null":
+            for name, value in readable(name for _, name, _ in given):
+                self.set_header(name, value)
+        start = self._page_start()
         try:
             async for chunk in answer.aiter_stream():
-                self.write(chunk)
+                self.write(start.feed(chunk) if start else chunk)
                 await self.flush()
-            await self.finish()
+            await self.finish(start.end() if start else None)
         except StreamClosedError:  # nobody takes it any more
             return
         except Exception:  # raised again, unless the answer has begun
@@ -135,6 +182,20 @@ class PortProxy(ExtensionHandlerMixin, ErrorShape, JupyterHandler):
                 stream.close()
                 return
             raise
+
+    def _page_start(self) -> PageStart | None:
+        """What adds to the answer, if it is a page; its length is as it will be then."""
+        kind, encoding, length = (
+            self._headers.get(name, "")
+            for name in ("Content-Type", "Content-Encoding", "Content-Length")
+        )
+        wanted = self.is_page and self.request.method != "HEAD"
+        if not wanted or not is_html(self.get_status(), kind, encoding):
+            return None
+        start = PageStart(self._prefix)
+        if length.isdecimal():
+            self.set_header("Content-Length", str(int(length) + len(start.tag)))
+        return start
 
     def _join(self, name: str, value: str) -> None:
         self.set_header(name, value) if name not in self._headers else self.add_header(name, value)
@@ -157,30 +218,25 @@ class PortProxy(ExtensionHandlerMixin, ErrorShape, JupyterHandler):
                 near.close()
 
     def _back(self, answer: httpcore.Response, port: int) -> list[tuple[str, str]]:
-        return list(from_program(answer.headers, port, self._prefix()))
+        return list(from_program(answer.headers, port, self._prefix))
 
-    def _prefix(self) -> str:
-        """The path of the port, with a slash at its end."""
-        before, mark, after = self.request.path.partition(f"{API_PREFIX}/runs/")
-        return f"{before}{mark}{'/'.join(after.split('/')[:3])}/"
-
-    def _url(self, port: int) -> httpcore.URL:
+    def _url(self, place: Place) -> httpcore.URL:
         import httpcore
 
-        rest = self.request.path[len(self._prefix()) :]
+        # Who pastes an address with Jupyter's token does not mean the program.
         token = self.identity_provider.token
-        query = [
-            word
-            for word in self.request.query.split("&")
-            if word and not (token and word == f"token={token}")
-        ]
-        target = f"/{rest}" + (f"?{'&'.join(query)}" if query else "")
+        words = self.request.query.split("&")
+        kept = "&".join(word for word in words if not (token and word == f"token={token}"))
+        query = f"?{kept}" if kept else ""
         return httpcore.URL(
-            scheme=b"http", host=b"localhost", port=port, target=target.encode("latin-1", "replace")
+            scheme=b"http",
+            host=b"localhost",
+            port=place.port,
+            target=f"/{self._rest}{query}".encode("latin-1", "replace"),
         )
 
 
-_POLICY = "content-security-policy"
+_KEPT = frozenset({"content-security-policy", "vary"})
 
 
 class _Closing:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from jupyter_events import EventLogger
 
+    from hyperpod_jlab.server.port_keys import PortKeys
     from hyperpod_jlab.server.port_pools import PortPools
     from hyperpod_jlab.server.tables import Snapshots
     from hyperpod_jlab.services.admin_rights import RightsOfAdmin
@@ -103,6 +104,13 @@ class ServerProcess:
                 if self._admin is None:
                     self._admin = await asyncio.to_thread(_make_admin, self._bus, self.hyperpod)
         return self._admin
+
+    @cached_property
+    def port_keys(self) -> PortKeys:
+        """Who may use ports of runs' nodes in the browser."""
+        from hyperpod_jlab.server.port_keys import PortKeys
+
+        return PortKeys()
 
     @cached_property
     def ports(self) -> PortPools:

@@ -164,6 +164,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("get", "runs/{run_id}/usage", "read", "run_content:show_usage"),
     Route("get", "runs/{run_id}/metrics", "read", "node_metrics:show_run_metrics"),
     Route("get", "runs/{run_id}/access", "read", "run_content:show_access"),
+    Route("post", "runs/{run_id}/ports/{port}/open", "execute", "ports:open_port"),
     Route("get", "runs/{run_id}/logs", "read", "logs:show_page"),
     Route("get", "runs/{run_id}/logs/search", "read", "logs:search_log"),
     Route("get", "runs/{run_id}/logs/raw", "read", "logs:download_log"),

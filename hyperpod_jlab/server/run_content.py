@@ -44,6 +44,10 @@ class CodeText(TypedDict):
     text: str
 
 
+_MOST_CHILDREN = 500
+"""As many as the run page shows."""
+
+
 async def show_spec(call: Call, run_id: str) -> JobSpec:
     """A run's spec."""
     bundle = await _bundle(call, run_id)
@@ -69,9 +73,9 @@ async def show_code(call: Call, run_id: str, path: str) -> CodeText:
 
 
 async def list_children(call: Call, run_id: str) -> Children:
-    """The children of an array, in the order of their indices; none for other runs."""
+    """The children of an array, in the order of their indices; none for other runs. Of more than 500 those first that have begun."""
     hyperpod = await call.hyperpod()
-    children = await hyperpod.runs.children(run_id)
+    children = await hyperpod.runs.children(run_id, _MOST_CHILDREN)
     return await asyncio.to_thread(_children_answer, children)
 
 
@@ -88,7 +92,7 @@ async def explain_wait(call: Call, run_id: str) -> WaitReason:
 async def show_access(call: Call, run_id: str) -> RunAccess:
     """How to get into a run's nodes: commands that open shells, and whether ports can be reached.
 
-    A port of node 0 is at ``runs/{run_id}/ports/{port}/``, one of another node at ``runs/{run_id}/ports/{node}:{port}/``.
+    A port of node 0 is opened by ``POST runs/{run_id}/ports/{port}/open``, one of another node by ``runs/{run_id}/ports/{node}:{port}/open``.
     """
     hyperpod = await call.hyperpod()
     return cast("RunAccess", asdict(await hyperpod.access(run_id)))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hyperpod_jlab.model.errors import UnreachableError
+from hyperpod_jlab.model.errors import InvalidInputError, UnreachableError, nearest_hint
 from hyperpod_jlab.model.finding import Finding, refuse_on_error
 from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.model.terminal_text import printable
 from hyperpod_jlab.orchestrators.protocol import Orchestrator, Rendered
 from hyperpod_jlab.services.shared_space import shared_space
 
@@ -103,6 +104,47 @@ def space_findings() -> list[Finding]:
             message=f"the run acts as the shared space {space}: everybody in it sees the run, and can cancel it and read its results",
         )
     ]
+
+
+def check_secret_values(spec: JobSpec, values: Mapping[str, str]) -> None:
+    """See to it that values are given only for secrets of the spec that need one: a bundle has a file named after each.
+
+    Raises:
+        InvalidInputError: The spec has no such secret, or has a reference for it; or the value cannot be a variable's. The value is not repeated.
+    """
+    secrets = spec.environment.secrets
+    for name, value in values.items():
+        shown = printable(name[:60])
+        if name not in secrets:
+            raise _bad_value(
+                f"'{shown}' is no secret of the spec",
+                "secret_unknown",
+                nearest_hint(name, secrets) or "name it in the spec's environment.secrets",
+            )
+        if secrets[name]:
+            raise _bad_value(
+                f"the secret {shown} has a reference and takes no value",
+                "secret_has_reference",
+                "leave out the reference or the value",
+            )
+        if "\0" in value or (not value.isascii() and _has_half_characters(value)):
+            raise _bad_value(
+                f"the value of the secret {shown} cannot be that of an environment variable",
+                "bad_secret",
+                "it holds a NUL byte, or is not UTF-8; send such data in a file",
+            )
+
+
+def _bad_value(message: str, code: str, hint: str) -> InvalidInputError:
+    return InvalidInputError(message, code=code, hint=hint, detail={"field": "secrets"})
+
+
+def _has_half_characters(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def secret_findings(spec: JobSpec, values: Mapping[str, str]) -> list[Finding]:

@@ -27,6 +27,12 @@ from hyperpod_jlab.model.run_id import split_run_id
 from hyperpod_jlab.model.usage import Usage
 from hyperpod_jlab.services import run_cursor
 from hyperpod_jlab.services.actions import carry_out, check_action
+from hyperpod_jlab.services.array_children import (
+    LIST_SECONDS,
+    EndedChildren,
+    Look,
+    first_children,
+)
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.repairs import AwsRepairs
 from hyperpod_jlab.services.usage import usage_of
@@ -103,9 +109,11 @@ class _Words:
         self.said.update(other.said)
         self.unreachable.update(other.unreachable)
 
-    def view(self, bundle: BundleReader, records: RunRecords) -> Run:
-        """The view of a run with what is said of it."""
-        return view_of(bundle, records, self.said, self.unreachable.get(bundle.run_id))
+    def look(
+        self, run_id: str, ended: EndedChildren | None = None, seconds: float | None = None
+    ) -> Look:
+        """What is said of a run, and what is remembered of its children."""
+        return Look(self.said, self.unreachable.get(run_id), ended, seconds)
 
 
 class Runs:
@@ -121,6 +129,7 @@ class Runs:
         self._repairs = repairs
         self._partition = engines.partition
         self._index = index or RunIndex(self._partition)
+        self._ended = EndedChildren(self._index)
         self._presence = Presence(self._partition.root, self._partition.runs)
 
     def bundle(self, run_id: str) -> BundleReader:
@@ -164,7 +173,8 @@ class Runs:
         if any(word.state == "ended" for word in words.said.values()):
             # What ended a moment ago has left its last words since, or the engine has written them down.
             records = await asyncio.to_thread(bundle.read)
-        return await asyncio.to_thread(words.view, bundle, records)
+        look = words.look(run_id, self._ended)
+        return await asyncio.to_thread(view_of, bundle, records, look)
 
     async def catch_up(self, run_id: str, seconds: float) -> None:
         """Bring a run's records and logs up to what its nodes have said by now.
@@ -197,13 +207,33 @@ class Runs:
                 if await self._look_at(todo[start : start + _AT_ONCE]) != number:
                     number = None  # it was remembered in another index than the page came from
 
-    async def children(self, run_id: str) -> tuple[Run, ...]:
-        """The children of an array, in the order of their indices; none for other runs."""
+    async def children(self, run_id: str, limit: int | None = None) -> tuple[Run, ...]:
+        """The children of an array, in the order of their indices; none for other runs.
+
+        Args:
+            run_id: The array.
+            limit: How many at the most; those that have begun come before the others.
+        """
         bundle = await asyncio.to_thread(self.bundle, run_id)
+        head = await asyncio.to_thread(bundle.head)
+        if bundle.index is not None or head.array is None:
+            return ()
+        array = head.array
+        await self._catch_up(head.cluster, bundle, _MOMENT)
+        chosen = await asyncio.to_thread(lambda: [*first_children(bundle, array, limit)])
+        words = await self._words(head.cluster, [bundle, *chosen])
+
+        def views() -> tuple[Run, ...]:
+            return tuple(view_of(one, one.read(), words.look(one.run_id)) for one in chosen)
+
+        return await asyncio.to_thread(views)
+
+    def child_ids(self, run_id: str) -> tuple[str, ...]:
+        """The ids of an array's children, in the order of their indices; none for other runs. May block."""
+        bundle = self.bundle(run_id)
         if bundle.index is not None:
             return ()
-        indices = await asyncio.to_thread(self._indices, bundle)
-        return tuple([await self.get(f"{run_id}.{index}") for index in indices])
+        return tuple(f"{run_id}.{index}" for index in self._indices(bundle))
 
     async def act(
         self, run_id: str, action: ActionKind, change: Change | None = None, *, wait: bool = True
@@ -360,7 +390,7 @@ class Runs:
     def _remember(
         self, looks: Sequence[_Look], damaged: Sequence[Run], gone: Sequence[str], words: _Words
     ) -> int:
-        seen = [(_view(look, words), look.stamp) for look in looks]
+        seen = [(self._view(look, words), look.stamp) for look in looks]
 
         def write(session: Session) -> int:
             for run, stamp in seen:
@@ -375,6 +405,16 @@ class Runs:
             return session.number
 
         return self._index.use(write)
+
+    def _view(self, one: _Look, words: _Words) -> Run:
+        run = view_of(
+            one.bundle,
+            one.records,
+            words.look(one.bundle.run_id, self._ended, LIST_SECONDS),
+        )
+        if one.problem is None:
+            return run
+        return as_damaged(run, one.problem.message, one.problem.code)
 
     async def _catch_up(self, cluster: str, bundle: BundleReader, seconds: float) -> bool:
         if not await asyncio.to_thread(lambda: bundle.is_own):
@@ -408,8 +448,3 @@ def _problem_of_spec(bundle: BundleReader) -> HyperpodError | None:
     except (DamagedBundleError, StorageDeniedError) as error:
         return error
     return None
-
-
-def _view(look: _Look, words: _Words) -> Run:
-    run = words.view(look.bundle, look.records)
-    return run if look.problem is None else as_damaged(run, look.problem.message, look.problem.code)

@@ -12,10 +12,11 @@ from hyperpod_jlab.aws.lustre import LustreMount, lustre_mounts
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import Studio, find_studio
 from hyperpod_jlab.model.config import KubernetesCluster, Settings, SlurmCluster
-from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
+from hyperpod_jlab.model.errors import HyperpodError, NotFoundError, StorageError
 from hyperpod_jlab.model.file_system import FileSystem
 from hyperpod_jlab.services.engines import Engines
 from hyperpod_jlab.services.partition_choice import choose_partition
+from hyperpod_jlab.services.separation import Separation, separation_of
 from hyperpod_jlab.services.storage_clusters import other_file_systems
 from hyperpod_jlab.services.storage_identity import Asked, Whose, find_profile, find_whose
 from hyperpod_jlab.services.storage_places import (
@@ -25,6 +26,7 @@ from hyperpod_jlab.services.storage_places import (
     look_at_mount,
     mount_points,
 )
+from hyperpod_jlab.storage.atomic import storage_errors
 from hyperpod_jlab.storage.index import default_path
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.patience import within
@@ -68,6 +70,7 @@ class Overview:
         sides: The partition as each cluster sees it.
         in_studio: Whether this is a space of Studio.
         shared_space: Whether several people act as this space.
+        separation: Whether other users can exchange or write what is this user's on the partition; None when it cannot be looked at.
         notes: What could not be had, and what is to be known.
     """
 
@@ -80,6 +83,7 @@ class Overview:
     sides: tuple[Side, ...]
     in_studio: bool
     shared_space: bool
+    separation: Separation | None
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -96,6 +100,7 @@ class Overview:
             "clusters": [asdict(side) for side in self.sides],
             "studio": self.in_studio,
             "shared_space": self.shared_space,
+            "separation": self.separation and self.separation.to_dict(),
             "notes": list(self.notes),
         }
 
@@ -150,6 +155,7 @@ class Storage:
         places = [await self._with_aws(one, mounts, studio, whose, asked) for one in places]
         its = next(one for one in places if one.runs_go_here)
         others = await other_file_systems(self._settings.clusters, mounts, its.mount, asked)
+        separation = await self._separation(partition, whose)
         partition = replace(
             partition,
             runs_go_here=True,
@@ -168,14 +174,29 @@ class Storage:
             sides=self._sides(root),
             in_studio=studio is not None,
             shared_space=whose.in_shared_space,
+            separation=separation,
             notes=(
                 *(studio.problems if studio is not None else ()),
                 *choice.notes,
                 *self._warnings(partition, whose),
+                *_separation_notes(separation),
                 *others,
                 *dict.fromkeys(asked.notes),
             ),
         )
+
+    async def _separation(self, place: Place, whose: Whose) -> Separation | None:
+        identity = whose.on_network if place.network else whose.on_disk
+        partition = self._partition
+
+        def judge() -> Separation:
+            with storage_errors(partition.root):
+                return separation_of(partition, identity)
+
+        try:
+            return await within(partition.root, judge)
+        except StorageError:  # the place's own problem says it
+            return None
 
     async def of_path(self, path: Path) -> PathView:
         """The same of one path.
@@ -282,6 +303,17 @@ class Storage:
                     f"pods of {name} mount the claim {config.storage.claim}: who may make pods in its namespace can read all of that volume, as any user"
                 )
         return found
+
+
+def _separation_notes(found: Separation | None) -> list[str]:
+    notes = []
+    if found is not None and not found.holds:
+        notes.append(f"other users are not kept from your runs: {found.reason}. {found.fix}")
+    if found is not None and found.old_runs:
+        notes.append(
+            f"{found.old_runs} of your runs lie in the old layout, where other users may exchange them: run hpj storage migrate"
+        )
+    return notes
 
 
 async def _private_of(

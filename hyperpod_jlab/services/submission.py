@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import hashlib
 import platform
-import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -40,6 +39,7 @@ from hyperpod_jlab.orchestrators.protocol import (
     RenderInput,
 )
 from hyperpod_jlab.services.checking import (
+    check_secret_values,
     foreign_code,
     launcher_findings,
     preflight,
@@ -82,6 +82,9 @@ class Request:
         secrets: Values of the spec's secrets that have no reference, by name.
         clone_of: An earlier run whose code is sent once more; the spec's source is then only told.
         trust_owner: The name of the user whose run `clone_of` is, when the caller has confirmed that another user's code is to run with this user's rights.
+
+    Raises:
+        InvalidInputError: A value is given for what is no secret of the spec.
     """
 
     spec: JobSpec
@@ -93,6 +96,9 @@ class Request:
     secrets: Mapping[str, str] = field(default_factory=dict)
     clone_of: str | None = None
     trust_owner: str | None = None
+
+    def __post_init__(self) -> None:
+        check_secret_values(self.spec, self.secrets)
 
 
 @dataclass(frozen=True)
@@ -267,9 +273,7 @@ class Submitter:
                 )
             writer.add_bytes("launcher.py", launcher_source())
             writer.write("spec.json", preview.spec.model_dump_json(exclude_defaults=False).encode())
-            # Its own for each run: the key by which its nodes' launchers know each other.
-            plan = {**preview.plan, "meeting_key": secrets.token_hex(16)}
-            writer.write("launch.json", to_json(plan))
+            writer.write("launch.json", to_json(preview.plan))
             writer.write(preview.rendered.filename, preview.rendered.text.encode())
             writer.write_secrets(request.secrets)
             head = _head(self._notebook(request), preview, engine, digest)

@@ -5,14 +5,22 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hyperpod_jlab.model.array_state import sum_up_children
-from hyperpod_jlab.model.ranges import parse_array
 from hyperpod_jlab.model.records import Observation, RunRecords
 from hyperpod_jlab.model.run import Run, Status
 from hyperpod_jlab.model.state import Moment, Submitter, derive
+from hyperpod_jlab.services.array_children import (
+    Children,
+    Look,
+    children_with_records,
+    end_of,
+    heard_now,
+    look_at_children,
+    with_end,
+)
 from hyperpod_jlab.services.heard import nodes_heard
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.processes import life
@@ -23,8 +31,7 @@ from hyperpod_jlab.storage.users import user_name
 def view_of(
     bundle: BundleReader,
     records: RunRecords,
-    words: Mapping[str, Observation] | None = None,
-    unreachable: str | None = None,
+    look: Look | None = None,
 ) -> Run:
     """The view of a run.
 
@@ -33,24 +40,25 @@ def view_of(
     Args:
         bundle: Its bundle.
         records: Its records.
-        words: What the engine sees now, beyond records, by run id: of the run, an array's children, a child's array.
-        unreachable: Why the engine cannot be asked.
+        look: What is known beside them: of the run, of an array's children, of a child's array.
     """
     head = records.head
-    words = words or {}
-    records = _heard(bundle, records, words)
+    look = look or Look()
+    records = heard_now(bundle, records, look.words)
     if bundle.index is not None:
         array = bundle.array()
-        records = _with_end(records, _end_of(_heard(array, array.read(), words)))
-    heard = unreachable is not None and nodes_heard(bundle, records)
-    status = derive(records, Moment(time.time(), submitter_of(records), unreachable, heard))
+        records = with_end(records, end_of(heard_now(array, array.read(), look.words)))
+    heard = look.unreachable is not None and nodes_heard(bundle, records)
+    status = derive(records, Moment(time.time(), submitter_of(records), look.unreachable, heard))
     children: Counter[str] = Counter()
     deaf = status.reason_code == "unreachable"
     if head.array is not None and bundle.index is None and (deaf or not _failed_early(status)):
-        statuses = _child_statuses(bundle, records, words, unreachable)
-        children.update(_counted(statuses))
-        if not deaf or _know_better(statuses):
-            status = sum_up_children(status, statuses)
+        found = look_at_children(bundle, records, look)
+        children.update(_counted(found))
+        if found.uncounted:
+            status = _half_counted(status, found)
+        elif not deaf or _know_better(found.statuses):
+            status = sum_up_children(status, found.statuses)
     submission = records.submission
     return Run(
         run_id=bundle.run_id,
@@ -137,12 +145,6 @@ def is_over(records: RunRecords) -> bool:
     return status.state == "succeeded" or any(seen.state == "ended" for seen in told)
 
 
-def children_with_records(bundle: BundleReader, array: str) -> Iterator[BundleReader]:
-    """The bundles of an array's children that have records, in the order of their indices: what exists, whatever the array's record claims."""
-    indices = frozenset(parse_array(array).indices)
-    return (bundle.child(index) for index in bundle.child_indices() if index in indices)
-
-
 def orphans(
     bundles: Sequence[BundleReader], said: Mapping[str, Observation]
 ) -> Sequence[BundleReader]:
@@ -154,51 +156,20 @@ def orphans(
     ]
 
 
-def _child_statuses(
-    bundle: BundleReader,
-    records: RunRecords,
-    words: Mapping[str, Observation],
-    unreachable: str | None,
-) -> list[tuple[Status, int]]:
-    """The status of an array's children, with how many have it: those of which nothing is known beyond the array itself are looked at once for all."""
-    indices = parse_array(records.head.array or "").indices
-    known = set(bundle.child_indices())
-    known |= {index for run_id in words if (index := _index_in(bundle.run_id, run_id)) is not None}
-    end, others = _end_of(records), [index for index in indices if index not in known]
-    statuses = [
-        (_child_status(bundle.child(index), end, words, unreachable), 1)
-        for index in indices
-        if index in known
-    ]
-    if others:
-        statuses.append(
-            (_child_status(bundle.child(others[0]), end, words, unreachable), len(others))
-        )
-    return statuses
-
-
-def _index_in(array: str, run_id: str) -> int | None:
-    """The index of an array's child; None for another run."""
-    parent, dot, index = run_id.partition(".")
-    return int(index) if dot and parent == array and index.isdecimal() else None
-
-
-def _counted(statuses: Sequence[tuple[Status, int]]) -> Counter[str]:
+def _counted(children: Children) -> Counter[str]:
     counts: Counter[str] = Counter()
-    for status, count in statuses:
+    for status, count in children.statuses:
         counts[status.state] += count
+    if children.uncounted:
+        counts["unknown"] += children.uncounted
     return counts
 
 
-def _child_status(
-    child: BundleReader,
-    end: Observation | None,
-    words: Mapping[str, Observation],
-    unreachable: str | None,
-) -> Status:
-    records = _with_end(_heard(child, child.read(), words), end)
-    heard = unreachable is not None and nodes_heard(child, records)
-    return derive(records, Moment(time.time(), "alive", unreachable, heard))
+def _half_counted(status: Status, children: Children) -> Status:
+    """The status of an array of which not all children were looked at yet: the next look goes on."""
+    counted = sum(count for _, count in children.statuses)
+    reason = f"{counted} of {counted + children.uncounted} children counted so far"
+    return replace(status, state="running", reason=reason, reason_code="counting", exit_code=None)
 
 
 def _know_better(children: Sequence[tuple[Status, int]]) -> bool:
@@ -206,23 +177,3 @@ def _know_better(children: Sequence[tuple[Status, int]]) -> bool:
     return any(child.state == "running" for child, _ in children) or all(
         child.ended for child, _ in children
     )
-
-
-def _heard(
-    bundle: BundleReader, records: RunRecords, words: Mapping[str, Observation]
-) -> RunRecords:
-    """The records with what the engine sees of the run now."""
-    word = words.get(bundle.run_id)
-    return replace(records, observations=(*records.observations, word)) if word else records
-
-
-def _end_of(records: RunRecords) -> Observation | None:
-    """The word that a run has ended, if that is what was said last."""
-    newest = max(records.observations, key=lambda seen: seen.time, default=None)
-    return newest if newest is not None and newest.state == "ended" else None
-
-
-def _with_end(records: RunRecords, end: Observation | None) -> RunRecords:
-    """A child's records with its array's end, which is its own when it had not begun by then."""
-    begun = records.observations or records.attempts or records.owner
-    return records if end is None or begun else replace(records, observations=(end,))

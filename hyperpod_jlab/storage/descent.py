@@ -42,11 +42,12 @@ def opened_folder(path: Path) -> Iterator[int]:
     anchor, steps = _cut(path)
     descriptor = os.open(anchor, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        for step in steps:
-            inner = os.open(step, _STEP, dir_fd=descriptor)
+        for number, name in enumerate(steps):
+            inner = os.open(name, _STEP, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = inner
-            _check_owner(descriptor, step, path)
+            if number == 0:
+                _check_owner(descriptor, name, path)
         yield descriptor
     finally:
         os.close(descriptor)
@@ -317,7 +318,7 @@ def _cut(path: Path) -> tuple[str, tuple[str, ...]]:
     """A folder's path as what is taken as it is and the steps from our folder on."""
     parts = path.parts
     for place, part in enumerate(parts):
-        if OUR_FOLDER.fullmatch(part):
+        if part.startswith(".hyperpod") and OUR_FOLDER.fullmatch(part):
             steps = parts[place:]
             if ".." in steps:
                 raise OSError(errno.EINVAL, "it leads out of its folder", str(path))

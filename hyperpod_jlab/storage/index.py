@@ -16,7 +16,7 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -62,6 +62,9 @@ CREATE TABLE runs (
   run_id TEXT PRIMARY KEY, shard TEXT NOT NULL, uid INTEGER NOT NULL, created REAL NOT NULL DEFAULT 0, cluster TEXT,
   notebook TEXT, state TEXT, ended INTEGER NOT NULL DEFAULT 0, stamp INTEGER NOT NULL DEFAULT 0, view TEXT
 );
+CREATE TABLE children (
+  run_id TEXT, number INTEGER, state TEXT NOT NULL, exit_code INTEGER, started REAL, ended REAL, PRIMARY KEY (run_id, number)
+) WITHOUT ROWID;
 CREATE INDEX runs_by_time ON runs (created DESC, run_id DESC);
 CREATE INDEX runs_by_notebook ON runs (notebook) WHERE notebook IS NOT NULL;
 CREATE INDEX runs_open ON runs (ended);
@@ -178,7 +181,7 @@ def _open(path: Path | str) -> sqlite3.Connection:
         if connection.execute("PRAGMA user_version").fetchone()[0] != _SCHEMA:
             connection.execute("BEGIN IMMEDIATE")
             if connection.execute("PRAGMA user_version").fetchone()[0] != _SCHEMA:
-                for table in ("shards", "runs"):
+                for table in ("shards", "runs", "children"):
                     connection.execute(f"DROP TABLE IF EXISTS {table}")
                 for statement in filter(str.strip, _TABLES.split(";")):
                     connection.execute(statement)
@@ -235,7 +238,8 @@ class Session:
             f"UPDATE shards SET changed = -1 WHERE name = (SELECT shard FROM runs {where})",  # noqa: S608 - fixed words
             (run_id,),
         )
-        self._db.execute(f"DELETE FROM runs {where}", (run_id,))  # noqa: S608 - fixed words
+        for table in ("runs", "children"):
+            self._db.execute(f"DELETE FROM {table} {where}", (run_id,))  # noqa: S608 - fixed words
 
     def unknown(self) -> list[str]:
         """This user's runs that were never looked at."""
@@ -263,6 +267,18 @@ class Session:
                 stamp,
                 run_id,
             ),
+        )
+
+    def children(self, run_id: str) -> list[tuple[Any, ...]]:
+        """How children of an array ended: index, state, exit code, start and end (Unix seconds)."""
+        query = "SELECT number, state, NULL, NULL, exit_code, started, ended FROM children WHERE run_id = ?"
+        return self._db.execute(query, (run_id,)).fetchall()
+
+    def put_children(self, run_id: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Remember how children of an array ended: index, state, exit code, start and end."""
+        self._db.executemany(
+            "INSERT OR REPLACE INTO children VALUES (?, ?, ?, ?, ?, ?)",
+            [(run_id, *row) for row in rows],
         )
 
     def newest(
@@ -351,10 +367,10 @@ class Session:
         """The ids of the runs that lie in a shard; of another user's not more than are looked at."""
         foreign = shard.uid != os.getuid()
         # It went just now, or another user closed it: such runs are not ours to list.
-        hidden = OSError if foreign or shard.mixed else (FileNotFoundError, PermissionError)
+        hidden = (OSError,) if foreign or shard.mixed else (FileNotFoundError, PermissionError)
         with (
             storage_errors(shard.path),
-            contextlib.suppress(hidden),
+            contextlib.suppress(*hidden),
             descent.opened_folder(shard.path) as folder,
         ):
             names = descent.names_in(folder, _MOST_FOREIGN if foreign else None)
@@ -375,7 +391,11 @@ class Session:
             if row[0] not in there
         ]
         if gone:
-            self._db.executemany("DELETE FROM runs WHERE run_id = ?", [(one,) for one in gone])
+            for table in ("runs", "children"):
+                self._db.executemany(
+                    f"DELETE FROM {table} WHERE run_id = ?",  # noqa: S608 - fixed words
+                    [(one,) for one in gone],
+                )
             self._db.execute(
                 "UPDATE shards SET changed = -1 WHERE name != ? AND name LIKE ?",
                 (shard, f"%/{shard.rpartition('/')[2]}"),

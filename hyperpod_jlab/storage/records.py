@@ -88,6 +88,7 @@ class BundleReader:
         self.index = split_run_id(run_id)[1]
         self._place = place
         self._budget: _Budget | None = None
+        self._array: RunRecords | None = None
 
     @property
     def folder(self) -> Path:
@@ -109,11 +110,17 @@ class BundleReader:
         """Whether it is this user's run: only then is anything of it executed, sent, written or removed. May block."""
         return self.owner == os.getuid()
 
-    def child(self, index: int) -> BundleReader:
-        """A child of this array."""
+    def child(self, index: int, array: RunRecords | None = None) -> BundleReader:
+        """A child of this array.
+
+        Args:
+            index: Its index.
+            array: The array's records, where they are known: a child shares some of them, which are then not read again for each.
+        """
         parent = split_run_id(self.run_id)[0]
         child = BundleReader(self.partition, f"{parent}.{index}", self._found())
         child._budget = self._budget
+        child._array = array
         return child
 
     def array(self) -> BundleReader:
@@ -227,25 +234,29 @@ class BundleReader:
 
     def read(self) -> RunRecords:
         """All records; ones that cannot be read are named in ``damage`` and left out."""
-        head = self.head()
+        array = self._array
+        head = self.head() if array is None else array.head
         if self._budget is None and not self.is_own:
             self._budget = _Budget()
         damage: list[str] = []
         status = self.records / "status"
         found = RunRecords(
             head=head,
-            submission=self._optional(Submission, self.folder / "submission.json", damage),
+            submission=self._submission(damage) if array is None else array.submission,
             claim=self._optional(Claim, status / "claim.json", damage),
             attempts=tuple(self._attempts(status, damage)),
             observations=tuple(self._all(Observation, status / "observations", damage)),
             actions=self._sorted_actions(damage),
-            intents=tuple(self._intents(damage)),
+            intents=tuple(self._intents(damage)) if array is None else array.intents,
             owner=self._optional(ProcessRecord, status / "owner.json", damage),
             damage=tuple(damage),
         )
         if self._budget is not None and self._budget.is_spent:
             return dataclasses.replace(found, damage=(*damage, "records: too many to be read"))
         return found
+
+    def _submission(self, damage: list[str]) -> Submission | None:
+        return self._optional(Submission, self.folder / "submission.json", damage)
 
     def actions(self) -> tuple[Action, ...]:
         """The journal of user actions, oldest first (for a child: with those on its array)."""
@@ -360,7 +371,9 @@ class BundleReader:
 
     def _actions(self, status: Path, damage: list[str]) -> Iterable[Action]:
         yield from self._all(Action, status / "actions", damage)
-        if self.index is not None:  # what is asked of the array is asked of its children
+        if self._array is not None:
+            yield from self._array.actions
+        elif self.index is not None:  # what is asked of the array is asked of its children
             yield from self._all(Action, self.folder / "status" / "actions", damage)
 
     def _intents(self, damage: list[str]) -> Iterable[ProcessRecord]:

@@ -54,13 +54,42 @@ export function pageActions(
         { autoClose: BRIEFLY }
       );
     },
-    openPort: (run, nodeRank, port) => {
-      const link = runClient.portLink(run.runId, nodeRank, port);
-      window.open(link, '_blank', 'noopener');
-    },
+    openPort: (run, nodeRank, port) =>
+      void openPort(
+        () => runClient.openPort(run.runId, nodeRank, port),
+        port,
+        trans
+      ),
     openRun: runId => void hyperPod.openRun(runId),
     openPlace: (runId, place) => void openPlace(app, hyperPod, runId, place)
   };
+}
+
+/** Show a port in another tab, once the server has said where it is. */
+export async function openPort(
+  ask: () => Promise<string>,
+  port: number,
+  trans: TranslationBundle
+): Promise<void> {
+  // At once: browsers refuse a tab that comes after the click.
+  const tab = window.open('', '_blank');
+  if (tab === null) {
+    failed(
+      trans.__(
+        'The browser blocked the new tab. Allow pop-ups for this page and try again.'
+      )
+    );
+    return;
+  }
+  // The page must not reach the one that opened it.
+  tab.opener = null;
+  try {
+    tab.location.replace(await ask());
+  } catch (reason) {
+    tab.close();
+    const why = whyText(reason, trans);
+    failed(trans.__('Port %1 can’t be opened. %2', port, why));
+  }
 }
 
 /** Ask how a run is to run once more. */

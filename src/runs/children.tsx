@@ -18,9 +18,6 @@ const STATES = [
   'succeeded'
 ];
 
-/** More children are only counted: an array may have thousands. */
-const MOST = 500;
-
 /**
  * What shows the children of an array.
  */
@@ -68,7 +65,12 @@ function ChildTable(props: IChildrenProps): JSX.Element {
   if (children === null) {
     return <p role="status">{trans.__('Reading…')}</p>;
   }
-  const more = children.length - MOST;
+  // An array may have thousands: the server tells of some, and counts the others.
+  const total = Object.values(props.run.children).reduce(
+    (sum, count) => sum + count,
+    0
+  );
+  const more = total - children.length;
   return (
     <div className="jp-HyperPod-Children-rows" tabIndex={0}>
       <table>
@@ -80,7 +82,7 @@ function ChildTable(props: IChildrenProps): JSX.Element {
           </tr>
         </thead>
         <tbody>
-          {children.slice(0, MOST).map(child => (
+          {children.map(child => (
             <ChildRow
               key={child.runId}
               child={child}

@@ -54,8 +54,8 @@ export interface IRunClient {
   metrics(runId: string): Promise<IRunMetrics>;
   /** What of its nodes can be reached now. */
   access(runId: string): Promise<IRunAccess>;
-  /** Where a port of a node is, for the browser. */
-  portLink(runId: string, nodeRank: number, port: number): string;
+  /** Opens a port of a node; gives the address, which can be used once and soon. */
+  openPort(runId: string, nodeRank: number, port: number): Promise<string>;
   spec(runId: string): Promise<Readonly<Record<string, unknown>>>;
   script(runId: string): Promise<INamedText>;
   code(runId: string): Promise<readonly ICodeFile[]>;
@@ -113,9 +113,14 @@ export class RunClient implements IRunClient {
     return this._client.get(runPath(runId, 'access'), decodeAccess);
   }
 
-  portLink(runId: string, nodeRank: number, port: number): string {
-    const path = runPath(runId, 'ports', portPath(nodeRank, port));
-    return this._client.link(`${path}/`);
+  async openPort(
+    runId: string,
+    nodeRank: number,
+    port: number
+  ): Promise<string> {
+    const path = runPath(runId, 'ports', portPath(nodeRank, port), 'open');
+    const opened = await this._client.post(path, {}, decodeOpenedPort);
+    return this._client.link(opened.path, { ticket: opened.ticket });
   }
 
   spec(runId: string): Promise<Readonly<Record<string, unknown>>> {
@@ -152,6 +157,11 @@ function decodeRuns(value: unknown): IRunPage {
     runs: listOf(from, 'runs', decodeRun),
     next: textOrNull(from, 'next')
   };
+}
+
+function decodeOpenedPort(value: unknown): { path: string; ticket: string } {
+  const from = recordOf<wire.IOpenedPort>(value, 'opened port');
+  return { path: textOf(from, 'path'), ticket: textOf(from, 'ticket') };
 }
 
 function decodeScript(value: unknown): INamedText {

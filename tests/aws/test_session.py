@@ -165,6 +165,25 @@ async def test_a_configuration_of_aws_that_is_wrong(
     assert caught.value.code == "invalid_aws_config"
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AWS_ENDPOINT_URL", "http://user:s3cret@127.0.0.1:1"),
+        ("AWS_ENDPOINT_URL", "http://user:s3@cret@no-such.invalid"),
+        ("HTTP_PROXY", "socks9://user:s3cret@127.0.0.1:1"),
+        ("HTTP_PROXY", "http://user:s3cret@127.0.0.1:1"),
+    ],
+)
+async def test_no_password_of_an_endpoint_or_a_proxy_is_told(endpoint, waits, no_aws, name, value):
+    if name == "HTTP_PROXY":
+        no_aws.setenv("AWS_ENDPOINT_URL", "http://aws.invalid")
+        no_aws.setenv("NO_PROXY", "")
+        no_aws.setenv("no_proxy", "")
+    no_aws.setenv(name, value)
+    error = await refused(UnreachableError)
+    assert "cret" not in json.dumps(error.to_dict())
+
+
 async def test_a_program_for_credentials_that_fails(endpoint, no_aws, tmp_path):
     no_aws.delenv("AWS_ACCESS_KEY_ID")
     no_aws.delenv("AWS_SECRET_ACCESS_KEY")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -329,3 +330,40 @@ def test_a_cursor_of_another_run_is_refused(done, restarted, logs):
     version, first, rest = cursor.split("~", 2)
     old = "~".join((version, first.partition(".")[0], rest))
     assert logs("--cursor", old).code == 0
+
+
+HOSTILE = (
+    "print('x \\x1b]52;c;ZWNobyBwd25lZA==\\x07\\x1b]8;;http://evil\\x1b\\\\click\\x1b]8;;\\x1b\\\\ \\x1b[6n\\x1b[?1049h end')\n"
+    "print('\\x1b[31mred\\x1b[0m \\x9b2J \\u202ekcab \\x08tab\\there')\n"
+    "print('\\x1b[32mleft open')\n"
+    "print('plain')\n"
+    "raise RuntimeError('boom \\x1b]52;c;AAAA\\x07\\x1b[6n')\n"
+)
+
+
+def test_on_a_terminal_a_run_has_colours_and_no_other_power(tmp_path):
+    home = make_home(tmp_path)
+    (home.work / "hostile.py").write_text(HOSTILE, "utf-8")
+    words = ("--no-project-files", "--run-id", "hostile")
+    followed = on_terminal(home, "submit", "hostile.py", *words, "--follow")
+    assert "boom" in followed
+    logs = on_terminal(home, "logs", "hostile", "--rank", "0")
+    shown = on_terminal(home, "show", "hostile")
+    dry = on_terminal(home, "clone", "hostile", "--dry-run")
+    for text in (followed, logs, shown, dry, on_terminal(home, "runs", "--json")):
+        left = re.sub(r"\x1b\[[0-9:;]*m", "", text).replace("\r\x1b[K", "")
+        assert not set(left) & set("\x1b\x07\x08\x9b\u202e"), left
+    assert "x click  end\r\n" in logs
+    assert "\x1b[31mred\x1b[0m \\x9b2J \\u202ekcab tab\there" in logs
+    assert "\x1b[32mleft open\x1b[0m\r\n" in logs
+    assert "RuntimeError: boom" in shown
+
+
+def test_in_a_pipe_and_with_raw_nothing_of_a_run_is_changed(tmp_path):
+    home = make_home(tmp_path)
+    (home.work / "hostile.py").write_text(HOSTILE, "utf-8")
+    home.process("submit", "hostile.py", "--no-project-files", "--run-id", "hostile", "--wait")
+    piped = home.process("logs", "hostile", "--rank", "0").ok().out
+    assert "0|x \x1b]52;c;ZWNobyBwd25lZA==\x07\x1b]8;;http://evil\x1b\\click" in piped
+    assert "\x9b2J \u202ekcab \x08tab\there\n" in piped
+    assert "\x1b]52;c;ZWNobyBwd25lZA==\x07" in on_terminal(home, "logs", "hostile", "--raw")

@@ -188,3 +188,13 @@ def test_an_array_is_waited_for_as_one_run(hpj):
     shown = hpj("show", run_id).ok().out
     assert f"{run_id}.1" in shown
     assert hpj("logs", run_id, "--json").ok().out == ""
+
+
+def test_no_file_of_a_run_holds_the_key_of_its_nodes(home):
+    home.config.write_text("[clusters.local]\nslots = 4\n[storage]\nshared = true\n")
+    words = ("--nodes", "2", "--launcher", "python", "--no-project-files", "--wait")
+    home.process("submit", "-c", "true", *words).ok()
+    (bundle,) = home.bundles()
+    texts = [path.read_bytes() for path in bundle.rglob("*.json")]
+    assert texts
+    assert not [text for text in texts if b"meeting_key" in text]

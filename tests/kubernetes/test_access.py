@@ -186,12 +186,12 @@ print(json.dumps({{"status": {{"token": sys.argv[1] + str(count), "expirationTim
 def test_a_program_that_fails_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, word: str
 ) -> None:
-    user = exec_user(program(tmp_path, body), args=["--cluster", "x"])
+    user = exec_user(program(tmp_path, body), args=["get-token", "--cluster", "x"])
     monkeypatch.setenv("KUBECONFIG", str(write(tmp_path / "a", user)))
     with pytest.raises(DeniedError, match=word) as caught:
         load_access(CONFIG).headers()
     assert caught.value.code == "login_failed"
-    assert "login.py --cluster x" in str(caught.value.hint)
+    assert "login.py get-token in a terminal" in str(caught.value.hint)
 
 
 def test_a_program_that_is_not_there_or_asks_questions(

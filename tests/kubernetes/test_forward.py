@@ -112,108 +112,113 @@ async def test_pages_and_sockets_of_a_run_pass_through_the_jupyter_server(
     with jupyter(environment, user.folder) as base:
         async with httpx.AsyncClient(base_url=f"{base}runs/{run_id}/ports/", timeout=30) as client:
             await _refuses_strangers(client)
-            client.headers["Authorization"] = f"token {TOKEN}"
-            await _hands_on(client)
-            await _streams(client)
+            address = await _open(client, base, "6006")
             await _says_what_is_wrong(client)
-        await _echoes(base, run_id)
+            other = await _open(client, base, "1:6006")
+        async with httpx.AsyncClient(timeout=30, headers={"Origin": "null"}) as page:
+            page.base_url = httpx.URL(address)
+            await _hands_on(page, client)
+            await _streams(page)
+            assert [(await page.get(each)).json()["node"] for each in (address, other)] == [
+                "0",
+                "1",
+            ]
+        await _echoes(address)
     await user.hyperpod.runs.act(run_id, "cancel")
 
 
+async def _open(client: httpx.AsyncClient, base: str, port: str) -> str:
+    """The address with a key, as a browser gets it that has logged in."""
+    if "_xsrf" not in client.cookies:
+        await client.get(f"{base.partition('hyperpod/')[0]}login?token={TOKEN}")
+        await client.get(f"{base.partition('hyperpod/')[0]}login")
+    xsrf = {"X-XSRFToken": client.cookies["_xsrf"]}
+    opened = await client.post(f"{port}/open", json={}, headers=xsrf)
+    assert opened.status_code == 200, opened.text
+    said = opened.json()
+    led = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "navigate"}
+    first = await client.get(f"{base}{said['path']}?ticket={said['ticket']}", headers=led)
+    assert first.status_code == 303, first.text
+    return str(httpx.URL(base).join(first.headers["Location"]))
+
+
 async def _refuses_strangers(client: httpx.AsyncClient) -> None:
+    token = {"Authorization": f"token {TOKEN}"}
     assert (await client.get("6006/")).status_code in {302, 403}
-    assert (await client.post("6006/", content="x")).status_code == 403
-    async with httpx.AsyncClient(base_url=client.base_url, timeout=30) as browser:
-        login = str(client.base_url).partition("hyperpod/")[0] + f"login?token={TOKEN}"
-        await browser.get(login)
-        own = str(client.base_url)[: -len(client.base_url.raw_path)]
-        assert (await browser.get("6006/")).status_code == 200
-        assert (
-            await browser.post("6006/", content="x", headers={"Origin": own})
-        ).status_code == 200
-        for foreign in (
-            {"Origin": "http://evil.example"},
-            {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"},
-            {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors"},
-        ):
-            assert (await browser.post("6006/", content="x", headers=foreign)).status_code == 403
-            assert (await browser.get("6006/", headers=foreign)).status_code == 403
-        led = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
-        assert (await browser.get("6006/", headers=led)).status_code == 200
+    assert (await client.post("6006/open", json={})).status_code == 403
+    assert (await client.get("6006/", headers=token)).status_code == 403
+    assert (await client.get("6006/~key/")).status_code == 403
 
 
-async def _hands_on(client: httpx.AsyncClient) -> None:
-    moved = await client.get("6006?a=1")
-    assert (moved.status_code, moved.headers["Location"][-9:]) == (302, "6006/?a=1")
-    cookies = "_xsrf=secret; username-x=secret; hyperpod-port-own=2"
+async def _hands_on(page: httpx.AsyncClient, client: httpx.AsyncClient) -> None:
+    jar = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
     headers = {
-        "Cookie": cookies,
+        "Cookie": f"{jar}; _xsrf=secret",
+        "Authorization": f"token {TOKEN}",
         "X-Mine": "yes",
         "Referer": f"http://x/?token={TOKEN}",
         "X-XSRFToken": "secret",
     }
-    answer = await client.post(
-        f"6006/a%20b/c?q=%C3%A4&q=2&token={TOKEN}", content="body", headers=headers
-    )
-    assert (answer.status_code, answer.reason_phrase) == (200, "Very well")
-    said = answer.json()
-    assert (said["method"], said["path"], said["body"]) == ("POST", "/a%20b/c?q=%C3%A4&q=2", "body")
-    got = {name.lower(): value for name, value in said["headers"]}
-    assert (got["host"], got["cookie"], got["x-mine"]) == ("localhost:6006", "own=2", "yes")
-    assert "secret" not in str(said)
-    assert TOKEN not in str(said)
-    cookie = answer.headers["Set-Cookie"]
-    assert cookie.startswith("hyperpod-port-own=1")
-    assert "/ports/6006/" in cookie
-    assert "example.com" not in cookie
-    away = await client.get("6006/away")
-    assert away.headers["Location"].endswith("/ports/6006/there?x=1")
-    assert [(await client.get(f"{node}:6006/")).json()["node"] for node in (0, 1)] == ["0", "1"]
+    for cookie in ("", "own=1"):  # the program has set one by its first answer
+        path = f"a%20b/c?q=%C3%A4&q=2&token={TOKEN}"
+        answer = await page.post(path, content="body", headers=headers)
+        assert (answer.status_code, answer.reason_phrase) == (200, "Very well")
+        assert "Set-Cookie" not in answer.headers
+        assert answer.headers["Content-Security-Policy"].startswith("sandbox ")
+        said = answer.json()
+        asked = (said["method"], said["path"], said["body"])
+        assert asked == ("POST", "/a%20b/c?q=%C3%A4&q=2", "body")
+        got = {name.lower(): value for name, value in said["headers"]}
+        assert (got["host"], got["x-mine"]) == ("localhost:6006", "yes")
+        assert got.get("cookie", "") == cookie
+        assert "secret" not in str(said)
+        assert TOKEN not in str(said)
+    away = await page.get("away")
+    assert away.headers["Location"] == f"{page.base_url.path}there?x=1"
     for method in ("PUT", "DELETE", "PATCH"):
-        assert (await client.request(method, "6006/")).json()["method"] == method
+        assert (await page.request(method, "")).json()["method"] == method
+    foreign = {"Origin": "http://evil.example"}
+    assert (await page.get("", headers=foreign)).status_code == 403
 
 
-async def _streams(client: httpx.AsyncClient) -> None:
-    async with client.stream("GET", "6006/slow") as answer:
+async def _streams(page: httpx.AsyncClient) -> None:
+    async with page.stream("GET", "slow") as answer:
         times = [(time.monotonic(), chunk) async for chunk in answer.aiter_raw()]
     assert b"".join(chunk for _, chunk in times) == b"data: 0\n\ndata: 1\n\ndata: 2\n\n"
     assert times[-1][0] - times[0][0] > 0.4
-    answers = await asyncio.gather(*(client.get("6006/big") for _ in range(8)))
+    answers = await asyncio.gather(*(page.get("big") for _ in range(8)))
     assert {len(answer.content) for answer in answers} == {5_000_000}
 
 
 async def _says_what_is_wrong(client: httpx.AsyncClient) -> None:
-    async def said(place: str) -> tuple[int, str]:
-        answer = await client.get(place)
+    async def said(port: str) -> tuple[int, str]:
+        xsrf = {"X-XSRFToken": client.cookies["_xsrf"]}
+        answer = await client.post(f"{port}/open", json={}, headers=xsrf)
         return answer.status_code, answer.json()["code"]
 
-    assert await said("9/") == (422, "nothing_listens")
-    assert await said("0/") == (400, "invalid_input")
-    assert await said("99999/") == (400, "invalid_input")
-    assert await said("x80/") == (400, "invalid_input")
-    assert await said("2:6006/") == (404, "no_such_node")
+    assert await said("0") == (400, "invalid_input")
+    assert await said("99999") == (400, "invalid_input")
+    assert await said("x80") == (400, "invalid_input")
+    assert await said("2:6006") == (404, "no_such_node")
+    assert await said("9") == (422, "nothing_listens")
 
 
-async def _echoes(base: str, run_id: str) -> None:
+async def _echoes(address: str) -> None:
     from websockets.asyncio.client import connect
     from websockets.exceptions import InvalidStatus
     from websockets.typing import Origin
 
-    address = f"ws{base[4:]}runs/{run_id}/ports/6006/socket"
-    async with httpx.AsyncClient() as browser:
-        await browser.get(f"{base.partition('hyperpod/')[0]}login?token={TOKEN}")
-        cookies = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
-    headers = {"Cookie": cookies}
-    own = Origin("/".join(base.split("/")[:3]))
-    async with connect(address, additional_headers=headers, origin=own, proxy=None) as opened:
+    socket = f"ws{address[4:]}socket"
+    async with connect(socket, origin=Origin("null"), proxy=None) as opened:
         for text in ("hello", "x" * 60_000, "end"):
             await opened.send(text)
             assert await opened.recv() == text
     foreign = Origin("http://evil.example")
-    with pytest.raises(InvalidStatus) as refused:
-        async with connect(address, additional_headers=headers, origin=foreign, proxy=None):
-            pass
-    assert refused.value.response.status_code == 403
+    for place, origin in ((socket, foreign), (socket.replace("/~", "/~x"), Origin("null"))):
+        with pytest.raises(InvalidStatus) as refused:
+            async with connect(place, origin=origin, proxy=None):
+                pass
+        assert refused.value.response.status_code == 403
 
 
 @pytest.mark.full

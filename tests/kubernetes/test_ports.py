@@ -11,7 +11,7 @@ from hyperpod_jlab.model.errors import ConflictError, NotFoundError
 from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import BY_NAME
 from hyperpod_jlab.orchestrators.kubernetes.ports.forward import shell_command
 from hyperpod_jlab.orchestrators.kubernetes.ports.pods import by_rank, pod_of
-from hyperpod_jlab.server.port_headers import from_program
+from hyperpod_jlab.server.port_headers import cookies_of, from_program
 
 
 def _pod(
@@ -69,17 +69,28 @@ def test_a_shells_command_is_quoted() -> None:
     assert words[5:9] == ["m", "--container=pytorch", "--", "sh"]
 
 
+def test_a_program_sets_no_cookies_in_the_browser() -> None:
+    headers = [(b"Set-Cookie", b"a=1; Path=/; Domain=x.example"), (b"set-cookie", b"_xsrf=stolen")]
+    assert list(from_program([*headers, (b"X-Own", b"1")], 80, "/base/ports/80/")) == [
+        ("X-Own", "1")
+    ]
+    assert cookies_of(headers) == ["a=1; Path=/; Domain=x.example", "_xsrf=stolen"]
+
+
 @pytest.mark.parametrize(
-    ("value", "kept"),
+    ("sent", "kept"),
     [
-        ("a=1; Path=/; Domain=x.example", {"hyperpod-port-a=1"}),
-        ("_xsrf=stolen; Path=/", {"hyperpod-port-_xsrf=stolen"}),
+        ("default-src 'self'", ["default-src 'self'; worker-src 'self' blob:"]),
+        ("worker-src 'none'; img-src *", ["worker-src blob:; img-src *"]),
+        ("frame-ancestors 'none'", []),
+        ("img-src a, sandbox allow-same-origin", ["img-src a", "sandbox allow-same-origin"]),
     ],
 )
-def test_cookies_of_a_program_are_its_own(value: str, kept: set[str]) -> None:
-    made = list(from_program([(b"Set-Cookie", value.encode())], 80, "/base/ports/80/"))
-    assert {text.partition(";")[0] for _, text in made} == kept
-    assert all("Path=/base/ports/80/" in text and "omain" not in text for _, text in made)
+def test_what_a_program_forbids_its_page_stays_but_for_frames_and_our_workers(
+    sent: str, kept: list[str]
+) -> None:
+    made = from_program([(b"Content-Security-Policy", sent.encode())], 80, "/p/")
+    assert [value for _, value in made] == kept
 
 
 def test_redirects_lead_back_only_to_the_program_itself() -> None:

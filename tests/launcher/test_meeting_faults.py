@@ -1,15 +1,23 @@
 """What happens to a meeting over a bad network, and with strangers at the door."""
 
 import contextlib
+import functools
+import hashlib
 import json
 import os
+import re
 import selectors
 import signal
 import socket
 import threading
 import time
+from pathlib import Path
 
 import pytest
+
+from hyperpod_jlab.launcher.visitor import Dialer, Visitor
+from hyperpod_jlab.launcher.wire import Card
+from tests.storage.users import AS_ROOT, as_other, common_folder
 
 from .conftest import free_port, until
 from .pods import Pods
@@ -208,6 +216,76 @@ def test_who_has_another_key_is_not_let_in(pods):
     group.kill(1)
     group.start(1)
     assert group.ended() == [0, 0]
+
+
+def test_pods_without_a_key_take_nobody_in_who_can_read_the_plan(pods):
+    group = pods(nodes=2, key="").shell("echo up").start(0, 1)
+    assert group.ended() == [86, 86]
+    assert "no HYPERPOD_MEETING_KEY" in group.said(0)
+    unstarted = json.loads((group.bundle().folder / "status/unstarted/node-1.json").read_bytes())
+    assert unstarted["error"]["code"] == "no_meeting_key"
+
+
+def test_a_single_pod_needs_no_key(pods):
+    assert pods(nodes=1, key="").shell("true").start(0).ended() == [0]
+
+
+def _all_that_may_be_read(bundle: Path, pid: int) -> list[bytes]:
+    """What a user finds in a run's files and about its process."""
+    found = []
+    for path in (
+        *bundle.glob("*.json"),
+        *bundle.glob("status/**/*.json"),
+        Path(f"/proc/{pid}/environ"),
+        Path(f"/proc/{pid}/cmdline"),
+    ):
+        with contextlib.suppress(OSError):
+            found.append(path.read_bytes())
+    return found
+
+
+def _join(bundle: Path, port: int, pid: int) -> list[str]:
+    """How each attempt to be node 1 of the run ends, with every key that can be made of what may be read."""
+    texts = _all_that_may_be_read(bundle, pid)
+    plan = (bundle / "launch.json").read_bytes()
+    assert plan in texts
+    words = {b"", *texts, *(word for text in texts for word in re.findall(rb"[\w-]{6,}", text))}
+    tried = []
+    for number, word in enumerate(sorted(words)):
+        card = Card(json.loads(plan)["run_id"], 2, 1, "evil", f"{number:016x}", time.time())
+        key = hashlib.sha256(plan + word).digest()
+        visitor = Visitor(card, key, Dialer("127.0.0.1", port))
+        until(functools.partial(_has_answer, visitor), patience=20)
+        tried.append(visitor.trouble or str(visitor.directive(time.monotonic())))
+        visitor.close()
+    return tried
+
+
+def _has_answer(visitor: Visitor) -> bool:
+    visitor.turn(time.monotonic())
+    return visitor.trouble is not None or visitor.away_since is None
+
+
+@AS_ROOT
+def test_another_user_of_a_shared_partition_does_not_get_into_the_meeting():
+    with common_folder() as folder:
+        group = Pods(folder, nodes=2).shell("echo up")
+        group.key = os.urandom(16).hex()
+        try:
+            for path in (folder, *folder.rglob("*")):
+                path.chmod(0o755 if path.is_dir() else 0o644)
+            group.start(0)
+            until(lambda: "waiting for node 1" in group.said(0), patience=20)
+            port, pid = group.port, group.running[0].pid
+            tried = as_other(lambda: _join(group.bundle().folder, port, pid))
+            assert isinstance(tried, list), tried
+            assert tried
+            assert {word for word in tried if "closed" not in word} == set()
+            assert not group.bundle().rank_log()
+            group.start(1)
+            assert group.ended() == [0, 0]
+        finally:
+            group.end_all()
 
 
 def test_who_is_told_by_a_false_host_does_nothing(pods):

@@ -208,6 +208,40 @@ async def test_secrets_are_told_to_nobody(api, caplog):
     assert "s3cret" not in str((run, error)) + caplog.text
 
 
+@pytest.mark.parametrize("path", ["runs", "runs/preview"])
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [
+        ({"../../x": "s3cret"}, "secret_unknown"),
+        ({"KEYS": "s3cret"}, "secret_unknown"),
+        ({"": "s3cret"}, "secret_unknown"),
+        ({"\x1b]0;x": "s3cret"}, "secret_unknown"),
+        ({"REFERRED": "s3cret"}, "secret_has_reference"),
+        ({"KEY": "s3cret\0"}, "bad_secret"),
+        ({"KEY": "s3cret\ud800"}, "bad_secret"),
+    ],
+)
+async def test_values_of_what_is_no_secret_of_the_spec_are_refused(api, path, values, code):
+    spec: dict[str, Any] = {
+        "source": {"kind": "command", "command": "true"},
+        "environment": {"secrets": {"KEY": "", "REFERRED": "vault/key"}},
+    }
+    body = {"spec": spec, "secrets": {"KEY": "good", **values}}
+    status, error = await api.request("POST", path, body)
+    assert (status, error["code"], error["detail"]["field"]) == (400, code, "secrets")
+    assert "s3cret" not in str(error)
+    assert "\x1b" not in error["message"]
+
+
+async def test_a_secrets_name_that_no_file_can_have_is_refused(api):
+    spec = {
+        "source": {"kind": "command", "command": "true"},
+        "environment": {"secrets": {"A" * 300: ""}},
+    }
+    status, error = await api.request("POST", "runs", {"spec": spec, "secrets": {"A" * 300: "x"}})
+    assert (status, error["detail"]["field"]) == (400, "spec.environment.secrets")
+
+
 async def test_runs_sent_at_once_with_one_id_are_one(api):
     body = {"run_id": "twice", "spec": {"source": {"kind": "command", "command": "true"}}}
     answers = await asyncio.gather(*(api.request("POST", "runs", body) for _ in range(4)))

@@ -37,7 +37,7 @@ class Server:
         self.process._hyperpod = hyperpod
         self.told: list[str] = []
         self.line: Any = None
-        self._call = Call(self.process, Path("/"))
+        self._call = Call(self.process, Path("/"), "ada")
 
     async def _hear(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
         self.told.append(f"{data['run_id']} {data['state']}")

@@ -17,7 +17,7 @@ from hyperpod_jlab.cli.interrupts import raise_interrupts
 from hyperpod_jlab.cli.invocation import invocation
 from hyperpod_jlab.cli.output import coloured, print_json
 from hyperpod_jlab.cli.slow_steps import slow_steps
-from hyperpod_jlab.cli.terminal import printable
+from hyperpod_jlab.cli.terminal import printable, shown_text
 from hyperpod_jlab.model.check import Check
 from hyperpod_jlab.services.doctor.examination import Asked, examine
 from hyperpod_jlab.services.doctor.report import report as written
@@ -67,7 +67,7 @@ def doctor(cluster: str | None, job: bool, report: str | None) -> None:
         told = {} if text is None else {"report": text}
         print_json({"ok": not failed, "checks": [one.to_dict() for one in checks], **told})
     elif text is not None and report == _STDOUT:
-        print(text, end="")
+        print(shown_text(text), end="")
     elif text is not None:
         print(f"report: {report}", file=sys.stderr)
     if failed:

@@ -38,6 +38,7 @@ RUN is a run's id, the beginning of one, or 'last'. The run need not have ended;
 Of an array all children are printed, each line behind its child and rank: '2.0|text'. One child alone is RUN.2.
 A line of over 16 KiB comes in pieces: --grep looks at each piece for itself, and in --json all pieces of a line but the last have
 "partial": true, all but the first "continued": true.
+On a terminal a line keeps its colours; other escape sequences and control characters of the run stay away from it, but with --raw.
 Ctrl-C leaves the run alone and says how to come back to the same place.
 """
 

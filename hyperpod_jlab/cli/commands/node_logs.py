@@ -19,6 +19,7 @@ from hyperpod_jlab.cli.parameters import SinceParam
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.node_log import NODE_KINDS, NodeLogLine
+from hyperpod_jlab.model.terminal_text import terminal_json
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from hyperpod_jlab.services.node_logs import MOST_LINES, TAIL, NodeLogRequest, NodeLogs
 
@@ -175,7 +176,7 @@ def _service(hyperpod: Hyperpod, reading: _Reading) -> NodeLogs:
 
 
 def _as_json(line: NodeLogLine) -> str:
-    return json.dumps(line.to_dict(), ensure_ascii=False) + "\n"
+    return terminal_json(json.dumps(line.to_dict(), ensure_ascii=False)) + "\n"
 
 
 def _as_text(line: NodeLogLine) -> str:

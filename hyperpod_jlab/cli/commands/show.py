@@ -22,7 +22,7 @@ from hyperpod_jlab.cli.output import (
     print_table,
 )
 from hyperpod_jlab.cli.parameters import RUN
-from hyperpod_jlab.cli.terminal import printable
+from hyperpod_jlab.cli.terminal import printable, shown_text
 from hyperpod_jlab.cli.usage_words import usage_words
 from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.model.quantities import format_duration
@@ -140,8 +140,9 @@ def _print(shown: _Shown) -> None:
     if error is not None:
         place = f" in cell {error.cell}" if error.cell is not None else ""
         place += f" line {error.line}" if error.line is not None else ""
-        print(f"\nfirst error: rank {error.rank}{place}, {error.type}: {printable(error.message)}")
-        print(error.traceback.rstrip("\n"))
+        words = printable(f"{error.type}: {error.message}")
+        print(f"\nfirst error: rank {error.rank}{place}, {words}")
+        print(shown_text(error.traceback.rstrip("\n")))
 
 
 def _print_attempts(run: Run) -> None:

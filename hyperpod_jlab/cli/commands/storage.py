@@ -41,6 +41,10 @@ COMMANDS = (
         ),
     ),
     Section(
+        "Runs from an older version",
+        (Entry("migrate", "storage_migrate", "Move your runs to the layout of this version."),),
+    ),
+    Section(
         "Open the partition in the file browser",
         (
             Entry("link", "storage_link", "Make a link in the home folder to the partition."),

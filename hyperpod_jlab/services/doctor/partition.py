@@ -22,7 +22,9 @@ from hyperpod_jlab.services.storage_identity import Asked, find_whose
 from hyperpod_jlab.services.storage_places import inspect
 from hyperpod_jlab.storage.acl import is_opened
 from hyperpod_jlab.storage.index import default_path
+from hyperpod_jlab.storage.migration import runs_in_old_layout
 from hyperpod_jlab.storage.mounts import mount_of, room_at
+from hyperpod_jlab.storage.parents import parents
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.patience import within
 
@@ -49,7 +51,7 @@ def partition_steps(opened: Opened) -> list[Step]:
     async def privacy() -> Told:
         partition = opened.hyperpod.partition
         told = await look(_mode)()
-        if told.level != "ok" or partition.shared:
+        if told.level != "ok":
             return told
         return await _identity(partition) or told
 
@@ -59,7 +61,9 @@ def partition_steps(opened: Opened) -> list[Step]:
     needs = (STORAGE,)
     return [
         Step(STORAGE, "storage", "partition", look(_storage), needs=(CONFIGURATION,)),
+        Step("parents", "folders above", "partition", look(_parents), needs=(CONFIGURATION,)),
         Step("privacy", "privacy", "partition", privacy, needs=needs),
+        Step("layout", "layout", "partition", look(_layout), needs=needs),
         Step("writing", "writing", "partition", look(_writing), needs=needs),
         Step("room", "room", "partition", look(lambda one: _room(one.root)), needs=needs),
         Step("runs", "runs", "partition", runs, needs=needs),
@@ -87,8 +91,41 @@ def _mode(partition: Partition) -> Told:
             f"other users may look into {partition.folder} (mode {mode:04o})",
             f"chmod 700 {partition.folder}, or set shared = true under [storage] when that is meant",
         )
-    words = "shared by all users of the partition" if partition.shared else "only for this user"
+    words = (
+        "a folder of your own that all users of the partition may read"
+        if partition.shared
+        else "only for this user"
+    )
     return ok(f"{words} (mode {mode:04o}, owner {found.st_uid})")
+
+
+def _parents(partition: Partition) -> Told:
+    """Who owns the folders above ours: they can exchange it, whatever its own mode says."""
+    try:
+        above = parents(partition.root)
+    except OSError as error:
+        return fail(
+            f"{partition.root} cannot be looked at: {error.strerror}", "see the storage step"
+        )
+    words = ", ".join(f"{one.path} (owner {one.uid}, mode {one.mode:04o})" for one in above)
+    bad = [one for one in above if one.problem is not None]
+    for one in bad:
+        said = f"another user can exchange your runs: {one.path} {one.reason}"
+        if one.problem != "group" or partition.shared:
+            return fail(said, one.fix, "admin")
+    if bad:
+        return warn(f"{bad[0].path} {bad[0].reason}: its members are trusted", bad[0].fix)
+    return ok(f"nobody but you and root can exchange your runs: {words}")
+
+
+def _layout(partition: Partition) -> Told:
+    old = sum(1 for _ in runs_in_old_layout(partition))
+    if old:
+        return warn(
+            f"{old} of your runs lie in the layout of an older version, where other users of a shared partition can exchange them",
+            "hpj storage migrate",
+        )
+    return ok(f"runs lie in {partition.runs}")
 
 
 async def _identity(partition: Partition) -> Told | None:

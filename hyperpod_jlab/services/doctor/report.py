@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from hyperpod_jlab.model.addresses import USER_INFO
 from hyperpod_jlab.model.check import GROUPS, Check, Level
 
 _HIDDEN = "[hidden]"
@@ -18,7 +19,7 @@ _SECRETS = (
     re.compile(r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}\b"),  # access keys of AWS
     re.compile(r"\bk8s-aws-v1\.[\w-]+"),  # tokens for EKS
     re.compile(r"\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*"),  # JSON web tokens
-    re.compile(r"(?<=://)[^/\s@]+@"),  # names and passwords in addresses
+    USER_INFO,
     re.compile(r"(?i)\bBearer\s+[\w.~+/=-]{8,}"),
     re.compile(
         r"(?i)(?:password|passwd|secret|token|api[_-]?key|signature|credential)s?\s*[=:]\s*[^\s,;'\"]{4,}"

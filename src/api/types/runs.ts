@@ -126,6 +126,13 @@ export interface INotebookCells {
   readonly cells: readonly IRunOfCell[];
 }
 
+/** The address, under the API's own, that opens a port in the browser: once, for this user, within `seconds`. */
+export interface IOpenedPort {
+  readonly path: string;
+  readonly ticket: string;
+  readonly seconds: number;
+}
+
 /** Exactly what would run. */
 export interface IPreview {
   readonly run_id: string;

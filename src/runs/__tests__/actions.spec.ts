@@ -6,7 +6,7 @@ import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 import { decodeCluster } from '../../clusters/types';
 import { IHyperPod } from '../../tokens';
-import { actAfterQuestion, runAgain } from '../actions';
+import { actAfterQuestion, openPort, runAgain } from '../actions';
 import { RunsModel } from '../model';
 import { FakeRunClient, run } from './fakes';
 
@@ -103,5 +103,50 @@ describe('Actions that fail', () => {
     expect(told()[0].message).toBe(
       'run 1 can’t be run again. There is no run 1.'
     );
+  });
+});
+
+describe('Open port', () => {
+  const trans = nullTranslator.load('hyperpod_jlab');
+  const tab = {
+    opener: window as Window | null,
+    close: jest.fn(),
+    location: { replace: jest.fn() }
+  };
+
+  beforeEach(() => {
+    tab.opener = window;
+    jest.clearAllMocks();
+    jest.spyOn(window, 'open').mockReturnValue(tab as unknown as Window);
+  });
+
+  afterEach(() => {
+    jest.restoreAllMocks();
+    Notification.dismiss();
+  });
+
+  it('opens a tab with the click, which cannot reach this one', async () => {
+    const done = openPort(() => Promise.resolve('/there'), 6006, trans);
+    expect(window.open).toHaveBeenCalledWith('', '_blank');
+    await done;
+    expect(tab.opener).toBeNull();
+    expect(tab.location.replace).toHaveBeenCalledWith('/there');
+  });
+
+  it('closes the tab and says why when the port is not to be had', async () => {
+    const why = () => Promise.reject(new Error('nothing listens'));
+    await openPort(why, 6006, trans);
+    expect(tab.close).toHaveBeenCalled();
+    const [told] = Notification.manager.notifications;
+    expect(told.message).toBe('Port 6006 can’t be opened. nothing listens');
+  });
+
+  it('says that the browser blocked the tab', async () => {
+    jest.spyOn(window, 'open').mockReturnValue(null);
+    const ask = jest.fn();
+    await openPort(ask, 6006, trans);
+    expect(ask).not.toHaveBeenCalled();
+    const [told] = Notification.manager.notifications;
+    expect(told.message).toContain('blocked the new tab');
   });
 });

@@ -96,8 +96,8 @@ export class FakeRunClient implements IRunClient {
     return Promise.resolve(this.reach);
   }
 
-  portLink(runId: string, nodeRank: number, port: number): string {
-    return `/${runId}/${nodeRank}:${port}/`;
+  openPort(runId: string, nodeRank: number, port: number): Promise<string> {
+    return Promise.resolve(`/${runId}/${nodeRank}:${port}/`);
   }
 
   spec(): Promise<Readonly<Record<string, unknown>>> {

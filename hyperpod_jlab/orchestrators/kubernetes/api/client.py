@@ -230,7 +230,7 @@ class KubeClient:
         except TimeoutError as error:
             raise UnreachableError(
                 f"the API server at {shown_server(self.access)} does not answer in time",
-                detail={"server": self.access.server},
+                detail={"server": shown_server(self.access)},
             ) from error
         except httpx.TransportError as error:
             raise not_sent(error, self.access) or answer_broken(

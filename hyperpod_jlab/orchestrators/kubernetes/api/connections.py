@@ -111,7 +111,7 @@ def not_sent(error: httpx.TransportError, access: Access) -> HyperpodError | Non
     ):
         return None
     message, code, hint = _connecting(error, access)
-    return UnreachableError(message, code=code, hint=hint, detail={"server": access.server})
+    return UnreachableError(message, code=code, hint=hint, detail={"server": shown_server(access)})
 
 
 def _connecting(error: httpx.TransportError, access: Access) -> tuple[str, str | None, str]:
@@ -152,7 +152,7 @@ def shown_server(access: Access) -> str:
     try:
         parts = urlsplit(access.server)
     except ValueError:
-        return access.server[:_SHOWN]
+        return access.server.rpartition("@")[2][:_SHOWN]
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"[:_SHOWN]
 
 
@@ -176,7 +176,7 @@ def answer_broken(error: httpx.TransportError, verb: str, access: Access) -> Unr
         f"the API server at {shown_server(access)} {how}",
         code=None if verb == "GET" else ANSWER_LOST,
         hint="see: kubectl cluster-info",
-        detail={"server": access.server},
+        detail={"server": shown_server(access)},
     )
 
 

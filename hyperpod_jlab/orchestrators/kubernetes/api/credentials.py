@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import ssl
 import subprocess
 import tempfile
@@ -24,6 +25,10 @@ _FILE_LASTS = 60.0
 _EARLY = 120.0
 """Seconds before its end at which a token is renewed."""
 _LONGEST_EXEC = 60.0
+_LONGEST_SHOWN = 300
+_SHORTEST_SECRET = 6
+_PLAIN_WORD = re.compile(r"[a-z][a-z-]{0,40}")
+_SECRET_OPTION = re.compile(r"(?i)^-.*(?:secret|token|pass|key|credential|auth|pin)")
 
 
 @dataclass(frozen=True)
@@ -150,7 +155,8 @@ class ExecPlugin:
             raise self._failed(f"it could not be run ({type(error).__name__})") from error
         if done.returncode != 0:
             lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise self._failed(lines[-1][:300] if lines else f"exit code {done.returncode}")
+            why = self._without_secrets(lines[-1])[:_LONGEST_SHOWN] if lines else ""
+            raise self._failed(why or f"exit code {done.returncode}")
         try:
             found = json.loads(done.stdout)
         except ValueError as error:
@@ -176,10 +182,30 @@ class ExecPlugin:
         return DeniedError(
             f"{self._command or 'the kubeconfig'} gives no credentials: {why}",
             code="login_failed",
-            hint=f"try it in a terminal: {' '.join([self._command, *map(str, self._said.get('args') or [])])}"[
-                :300
-            ],
+            hint=f"run {self._shown()} in a terminal, with the arguments that the kubeconfig gives it",
         )
+
+    def _shown(self) -> str:
+        """The program and its first word: what stands behind, such as a client's secret, is for nobody's screen or report."""
+        first = next(map(str, self._said.get("args") or []), "")
+        words = [self._command, first] if _PLAIN_WORD.fullmatch(first) else [self._command]
+        return " ".join(words)[:_LONGEST_SHOWN] or "the program"
+
+    def _without_secrets(self, line: str) -> str:
+        """A line of the program without what its options and variables are given, should it repeat them."""
+        given = [str(one.get("value") or "") for one in self._said.get("env") or []]
+        before = ""
+        for word in map(str, self._said.get("args") or []):
+            name, equals, value = word.partition("=")
+            if _SECRET_OPTION.search(name):
+                given.append(value if equals else "")
+            elif _SECRET_OPTION.search(before):
+                given.append(word)
+            before = word if word.startswith("-") and not equals else ""
+        for value in sorted(set(given), key=len, reverse=True):
+            if len(value) >= _SHORTEST_SECRET:
+                line = line.replace(value, "***")
+        return line
 
 
 class PackageToken:

@@ -6,6 +6,11 @@ import ipaddress
 import os
 from urllib.parse import urlsplit
 
+from hyperpod_jlab.model.errors import InvalidInputError
+
+PROXY_HINT = "look at proxy-url in the kubeconfig and at HTTPS_PROXY"
+_SCHEMES = {"http", "https", "socks5", "socks5h"}
+
 
 def proxy_for(server: str, named: str = "") -> str | None:
     """The proxy's address, or None for the straight way.
@@ -13,9 +18,12 @@ def proxy_for(server: str, named: str = "") -> str | None:
     Args:
         server: The API server's address.
         named: The ``proxy-url`` of the kubeconfig, which is above the environment.
+
+    Raises:
+        InvalidInputError: It is no address of a proxy. The address is not repeated: a password may be in it.
     """
     if named:
-        return named
+        return _checked(named)
     parts = urlsplit(server)
     host, port = parts.hostname or "", parts.port
     if _excepted(host, port):
@@ -23,7 +31,22 @@ def proxy_for(server: str, named: str = "") -> str | None:
     found = _environment(f"{parts.scheme}_proxy")
     if found and "://" not in found:
         found = f"http://{found}"
-    return found or None
+    return _checked(found) if found else None
+
+
+def _checked(address: str) -> str:
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise InvalidInputError(
+            f"the proxy's address is none: it has to begin with {', '.join(sorted(_SCHEMES))} and name a host",
+            code="bad_proxy",
+            hint=PROXY_HINT,
+        )
+    return address
 
 
 def _environment(name: str) -> str:

@@ -20,6 +20,8 @@ from hyperpod_jlab.model.errors import (
 )
 from hyperpod_jlab.orchestrators.kubernetes.api.access import Access
 from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient, refusal
+from hyperpod_jlab.orchestrators.kubernetes.api.connections import shown_server
+from hyperpod_jlab.orchestrators.kubernetes.api.proxies import PROXY_HINT
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
@@ -145,7 +147,7 @@ async def open_port(client: KubeClient, namespace: str, pod: str, port: int) -> 
     """
     try:
         from websockets.asyncio.client import connect
-        from websockets.exceptions import InvalidHandshake, InvalidStatus
+        from websockets.exceptions import InvalidHandshake, InvalidProxy, InvalidStatus
         from websockets.typing import Subprotocol
     except ImportError:
         raise UnsupportedError(
@@ -174,11 +176,15 @@ async def open_port(client: KubeClient, namespace: str, pod: str, port: int) -> 
     except InvalidStatus as error:
         answer = error.response
         raise _refused(answer.status_code, bytes(answer.body or b""), namespace, pod) from error
+    except InvalidProxy as error:  # its own words repeat the address, and so a password in it
+        raise UnreachableError(
+            "the proxy's address cannot be used", code="proxy", hint=PROXY_HINT
+        ) from error
     except (InvalidHandshake, OSError, TimeoutError) as error:
         raise UnreachableError(
             f"the API server does not answer: {str(error) or type(error).__name__}",
             hint="see: kubectl cluster-info",
-            detail={"server": access.server},
+            detail={"server": shown_server(access)},
         ) from error
     return await _begun(PodPort(socket, pod, port), pod, port)
 

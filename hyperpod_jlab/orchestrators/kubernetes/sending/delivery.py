@@ -35,6 +35,7 @@ from hyperpod_jlab.orchestrators.kubernetes.sending.creation import (
     create,
     replace_other,
 )
+from hyperpod_jlab.orchestrators.kubernetes.sending.meeting_key import with_key
 from hyperpod_jlab.storage.records import BundleReader
 
 
@@ -62,7 +63,7 @@ async def deliver(
         DeniedError: The user may not make the job or its ConfigMaps; nothing is left of it.
     """
     archive = await asyncio.to_thread(pack, bundle.folder) if has_place(document) else None
-    sent = dict(document) if archive is None else filled(document, archive)
+    sent = with_key(document if archive is None else filled(document, archive))
     place = f"{path}/{document['metadata']['name']}"
     job, ours = await create(client, path, sent)
     try:

@@ -25,6 +25,7 @@ from hyperpod_jlab.orchestrators.kubernetes.kinds.names import (
 from hyperpod_jlab.orchestrators.kubernetes.sending.bundle_volume import BundleVolume, claimed
 from hyperpod_jlab.orchestrators.kubernetes.sending.code import NOTE, carried
 from hyperpod_jlab.orchestrators.kubernetes.sending.command import pod_command, pod_environment
+from hyperpod_jlab.orchestrators.kubernetes.sending.meeting_key import key_environment
 from hyperpod_jlab.orchestrators.kubernetes.sending.patch import patched
 from hyperpod_jlab.orchestrators.kubernetes.sending.placement import node_selector, topology
 from hyperpod_jlab.orchestrators.kubernetes.sending.resources import resources, tolerations
@@ -155,7 +156,12 @@ def _pod(given: RenderInput, place: Place, name: str, labels: Mapping[str, str])
     return Pod(
         image=_image(given, place),
         command=kind.wrap(command, spec.resources.nodes, anew=_anew(given, place)),
-        env=(*pod_environment(), *volume.env, *secret_variables(spec)),
+        env=(
+            *pod_environment(),
+            *key_environment(spec.resources.nodes),
+            *volume.env,
+            *secret_variables(spec),
+        ),
         mounts=(*volume.mounts, {"name": "shm", "mountPath": _SHM}),
         volumes=(*volume.volumes, {"name": "shm", "emptyDir": {"medium": "Memory"}}),
         resources=wanted,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from hyperpod_jlab.model.addresses import without_passwords
 from hyperpod_jlab.model.errors import (
     DeniedError,
     HyperpodError,
@@ -38,7 +39,8 @@ def ssh_complaint(login: str, said: str, typed: str) -> HyperpodError:
 
 def _short(said: str) -> str:
     lines = [" ".join(line.split()) for line in _NOISE.sub("", said).splitlines()]
-    return ("; ".join(line for line in lines if line) or "ssh said nothing")[:300]
+    told = without_passwords("; ".join(line for line in lines if line))
+    return (told or "ssh said nothing")[:300]
 
 
 def _changed(login: str, said: str, typed: str) -> HyperpodError:

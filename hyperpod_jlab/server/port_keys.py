@@ -1,0 +1,162 @@
+"""Who may use a port in the browser: a ticket for its first request, a key in its address for all others.
+
+A page of a run is sandboxed (see `port_headers`), so the browser sends no cookies with what the page asks for. The key
+takes their place: it opens one port of one node, says nothing to Jupyter, and is forgotten when the server stops.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from hyperpod_jlab.model.errors import DeniedError, InvalidInputError
+from hyperpod_jlab.server.port_cookies import ProgramCookies
+
+if TYPE_CHECKING:
+    from jupyter_server.auth import User
+
+TICKET_SECONDS: Final = 60.0
+"""How long a ticket waits to be used."""
+IDLE_SECONDS: Final = 8 * 3600.0
+"""How long a key stays after its last request."""
+
+_MOST_TICKETS = 64
+_MOST_KEYS = 64
+_PLACE = re.compile(r"(?:([0-9]{1,5}):)?([0-9]{1,5})")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A port of a run's node.
+
+    Attributes:
+        run_id: The run.
+        node: The node's rank.
+        port: The port; whether there can be such a one is asked when it is connected.
+    """
+
+    run_id: str
+    node: int
+    port: int
+
+
+@dataclass(frozen=True)
+class PortSession:
+    """What a key opens.
+
+    Attributes:
+        place: The port.
+        user: Who opened it.
+        cookies: Those that the program has set.
+    """
+
+    place: Place
+    user: User
+    cookies: ProgramCookies = field(default_factory=ProgramCookies)
+
+
+def place_of(run_id: str, port: str) -> Place:
+    """A port from its address: a number, or a node's rank and a number as 1:6006.
+
+    Raises:
+        InvalidInputError: It is none.
+    """
+    found = _PLACE.fullmatch(port)
+    if found is None:
+        raise InvalidInputError(
+            f"'{port[:40]}' is no port; it is a number, or a node's rank and a number as 1:6006",
+            detail={"field": "port"},
+        )
+    return Place(run_id, int(found[1] or 0), int(found[2]))
+
+
+class PortKeys:
+    """The tickets and keys of one server."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._tickets: _Bounded[_Ticket] = _Bounded(_MOST_TICKETS, TICKET_SECONDS, now)
+        self._sessions: _Bounded[PortSession] = _Bounded(_MOST_KEYS, IDLE_SECONDS, now)
+
+    def issue(self, username: str, place: Place) -> str:
+        """A ticket, with which this user can open this port once, within `TICKET_SECONDS`."""
+        return self._tickets.add(_Ticket(username, place))
+
+    def redeem(self, ticket: str, user: User, place: Place) -> str:
+        """The key for a ticket, which is used up, whether it fits or not.
+
+        Raises:
+            DeniedError: There is no such ticket for this user and port.
+        """
+        found = self._tickets.pop(ticket)
+        if found != _Ticket(user.username, place):
+            raise denied()
+        return self._sessions.add(PortSession(place, user))
+
+    def find(self, key: str, place: Place) -> PortSession:
+        """What a key opens; it has been used now.
+
+        Raises:
+            DeniedError: There is no such key for this port.
+        """
+        found = self._sessions.use(key)
+        if found is None or found.place != place:
+            raise denied()
+        return found
+
+
+def denied() -> DeniedError:
+    """What whoever has no ticket and no key is told."""
+    return DeniedError(
+        "This address does not open the port",
+        code="port_not_opened",
+        hint="Open the port from the run's page in JupyterLab: Ports and shells, Open port.",
+    )
+
+
+@dataclass(frozen=True)
+class _Ticket:
+    username: str
+    place: Place
+
+
+_T = TypeVar("_T")
+
+
+class _Bounded(Generic[_T]):
+    """Things by secrets of which only the SHA-256 is kept: how long a look-up takes says nothing of a secret."""
+
+    def __init__(self, most: int, seconds: float, now: Callable[[], float]) -> None:
+        self._things: OrderedDict[bytes, tuple[float, _T]] = OrderedDict()
+        self._most = most
+        self._seconds = seconds
+        self._now = now
+
+    def add(self, thing: _T) -> str:
+        """Keep a thing; its secret. Too many, and the one that was used longest ago goes."""
+        secret = secrets.token_urlsafe(32)
+        self._things[_digest(secret)] = (self._now(), thing)
+        while len(self._things) > self._most:
+            self._things.popitem(last=False)
+        return secret
+
+    def pop(self, secret: str) -> _T | None:
+        """Take a thing out."""
+        since, thing = self._things.pop(_digest(secret), (0.0, None))
+        return thing if self._now() - since <= self._seconds else None
+
+    def use(self, secret: str) -> _T | None:
+        """A thing, which stays and counts as used now."""
+        thing = self.pop(secret)
+        if thing is not None:
+            self._things[_digest(secret)] = (self._now(), thing)
+        return thing
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,29 @@
+"""Requests that open ports of runs for the browser."""
+
+from __future__ import annotations
+
+from typing_extensions import TypedDict
+
+from hyperpod_jlab.server.call import Call
+from hyperpod_jlab.server.port_keys import TICKET_SECONDS, place_of
+
+
+class OpenedPort(TypedDict):
+    """The address, under the API's own, that opens a port in the browser: once, for this user, within `seconds`."""
+
+    path: str
+    ticket: str
+    seconds: int
+
+
+async def open_port(call: Call, run_id: str, port: str) -> OpenedPort:
+    """Open a port of a running run's node for the browser: ``{port}`` of node 0, ``{node}:{port}`` of another one."""
+    place = place_of(run_id, port)
+    hyperpod = await call.hyperpod()
+    stream = await hyperpod.open_port(place.run_id, place.node, place.port)
+    await stream.close()
+    return {
+        "path": f"runs/{run_id}/ports/{port}/",
+        "ticket": call.process.port_keys.issue(call.username, place),
+        "seconds": int(TICKET_SECONDS),
+    }

@@ -1,0 +1,127 @@
+"""Moving this user's runs from the layout that the partition had before to the one it has now.
+
+Before, all users of a shared partition had ``.hyperpod/runs`` in common, and so the owner of a folder there could exchange what others laid in it. Run ids stay, and a bundle
+moves whole, with one rename. Code moves once it was read again and has the digest that its name says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hyperpod_jlab.model.errors import StorageError
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.atomic import storage_errors
+from hyperpod_jlab.storage.content import DIGEST, digest_of, stored_path
+from hyperpod_jlab.storage.partition import Partition, Place
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What a migration did: runs that were moved, those that could not be, with the reason, and files of code that were moved."""
+
+    runs: tuple[str, ...]
+    problems: tuple[tuple[str, str], ...]
+    code: int
+
+
+def runs_in_old_layout(partition: Partition) -> Iterator[str]:
+    """The ids of this user's runs that lie in the old layout. May block."""
+    old = partition.own_places[1]
+    for run_id in old.run_ids():
+        with contextlib.suppress(OSError):
+            if descent.state(old.bundle(run_id)).st_uid == old.uid:
+                yield run_id
+
+
+def migrate(partition: Partition, run_ids: Iterable[str]) -> Moved:
+    """Move runs of this user's, and the code that is stored beside them, to their new place. May block.
+
+    Args:
+        partition: The storage partition.
+        run_ids: The runs; they must have ended, since jobs know their bundle by its path.
+
+    Raises:
+        StorageError: The new place cannot be made, or is not to be trusted.
+    """
+    partition.prepare()
+    new, old = partition.own_places
+    moved, problems = list[str](), list[tuple[str, str]]()
+    for run_id in run_ids:
+        try:
+            _move(partition, old.bundle(run_id), new.bundle(run_id))
+        except StorageError as error:
+            problems.append((run_id, error.message))
+        else:
+            moved.append(run_id)
+    code = _move_code(partition, new, old)
+    _remove_empty(old)
+    return Moved(tuple(moved), tuple(problems), code)
+
+
+def _move(partition: Partition, bundle: Path, target: Path) -> None:
+    partition.make_folder(target.parent)
+    with storage_errors(bundle):
+        if descent.state(bundle).st_uid != os.getuid():
+            raise PermissionError("it belongs to another user")
+        if descent.is_folder(target):
+            raise FileExistsError("there is a run of the same id in the new place")
+        descent.rename(bundle, target)
+        if descent.state(target).st_uid != os.getuid():
+            # The owner of the old folder laid another one there just now: it goes back.
+            descent.rename(target, bundle)
+            raise PermissionError("it was exchanged by another user")
+        if partition.shared:
+            descent.change_mode(target, partition.folder_mode)
+
+
+def _move_code(partition: Partition, new: Place, old: Place) -> int:
+    """Move the files of the content store that are this user's and have the bytes that their names say; returns how many."""
+    count = 0
+    for path in _own_files(old.folder / "code"):
+        digest = path.name.removesuffix("x")
+        target = stored_path(new.folder, digest, executable=path.name.endswith("x"))
+        with contextlib.suppress(OSError):
+            if digest_of(path) != digest:
+                continue
+            partition.make_folder(target.parent)
+            with contextlib.suppress(FileExistsError):
+                descent.link(path, target)
+            descent.unlink(path)
+            count += 1
+    return count
+
+
+def _own_files(store: Path) -> Iterator[Path]:
+    with contextlib.suppress(OSError):
+        for folder in descent.names(store):
+            with contextlib.suppress(OSError):
+                for name in descent.names(store / folder):
+                    path = store / folder / name
+                    if DIGEST.fullmatch(name.removesuffix("x")) and _is_own_file(path):
+                        yield path
+
+
+def _is_own_file(path: Path) -> bool:
+    try:
+        return descent.is_file(path) and descent.state(path).st_uid == os.getuid()
+    except OSError:
+        return False
+
+
+def _remove_empty(old: Place) -> None:
+    """Remove what is left of this user's folders in the old layout, as far as they are empty."""
+    for top in (old.folder / "runs", old.folder / "code"):
+        with contextlib.suppress(OSError):
+            for name in descent.names(top):
+                _rmdir(top / name)
+        _rmdir(top)
+    _rmdir(old.folder)
+
+
+def _rmdir(folder: Path) -> None:
+    with contextlib.suppress(OSError), descent.opened_folder(folder.parent) as parent:
+        os.rmdir(folder.name, dir_fd=parent)
