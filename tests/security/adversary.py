@@ -120,7 +120,9 @@ class Adversary:
                 self._look()
             step = self._random.choice(self._steps)
             # What there is stays bounded: this is no attack on the disk's size.
-            with contextlib.suppress(OSError, ValueError, IndexError, shutil.Error):
+            with contextlib.suppress(
+                OSError, ValueError, TypeError, KeyError, IndexError, shutil.Error
+            ):
                 (self._remove if len(self._seen) > _MOST_SEEN else step)()
             count += 1
             time.sleep(_PAUSE)

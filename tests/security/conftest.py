@@ -22,15 +22,42 @@ PAPERS = ("Documents", "Downloads", "Desktop", "Pictures", "data", "models", "no
 """Folders that alice's home has, as many homes do."""
 
 
+_LINKS = ("protected_symlinks", "protected_hardlinks")
+
+
 def pytest_report_header() -> str:
-    """The kernel's settings that decide what an attacker may link; they are the machine's, so no test changes them unasked."""
+    """The kernel's settings that decide what an attacker may link."""
     return f"links of others: {kernel_settings()}"
 
 
 def kernel_settings() -> str:
     """Whether the kernel follows links of others in sticky folders, and lets them link what they do not own."""
-    names = ("protected_symlinks", "protected_hardlinks", "protected_fifos", "protected_regular")
-    return ", ".join(f"{name} {Path('/proc/sys/fs', name).read_text().strip()}" for name in names)
+    names = (*_LINKS, "protected_fifos", "protected_regular")
+    return ", ".join(f"{name} {_setting(name).read_text().strip()}" for name in names)
+
+
+def _setting(name: str) -> Path:
+    return Path("/proc/sys/fs") / name
+
+
+@pytest.fixture(scope="session", autouse=True)
+def links() -> Iterator[None]:
+    """Other settings for the time of the tests, where ``HYPERPOD_PROTECTED_LINKS`` asks for them: ``01`` is symlinks 0, hardlinks 1.
+
+    They are the whole machine's, in no namespace, so nothing changes them unasked: without the variable the tests run with what is set.
+    """
+    wanted = os.environ.get("HYPERPOD_PROTECTED_LINKS")
+    if not wanted:
+        yield
+        return
+    before = {name: _setting(name).read_text() for name in _LINKS}
+    try:
+        for name, value in zip(_LINKS, wanted, strict=True):
+            _setting(name).write_text(value)
+        yield
+    finally:
+        for name, text in before.items():
+            _setting(name).write_text(text)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,7 +96,9 @@ class Team:
     @property
     def betrayed(self) -> list[str]:
         """What of bob's ran as alice."""
-        return [path.name for path in self.canaries.iterdir() if path.stat().st_uid == USERS["alice"]]
+        return [
+            path.name for path in self.canaries.iterdir() if path.stat().st_uid == USERS["alice"]
+        ]
 
     @property
     def launcher(self) -> str:
@@ -163,7 +164,10 @@ def test_a_run_that_names_ones_own_job_acts_on_nothing(team: Team) -> None:
         acted = team.hpj("alice", action, "posing", "--json")
         assert acted.returncode != 0, acted.stdout
     assert team.state("precious") == "waiting"
-    assert team.slurm.exec("ctl", "squeue", "-h", "-j", job, "-o", "%t %r").split() == ["PD", "JobHeldUser"]
+    assert team.slurm.exec("ctl", "squeue", "-h", "-j", job, "-o", "%t %r").split() == [
+        "PD",
+        "JobHeldUser",
+    ]
     listed = json.loads(team.hpj("alice", "runs", "--json").stdout)["runs"]
     assert [run["run_id"] for run in listed] == ["precious"]
     assert team.hpj("alice", "cancel", "precious").returncode == 0
@@ -187,5 +191,5 @@ def _own_folder(team: Team) -> Path:
     sent = team.hpj("bob", *SENT, "template", "--wait", "-c", "true")
     assert sent.returncode == 0, sent.stderr
     bundle = Path(json.loads(team.hpj("bob", "show", "template", "--json").stdout)["bundle"])
-    assert os.stat(bundle).st_uid == USERS["bob"]
+    assert bundle.stat().st_uid == USERS["bob"]
     return bundle
