@@ -25,7 +25,7 @@ from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.model.validation import parse
 from hyperpod_jlab.services.current_folder import current_folder
 from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.runs import Wanted
+from hyperpod_jlab.services.listing import Wanted
 from hyperpod_jlab.services.state_words import check_states
 from hyperpod_jlab.services.submission import Request
 

@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from hyperpod_jlab.model.errors import DeniedError, HyperpodError, NotFoundError
-from hyperpod_jlab.storage.partition import FOLDER
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.atomic import storage_errors
+from hyperpod_jlab.storage.linked_file import open_linked
+
+_LARGEST = 4 << 30
+_LARGEST_FOREIGN = 256 << 20
+"""Bytes of another user's result: it is read whole."""
 
 _TRUST_HINT = (
     "a pickle can run code when it is loaded; if you trust whoever can write there, say trust=True"
@@ -36,7 +42,7 @@ class RemoteTraceback(Exception):  # noqa: N818 - it is no error of its own, but
 def load_result(records: Path, *, trust: bool = False) -> Any:
     """The value that a function's run returned.
 
-    JSON and numpy files are always loaded. A pickle is loaded only when nobody but this user (or root) could have written it: the
+    JSON and numpy files are always loaded (another user's up to 256 MiB, else up to 4 GiB). A pickle is loaded only when nobody but this user (or root) could have written it: the
     file and all folders up to the partition's root; else only on `trust`.
 
     Args:
@@ -46,6 +52,7 @@ def load_result(records: Path, *, trust: bool = False) -> Any:
     Raises:
         RemoteError: The function failed, and its exception is not loaded; else that exception itself is raised.
         NotFoundError: The run left no result.
+        StorageError: It cannot be read, or is too large.
         DeniedError: The result is a pickle that is not to be trusted.
     """
     for name, load in (("result.json", _load_json), ("result.npy", _load_npy)):
@@ -67,7 +74,7 @@ def load_result(records: Path, *, trust: bool = False) -> Any:
 def _load_json(data: bytes) -> Any:
     try:
         return json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RemoteError("result.json is damaged", code="damaged_result") from error
 
 
@@ -82,7 +89,7 @@ def _load_npy(data: bytes) -> Any:
         ) from error
     try:
         return np.load(io.BytesIO(data), allow_pickle=False)
-    except ValueError as error:
+    except Exception as error:  # such as one that says to be larger than the memory
         raise RemoteError("result.npy is damaged", code="damaged_result") from error
 
 
@@ -103,6 +110,8 @@ def _raise_remote(records: Path, *, trust: bool) -> None:
     if text is None:
         return
     known = _load_json(text)
+    if not isinstance(known, dict):
+        raise RemoteError("exception.json is damaged", code="damaged_result")
     traceback = str(known.get("traceback", ""))
     try:
         data = _read_pickle(records / "exception.pkl", trust=trust)
@@ -118,32 +127,38 @@ def _raise_remote(records: Path, *, trust: bool) -> None:
 
 
 def _read(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
+    largest = _LARGEST_FOREIGN if descent.is_foreign(path) else _LARGEST
+    with storage_errors(path):
+        try:
+            return descent.read(path, largest)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
 
 
 def _read_pickle(path: Path, *, trust: bool) -> bytes | None:
     """A pickle's bytes; the very file that was checked is the one that is read."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if trust else os.O_NOFOLLOW))
+        descriptor = open_linked(path) if trust else descent.open_file(path)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise _untrusted(path, "is a link or can't be opened") from error
     with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
         if not trust:
-            _check(path, os.fstat(descriptor))
+            _check(path, found)
             for folder in _folders(path):
                 _check(folder, folder.lstat())
-        return file.read()
+        if found.st_size > _LARGEST:
+            raise _untrusted(path, "is larger than 4 GiB")
+        return file.read(_LARGEST)
 
 
 def _folders(path: Path) -> list[Path]:
     """The folders above a file, up to the partition's root."""
     above = list(path.absolute().parents)
-    ours = next((at for at, folder in enumerate(above) if folder.name == FOLDER), None)
+    named = (descent.OUR_FOLDER.fullmatch(folder.name) is not None for folder in above)
+    ours = next((at for at, found in enumerate(named) if found), None)
     return above if ours is None else above[: ours + 2]
 
 

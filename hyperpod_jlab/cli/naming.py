@@ -7,7 +7,7 @@ import asyncio
 from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError
 from hyperpod_jlab.model.run_id import split_run_id
 from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.runs import Wanted
+from hyperpod_jlab.services.listing import Wanted
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.presence import check_present
 

@@ -8,6 +8,7 @@ costs nothing while bytes arrive.
 from __future__ import annotations
 
 import os
+import stat
 import time
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from hyperpod_jlab.logs.place import START, TAIL, Place, check_of, same_source
 from hyperpod_jlab.logs.source import Chunk, Mark
 from hyperpod_jlab.logs.stream import Stream
 from hyperpod_jlab.logs.time_index import TimeIndex
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.linked_file import open_linked
 
 TRUNCATED = Mark("truncated", "the log was cut and starts anew")
 REPLACED = Mark("replaced", "the log was replaced by a new one")
@@ -44,10 +47,13 @@ class BundleFile:
         """Which stream this is."""
         return self._stream
 
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self._path
+    def opened(self) -> int:
+        """The file, opened for searching; the caller closes it.
+
+        Raises:
+            OSError: It cannot be opened.
+        """
+        return open_linked(self._path)
 
     def read(self, place: Place, limit: int) -> Chunk:
         """Up to `limit` bytes from a place on; none when there are none yet."""
@@ -79,10 +85,8 @@ class BundleFile:
 
     def size(self) -> int:
         """How many bytes the file has now; none when it does not exist or cannot be looked at."""
-        try:
-            return self._path.stat().st_size
-        except OSError:
-            return 0
+        found = self._state()
+        return 0 if found is None else found.st_size
 
     def end(self) -> Place:
         """Where the file ends now; its start when it does not exist or cannot be read."""
@@ -111,10 +115,8 @@ class BundleFile:
 
     def changed(self) -> float | None:
         """When the file was last written, in Unix seconds."""
-        try:
-            return self._path.stat().st_mtime
-        except OSError:
-            return None
+        found = self._state()
+        return None if found is None else found.st_mtime
 
     def close(self) -> None:
         """Close the file; the next read opens it again."""
@@ -127,12 +129,25 @@ class BundleFile:
         self.close()
 
     def _open(self) -> int:
-        # O_NONBLOCK: whoever put a FIFO in the log's place must not hang us.
-        fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = open_linked(self._path)
         self.close()
         self._fd, self._inode = fd, os.fstat(fd).st_ino
         self._opened = time.monotonic()
         return fd
+
+    def _state(self) -> os.stat_result | None:
+        """What the file looks like, without opening it unless it is a link."""
+        try:
+            found = descent.state(self._path)
+            if not stat.S_ISLNK(found.st_mode):
+                return found if stat.S_ISREG(found.st_mode) else None
+            fd = open_linked(self._path)
+            try:
+                return os.fstat(fd)
+            finally:
+                os.close(fd)
+        except OSError:
+            return None
 
     def _read_anew(self, place: Place, limit: int) -> Chunk:
         old, old_inode = self._fd, self._inode

@@ -2,7 +2,8 @@
 
 Python cannot interrupt a match and runs nothing else meanwhile, so one unlucky pattern would freeze a whole server. This
 program is started with ``python -I -S``, uses the standard library only, and is killed when it takes too long. It reads frames from
-its standard input and answers each with one: a line of JSON that has the length of the bytes after it in ``size``.
+its standard input and answers each with one: a line of JSON that has the length of the bytes after it in ``size``. The file of a ``scan`` comes opened, through
+the socket whose number is the only argument.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import sys
 import warnings
 from array import array
@@ -112,10 +114,9 @@ def _text(line: bytes) -> str:
     return line.decode("utf-8", "replace")
 
 
-def scan(finder: Finder, path: str, begin: int, end: int, most: int) -> dict[str, Any]:
-    """The matching lines that begin in ``[begin, end)`` of a file, at most so many, and how far was looked."""
+def scan(finder: Finder, fd: int, begin: int, end: int, most: int) -> dict[str, Any]:
+    """The matching lines that begin in ``[begin, end)`` of an opened file, which is closed, at most so many, and how far was looked."""
     hits: list[list[int]] = []
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         at = _line_start(fd, begin)
         while at < end:
@@ -178,7 +179,15 @@ def _whole_lines(fd: int, at: int, size: int) -> bytes:
     return data
 
 
-def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
+def _next_file(files: socket.socket) -> int:
+    """The file that was sent for a request."""
+    _, descriptors, _, _ = socket.recv_fds(files, 1, 1)
+    if not descriptors:
+        raise OSError("no file came")
+    return descriptors[0]
+
+
+def _serve(requests: BinaryIO, answers: BinaryIO, files: socket.socket) -> None:
     finder: Finder | None = None
     while line := requests.readline():
         given = json.loads(line)
@@ -194,7 +203,9 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
             payload = array("I", finder.filter(texts)).tobytes()
         else:
             try:
-                answer = scan(finder, given["path"], given["begin"], given["end"], given["most"])
+                answer = scan(
+                    finder, _next_file(files), given["begin"], given["end"], given["most"]
+                )
             except OSError as error:
                 answer = {"hits": [], "reached": given["end"], "error": str(error)}
         answer["size"] = len(payload)
@@ -203,4 +214,4 @@ def _serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
-    _serve(sys.stdin.buffer, sys.stdout.buffer)
+    _serve(sys.stdin.buffer, sys.stdout.buffer, socket.socket(fileno=int(sys.argv[1])))

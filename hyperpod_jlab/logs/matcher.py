@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import socket
 import sys
 from array import array
 from collections.abc import Sequence
@@ -44,6 +45,7 @@ class Matcher:
         self.pattern = pattern
         self._patience = patience
         self._process: asyncio.subprocess.Process | None = None
+        self._files: socket.socket | None = None
         self._turn = asyncio.Lock()
         known = None if pattern.ignore_case or pattern.required is None else pattern.required
         self._required = known.encode() if known is not None else None
@@ -73,29 +75,36 @@ class Matcher:
         _, answer = await self._ask({"do": "filter"}, payload)
         return array("I", answer).tolist()
 
-    async def scan(self, path: Path, begin: int, end: int, most: int) -> tuple[list[Found], int]:
-        """The lines that begin in ``[begin, end)`` of a file and match, at most `most`, and how far was looked.
+    async def scan(self, file: int, begin: int, end: int, most: int) -> tuple[list[Found], int]:
+        """The lines that begin in ``[begin, end)`` of an opened file and match, at most `most`, and how far was looked.
 
         Raises:
             InvalidInputError: The pattern takes too long.
         """
         answer, _ = await self._ask(
-            {"do": "scan", "path": str(path), "begin": begin, "end": end, "most": most}, b""
+            {"do": "scan", "begin": begin, "end": end, "most": most}, b"", file
         )
         return [Found(*hit) for hit in answer["hits"]], answer["reached"]
 
     async def close(self) -> None:
         """End the process."""
         process, self._process = self._process, None
+        if self._files is not None:
+            self._files.close()
+            self._files = None
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
 
-    async def _ask(self, request: dict[str, Any], payload: bytes) -> tuple[dict[str, Any], bytes]:
+    async def _ask(
+        self, request: dict[str, Any], payload: bytes, file: int | None = None
+    ) -> tuple[dict[str, Any], bytes]:
         async with self._turn:
             process = self._process or await self._start()
             try:
+                if file is not None and self._files is not None:
+                    socket.send_fds(self._files, [b"f"], [file])
                 async with asyncio.timeout(self._patience):
                     return await _exchange(process, request, payload)
             except TimeoutError:
@@ -115,16 +124,21 @@ class Matcher:
                 raise
 
     async def _start(self) -> asyncio.subprocess.Process:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-I",
-            "-S",
-            str(_PROGRAM),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            limit=_LONGEST_ANSWER,
-        )
-        self._process = process
+        # The program is handed opened files: it follows no path that may lead elsewhere by then.
+        files, theirs = socket.socketpair()
+        with theirs:
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *(sys.executable, "-I", "-S", str(_PROGRAM), str(theirs.fileno())),
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    limit=_LONGEST_ANSWER,
+                    pass_fds=(theirs.fileno(),),
+                )
+            except BaseException:
+                files.close()
+                raise
+        self._process, self._files = process, files
         assert process.stdin is not None
         process.stdin.write(json.dumps({"do": "pattern", **asdict(self.pattern)}).encode() + b"\n")
         return process

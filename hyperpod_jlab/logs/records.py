@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+
+from pydantic_core import from_json
 
 from hyperpod_jlab.logs.activity import Activity, read_activity
 from hyperpod_jlab.logs.bundle_file import BundleFile
 from hyperpod_jlab.logs.source import Origin
 from hyperpod_jlab.logs.stream import Stream, activity_name, attempt_folder, attempt_of, stream_of
+from hyperpod_jlab.storage import descent
 
 _REOPEN_AFTER = 0.2
 """Seconds. Opening costs a call to the metadata server of the whole file system; reading an open file does not."""
+
+_LARGEST_RECORD = 1 << 20
+_MOST_FOREIGN = 4096
+
+
+class Bound:
+    """How many folders and names are looked at in one go: of another user's run it must not cost more than it shows.
+
+    Args:
+        path: Where the run lies.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._most = _MOST_FOREIGN if descent.is_foreign(path) else None
+        self._left = _MOST_FOREIGN
+
+    def renew(self) -> None:
+        """Another go begins."""
+        self._left = _MOST_FOREIGN
+
+    def names(self, folder: Path) -> list[str]:
+        """The names in a folder, as far as they are to be looked at; none when it is not there or not readable. Blocking."""
+        if self._most is not None and self._left <= 0:
+            return []
+        try:
+            found = descent.names(folder, None if self._most is None else self._left)
+        except OSError:  # the files' own trouble shows when they are read
+            found = []
+        self._left -= 1 + len(found)
+        return found
 
 
 class RecordStreams:
@@ -20,11 +52,14 @@ class RecordStreams:
     Args:
         records: The run's ``<records>`` folder; it need not exist yet.
         processes_per_node: Ranks on each node, from which global ranks follow.
+        bound: How much is looked at, where that is shared with others' looks.
     """
 
-    def __init__(self, records: Path, processes_per_node: int) -> None:
+    def __init__(self, records: Path, processes_per_node: int, bound: Bound | None = None) -> None:
         self.records = records
         self.processes_per_node = processes_per_node
+        self._bound = bound or Bound(records)
+        self._is_bound_shared = bound is not None
         self._names: dict[tuple[int, int], str] = {}
 
     @property
@@ -34,14 +69,19 @@ class RecordStreams:
 
     def attempts(self) -> list[int]:
         """The attempts that have a log folder, in rising order. Blocking."""
-        found = (attempt_of(name) for name in _names(self.folder(None)))
+        self._renew()
+        return self._attempts()
+
+    def _attempts(self) -> list[int]:
+        found = (attempt_of(name) for name in self._bound.names(self.folder(None)))
         return sorted(attempt for attempt in found if attempt is not None)
 
     def streams(self, attempt: int | None = None) -> list[Stream]:
         """The streams that exist now, of one attempt or of all, in order. Blocking."""
+        self._renew()
         found: list[Stream] = []
-        for number in self.attempts() if attempt is None else [attempt]:
-            for name in _names(self.folder(number)):
+        for number in self._attempts() if attempt is None else [attempt]:
+            for name in self._bound.names(self.folder(number)):
                 stream = stream_of(number, name)
                 if stream is not None:
                     found.append(stream)
@@ -69,6 +109,10 @@ class RecordStreams:
         """A node's newest activity record. Blocking."""
         return read_activity(self.folder(attempt) / activity_name(node_rank), attempt, node_rank)
 
+    def _renew(self) -> None:
+        if not self._is_bound_shared:
+            self._bound.renew()
+
     def _node_name(self, stream: Stream) -> str | None:
         key = (stream.attempt, stream.node_rank)
         if key not in self._names:
@@ -81,16 +125,8 @@ class RecordStreams:
     def _read_node_name(self, attempt: int, node_rank: int) -> str | None:
         path = self.records / "status" / attempt_folder(attempt) / f"node-{node_rank}.json"
         try:
-            name = json.loads(path.read_bytes())["node"]
+            name = from_json(descent.read(path, _LARGEST_RECORD))["node"]
         except (OSError, ValueError, KeyError, TypeError):
             # The node has not reported yet, or its record is damaged, which the run's state tells.
             return None
         return name if isinstance(name, str) and name else None
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return [entry.name for entry in folder.iterdir()]
-    except OSError:
-        # Not there yet, or not readable: no streams; the files' own trouble shows when they are read.
-        return []

@@ -5,6 +5,7 @@ The matching itself happens in the matcher's process; only lines that match are 
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -163,12 +164,7 @@ class Search:
             begin, end = lane.begin, min(lane.end, lane.begin + lane.stretch)
         else:
             begin, end = max(lane.begin, lane.end - lane.stretch), lane.end
-        path = lane.source.path
-        if path is None:
-            raise UnsupportedError(
-                f"the log of {lane.origin.node or 'this node'} cannot be searched, as it is no file here"
-            )
-        found, reached = await self._matcher.scan(path, begin, end, most)
+        found, reached = await self._found(lane, begin, end, most)
         self.scanned += min(reached, end) - begin
         if not self._forward and len(found) == most and reached < end and lane.stretch > PIECE:
             # Backward the last ones come first: look at less at once.
@@ -183,6 +179,21 @@ class Search:
             lane.found.extend(reversed(hits))
         lane.stretch = min(_LONGEST_STRETCH, lane.stretch * 4)
         await self._thread(self._look_ahead, lane)
+
+    async def _found(self, lane: _Lane, begin: int, end: int, most: int) -> tuple[list[Found], int]:
+        """What the matcher finds in a stretch of a lane, and how far it has looked; a file that cannot be opened has nothing."""
+        try:
+            opened = await self._thread(lane.source.opened)
+        except OSError:
+            return [], end
+        if opened is None:
+            raise UnsupportedError(
+                f"the log of {lane.origin.node or 'this node'} cannot be searched, as it is no file here"
+            )
+        try:
+            return await self._matcher.scan(opened, begin, end, most)
+        finally:
+            os.close(opened)
 
     def _look_ahead(self, lane: _Lane) -> None:
         """Note where the lane's search stands in the order of time. Blocking."""

@@ -101,9 +101,12 @@ class LogSource(Protocol):
         """Which stream this is."""
         ...
 
-    @property
-    def path(self) -> Path | None:
-        """A file on this machine that holds just the source's bytes and can be searched, or None."""
+    def opened(self) -> int | None:
+        """A file on this machine that holds just the source's bytes, opened for searching (the caller closes it); None where there is no such file.
+
+        Raises:
+            OSError: It cannot be opened.
+        """
         ...
 
     def read(self, place: Place, limit: int) -> Chunk:

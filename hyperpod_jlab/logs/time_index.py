@@ -12,8 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hyperpod_jlab.storage import descent
+
 _RECORD = struct.Struct("<qq")
 _WINDOW = 4096
+_MOST = 1 << 20
+"""Records that are gone through for one answer: another user's index may have any number."""
 _NS = 1e9
 _FLOAT_ERROR = 256
 """Nanoseconds by which a Unix time may be off when it has been a float of seconds."""
@@ -37,7 +41,7 @@ class TimeIndex:
             if first < 0:
                 return []
             found: list[tuple[int, float]] = []
-            for time, offset in self._records(fd, first, count):
+            for time, offset in self._records(fd, first, min(count, first + _MOST)):
                 if offset >= end and found:
                     break
                 place = max(offset, begin)
@@ -75,7 +79,7 @@ class TimeIndex:
     @contextmanager
     def _open(self) -> Iterator[int | None]:
         try:
-            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            fd = descent.open_file(self._path)
         except OSError:
             # Whatever keeps the index from being opened, the log can be read without it.
             yield None

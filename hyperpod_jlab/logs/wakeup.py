@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from hyperpod_jlab.storage import descent
+
 _LOG = logging.getLogger(__name__)
 _EVENT = struct.Struct("iIII")
 _BUFFER = 64 << 10
@@ -61,9 +63,11 @@ class Wakeups:
         from asyncinotify import Mask
 
         try:
-            watch = self._inotify.add_watch(
-                folder, Mask.MODIFY | Mask.CREATE | Mask.MOVED_TO | Mask.ONLYDIR
-            )
+            with descent.opened_folder(folder) as opened:
+                watch = self._inotify.add_watch(
+                    Path(f"/proc/self/fd/{opened}"),
+                    Mask.MODIFY | Mask.CREATE | Mask.MOVED_TO | Mask.ONLYDIR,
+                )
         except OSError as error:
             _LOG.debug("%s is polled only: %s", folder, error)
             return

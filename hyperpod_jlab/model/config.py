@@ -25,6 +25,8 @@ class StorageConfig(_Part):
     """Its root; default: Studio's mount where there is one, else a folder in the user's data directory."""
     shared: bool = False
     """Whether other users of the partition may read runs and add their own."""
+    owner: Annotated[int, Field(ge=0), WHOLE] | None = None
+    """User number of your files as nodes see it; default: as this machine's kernel says."""
 
 
 class PodStorage(_Part):

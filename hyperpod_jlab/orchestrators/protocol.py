@@ -19,6 +19,7 @@ from hyperpod_jlab.model.records import ActionKind, Observation
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.model.usage import Usage
 from hyperpod_jlab.orchestrators.ports import PortStream, Shell
+from hyperpod_jlab.orchestrators.seal import Seal
 from hyperpod_jlab.storage.records import BundleReader
 from hyperpod_jlab.storage.translation import PathMap
 
@@ -81,6 +82,7 @@ class RenderInput:
         bundle: Path of the bundle relative to the partition.
         paths: The partition here and there.
         python: Interpreter on the far side, or None for the node's own.
+        seal: Which launcher the job may start, and in whose bundle.
         time_limit: Seconds that the cluster gives a run without a limit of its own, or None.
         after: The scheduler's ids of those runs before this one that have not succeeded yet.
         native: The file to send as it is, for a native source.
@@ -93,6 +95,7 @@ class RenderInput:
     bundle: str
     paths: PathMap
     python: str | None
+    seal: Seal
     time_limit: int | None = None
     after: tuple[str, ...] = ()
     native: NativeFile | None = None

@@ -19,13 +19,13 @@ def journal_usage(bundle: BundleReader) -> Usage:
 
 
 def records_of(bundle: BundleReader) -> list[RunRecords]:
-    """The records of a run; of an array those of its children."""
-    array = bundle.head().array
-    if array is None or bundle.index is not None:
-        return [bundle.read()]
-    indices = parse_array(array).indices
-    children = (BundleReader(bundle.partition, f"{bundle.run_id}.{index}") for index in indices)
-    return [child.read() for child in children]
+    """The records of a run; of an array those of its children that have some: what exists, whatever the array's record claims."""
+    records = bundle.read()
+    if records.head.array is None or bundle.index is not None:
+        return [records]
+    indices = frozenset(parse_array(records.head.array).indices)
+    there = (index for index in bundle.child_indices() if index in indices)
+    return [bundle.child(index, records).read() for index in there]
 
 
 def accelerators_of(bundle: BundleReader) -> Accelerators | None:

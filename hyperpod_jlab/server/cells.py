@@ -15,8 +15,8 @@ from hyperpod_jlab.server.answers import Run, run_answer
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
 from hyperpod_jlab.server.submit import under_root
+from hyperpod_jlab.services.listing import Listing, Wanted
 from hyperpod_jlab.services.run_files import SentCode
-from hyperpod_jlab.services.runs import Listing, Wanted
 from hyperpod_jlab.services.sent_cells import cell_text, newest_of_cells, sent_cells
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader

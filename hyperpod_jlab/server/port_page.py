@@ -12,7 +12,9 @@ SCRIPT_PATH: Final = ".hyperpod/page.js"
 
 _ENOUGH = 1024
 # A script before the doctype would put the page into the browser's quirks mode.
-_BEFORE = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s|<!--.*?-->)*(?:<!doctype[^>]*>)?", re.IGNORECASE | re.DOTALL)
+_BEFORE = re.compile(
+    rb"(?:\xef\xbb\xbf)?(?:\s|<!--.*?-->)*(?:<!doctype[^>]*>)?", re.IGNORECASE | re.DOTALL
+)
 
 
 @cache

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from typing_extensions import TypedDict
 
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.port_keys import TICKET_SECONDS, place_of
+
+_SETTLE_SECONDS = 0.5
 
 
 class OpenedPort(TypedDict):
@@ -21,7 +25,14 @@ async def open_port(call: Call, run_id: str, port: str) -> OpenedPort:
     place = place_of(run_id, port)
     hyperpod = await call.hyperpod()
     stream = await hyperpod.open_port(place.run_id, place.node, place.port)
-    await stream.close()
+    try:
+        # Of a pod's port it is said only after the connection that nothing listens there. Most programs say nothing by themselves.
+        async with asyncio.timeout(_SETTLE_SECONDS):
+            await stream.read(1)
+    except TimeoutError:
+        pass
+    finally:
+        await stream.close()
     return {
         "path": f"runs/{run_id}/ports/{port}/",
         "ticket": call.process.port_keys.issue(call.username, place),

@@ -13,7 +13,7 @@ from hyperpod_jlab.model.records import ActionKind
 from hyperpod_jlab.server.answers import Run, RunList, RunState, run_answer
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel, Several
-from hyperpod_jlab.services.runs import Listing, Wanted
+from hyperpod_jlab.services.listing import Listing, Wanted
 
 MOST_RUNS = 1000
 

@@ -16,14 +16,15 @@ from pathlib import Path
 
 from hyperpod_jlab.model.errors import HyperpodError, NotFoundError, StorageDeniedError
 from hyperpod_jlab.model.run import ENDED, Run
-from hyperpod_jlab.services.runs import Runs, Wanted
+from hyperpod_jlab.services.listing import Wanted
+from hyperpod_jlab.services.runs import Runs
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.atomic import storage_errors
 from hyperpod_jlab.storage.bundle import STAGING, hide
 from hyperpod_jlab.storage.content import ContentStore
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import DamagedBundleError
-from hyperpod_jlab.storage.removal import Extent
+from hyperpod_jlab.storage.removal import Extent, remove_tree
 
 _STAGING_AGE = 86400.0
 _CODE_AGE = 3600.0
@@ -161,7 +162,7 @@ class Cleaner:
                 gone = hide(folder) if folder in bundles else folder
                 freed.add(gone)
                 with storage_errors(gone):
-                    descent.remove_tree(gone)
+                    remove_tree(gone)
             except NotFoundError:
                 continue  # another clean-up runs
             except HyperpodError as error:

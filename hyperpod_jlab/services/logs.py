@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
@@ -19,7 +20,12 @@ from hyperpod_jlab.logs.hub import Hub
 from hyperpod_jlab.logs.records import RecordStreams
 from hyperpod_jlab.logs.source import SourceSet
 from hyperpod_jlab.logs.stream import Stream
-from hyperpod_jlab.model.errors import InvalidInputError, StorageError, UnreachableError
+from hyperpod_jlab.model.errors import (
+    HyperpodError,
+    InvalidInputError,
+    StorageError,
+    UnreachableError,
+)
 from hyperpod_jlab.services.log_choice import no_such_log
 from hyperpod_jlab.services.log_request import (
     Direction,
@@ -251,6 +257,9 @@ class LogService:
         # The run has ended; what it wrote last may show only now, on a file system with caches a moment later.
         for wait in _LAST_LOOKS:
             await asyncio.sleep(wait)
+            with contextlib.suppress(HyperpodError):  # it was removed just now
+                # Anew: what was seen of an array with very many children may be older.
+                view.sources = await self.hub.thread(self._sources, view.request.run_id)
             async with aclosing(self._history(view, cursor, flush=True)) as batches:
                 async for batch in batches:
                     cursor = batch.after

@@ -13,8 +13,9 @@ from pydantic_core import from_json
 
 from hyperpod_jlab.model.errors import NotFoundError, UnsupportedError
 from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.bundle_entries import is_inner_path
 from hyperpod_jlab.storage.content import stored_path
-from hyperpod_jlab.storage.records import BundleReader, is_inner_path
+from hyperpod_jlab.storage.records import BundleReader
 
 LONGEST_TEXT = 4 << 20
 """Bytes of the largest file that is shown as text."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import time
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from hyperpod_jlab.model.cluster import WaitReason
 from hyperpod_jlab.model.errors import (
-    DeniedError,
     HyperpodError,
     InvalidInputError,
     NotFoundError,
@@ -20,9 +18,9 @@ from hyperpod_jlab.model.errors import (
 )
 from hyperpod_jlab.model.job_actions import Change, check_change
 from hyperpod_jlab.model.ranges import parse_array
-from hyperpod_jlab.model.records import ActionKind, Observation, RunRecords
+from hyperpod_jlab.model.records import ActionKind, RunRecords
 from hyperpod_jlab.model.repair import is_of_repair
-from hyperpod_jlab.model.run import Run, State
+from hyperpod_jlab.model.run import Run
 from hyperpod_jlab.model.run_id import split_run_id
 from hyperpod_jlab.model.usage import Usage
 from hyperpod_jlab.services import run_cursor
@@ -30,51 +28,25 @@ from hyperpod_jlab.services.actions import carry_out, check_action
 from hyperpod_jlab.services.array_children import (
     LIST_SECONDS,
     EndedChildren,
-    Look,
     first_children,
 )
+from hyperpod_jlab.services.engine_words import Words, ask_engine
 from hyperpod_jlab.services.engines import Engines
+from hyperpod_jlab.services.listing import Listing, Wanted
 from hyperpod_jlab.services.repairs import AwsRepairs
 from hyperpod_jlab.services.usage import usage_of
-from hyperpod_jlab.services.view import as_damaged, damaged_view, is_over, orphans, view_of
-from hyperpod_jlab.storage.index import BrokenIndexError, Row, RunIndex, Session, status_stamp
+from hyperpod_jlab.services.view import as_damaged, damaged_view, is_over, view_of
+from hyperpod_jlab.storage.index import BrokenIndexError, Row, RunIndex, Session
+from hyperpod_jlab.storage.numbers import own_number
 from hyperpod_jlab.storage.presence import Presence
 from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
+from hyperpod_jlab.storage.shards import status_stamp
 
 _AT_ONCE = 500
 _NOTICE = 2.0
 _MOMENT = 2.0
 """Seconds for which who asks for one run waits for what its nodes have said."""
 _WAIT_FIRST, _WAIT_LONGEST, _WAIT_GROWTH = 0.05, 1.0, 1.3
-
-
-@dataclass(frozen=True)
-class Listing:
-    """A page of runs, and the cursor of the next one (None at the end)."""
-
-    runs: tuple[Run, ...]
-    next: str | None = None
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """Which runs to list: this user's own or, with `everyone`, those of the other users of a shared partition too.
-
-    Attributes:
-        cluster: Only those of this cluster.
-        states: Only those in one of these states.
-        everyone: Those of other users too.
-        notebook: Only those that come from the notebook with this absolute path.
-        limit: How many at the most.
-        cursor: Where the page before ended.
-    """
-
-    cluster: str | None = None
-    states: tuple[State, ...] = ()
-    everyone: bool = False
-    notebook: str | None = None
-    limit: int | None = None
-    cursor: str | None = None
 
 
 @dataclass(frozen=True)
@@ -95,25 +67,6 @@ class _Page:
     listing: Listing
     unsure: Sequence[str]
     number: int
-
-
-@dataclass(frozen=True)
-class _Words:
-    """What engines say of runs, by run id, and why others say nothing."""
-
-    said: dict[str, Observation] = field(default_factory=dict)
-    unreachable: dict[str, str] = field(default_factory=dict)
-
-    def add(self, other: _Words) -> None:
-        """Take in what another engine says."""
-        self.said.update(other.said)
-        self.unreachable.update(other.unreachable)
-
-    def look(
-        self, run_id: str, ended: EndedChildren | None = None, seconds: float | None = None
-    ) -> Look:
-        """What is said of a run, and what is remembered of its children."""
-        return Look(self.said, self.unreachable.get(run_id), ended, seconds)
 
 
 class Runs:
@@ -168,7 +121,7 @@ class Runs:
             asked.append(bundle.array())
         if await self._catch_up(records.head.cluster, bundle, _MOMENT):
             records = await asyncio.to_thread(bundle.read)
-        words = await self._words(records.head.cluster, asked)
+        words = await self._ask(records.head.cluster, asked)
         await asyncio.to_thread(self._presence.check)  # what went meanwhile tells a wrong end
         if any(word.state == "ended" for word in words.said.values()):
             # What ended a moment ago has left its last words since, or the engine has written them down.
@@ -221,7 +174,7 @@ class Runs:
         array = head.array
         await self._catch_up(head.cluster, bundle, _MOMENT)
         chosen = await asyncio.to_thread(lambda: [*first_children(bundle, array, limit)])
-        words = await self._words(head.cluster, [bundle, *chosen])
+        words = await self._ask(head.cluster, [bundle, *chosen])
 
         def views() -> tuple[Run, ...]:
             return tuple(view_of(one, one.read(), words.look(one.run_id)) for one in chosen)
@@ -339,7 +292,7 @@ class Runs:
             rows = session.newest(
                 limit=None if wanted.limit is None else wanted.limit + 1,
                 before=before,
-                uid=None if wanted.everyone else os.getuid(),
+                uid=None if wanted.everyone else own_number(),
                 cluster=wanted.cluster,
                 notebook=wanted.notebook,
                 states=wanted.states,
@@ -366,11 +319,11 @@ class Runs:
     async def _look_at(self, run_ids: Sequence[str]) -> int:
         """Derive runs anew and remember them; returns the number of the index that has them."""
         looks, damaged, gone = await asyncio.to_thread(self._read, run_ids)
-        words = _Words()
+        words = Words()
         open_ones = [look for look in looks if not is_over(look.records)]
         for cluster in {look.records.head.cluster for look in open_ones}:
             bundles = [look.bundle for look in open_ones if look.records.head.cluster == cluster]
-            words.add(await self._words(cluster, bundles))
+            words.add(await self._ask(cluster, bundles))
         return await asyncio.to_thread(self._remember, looks, damaged, gone, words)
 
     def _read(self, run_ids: Sequence[str]) -> tuple[Sequence[_Look], Sequence[Run], Sequence[str]]:
@@ -388,7 +341,7 @@ class Runs:
         return looks, damaged, gone
 
     def _remember(
-        self, looks: Sequence[_Look], damaged: Sequence[Run], gone: Sequence[str], words: _Words
+        self, looks: Sequence[_Look], damaged: Sequence[Run], gone: Sequence[str], words: Words
     ) -> int:
         seen = [(self._view(look, words), look.stamp) for look in looks]
 
@@ -406,7 +359,7 @@ class Runs:
 
         return self._index.use(write)
 
-    def _view(self, one: _Look, words: _Words) -> Run:
+    def _view(self, one: _Look, words: Words) -> Run:
         run = view_of(
             one.bundle,
             one.records,
@@ -424,21 +377,8 @@ class Runs:
         except HyperpodError:
             return False  # an unknown cluster, or one that does not answer: what is there has to do
 
-    async def _words(self, cluster: str, bundles: Sequence[BundleReader]) -> _Words:
-        try:
-            engine = self._engines.get(cluster)
-        except HyperpodError:  # a cluster that this machine's configuration does not know
-            return _Words()
-        try:
-            said = await engine.runs(bundles)
-            if self._repairs is not None:
-                said = await self._repairs.told(cluster, bundles, said)
-            children = await asyncio.to_thread(orphans, bundles, said)
-            return _Words({**said, **await engine.runs(children)} if children else said)
-        except HyperpodError as error:
-            silent = "does not tell you" if isinstance(error, DeniedError) else "does not answer"
-            reason = f"{cluster} {silent}: {error.message}"
-            return _Words(unreachable=dict.fromkeys((b.run_id for b in bundles), reason))
+    async def _ask(self, cluster: str, bundles: Sequence[BundleReader]) -> Words:
+        return await ask_engine(self._engines, self._repairs, cluster, bundles)
 
 
 def _problem_of_spec(bundle: BundleReader) -> HyperpodError | None:

@@ -25,7 +25,7 @@ class Separation:
     """Whether other users can exchange or write what is this user's.
 
     Attributes:
-        parents: The partition's root and the folders above it, the mount point first.
+        parents: The partition's root and the folders above it, from ``/`` on.
         holds: Whether nobody but root and this user can exchange or write our folder.
         reason: Why it does not hold; None when it does.
         fix: What to do about it.

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from hyperpod_jlab.model.errors import (
     ConflictError,
     DeniedError,
-    HyperpodError,
     InvalidInputError,
     NotFoundError,
     RefusedError,
@@ -27,7 +26,7 @@ from hyperpod_jlab.model.errors import (
     UnsupportedError,
 )
 from hyperpod_jlab.model.finding import Finding, refuse_on_error
-from hyperpod_jlab.model.records import Head, Observation, Submission
+from hyperpod_jlab.model.records import Head, Submission
 from hyperpod_jlab.model.run_id import check_new_run_id, new_run_id
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.orchestrators.plan import launch_plan
@@ -38,6 +37,8 @@ from hyperpod_jlab.orchestrators.protocol import (
     Rendered,
     RenderInput,
 )
+from hyperpod_jlab.orchestrators.seal import Seal
+from hyperpod_jlab.services.broken_submit import tell_failure
 from hyperpod_jlab.services.checking import (
     check_secret_values,
     foreign_code,
@@ -163,6 +164,9 @@ class Submitter:
             bundle,
             engine.paths,
             python,
+            await asyncio.to_thread(
+                Seal.current, self._engines.settings.storage.owner, shared=self._partition.shared
+            ),
             time_limit=limit,
             after=before.scheduler_ids,
             native=_native(request.spec, captured),
@@ -215,7 +219,7 @@ class Submitter:
             first = await asyncio.shield(making)
         except asyncio.CancelledError as error:
             if await making:  # a thread cannot be broken off: the bundle is there, and goes nowhere
-                await _tell_failure(bundle, error)
+                await tell_failure(bundle, error)
             raise
         if not first:
             return await self._again(engine, bundle, digest, on_step)
@@ -326,7 +330,7 @@ class Submitter:
             raise
         except (Exception, asyncio.CancelledError, KeyboardInterrupt) as error:
             # Whether the scheduler has it cannot be known: the run stays, with what happened, and may be sent again.
-            await _tell_failure(bundle, error)
+            await tell_failure(bundle, error)
             if isinstance(error, UnreachableError):
                 raise maybe_sent(error, bundle.run_id) from error
             raise
@@ -385,23 +389,4 @@ def _head(notebook: str | None, preview: Preview, engine: Orchestrator, digest: 
         nodes=told.nodes,
         processes_per_node=int(preview.plan["processes_per_node"]),
         array=told.array,
-    )
-
-
-async def _tell_failure(bundle: BundleReader, error: BaseException) -> None:
-    with contextlib.suppress(HyperpodError):  # there is no place for it then
-        await asyncio.to_thread(bundle.add_observation, _failed_to_send(error))
-
-
-def _failed_to_send(error: BaseException) -> Observation:
-    reason = "the submit was broken off; submit it again with the same run id"
-    if isinstance(error, HyperpodError):
-        reason = error.message
-    return Observation(
-        time=time.time(),
-        observer="submit",
-        state="ended",
-        verdict="REFUSED",
-        reason=reason,
-        reason_code="submit_interrupted",
     )

@@ -23,6 +23,7 @@ from hyperpod_jlab.services.array_children import (
 )
 from hyperpod_jlab.services.heard import nodes_heard
 from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.numbers import number_outside
 from hyperpod_jlab.storage.processes import life
 from hyperpod_jlab.storage.records import BundleReader
 from hyperpod_jlab.storage.users import user_name
@@ -88,7 +89,7 @@ def damaged_view(bundle: BundleReader, reason: str, code: str) -> Run:
     created, owner = 0.0, bundle.owner
     with contextlib.suppress(OSError):
         found = descent.state(bundle.folder)
-        created, owner = found.st_mtime, found.st_uid
+        created, owner = found.st_mtime, number_outside(found.st_uid)
     return Run(
         run_id=bundle.run_id,
         name=bundle.run_id,

@@ -22,6 +22,7 @@ from hyperpod_jlab.storage.acl import let_through, open_tree
 from hyperpod_jlab.storage.atomic import storage_errors, to_json
 from hyperpod_jlab.storage.content import ContentStore, Stored
 from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.removal import remove_tree
 
 STAGING = ".staging-"
 """How the name of a staging folder starts; listings pass over names with a leading dot."""
@@ -78,7 +79,7 @@ class BundleWriter:
     def _discard(self) -> None:
         # After a commit the folder is gone under this name, and nothing is left to do.
         with contextlib.suppress(OSError):
-            descent.remove_tree(self.folder)
+            remove_tree(self.folder)
 
     def add_bytes(self, path: str, data: bytes, *, executable: bool = False) -> None:
         """Add a file of captured code, through the content store."""
@@ -188,7 +189,7 @@ def withdraw(bundle: Path) -> None:
     """
     hidden = hide(bundle)
     with contextlib.suppress(OSError):  # the next clean-up removes it
-        descent.remove_tree(hidden)
+        remove_tree(hidden)
 
 
 def hide(bundle: Path) -> Path:

@@ -19,17 +19,22 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from hyperpod_jlab.storage.numbers import is_number, own_number
+
 OUR_FOLDER = re.compile(r"\.hyperpod(?:-(0|[1-9][0-9]{0,9}))?")
 """The name of our folder on a partition; on a shared one with its owner's user number."""
 
 LARGEST = 64 << 20
 """Bytes that `read` takes at most."""
 
-_STEP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+STEP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""How a folder is opened to go through it: that asks the file server for nothing but its name."""
+
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_DEEPEST = 100
-_REFILLS = 3
+LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""How a folder is opened to list it."""
+
+_MORE = 1 << 20
 
 
 class ForeignFolderError(PermissionError):
@@ -39,11 +44,11 @@ class ForeignFolderError(PermissionError):
 @contextlib.contextmanager
 def opened_folder(path: Path) -> Iterator[int]:
     """A folder as a descriptor (``O_PATH``) to open and look at what lies in it; closed at the end."""
-    anchor, steps = _cut(path)
+    anchor, steps = cut(path)
     descriptor = os.open(anchor, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for number, name in enumerate(steps):
-            inner = os.open(name, _STEP, dir_fd=descriptor)
+            inner = os.open(name, STEP, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = inner
             if number == 0:
@@ -55,7 +60,7 @@ def opened_folder(path: Path) -> Iterator[int]:
 
 def step(folder: int, name: str) -> int:
     """A folder that lies in an opened one, as a descriptor (``O_PATH``) that the caller closes."""
-    return os.open(name, _STEP, dir_fd=folder)
+    return os.open(name, STEP, dir_fd=folder)
 
 
 def open_file(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
@@ -79,6 +84,13 @@ def open_in(folder: int, name: str, flags: int = os.O_RDONLY, mode: int = 0o600)
     return descriptor
 
 
+def is_foreign(path: Path) -> bool:
+    """Whether a path leads into another user's folder on a shared partition, by that folder's name."""
+    found = (OUR_FOLDER.fullmatch(part) for part in path.parts)
+    uid = next((match[1] for match in found if match), None)
+    return uid is not None and int(uid) != own_number()
+
+
 def read_named(path: Path, largest: int = LARGEST) -> bytes:
     """The bytes of a file that the user names: links to it are followed."""
     return read(Path(os.path.realpath(path)), largest)
@@ -93,9 +105,12 @@ def read(path: Path, largest: int = LARGEST) -> bytes:
 def read_in(folder: int, name: str, largest: int = LARGEST) -> bytes:
     """The bytes of a file that lies in an opened folder, of at most `largest` bytes."""
     with os.fdopen(open_in(folder, name), "rb") as file:
-        # One byte more than it may have: it may grow while it is read.
-        data = file.read(largest + 1) if _size(file.fileno()) <= largest else b""
-        if len(data) > largest or (not data and _size(file.fileno()) > largest):
+        # By what it says to have, since room is made for what is asked for; then on, since it may grow while it is read.
+        size = _size(file.fileno())
+        data = file.read(size + 1) if size <= largest else b""
+        while 0 < len(data) <= largest and (more := file.read(min(_MORE, largest + 1))):
+            data += more
+        if max(size, len(data)) > largest:
             raise OSError(errno.EFBIG, f"it is larger than {largest} bytes", name)
         return data
 
@@ -108,7 +123,7 @@ def names(path: Path, most: int | None = None) -> list[str]:
 
 def names_in(folder: int, most: int | None = None) -> list[str]:
     """The names in an opened folder, in no order; the first `most` of them."""
-    listed = os.open(".", _LIST, dir_fd=folder)
+    listed = os.open(".", LIST, dir_fd=folder)
     try:
         if most is None:
             return os.listdir(listed)  # noqa: PTH208 - of a descriptor
@@ -140,14 +155,16 @@ def is_file(path: Path) -> bool:
         return False
 
 
-def replace(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Write a file over whatever is there: its readers see the old bytes or the new ones."""
+def replace(path: Path, data: bytes, *, mode: int = 0o600, stamp: int | None = None) -> None:
+    """Write a file over whatever is there: its readers see the old bytes or the new ones. With a stamp (Unix nanoseconds) it has that time of change."""
     with opened_folder(path.parent) as folder:
         temporary = _write_temporary(folder, path.name, data, mode)
         try:
+            if stamp is not None:
+                os.utime(temporary, ns=(stamp, stamp), dir_fd=folder, follow_symlinks=False)
             os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
-            _unlink_in(folder, temporary)
+            unlink_in(folder, temporary)
             raise
 
 
@@ -160,14 +177,14 @@ def create(path: Path, data: bytes, *, mode: int = 0o600) -> bool:
         except FileExistsError:
             return False
         finally:
-            _unlink_in(folder, temporary)
+            unlink_in(folder, temporary)
     return True
 
 
 def unlink(path: Path) -> None:
     """Remove a file or link, if it is there."""
     with opened_folder(path.parent) as folder:
-        _unlink_in(folder, path.name)
+        unlink_in(folder, path.name)
 
 
 def rename(path: Path, target: Path) -> None:
@@ -182,15 +199,27 @@ def link(path: Path, target: Path) -> None:
         os.link(path.name, target.name, src_dir_fd=here, dst_dir_fd=there, follow_symlinks=False)
 
 
+def make_link(path: Path, target: str) -> None:
+    """Make a symbolic link; one that is there is an error."""
+    with opened_folder(path.parent) as folder:
+        os.symlink(target, path.name, dir_fd=folder)
+
+
+def read_link(path: Path) -> str:
+    """Where a symbolic link leads."""
+    with opened_folder(path.parent) as folder:
+        return os.readlink(path.name, dir_fd=folder)
+
+
 def make_folder(path: Path, mode: int) -> bool:
     """Make a folder with this very mode, whatever the umask; tells whether this call did it."""
     with opened_folder(path.parent) as folder:
         try:
             os.mkdir(path.name, 0o700, dir_fd=folder)
         except FileExistsError:
-            os.close(os.open(path.name, _STEP, dir_fd=folder))  # a link or file is told
+            os.close(os.open(path.name, STEP, dir_fd=folder))  # a link or file is told
             return False
-        made = os.open(path.name, _LIST, dir_fd=folder)
+        made = os.open(path.name, LIST, dir_fd=folder)
         try:
             os.fchmod(made, mode)
         finally:
@@ -213,108 +242,7 @@ def change_mode(path: Path, mode: int) -> None:
         _change_mode_in(folder, path.name, mode)
 
 
-def remove_tree(path: Path) -> None:
-    """Remove a folder of this user's and all in it, folders included whose rights were taken away; links are removed, never followed. Nothing happens when it is not there.
-
-    Raises:
-        PermissionError: It belongs to another user, or has something in it that the system does not let this user remove.
-    """
-    with opened_folder(path.parent) as parent:
-        for _ in range(_REFILLS + 1):
-            try:
-                found = os.stat(path.name, dir_fd=parent, follow_symlinks=False)
-                if found.st_uid != os.getuid():
-                    raise PermissionError(errno.EPERM, "it belongs to another user", str(path))
-                _empty(parent, path.name)
-            except NotADirectoryError:  # a file or a link took its place
-                _unlink_in(parent, path.name)
-                return
-            except FileNotFoundError:
-                return
-            try:
-                os.rmdir(path.name, dir_fd=parent)
-            except FileNotFoundError:
-                return
-            except OSError as error:
-                if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
-                    raise
-                continue
-            return
-    raise OSError(errno.ENOTEMPTY, "something is put into it again and again", str(path))
-
-
-def _empty(parent: int, name: str) -> None:
-    """Empty a folder, level by level; what lies very deep is moved up first, so that descriptors suffice."""
-    levels = [_opened_for_removal(parent, name)]
-    entered: list[tuple[str, list[str]]] = [(name, [])]
-    try:
-        entered[0] = (name, _swept(levels[0]))
-        while True:
-            here, inner = entered[-1]
-            if inner:
-                below = inner.pop()
-                if len(levels) >= _DEEPEST:
-                    moved = secrets.token_hex(16)
-                    os.rename(below, moved, src_dir_fd=levels[-1], dst_dir_fd=levels[0])
-                    entered[0][1].append(moved)
-                    continue
-                try:
-                    levels.append(_opened_for_removal(levels[-1], below))
-                except FileNotFoundError:
-                    continue
-                except NotADirectoryError:  # it was replaced just now
-                    _unlink_in(levels[-1], below)
-                    continue
-                entered.append((below, _swept(levels[-1])))
-                continue
-            if len(levels) == 1:
-                return
-            os.close(levels.pop())
-            entered.pop()
-            with contextlib.suppress(FileNotFoundError):
-                _rmdir_if_empty(levels[-1], here)
-    finally:
-        for level in levels:
-            os.close(level)
-
-
-def _rmdir_if_empty(parent: int, name: str) -> None:
-    """Remove a folder; one that something has come into stays, and is met again on the next round."""
-    try:
-        os.rmdir(name, dir_fd=parent)
-    except OSError as error:
-        if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
-            raise
-
-
-def _opened_for_removal(parent: int, name: str) -> int:
-    """A folder to be emptied, with the right that a job took from it given back: through its descriptor, so never to what a link leads to."""
-    step = os.open(name, _STEP, dir_fd=parent)
-    try:
-        found = os.fstat(step)
-        if found.st_uid == os.getuid() and found.st_mode & 0o700 != 0o700:
-            os.chmod(f"/proc/self/fd/{step}", 0o700)  # noqa: PTH101 - fchmod refuses O_PATH
-        return os.open(".", _LIST, dir_fd=step)
-    finally:
-        os.close(step)
-
-
-def _swept(folder: int) -> list[str]:
-    """Remove what is no folder; returns the names of the folders."""
-    inner = []
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                inner.append(entry.name)
-                continue
-            try:
-                _unlink_in(folder, entry.name)
-            except IsADirectoryError:  # it was replaced just now
-                inner.append(entry.name)
-    return inner
-
-
-def _cut(path: Path) -> tuple[str, tuple[str, ...]]:
+def cut(path: Path) -> tuple[str, tuple[str, ...]]:
     """A folder's path as what is taken as it is and the steps from our folder on."""
     parts = path.parts
     for place, part in enumerate(parts):
@@ -331,7 +259,7 @@ def _check_owner(descriptor: int, name: str, path: Path) -> None:
     if match is None or match[1] is None:
         return
     owner = os.fstat(descriptor).st_uid
-    if owner != int(match[1]):
+    if not is_number(owner, int(match[1])):
         raise ForeignFolderError(
             errno.EPERM, f"{name} belongs to user {owner}, not {match[1]}", str(path)
         )
@@ -351,12 +279,13 @@ def _write_temporary(folder: int, name: str, data: bytes, mode: int) -> str:
             os.fchmod(descriptor, mode)  # whatever the umask
             file.write(data)
     except BaseException:
-        _unlink_in(folder, temporary)
+        unlink_in(folder, temporary)
         raise
     return temporary
 
 
-def _unlink_in(folder: int, name: str) -> None:
+def unlink_in(folder: int, name: str) -> None:
+    """Remove a file or link that lies in an opened folder, if it is there."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name, dir_fd=folder)
 

@@ -10,10 +10,8 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import secrets
 import sqlite3
-import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -21,12 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hyperpod_jlab.model.run_id import RUN_ID, SHARDS, shard_of
-from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage.atomic import storage_errors
 from hyperpod_jlab.storage.folder_lock import locked
-from hyperpod_jlab.storage.partition import Partition, Place
+from hyperpod_jlab.storage.numbers import own_number
+from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.presence import own_cache
+from hyperpod_jlab.storage.shards import FRESH, Shard, runs_in, shards_of
 
 T = TypeVar("T")
 
@@ -37,14 +34,6 @@ PAUSE = 10.0
 """Seconds without a file that could not be used, before it is tried again."""
 
 _SCHEMA = 7
-_FRESH_NS = 3_000_000_000
-"""A folder that changed this recently may change again within the clock's grain, and is read anew each time."""
-_FRESH = -1
-
-_MOST_FOREIGN = 1000
-"""Runs that are taken from one shard of another user: what others lay there must not cost us more than it tells."""
-
-_SHARD = re.compile(r"[0-9a-f]{2}")
 
 _NOT_BROKEN = {
     sqlite3.SQLITE_BUSY,
@@ -204,7 +193,7 @@ class Session:
 
     def refresh(self, *, everyone: bool = False) -> None:
         """Take in bundles that came and forget those that went: this user's own or, with `everyone`, those of the other users of a shared partition too."""
-        me = os.getuid()
+        me = own_number()
         where = "" if everyone else "WHERE uid = ?"
         known = dict(
             self._db.execute(
@@ -215,15 +204,15 @@ class Session:
         there = {}
         for number, place in enumerate(self._partition.own_places):
             # From before the layout with a folder for each user, others' runs may lie beside one's own.
-            there.update({one.name: one for one in self._shards(place, mixed=number > 0)})
+            there.update({one.name: one for one in shards_of(place, mixed=number > 0)})
         if everyone:
             for place in self._partition.other_places():
-                there.update({one.name: one for one in self._shards(place)})
+                there.update({one.name: one for one in shards_of(place)})
         for gone in known.keys() - there.keys():
             self._drop(gone, set())
             self._db.execute("DELETE FROM shards WHERE name = ?", (gone,))
         for name, shard in there.items():
-            if shard.changed == _FRESH or known.get(name) != shard.changed:
+            if shard.changed == FRESH or known.get(name) != shard.changed:
                 self._refresh_shard(shard)
         self.commit()
 
@@ -244,12 +233,12 @@ class Session:
     def unknown(self) -> list[str]:
         """This user's runs that were never looked at."""
         query = "SELECT run_id FROM runs WHERE uid = ? AND view IS NULL"
-        return [row[0] for row in self._db.execute(query, (os.getuid(),))]
+        return [row[0] for row in self._db.execute(query, (own_number(),))]
 
     def unsure(self, *, everyone: bool = False) -> list[str]:
         """This user's runs that were never looked at or had not ended when they were; with `everyone` others' too that were never looked at."""
         query = "SELECT run_id FROM runs WHERE ended = 0 AND (uid = ? OR (? AND view IS NULL))"
-        return [row[0] for row in self._db.execute(query, (os.getuid(), everyone))]
+        return [row[0] for row in self._db.execute(query, (own_number(), everyone))]
 
     def put(
         self, run_id: str, view: dict[str, Any], *, created: float, ended: bool, stamp: int
@@ -317,36 +306,8 @@ class Session:
         except ValueError as error:
             raise BrokenIndexError(str(error)) from error
 
-    def _shards(self, place: Place, *, mixed: bool = False) -> Iterator[_Shard]:
-        """The shards of a place with the time of their last change.
-
-        Raises:
-            StorageError: This user's own cannot be read.
-        """
-        now, me = time.time_ns(), os.getuid()
-        with contextlib.ExitStack() as reading:
-            try:
-                folder = reading.enter_context(descent.opened_folder(place.runs))
-                names = descent.names_in(folder, SHARDS * 2)
-            except (FileNotFoundError, NotADirectoryError, descent.ForeignFolderError):
-                return
-            except OSError:
-                if place.uid != me or mixed:  # another user closed it: such runs are not for us
-                    return
-                with storage_errors(place.runs):
-                    raise
-            for name in filter(_SHARD.fullmatch, names):
-                with contextlib.suppress(OSError):
-                    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                    if stat.S_ISDIR(found.st_mode):
-                        changed = found.st_mtime_ns
-                        fresh = now - changed <= _FRESH_NS
-                        known_as = f"{place.folder.name}/{name}"
-                        path = place.runs / name
-                        yield _Shard(known_as, path, place.uid, _FRESH if fresh else changed, mixed)
-
-    def _refresh_shard(self, shard: _Shard) -> None:
-        there = self._runs_in(shard)
+    def _refresh_shard(self, shard: Shard) -> None:
+        there = runs_in(shard)
         known = {
             row[0]
             for row in self._db.execute("SELECT run_id FROM runs WHERE shard = ?", (shard.name,))
@@ -357,31 +318,11 @@ class Session:
             "INSERT INTO runs (run_id, shard, uid) VALUES (?, ?, ?) ON CONFLICT (run_id) DO UPDATE SET "
             "shard = excluded.shard, uid = excluded.uid, view = NULL, ended = 0 "
             "WHERE uid != excluded.uid AND (excluded.uid = ? OR (uid != ? AND excluded.uid < uid))",
-            [(new, shard.name, shard.uid, os.getuid(), os.getuid()) for new in there - known],
+            [(new, shard.name, shard.uid, own_number(), own_number()) for new in there - known],
         )
         self._db.execute(
             "INSERT OR REPLACE INTO shards VALUES (?, ?, ?)", (shard.name, shard.changed, shard.uid)
         )
-
-    def _runs_in(self, shard: _Shard) -> set[str]:
-        """The ids of the runs that lie in a shard; of another user's not more than are looked at."""
-        foreign = shard.uid != os.getuid()
-        # It went just now, or another user closed it: such runs are not ours to list.
-        hidden = (OSError,) if foreign or shard.mixed else (FileNotFoundError, PermissionError)
-        with (
-            storage_errors(shard.path),
-            contextlib.suppress(*hidden),
-            descent.opened_folder(shard.path) as folder,
-        ):
-            names = descent.names_in(folder, _MOST_FOREIGN if foreign else None)
-            return {
-                name
-                for name in names
-                if RUN_ID.fullmatch(name)
-                and shard_of(name) == shard.path.name
-                and (not shard.mixed or _belongs_to(shard.uid, folder, name))
-            }
-        return set()
 
     def _drop(self, shard: str, there: set[str]) -> None:
         """Forget the runs of a shard that are gone; should another user have one of the same id, his shard is read again."""
@@ -400,46 +341,3 @@ class Session:
                 "UPDATE shards SET changed = -1 WHERE name != ? AND name LIKE ?",
                 (shard, f"%/{shard.rpartition('/')[2]}"),
             )
-
-
-@dataclass(frozen=True)
-class _Shard:
-    """A folder of bundles: its name in the index, when it changed, whose runs are taken from it, and whether others' may lie beside them."""
-
-    name: str
-    path: Path
-    uid: int
-    changed: int
-    mixed: bool
-
-
-def _belongs_to(uid: int, folder: int, name: str) -> bool:
-    try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_uid == uid
-    except OSError:
-        return False
-
-
-def status_stamp(bundle: Path) -> int:
-    """A number that changes when something in a run's records or the head of its bundle does (52 bits; 0 when nothing is there)."""
-    seen = []
-    with contextlib.suppress(OSError), descent.opened_folder(bundle) as folder:
-        for name in ("bundle.json", "spec.json"):
-            seen += _stamp_in(folder, name)
-        status = descent.step(folder, "status")
-        try:
-            seen += _stamp_in(status, ".")
-            for name in ("observations", "actions"):
-                seen += _stamp_in(status, name)
-        finally:
-            os.close(status)
-    digest = hashlib.blake2b(repr(seen).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 12 if seen else 0
-
-
-def _stamp_in(folder: int, name: str) -> list[tuple[str, int, int]]:
-    try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except OSError:
-        return []
-    return [(name, found.st_mtime_ns, found.st_ino)]

@@ -16,6 +16,7 @@ from hyperpod_jlab.model.errors import StorageError
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.atomic import storage_errors
 from hyperpod_jlab.storage.content import DIGEST, digest_of, stored_path
+from hyperpod_jlab.storage.numbers import is_number
 from hyperpod_jlab.storage.partition import Partition, Place
 
 
@@ -33,7 +34,7 @@ def runs_in_old_layout(partition: Partition) -> Iterator[str]:
     old = partition.own_places[1]
     for run_id in old.run_ids():
         with contextlib.suppress(OSError):
-            if descent.state(old.bundle(run_id)).st_uid == old.uid:
+            if is_number(descent.state(old.bundle(run_id)).st_uid, old.uid):
                 yield run_id
 
 

@@ -1,4 +1,4 @@
-"""Who can exchange the folders in which runs lie: the owners and modes of a folder's parents, up to the mount point of its file system."""
+"""Who can exchange the folders in which runs lie: the owners and modes of a folder's parents. A job's guard (launcher/guard.py) asks the same on its node."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from hyperpod_jlab.storage.numbers import is_unseen
 
 Problem = Literal["foreign", "open", "group"]
 """Its owner is another user; all users may rename what lies in it; a group may."""
@@ -45,7 +47,7 @@ class Parent:
 
 
 def parents(root: Path, uid: int | None = None) -> list[Parent]:
-    """The partition's root and the folders above it, the mount point first.
+    """The partition's root and the folders above it, from ``/`` on.
 
     Args:
         root: The partition's root; links to it are followed.
@@ -57,7 +59,7 @@ def parents(root: Path, uid: int | None = None) -> list[Parent]:
     me = os.getuid() if uid is None else uid
     here = Path(os.path.realpath(root))
     found = [_parent(here, me)]
-    while not here.is_mount() and here != here.parent:
+    while here != here.parent:
         here = here.parent
         found.append(_parent(here, me))
     return found[::-1]
@@ -84,7 +86,7 @@ def _parent(path: Path, me: int) -> Parent:
 
 
 def _problem(uid: int, mode: int, me: int) -> Problem | None:
-    if uid not in {0, me}:
+    if uid not in {0, me} and not is_unseen(uid):  # which is root's, or the nodes' guard refuses it
         return "foreign"
     if mode & stat.S_ISVTX:  # only the owner of an entry, and of the folder, may rename it
         return None

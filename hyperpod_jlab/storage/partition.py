@@ -18,6 +18,7 @@ from hyperpod_jlab.model.run_id import RUN_ID, shard_of, split_run_id
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.acl import is_opened
 from hyperpod_jlab.storage.atomic import storage_errors
+from hyperpod_jlab.storage.numbers import is_number, own_number
 from hyperpod_jlab.storage.parents import unsafe_parent
 from hyperpod_jlab.storage.presence import check_present, note_present
 
@@ -70,7 +71,7 @@ class Partition:
     @property
     def folder(self) -> Path:
         """This user's folder on the partition, for new runs."""
-        return self.root / (f"{FOLDER}-{os.getuid()}" if self.shared else FOLDER)
+        return self.root / (f"{FOLDER}-{own_number()}" if self.shared else FOLDER)
 
     @property
     def runs(self) -> Path:
@@ -95,7 +96,7 @@ class Partition:
     @property
     def own_places(self) -> tuple[Place, Place]:
         """Where this user's runs may lie: where new ones go, and where they lie from before ``shared`` was set or changed."""
-        me = os.getuid()
+        me = own_number()
         own, other = f"{FOLDER}-{me}", FOLDER
         first, second = (own, other) if self.shared else (other, own)
         return Place(self.root / first, me), Place(self.root / second, me)
@@ -116,7 +117,7 @@ class Partition:
         found = (descent.OUR_FOLDER.fullmatch(name) for name in names)
         uids = sorted(int(match[1]) for match in found if match and match[1] is not None)
         for uid in uids:
-            if uid != os.getuid():
+            if uid != own_number():
                 yield Place(self.root / f"{FOLDER}-{uid}", uid)
 
     def bundle(self, run_id: str) -> Path:
@@ -142,7 +143,7 @@ class Partition:
             bundle = second.bundle(run_id)
             found = _state(bundle)
             # In the folder of the layout before, other users' runs lie beside one's own.
-            if found is not None and found.st_uid == second.uid:
+            if found is not None and is_number(found.st_uid, second.uid):
                 return bundle, second.uid
         foreign = self.find_foreign(run_id)
         return None if foreign is None else (foreign.bundle(run_id), foreign.uid)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import re
 import secrets
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from hyperpod_jlab.model.errors import (
-    DeniedError,
     HyperpodError,
     NotFoundError,
     StorageDeniedError,
@@ -39,10 +37,15 @@ from hyperpod_jlab.model.run_id import split_run_id
 from hyperpod_jlab.model.spec import SPEC_FORMAT, JobSpec
 from hyperpod_jlab.model.usage import Usage
 from hyperpod_jlab.storage import atomic, descent
-from hyperpod_jlab.storage.acl import is_opened
 from hyperpod_jlab.storage.atomic import storage_errors
-from hyperpod_jlab.storage.content import DIGEST
-from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.bundle_entries import (
+    Budget,
+    is_command_item,
+    is_file_entry,
+    visible_names,
+)
+from hyperpod_jlab.storage.bundle_place import BundlePlace
+from hyperpod_jlab.storage.numbers import is_number, number_outside
 from hyperpod_jlab.storage.users import user_name
 
 Record = TypeVar("Record", bound=BaseModel)
@@ -66,49 +69,11 @@ class DamagedBundleError(HyperpodError):
     status = 422
 
 
-class BundleReader:
-    """The bundle of one run (or of the array that a child belongs to), for reading and for adding records.
+class BundleReader(BundlePlace):
+    """The bundle of one run (or of the array that a child belongs to), for reading and for adding records."""
 
-    Whose it is, says the kernel: a bundle in a user's folder that does not belong to that user is damaged.
-
-    Args:
-        partition: The storage partition.
-        run_id: The run, or an array's child.
-        place: The bundle and the user whose it has to be, where they are known; else they are looked for when first needed.
-
-    Raises:
-        InvalidInputError: It is no run id.
-    """
-
-    def __init__(
-        self, partition: Partition, run_id: str, place: tuple[Path, int] | None = None
-    ) -> None:
-        self.partition = partition
-        self.run_id = run_id
-        self.index = split_run_id(run_id)[1]
-        self._place = place
-        self._budget: _Budget | None = None
-        self._array: RunRecords | None = None
-
-    @property
-    def folder(self) -> Path:
-        """The bundle's folder. Looks for it the first time, which may block; a run that is not there has the place of a new one of this user's."""
-        return self._found()[0]
-
-    @property
-    def records(self) -> Path:
-        """The folder with the run's records: the bundle, or the child's folder in the array's bundle."""
-        return self.folder if self.index is None else self.folder / "tasks" / str(self.index)
-
-    @property
-    def owner(self) -> int:
-        """The number of the user whose run it is. May block."""
-        return self._found()[1]
-
-    @property
-    def is_own(self) -> bool:
-        """Whether it is this user's run: only then is anything of it executed, sent, written or removed. May block."""
-        return self.owner == os.getuid()
+    _budget: Budget | None = None
+    _array: RunRecords | None = None
 
     def child(self, index: int, array: RunRecords | None = None) -> BundleReader:
         """A child of this array.
@@ -131,31 +96,6 @@ class BundleReader:
         """The children of this array that have records, in order. May block."""
         found = self._listed(self.folder / "tasks")
         return sorted(int(name) for name in found if _INDEX.fullmatch(name))
-
-    def check_own(self, action: str) -> None:
-        """Refuse another user's run.
-
-        Args:
-            action: What is about to be done, as a verb.
-
-        Raises:
-            DeniedError: It is another user's.
-        """
-        if not self.is_own:
-            name = user_name(self.owner)
-            raise DeniedError(
-                f"{self.run_id} belongs to {name}; only {name} may {action} it",
-                code="foreign_run",
-                detail={"run_id": self.run_id, "user": name, "uid": self.owner},
-            )
-
-    def _found(self) -> tuple[Path, int]:
-        if self._place is None:
-            found = self.partition.find(self.run_id)
-            if found is None:  # it may come to be there
-                return self.partition.bundle(self.run_id), os.getuid()
-            self._place = found
-        return self._place
 
     def head(self) -> Head:
         """The bundle's head.
@@ -182,12 +122,12 @@ class BundleReader:
     def _check_owner(self) -> None:
         with contextlib.suppress(OSError):  # what is not there is told by who reads it
             owner = descent.state(self.folder).st_uid
-            if owner != self.owner:
+            if not is_number(owner, self.owner):
                 raise DamagedBundleError(
-                    f"the bundle of {self.run_id} is not used: it belongs to {user_name(owner)}, and lies in the folder of {user_name(self.owner)}",
+                    f"the bundle of {self.run_id} is not used: it belongs to {user_name(number_outside(owner))}, and lies in the folder of {user_name(self.owner)}",
                     code="foreign_bundle",
                     hint=f"remove it: {self.folder}",
-                    detail={"path": str(self.folder), "owner": owner},
+                    detail={"path": str(self.folder), "owner": number_outside(owner)},
                 )
 
     def spec(self) -> JobSpec:
@@ -220,7 +160,7 @@ class BundleReader:
             DamagedBundleError: There is none.
         """
         found = self.plan().get("command")
-        if not isinstance(found, list) or not all(map(_is_command_item, found)):
+        if not isinstance(found, list) or not all(map(is_command_item, found)):
             raise self._damaged(self.folder / "launch.json", "is broken: no command")
         return found
 
@@ -228,7 +168,7 @@ class BundleReader:
         """The files of code and project as they were sent (``files.json``): path, digest, executable."""
         path = self.folder / "files.json"
         listed = self._load(path).get("files")
-        if not isinstance(listed, list) or not all(map(_is_file_entry, listed)):
+        if not isinstance(listed, list) or not all(map(is_file_entry, listed)):
             raise self._damaged(path, "is broken: no list of files")
         return listed
 
@@ -236,8 +176,8 @@ class BundleReader:
         """All records; ones that cannot be read are named in ``damage`` and left out."""
         array = self._array
         head = self.head() if array is None else array.head
-        if self._budget is None and not self.is_own:
-            self._budget = _Budget()
+        if not self.is_own and (self._budget is None or self.index is None):
+            self._budget = Budget()  # an array's children share that of their array
         damage: list[str] = []
         status = self.records / "status"
         found = RunRecords(
@@ -282,7 +222,7 @@ class BundleReader:
     def drop_action(self, made: Action) -> None:
         """Take back what was asked for, since it was not done."""
         folder = self.records / "status" / "actions"
-        for name in reversed(_names(folder)):
+        for name in reversed(visible_names(folder)):
             if self._optional(Action, folder / name, []) == made:
                 with storage_errors(folder / name):
                     descent.unlink(folder / name)
@@ -323,25 +263,10 @@ class BundleReader:
 
     def _put(self, path: Path, record: BaseModel) -> None:
         data = atomic.to_json(record.model_dump(exclude_none=True))
-        if not self.is_own:
-            raise StorageDeniedError(
-                f"nothing is written into {self.run_id}: it belongs to {user_name(self.owner)}",
-                code="foreign_run",
-                detail={"path": str(path), "uid": self.owner},
-            )
+        self.check_writable(path)
         with storage_errors(path):
             descent.make_folders(self.folder, path.parent, self.folder_mode)
             descent.replace(path, data, mode=self.file_mode)
-
-    @property
-    def folder_mode(self) -> int:
-        """Mode of a folder in the bundle. Where a job's user is let in by ACL the group bits are its mask. Blocking."""
-        return self.partition.folder_mode | (0o070 if is_opened(self.folder) else 0)
-
-    @property
-    def file_mode(self) -> int:
-        """Mode of a file in the bundle. Blocking."""
-        return self.partition.file_mode | (0o060 if is_opened(self.folder) else 0)
 
     def _attempts(self, status: Path, damage: list[str]) -> Iterable[AttemptRecords]:
         numbers = [
@@ -395,8 +320,8 @@ class BundleReader:
 
     def _listed(self, folder: Path) -> list[str]:
         if self._budget is None:
-            return _names(folder)
-        return _names(folder, _MOST_FOREIGN) if self._budget.spend(0) else []
+            return visible_names(folder)
+        return visible_names(folder, _MOST_FOREIGN) if self._budget.spend(0) else []
 
     def _optional(self, kind: type[Record], path: Path, damage: list[str]) -> Record | None:
         if self._budget is not None and not self._budget.spend(0):
@@ -452,57 +377,3 @@ class BundleReader:
 
     def _update_hint(self) -> str:
         return f"update hyperpod_jlab (pip install --upgrade hyperpod_jlab); its folder is {self.folder}"
-
-
-class _Budget:
-    """How much of another user's bundle is read at most: it must not cost more than it tells."""
-
-    def __init__(self) -> None:
-        self._steps = 8192
-        self._bytes = 16 << 20
-
-    @property
-    def is_spent(self) -> bool:
-        """Whether no more may be read."""
-        return self._steps <= 0 or self._bytes <= 0
-
-    def spend(self, size: int) -> bool:
-        """Count one step and some bytes; False: no more may be read."""
-        self._steps -= 1
-        self._bytes -= size
-        return not self.is_spent
-
-
-def _is_command_item(item: object) -> bool:
-    if isinstance(item, dict):
-        return item == {"python": True} or (
-            list(item) == ["bundle"] and is_inner_path(item["bundle"])
-        )
-    return isinstance(item, str)
-
-
-def is_inner_path(path: object) -> TypeGuard[str]:
-    """Whether it is a relative path that stays in its folder."""
-    if not isinstance(path, str) or "\0" in path:
-        return False
-    return not {"", ".", ".."} & set(path.split("/"))
-
-
-def _is_file_entry(entry: object) -> bool:
-    """Whether it names a file below the bundle, by a digest that is one."""
-    if not isinstance(entry, dict):
-        return False
-    digest = entry.get("digest")
-    return (
-        is_inner_path(entry.get("path"))
-        and isinstance(entry.get("executable"), bool)
-        and isinstance(digest, str)
-        and DIGEST.fullmatch(digest) is not None
-    )
-
-
-def _names(folder: Path, most: int | None = None) -> list[str]:
-    try:
-        return sorted(name for name in descent.names(folder, most) if not name.startswith("."))
-    except OSError:
-        return []

@@ -7,6 +7,7 @@ import os
 import pwd
 
 from hyperpod_jlab.model.run import Run
+from hyperpod_jlab.storage.numbers import own_number
 
 
 def current_user() -> str:
@@ -17,16 +18,16 @@ def current_user() -> str:
         return f"uid-{os.getuid()}"
 
 
-def user_name(uid: int) -> str:
+def user_name(number: int) -> str:
     """The name of a user by number; this process's own user is called as everywhere."""
-    if uid == os.getuid():
+    if number == own_number():
         return current_user()
     try:
-        return pwd.getpwuid(uid).pw_name
+        return pwd.getpwuid(number).pw_name
     except KeyError:
-        return f"uid-{uid}"
+        return f"uid-{number}"
 
 
 def is_own(run: Run) -> bool:
     """Whether a run is this user's, by the owner of its folder."""
-    return run.uid == os.getuid()
+    return run.uid == own_number()

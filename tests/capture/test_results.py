@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from hyperpod_jlab.capture import results
 from hyperpod_jlab.capture.results import RemoteError, load_result
-from hyperpod_jlab.model.errors import DeniedError, NotFoundError
+from hyperpod_jlab.model.errors import DeniedError, NotFoundError, StorageError
 
 
 @pytest.fixture
@@ -118,3 +119,66 @@ def test_no_result_is_said(tmp_path: Path):
     with pytest.raises(NotFoundError) as caught:
         load_result(tmp_path)
     assert caught.value.code == "no_result"
+
+
+@pytest.mark.parametrize("name", ["result.json", "result.npy", "exception.json"])
+def test_a_pipe_or_a_link_is_no_result_and_keeps_nobody_waiting(
+    records: Path, tmp_path: Path, name: str
+):
+    (records / "result.pkl").unlink()
+    os.mkfifo(records / name)
+    with pytest.raises(StorageError, match=r"not a regular file|No such device"):
+        load_result(records)
+    (records / name).unlink()
+    (tmp_path / "secret").write_text("[1]")
+    (records / name).symlink_to(tmp_path / "secret")
+    with pytest.raises(StorageError, match="symbolic links"):
+        load_result(records)
+
+
+@pytest.mark.parametrize("trust", [False, True])
+def test_a_pipe_for_a_pickle_keeps_nobody_waiting(records: Path, trust: bool):
+    (records / "result.pkl").unlink()
+    os.mkfifo(records / "result.pkl")
+    with pytest.raises(DeniedError):
+        load_result(records, trust=trust)
+
+
+def test_a_result_that_is_too_large_is_not_read(records: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(results, "_LARGEST", 1000)
+    (records / "result.json").write_text('"' + "x" * 2000 + '"')
+    with pytest.raises(StorageError, match="larger than 1000 bytes"):
+        load_result(records)
+
+
+def test_results_that_make_no_sense_are_damaged(records: Path):
+    import numpy as np
+
+    (records / "result.json").write_text("[" * 100_000)
+    with pytest.raises(RemoteError, match="damaged"):
+        load_result(records)
+    (records / "result.json").unlink()
+    np.save(records / "result.npy", np.zeros(1))
+    text = (records / "result.npy").read_bytes()
+    (records / "result.npy").write_bytes(text.replace(b"(1,)", b"(9999999999999,)")[: len(text)])
+    with pytest.raises(RemoteError, match="damaged"):
+        load_result(records)
+    (records / "result.npy").unlink()
+    (records / "result.pkl").unlink()
+    (records / "exception.json").write_text("[]")
+    with pytest.raises(RemoteError, match="damaged"):
+        load_result(records)
+
+
+def test_of_a_shared_partition_the_folders_up_to_its_root_are_looked_at(records: Path):
+    ours = records.parents[4]
+    ours = ours.rename(ours.with_name(f".hyperpod-{os.getuid()}"))
+    moved = ours / "runs" / "0a" / "run" / "tasks" / "3"
+    assert load_result(moved) == (1, 2)
+    ours.parent.parent.chmod(0o777)
+    assert load_result(moved) == (1, 2), "above the partition nothing matters"
+    ours.parent.chmod(0o777)
+    with pytest.raises(DeniedError):
+        load_result(moved)
+    ours.parent.chmod(0o1777)
+    assert load_result(moved) == (1, 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from hyperpod_jlab.model.config import PodStorage
 from hyperpod_jlab.model.spec import JobSpec
@@ -14,6 +15,7 @@ from hyperpod_jlab.orchestrators.kubernetes.kinds.train_job import Runtime, Trai
 from hyperpod_jlab.orchestrators.kubernetes.sending.code import FOLDER
 from hyperpod_jlab.orchestrators.kubernetes.sending.render import Place, render
 from hyperpod_jlab.orchestrators.protocol import RenderInput
+from hyperpod_jlab.orchestrators.seal import Seal
 from hyperpod_jlab.storage.translation import PathMap
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -131,13 +133,15 @@ def given(case: dict[str, Any]) -> RenderInput:
         bundle=BUNDLE,
         paths=PathMap.of("/home/alice/fsx", storage.mount if storage is not None else FOLDER),
         python=case.get("python", spec.environment.python),
+        seal=Seal(200001, "5ea1" * 16),
         user=case.get("user", "alice@example.org"),
     )
 
 
 def text(case: dict[str, Any]) -> str:
     """A case's manifest."""
-    return render(given(case), place(case)).text
+    with patch(f"{Seal.__module__}.guard_source", lambda: "(the guard)\n"):
+        return render(given(case), place(case)).text
 
 
 def _spec(case: dict[str, Any]) -> JobSpec:

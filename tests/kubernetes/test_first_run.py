@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from hyperpod_jlab.orchestrators.protocol import Taken
+from hyperpod_jlab.storage.records import BundleReader
 from tests.kubernetes.session_fixtures import KubernetesSession
 
 
@@ -45,3 +49,25 @@ async def test_the_same_id_again_is_the_same_run(session: KubernetesSession) -> 
     await session.ended(run_id)
     assert await session.submit("true", run_id=run_id) == run_id
     assert len((await session.hyperpod.runs.get(run_id)).status.attempts) == 1
+
+
+async def test_a_launcher_that_was_changed_since_the_submit_is_not_run(
+    session: KubernetesSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = session.hyperpod.engines.get()
+    submit = engine.submit
+
+    async def submit_changed(bundle: BundleReader) -> Taken:
+        (bundle.folder / "launcher.py").unlink()
+        (bundle.folder / "launcher.py").write_text("open('work/evil', 'w')")
+        return await submit(bundle)
+
+    monkeypatch.setattr(engine, "submit", submit_changed)
+    run_id = await session.submit("touch ran")
+    run = await session.ended(run_id)
+    assert (run.state, run.status.exit_code, run.status.attempts) == ("failed", 84, ())
+    assert run.status.reason_code == "untrusted_bundle"
+    assert run.status.reason == (
+        f"The bundle of {run_id} was changed or belongs to another user; nothing was run"
+    )
+    assert list((session.hyperpod.partition.bundle(run_id) / "work").iterdir()) == []

@@ -113,7 +113,7 @@ async def test_pages_and_sockets_of_a_run_pass_through_the_jupyter_server(
         async with httpx.AsyncClient(base_url=f"{base}runs/{run_id}/ports/", timeout=30) as client:
             await _refuses_strangers(client)
             address = await _open(client, base, "6006")
-            await _says_what_is_wrong(client)
+            await _says_what_is_wrong(client, base)
             other = await _open(client, base, "1:6006")
         async with httpx.AsyncClient(timeout=30, headers={"Origin": "null"}) as page:
             page.base_url = httpx.URL(address)
@@ -130,8 +130,9 @@ async def test_pages_and_sockets_of_a_run_pass_through_the_jupyter_server(
 async def _open(client: httpx.AsyncClient, base: str, port: str) -> str:
     """The address with a key, as a browser gets it that has logged in."""
     if "_xsrf" not in client.cookies:
-        await client.get(f"{base.partition('hyperpod/')[0]}login?token={TOKEN}")
-        await client.get(f"{base.partition('hyperpod/')[0]}login")
+        page = f"{base.partition('hyperpod/')[0]}login"
+        for address in (page, f"{page}?token={TOKEN}"):  # the first sets the XSRF cookie
+            await client.get(address)
     xsrf = {"X-XSRFToken": client.cookies["_xsrf"]}
     opened = await client.post(f"{port}/open", json={}, headers=xsrf)
     assert opened.status_code == 200, opened.text
@@ -143,11 +144,12 @@ async def _open(client: httpx.AsyncClient, base: str, port: str) -> str:
 
 
 async def _refuses_strangers(client: httpx.AsyncClient) -> None:
-    token = {"Authorization": f"token {TOKEN}"}
     assert (await client.get("6006/")).status_code in {302, 403}
     assert (await client.post("6006/open", json={})).status_code == 403
-    assert (await client.get("6006/", headers=token)).status_code == 403
     assert (await client.get("6006/~key/")).status_code == 403
+    token = {"Authorization": f"token {TOKEN}"}
+    async with httpx.AsyncClient(base_url=client.base_url, headers=token) as user:
+        assert (await user.get("6006/")).status_code == 403
 
 
 async def _hands_on(page: httpx.AsyncClient, client: httpx.AsyncClient) -> None:
@@ -190,7 +192,7 @@ async def _streams(page: httpx.AsyncClient) -> None:
     assert {len(answer.content) for answer in answers} == {5_000_000}
 
 
-async def _says_what_is_wrong(client: httpx.AsyncClient) -> None:
+async def _says_what_is_wrong(client: httpx.AsyncClient, base: str) -> None:
     async def said(port: str) -> tuple[int, str]:
         xsrf = {"X-XSRFToken": client.cookies["_xsrf"]}
         answer = await client.post(f"{port}/open", json={}, headers=xsrf)
@@ -200,7 +202,12 @@ async def _says_what_is_wrong(client: httpx.AsyncClient) -> None:
     assert await said("99999") == (400, "invalid_input")
     assert await said("x80") == (400, "invalid_input")
     assert await said("2:6006") == (404, "no_such_node")
-    assert await said("9") == (422, "nothing_listens")
+    # That nothing listens may be known only when the address is opened.
+    xsrf = {"X-XSRFToken": client.cookies["_xsrf"]}
+    opened = await client.post("9/open", json={}, headers=xsrf)
+    if opened.status_code == 200:
+        opened = await client.get(await _open(client, base, "9"))
+    assert (opened.status_code, opened.json()["code"]) == (422, "nothing_listens")
 
 
 async def _echoes(address: str) -> None:

@@ -16,6 +16,7 @@ from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL
 from hyperpod_jlab.orchestrators.kubernetes.sending.native import native_findings, render_native
 from hyperpod_jlab.orchestrators.kubernetes.sending.user_yaml import MOST_BYTES, documents
 from hyperpod_jlab.orchestrators.protocol import NativeFile, RenderInput
+from hyperpod_jlab.orchestrators.seal import Seal
 from hyperpod_jlab.services.submission import Request
 from hyperpod_jlab.storage.translation import PathMap
 from tests.kubernetes.acting import CLUSTER, Acting, user
@@ -30,7 +31,10 @@ RUN_ID = "20260101-120000-abcdef"
 def given(**spec: Any) -> RenderInput:
     data = {"source": {"kind": "native", "path": "job.yaml"}, **spec}
     paths = PathMap(PurePosixPath("/here"), PurePosixPath("/there"))
-    return RenderInput(RUN_ID, "job", parse(JobSpec, data), "runs/x", paths, None, user="alice")
+    seal = Seal(0, "5ea1")
+    return RenderInput(
+        RUN_ID, "job", parse(JobSpec, data), "runs/x", paths, None, seal, user="alice"
+    )
 
 
 def rendered(text: str, **spec: Any) -> dict[str, Any]:

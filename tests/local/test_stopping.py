@@ -107,6 +107,7 @@ def test_a_supervisor_that_fails_says_so_once_the_partition_takes_it(
     monkeypatch.setattr(supervisor.Supervisor, "run", fail)
     monkeypatch.setattr(BundleReader, "add_observation", full_at_first)
     arguments = [str(bundle.partition.root), "run-1", f"--folder={tmp_path / 'board'}", "--slots=1"]
+    arguments.append("--launcher=0")
     with pytest.raises(RuntimeError, match="a mistake"):
         supervisor.main(arguments)
     (told,) = bundle.read().observations
@@ -125,5 +126,5 @@ def test_an_attempt_is_ended_when_its_supervisor_fails(
     monkeypatch.setattr(RunningAttempt, "end", lambda attempt: done.append(attempt.plan))
     monkeypatch.setattr(supervisor.Supervisor, "_watch", fail)
     with pytest.raises(RuntimeError, match="a mistake"):
-        supervisor.Supervisor(bundle, Board(tmp_path / "board", slots=1, gpus=0)).run()
+        supervisor.Supervisor(bundle, Board(tmp_path / "board", slots=1, gpus=0), "0").run()
     assert done == [{"nodes": 1, "stop_grace": 1}]

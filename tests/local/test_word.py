@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ from hyperpod_jlab.model.records import Observation
 from hyperpod_jlab.orchestrators.local import word as word_module
 from hyperpod_jlab.orchestrators.local.dependencies import dependency_word
 from hyperpod_jlab.orchestrators.local.word import Word, finish
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 from tests.storage.bundles import make_bundle
@@ -74,7 +76,7 @@ def test_a_partition_that_does_not_answer_is_waited_for(
     aside = bundle.folder.rename(bundle.folder.with_name("aside"))
     word = ended(bundle)
 
-    def stale(_: Path) -> bool:
+    def stale(_: Path) -> os.stat_result:
         raise OSError("Stale file handle")
 
     def pause() -> None:
@@ -82,7 +84,7 @@ def test_a_partition_that_does_not_answer_is_waited_for(
         aside.rename(bundle.folder)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "is_dir", stale)
+        patched.setattr(descent, "state", stale)
         finish([word], pause)
     assert [seen.verdict for seen in bundle.read().observations] == ["COMPLETED"]
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from hyperpod_jlab.logs import array as array_module
 from hyperpod_jlab.logs.array import ArrayStreams
 from hyperpod_jlab.logs.block import LogLine
 from hyperpod_jlab.logs.dormancy import RECORDS_A_SECOND, Dormancy
@@ -160,3 +162,34 @@ async def test_of_hundreds_of_children_those_that_have_ended_rest(
     assert len(looked) == count // 2
     assert await shown(logs, tail=2) == ["298.0|298", "299.0|299"]
     assert len(await shown(logs)) == count
+
+
+def test_a_further_attempt_of_a_child_that_rested_is_found_in_its_turn(
+    array: ArrayFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(array_module, "_RESTING", 3)
+    for index in range(10):
+        array.child(index).write(0, "x\n")
+        array.child(index).activity(0, {"0": (2, 1.0)}, ended=True)
+    (array.root / "tasks" / "10").mkdir()  # one that never began
+    sources = array.sources("run")
+    for _ in range(20):
+        assert len(sources.streams()) == 10
+    for index in (0, 9, 10):
+        array.child(index).write(0, "again\n", attempt=2)
+    array.child(11).write(0, "new\n")
+    assert Stream(1, 0, 0).in_array(11) in sources.streams(), "a new folder is looked at at once"
+    for _ in range(4):
+        sources.streams()
+    found = set(sources.streams())
+    assert {Stream(2, 0, 0).in_array(index) for index in (0, 9, 10)} < found
+    assert len(found) == 14
+
+
+def test_a_child_that_is_gone_is_forgotten(array: ArrayFolder) -> None:
+    for index in range(3):
+        array.child(index).write(0, "x\n")
+    sources = array.sources("run")
+    assert len(sources.streams()) == 3
+    shutil.rmtree(array.root / "tasks" / "1")
+    assert {stream.child for stream in sources.streams()} == {0, 2}

@@ -111,7 +111,7 @@ async def test_tail_does_not_open_streams_that_are_known_to_be_older(
     original = BundleFile._open
 
     def spy(self: BundleFile) -> int:
-        opened.add(self.path.name)
+        opened.add(self._path.name)
         return original(self)
 
     monkeypatch.setattr(BundleFile, "_open", spy)

@@ -33,8 +33,6 @@ class Spool:
 class PodSource:
     """A source whose gaps are marks."""
 
-    path = None
-
     def __init__(self, stream: Stream, spool: Spool) -> None:
         self._stream = stream
         self._spool = spool
@@ -59,6 +57,9 @@ class PodSource:
 
     def read_back(self, place: Place, limit: int) -> Chunk:
         return self._chunk(max(0, place.offset - limit), place.offset)
+
+    def opened(self) -> int | None:
+        return None
 
     def size(self) -> int:
         return len(self._spool.data)

@@ -15,7 +15,7 @@ import pytest
 from hyperpod_jlab.model.errors import InvalidInputError, UnreachableError
 from hyperpod_jlab.orchestrators.local.engine import LocalOrchestrator
 from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.runs import Wanted
+from hyperpod_jlab.services.listing import Wanted
 from hyperpod_jlab.services.state_words import check_states
 from hyperpod_jlab.storage import index as index_module
 from hyperpod_jlab.storage.index import RunIndex, default_path

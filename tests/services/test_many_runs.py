@@ -9,7 +9,7 @@ import time
 import pytest
 
 from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.runs import Wanted
+from hyperpod_jlab.services.listing import Wanted
 from tests.storage.bundles import make_bundle
 
 

@@ -18,6 +18,7 @@ from hyperpod_jlab.model.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.model.validation import parse
 from hyperpod_jlab.orchestrators.protocol import RenderInput
+from hyperpod_jlab.orchestrators.seal import Seal
 from hyperpod_jlab.orchestrators.slurm.bucket import Bucket
 from hyperpod_jlab.orchestrators.slurm.engine import SlurmOrchestrator
 from hyperpod_jlab.orchestrators.slurm.sending.render import render
@@ -286,7 +287,7 @@ def test_a_flags_name_is_one_of_a_list(name: str):
 def _script(spec: JobSpec, there: str = "/fsx/team") -> str:
     python = spec.environment.python or "/usr/bin/python3"
     paths = PathMap.of("/here", there)
-    return render(RenderInput("run", "run", spec, "bundle", paths, python, 60)).text
+    return render(RenderInput("run", "run", spec, "bundle", paths, python, Seal.current(), 60)).text
 
 
 # ------------------------------------------------------------------------------ without preflight

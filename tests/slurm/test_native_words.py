@@ -11,6 +11,7 @@ from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.model.validation import parse
 from hyperpod_jlab.orchestrators.protocol import NativeFacts, NativeFile, Rendered, RenderInput
+from hyperpod_jlab.orchestrators.seal import Seal
 from hyperpod_jlab.orchestrators.slurm.sending.directives import directives
 from hyperpod_jlab.orchestrators.slurm.sending.native import (
     array_text,
@@ -129,6 +130,7 @@ def rendered(
         ".hyperpod/runs/07/run-1",
         PathMap.of("/home/alice/fsx", "/fsx/alice"),
         None,
+        Seal(0, "5ea1"),
         after=after,
     )
     file = NativeFile(f"code/{path}", (first + text).encode(), "work/sub")

@@ -7,12 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.orchestrators.protocol import RenderInput
+from hyperpod_jlab.orchestrators.seal import Seal
 from hyperpod_jlab.orchestrators.slurm.sending.render import render
 from hyperpod_jlab.storage.translation import PathMap
 
@@ -77,10 +79,12 @@ def _text(case: dict[str, Any]) -> str:
         bundle=BUNDLE,
         paths=PathMap.of("/home/alice/fsx", case.get("there", "/fsx/alice")),
         python=case.get("python", "/fsx/alice/venv/bin/python"),
+        seal=Seal(200001, "5ea1" * 16),
         time_limit=case.get("time_limit"),
         after=case.get("after", ()),
     )
-    return render(given).text
+    with patch(f"{render.__module__}.guard_source", lambda: "(the guard)\n"):
+        return render(given).text
 
 
 @pytest.mark.parametrize("name", _CASES)

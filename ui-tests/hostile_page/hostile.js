@@ -112,7 +112,10 @@ const ATTACKS = {
 const OWN = {
   data: () =>
     read('say?x=1', { method: 'PUT', headers: { 'X-Own': '1' }, body: 'b' }),
-  module: () => import('./module.js').then(loaded => loaded.default),
+  module: () =>
+    import(new URL('module.js', document.baseURI)).then(
+      loaded => loaded.default
+    ),
   storage: () => {
     localStorage.setItem('a', 'b');
     localStorage.c = 'd';

@@ -11,7 +11,7 @@ from hyperpod_jlab.cli.parameters import CLUSTER, WordsParam
 from hyperpod_jlab.model.errors import InvalidInputError, nearest_hint
 from hyperpod_jlab.model.run import STATES, Run
 from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.runs import Listing, Wanted
+from hyperpod_jlab.services.listing import Listing, Wanted
 from hyperpod_jlab.services.state_words import check_states
 
 _HELP = """\

@@ -18,6 +18,7 @@ from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind, jobs_path, l
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL
 from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import KINDS
 from hyperpod_jlab.orchestrators.kubernetes.sending.adopted import adopted_uid
+from hyperpod_jlab.orchestrators.kubernetes.sending.creation import is_same_user
 from hyperpod_jlab.orchestrators.kubernetes.sending.sent import read_sent
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -58,12 +59,15 @@ async def target_of(client: KubeClient, bundle: BundleReader) -> Target:
 
     Raises:
         NotFoundError: It is not there; another's that has got its name meanwhile is none of the run's.
+        DeniedError: The run is another user's.
     """
+    await asyncio.to_thread(bundle.check_own, "act on")
     sent = await asyncio.to_thread(read_sent, bundle)
     uid = await asyncio.to_thread(adopted_uid, bundle)
     job = await client.get(sent.place)
     if uid is None:
-        same = labels_of(job).get(RUN_LABEL) == bundle.run_id
+        ours = labels_of(job).get(RUN_LABEL) == bundle.run_id
+        same = ours and is_same_user(job, sent.document)
     else:
         same = job["metadata"].get("uid") == uid
     if not same:

@@ -16,6 +16,7 @@ from hyperpod_jlab.orchestrators.local.board import Board
 from hyperpod_jlab.orchestrators.local.identity import scheduler_id
 from hyperpod_jlab.orchestrators.local.journal import sum_up
 from hyperpod_jlab.orchestrators.local.word import Word, finish
+from hyperpod_jlab.orchestrators.seal import EXIT_UNTRUSTED
 from hyperpod_jlab.storage.records import BundleReader
 
 _AHEAD = 2  # children that may already wait while all slots are taken
@@ -24,8 +25,11 @@ _AHEAD = 2  # children that may already wait while all slots are taken
 class ArrayRunner:
     """Starts an array's children in order and waits for them."""
 
-    def __init__(self, bundle: BundleReader, board: Board, spec: JobSpec, word: Word) -> None:
+    def __init__(
+        self, bundle: BundleReader, board: Board, spec: JobSpec, word: Word, launcher: str
+    ) -> None:
         self._bundle = bundle
+        self._launcher = launcher
         self._board = board
         array = parse_array(spec.array or "0")
         self._todo = list(array.indices)
@@ -63,7 +67,8 @@ class ArrayRunner:
 
     def _lives(self, index: int, process: subprocess.Popen[bytes]) -> bool:
         code = process.poll()
-        if code is not None and code != 0:  # it could not say itself how it ended
+        # It could not say itself how it ended; of a bundle that is not ours any more nobody says anything in it.
+        if code not in {None, 0, EXIT_UNTRUSTED}:
             self._say_of_child(index, "LOST")
         return code is None
 
@@ -72,6 +77,7 @@ class ArrayRunner:
         command = [sys.executable, "-P", "-m", "hyperpod_jlab.orchestrators.local.supervisor"]
         command += [str(partition.root), f"{self._bundle.run_id}.{index}"]
         command += [f"--folder={self._board.folder}", f"--slots={self._board.slots}"]
+        command.append(f"--launcher={self._launcher}")
         command += ["--shared"] if partition.shared else []
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 

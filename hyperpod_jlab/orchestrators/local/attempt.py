@@ -16,6 +16,9 @@ from typing import Any
 
 from hyperpod_jlab.orchestrators.local.environment import clean_environment
 from hyperpod_jlab.orchestrators.local.sweep import end_processes
+from hyperpod_jlab.orchestrators.seal import EXIT_UNTRUSTED, Seal, guarded, refusal
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.partition import Partition
 
 _PR_SET_PDEATHSIG = 1
 _PORTS = (
@@ -23,6 +26,8 @@ _PORTS = (
     32000,
 )  # below Linux's ephemeral range, so no outgoing connection takes the port first
 _LAUNCHER_SLACK = 1.2
+
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 FENCED = 85
 """Exit code of a launcher that found another job's claim."""
@@ -66,6 +71,8 @@ class RunningAttempt:
     """The launchers of one attempt.
 
     Attributes:
+        partition: The partition.
+        launcher: SHA-256 of the launcher that may run.
         bundle: The bundle's folder.
         records: The records' folder (the bundle's, or a child's).
         plan: ``launch.json``.
@@ -74,6 +81,8 @@ class RunningAttempt:
         task: Index of the child in its array, or None.
     """
 
+    partition: Partition
+    launcher: str
     bundle: Path
     records: Path
     plan: dict[str, Any]
@@ -88,7 +97,8 @@ class RunningAttempt:
         """Start a launcher for each node."""
         nodes = int(self.plan["nodes"])
         port = free_port()
-        with (self.records / "logs" / "supervisor.log").open("ab") as log:
+        path = self.records / "logs" / "supervisor.log"
+        with os.fdopen(descent.open_file(path, _APPEND, 0o644), "ab") as log:
             for node in range(nodes):
                 self.launchers.append(
                     subprocess.Popen(
@@ -123,6 +133,8 @@ class RunningAttempt:
         codes = [launcher.wait() for launcher in self.launchers]
         if FENCED in codes:
             return End("FENCED")
+        if EXIT_UNTRUSTED in codes:
+            return End("REFUSED", refusal(self.bundle.name))
         return self.loss() or End("FAILED" if any(codes) else "COMPLETED")
 
     def warn(self) -> None:
@@ -150,9 +162,11 @@ class RunningAttempt:
             launcher.send_signal(number)
 
     def _arguments(self, node: int, nodes: int, port: int) -> list[str]:
+        seal = Seal(os.getuid(), self.launcher, self.partition.shared)
+        root = self.partition.root
         arguments = [
             str(self.plan["python"]),
-            str(self.bundle / "launcher.py"),
+            *guarded(seal.words(root, self.bundle.relative_to(root))),
             "node",
             f"--node-rank={node}",
             f"--nodes={nodes}",

@@ -11,6 +11,7 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from hyperpod_jlab.model.errors import StorageError
+from hyperpod_jlab.storage import descent
 
 EntryState = Literal["waiting", "held", "running", "array"]
 
@@ -49,8 +51,9 @@ def default_folder() -> Path:
     fallback = Path(tempfile.gettempdir()) / f"hyperpod-jlab-{os.getuid()}" / "local"
     for folder in (wanted, fallback):
         with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if folder.stat().st_uid == os.getuid() and os.access(folder, os.W_OK):
+            folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            folder.mkdir(exist_ok=True, mode=0o700)
+            if _is_ours(folder) and (folder == wanted or _is_ours(folder.parent)):
                 return folder
     raise StorageError(
         f"{wanted} cannot be written",
@@ -58,6 +61,14 @@ def default_folder() -> Path:
         hint="set XDG_STATE_HOME to a folder on this machine's own disk",
         detail={"path": str(wanted)},
     )
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder is this user's, and only this user can exchange what lies in it."""
+    found = folder.lstat()
+    open_to = stat.S_IMODE(found.st_mode) & (stat.S_IWGRP | stat.S_IWOTH)
+    mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not open_to
+    return mine and os.access(folder, os.W_OK)
 
 
 class Board:
@@ -80,7 +91,7 @@ class Board:
         """Take the run's place on the board for as long as this process lives; None when another process has it."""
         path = self._jobs / f"{hashlib.sha256(entry.bundle.encode()).hexdigest()[:20]}.json"
         with self._mutex():
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = descent.open_file(path, os.O_RDWR | os.O_CREAT)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -131,7 +142,7 @@ class Board:
         return sorted(entries, key=lambda entry: (entry.order, entry.run_id))
 
     def _read_one(self, path: Path) -> Entry | None:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = descent.open_file(path)
         try:
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -144,7 +155,7 @@ class Board:
 
     @contextlib.contextmanager
     def _mutex(self) -> Iterator[None]:
-        descriptor = os.open(self._mutex_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = descent.open_file(self._mutex_path, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.model.state import Moment, derive
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -38,7 +39,4 @@ def dependency_word(partition: Partition, after: Sequence[str]) -> Word | None:
 
 def _is_there(partition: Partition) -> bool:
     """Whether the partition is mounted: one that is away for a while has no run, and all may come back."""
-    try:
-        return partition.runs.is_dir()
-    except OSError:
-        return False
+    return any(descent.is_folder(place.runs) for place in partition.own_places)

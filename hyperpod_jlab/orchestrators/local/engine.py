@@ -102,6 +102,8 @@ class LocalOrchestrator:
 
     async def find(self, bundle: BundleReader) -> Taken | None:
         """Whether this machine has taken the run: it is on the board, or its supervisor has left a word."""
+        if not await asyncio.to_thread(lambda: bundle.is_own):
+            return None
         entries = await asyncio.to_thread(self._board().entries)
         known = any(entry.bundle == str(bundle.records) for entry in entries)
         records = await asyncio.to_thread(bundle.read)
@@ -114,6 +116,7 @@ class LocalOrchestrator:
 
         It is told by a signal when the journal could not be written (a full partition).
         """
+        await asyncio.to_thread(bundle.check_own, "cancel")
         records = await asyncio.to_thread(bundle.read)
         if records.owner is None:
             return

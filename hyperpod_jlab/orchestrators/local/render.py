@@ -32,6 +32,7 @@ def render(given: RenderInput) -> Rendered:
         "launcher": spec.resolved_launcher,
         "processes_per_node": spec.resources.processes,
         "gpus_per_node": spec.resources.accelerator.count,
+        "launcher_sha256": given.seal.digest,
         "nodes": nodes,
         "time_limit": spec.time_limit,
         "stop_grace": spec.stop_grace,

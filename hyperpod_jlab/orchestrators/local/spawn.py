@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from hyperpod_jlab.model.errors import InternalError
+from hyperpod_jlab.orchestrators.local.trust import launcher_digest
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.atomic import storage_errors
 from hyperpod_jlab.storage.processes import this_process
@@ -25,7 +26,8 @@ from hyperpod_jlab.storage.records import BundleReader
 _DETACH = """
 import os, sys
 os.setsid()
-owner, record, command = sys.argv[1], sys.argv[2], sys.argv[3:]
+folder, record, command = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+os.set_inheritable(folder, False)
 word, go = os.pipe()
 child = os.fork()
 if child == 0:
@@ -37,15 +39,16 @@ if child == 0:
     os.execv(command[0], command)
 with open("/proc/%d/stat" % child, errors="replace") as stat:
     start = stat.read().rpartition(")")[2].split()[19]
-mine = owner + "." + str(child) + ".tmp"
+mine = "owner.json." + str(child) + ".tmp"
 try:
-    with open(mine, "x") as file:
+    file = os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
+    with open(file, "w") as file:
         file.write(record % (child, int(start)))
-    os.link(mine, owner)
+    os.link(mine, "owner.json", src_dir_fd=folder, dst_dir_fd=folder)
 except FileExistsError:
     pass
 finally:
-    os.unlink(mine)
+    os.unlink(mine, dir_fd=folder)
 os.write(go, b"1")
 os._exit(0)
 """
@@ -55,22 +58,27 @@ def spawn_supervisor(bundle: BundleReader, *, folder: Path, slots: int) -> None:
     """Start the supervisor of a run; one that is there already makes this one end by itself.
 
     Raises:
-        StorageError: The bundle cannot be written to; nothing was started.
+        DeniedError: The run is another user's.
+        StorageError: The bundle is not this user's, or cannot be written to; nothing was started.
         InternalError: No process could be started.
     """
+    bundle.check_own("submit")
     python = sys.executable
     command = [python, "-P", "-m", "hyperpod_jlab.orchestrators.local.supervisor"]
     partition = bundle.partition
     command += [str(partition.root), bundle.run_id, f"--folder={folder}", f"--slots={slots}"]
+    command.append(f"--launcher={launcher_digest(partition, bundle.folder)}")
     command += ["--shared"] if partition.shared else []
     log = bundle.folder / "logs" / "supervisor.log"
-    owner = bundle.records / "status" / "owner.json"
+    status = bundle.records / "status"
     with storage_errors(log):
-        errors = log.open("ab")
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        errors = os.fdopen(descent.open_file(log, flags, bundle.file_mode), "ab")
     try:
-        with errors:
+        with errors, descent.opened_folder(status) as opened:
             subprocess.run(
-                [python, "-I", "-S", "-c", _DETACH, str(owner), _owner_template(), *command],
+                [python, "-I", "-S", "-c", _DETACH, str(opened), _owner_template(), *command],
+                pass_fds=(opened,),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
@@ -79,7 +87,7 @@ def spawn_supervisor(bundle: BundleReader, *, folder: Path, slots: int) -> None:
                 timeout=60,
             )
     except (OSError, subprocess.SubprocessError) as error:
-        _check_writable(owner.parent)
+        _check_writable(status)
         raise InternalError(
             "the run's supervisor could not be started",
             code="no_supervisor",
@@ -97,7 +105,7 @@ def _check_writable(folder: Path) -> None:
     probe = folder / f".probe-{os.getpid()}"
     with storage_errors(folder):
         descent.replace(probe, b"x")
-        probe.unlink()
+        descent.unlink(probe)
 
 
 def _owner_template() -> str:

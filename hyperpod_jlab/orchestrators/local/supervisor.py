@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import shutil
 import signal
 import sys
 import time
@@ -28,10 +27,14 @@ from hyperpod_jlab.orchestrators.local.dependencies import dependency_word
 from hyperpod_jlab.orchestrators.local.identity import scheduler_id
 from hyperpod_jlab.orchestrators.local.journal import Wishes, sum_up
 from hyperpod_jlab.orchestrators.local.sweep import CANCEL
+from hyperpod_jlab.orchestrators.local.trust import UntrustedBundleError, check_bundle
 from hyperpod_jlab.orchestrators.local.waiting import ahead_of, why_waiting
 from hyperpod_jlab.orchestrators.local.word import Word
+from hyperpod_jlab.orchestrators.seal import EXIT_UNTRUSTED
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
+from hyperpod_jlab.storage.removal import remove_tree
 
 _POLL = 0.1
 _HELD = 0.3
@@ -42,8 +45,15 @@ _WARN_BEFORE = 60.0
 class Supervisor:
     """Looks after one run until it has ended."""
 
-    def __init__(self, bundle: BundleReader, board: Board) -> None:
+    def __init__(self, bundle: BundleReader, board: Board, launcher: str) -> None:
+        """A supervisor of a bundle whose launcher has the digest `launcher`.
+
+        Raises:
+            UntrustedBundleError: The bundle is not this user's.
+        """
+        check_bundle(bundle.partition, bundle.folder)
         self._bundle = bundle
+        self._launcher = launcher
         self._board = board
         self._spec = bundle.spec()
         self._head = bundle.head()
@@ -76,15 +86,21 @@ class Supervisor:
         try:
             if is_array:
                 self._board.change(self._seat, "array")
-                array = ArrayRunner(self._bundle, self._board, self._spec, self._word)
+                array = ArrayRunner(
+                    self._bundle, self._board, self._spec, self._word, launcher=self._launcher
+                )
                 over = array.run(self._tick)
             else:
                 over = self._see_through()
             self._word.finish()
+        except UntrustedBundleError:
+            over = False  # it is somebody else's now
+            raise
         finally:
             # Children share their array's secrets, and another job that keeps this one out may still have to read them.
             if over and self._bundle.index is None:
-                shutil.rmtree(self._bundle.folder / "secrets", ignore_errors=True)
+                with contextlib.suppress(OSError):
+                    remove_tree(self._bundle.folder / "secrets")
 
     def _see_through(self) -> bool:
         """Wait, run, and restart if need be; False when the run goes on in another job."""
@@ -155,15 +171,19 @@ class Supervisor:
             return False
         logs = self._bundle.records / "logs"
         try:
-            logs.mkdir(exist_ok=True)
-            logs.joinpath("supervisor.log").open("ab").close()
+            descent.make_folders(self._bundle.folder, logs, self._bundle.folder_mode)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            os.close(descent.open_file(logs / "supervisor.log", flags, self._bundle.file_mode))
         except OSError:
             return False
         return True
 
     def _one_attempt(self, requeues: int) -> tuple[End, int | None]:
         """Run one attempt; returns how it ended and its number."""
+        check_bundle(self._bundle.partition, self._bundle.folder)
         attempt = RunningAttempt(
+            partition=self._bundle.partition,
+            launcher=self._launcher,
             bundle=self._bundle.folder,
             records=self._bundle.records,
             plan=self._plan,
@@ -242,7 +262,7 @@ class Supervisor:
         )
 
     def _submitted(self) -> None:
-        if not (self._bundle.folder / "submission.json").exists():
+        if not descent.is_file(self._bundle.folder / "submission.json"):
             self._word.say_submitted(
                 Submission(scheduler_id=self._scheduler_id, submitted_at=time.time())
             )
@@ -291,6 +311,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("run_id")
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--slots", type=int, required=True)
+    parser.add_argument("--launcher", metavar="SHA256", required=True)
     parser.add_argument("--shared", action="store_true")
     given = parser.parse_args(arguments)
     split_run_id(given.run_id)
@@ -298,7 +319,11 @@ def main(arguments: list[str] | None = None) -> int:
     bundle = BundleReader(partition, given.run_id)
     try:
         board = Board(given.folder, slots=given.slots, gpus=len(machine.gpus()))
-        Supervisor(bundle, board).run()
+        Supervisor(bundle, board, given.launcher).run()
+    except UntrustedBundleError as error:
+        # Nothing is written to it: the word goes to whoever started this process.
+        sys.stderr.write(f"hyperpod: {error.message}\n")
+        return EXIT_UNTRUSTED
     except BaseException as error:
         # The traceback goes to supervisor.log; the user is told at once instead of after a wait for a dead process.
         word = Word(bundle, heartbeat=False)

@@ -8,9 +8,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 from hyperpod_jlab.model.errors import StorageError
 from hyperpod_jlab.model.records import Observation, Submission
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.processes import this_process
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -62,8 +64,9 @@ class Word:
         """Whether something is still to be written. Of a run that was removed nothing is; where the whole partition is away, nobody knows that."""
         if not self._unsaid:
             return False
-        with contextlib.suppress(OSError):
-            return self._bundle.folder.is_dir() or not self._bundle.partition.runs.is_dir()
+        with contextlib.suppress(OSError, StorageError):
+            folder = self._bundle.folder
+            return _is_there(folder) or not _is_there(folder.parents[1])
         return True
 
     def finish(self) -> None:
@@ -85,6 +88,19 @@ class Word:
                     sys.stderr.write(f"{error.message}; trying again\n")
             return False
         return True
+
+
+def _is_there(folder: Path) -> bool:
+    """Whether a folder is there.
+
+    Raises:
+        OSError: The partition does not say.
+    """
+    try:
+        descent.state(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def finish(words: Sequence[Word], pause: Callable[[], object]) -> None:

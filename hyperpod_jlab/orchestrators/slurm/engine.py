@@ -48,7 +48,8 @@ from hyperpod_jlab.orchestrators.slurm.sending.native import (
     read_sending,
     render_native,
 )
-from hyperpod_jlab.orchestrators.slurm.sending.render import FILENAME, render
+from hyperpod_jlab.orchestrators.slurm.sending.render import render
+from hyperpod_jlab.orchestrators.slurm.sending.script import read_script
 from hyperpod_jlab.orchestrators.slurm.shared import SharedQueue, queue_file
 from hyperpod_jlab.orchestrators.slurm.tables.view import IDLE, ClusterView
 from hyperpod_jlab.orchestrators.slurm.transports.choice import transport_of
@@ -155,11 +156,12 @@ class SlurmOrchestrator:
 
     async def submit(self, bundle: BundleReader) -> Taken:
         """Send the bundle's script."""
+        await asyncio.to_thread(bundle.check_own, "submit")
         sending = await asyncio.to_thread(read_sending, bundle)
         try:
             if sending is not None:
                 return await self._send_native(bundle, sending)
-            script = await asyncio.to_thread((bundle.folder / FILENAME).read_bytes)
+            script = await asyncio.to_thread(read_script, bundle)
             return Taken(await self._client.sbatch(script))
         except UnreachableError as error:
             if error.code != ANSWER_LOST or (taken := await self._look_for(bundle)) is None:
@@ -188,7 +190,9 @@ class SlurmOrchestrator:
         return None
 
     async def find(self, bundle: BundleReader) -> Taken | None:
-        """The run's job: by the id in its comment while the controller knows it, by its working folder in the accounting."""
+        """The run's job among this user's: by the id in its comment while the controller knows it, by its working folder in the accounting."""
+        if not await asyncio.to_thread(lambda: bundle.is_own):
+            return None
         self._changed()
         snapshot = await self._mine.get(0.0)
         job = newest(snapshot.by_run.get(bundle.run_id, ()), None)
@@ -201,7 +205,7 @@ class SlurmOrchestrator:
         if folder is None:
             return None
         head = await asyncio.to_thread(bundle.head)
-        found = await find_by_folder(self._client, folder, head.created_at)
+        found = await find_by_folder(self._client, folder, head.created_at, await self._facts.uid())
         return Taken(found) if found is not None else None
 
     async def cancel(self, bundle: BundleReader) -> None:
@@ -352,6 +356,7 @@ class SlurmOrchestrator:
         return any(state.startswith(("down", "fail")) for state in said.split())
 
     async def _give(self, bundle: BundleReader, order: Order) -> None:
+        await asyncio.to_thread(bundle.check_own, order.action)
         job = await self._job_of(bundle)
         # It is looked at for the tasks of an array, and for the words of an error; a cancel must not hang on that.
         snapshot = self._mine.last if order.action == "cancel" else await self._mine.get(1.0)

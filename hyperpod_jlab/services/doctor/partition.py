@@ -17,7 +17,7 @@ from hyperpod_jlab.model.errors import HyperpodError, StorageError
 from hyperpod_jlab.model.quantities import format_size
 from hyperpod_jlab.services.doctor.opened import CONFIGURATION, Opened
 from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.runs import Wanted
+from hyperpod_jlab.services.listing import Wanted
 from hyperpod_jlab.services.storage_identity import Asked, find_whose
 from hyperpod_jlab.services.storage_places import inspect
 from hyperpod_jlab.storage.acl import is_opened

@@ -245,7 +245,7 @@ export interface IRunsQuery {
   readonly cluster?: string | null;
   /** Only runs in these states; may be given several times, or once with commas. */
   readonly state?: readonly RunState[];
-  /** Everybody's runs on the storage partition, not only one's own. */
+  /** The runs of all users of a shared storage partition, not only your own. */
   readonly all_users?: boolean;
 }
 
@@ -287,6 +287,8 @@ export interface ISubmitBody {
   readonly secrets?: Readonly<Record<string, string>>;
   /** An earlier run whose code is sent once more; the spec's source is then only told. */
   readonly clone_of?: string | null;
+  /** The name of the user whose run `clone_of` is: confirms that another user's code is to run with your rights. */
+  readonly trust_owner?: string | null;
 }
 
 /** What a run used in all its attempts together; times are in seconds, memory in bytes. `source` says who says so: the scheduler's accounting, or the run's own records. `accelerator_seconds` is seconds times accelerators, null when that is not known. `max_memory` is the most that one process had, or all of a node together as far as the scheduler sampled them. */

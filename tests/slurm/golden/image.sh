@@ -14,7 +14,6 @@
 set -u
 # sbatch hands the token of whoever sent this on to the job, whose it is not; and srun cannot use it.
 unset SLURM_JWT
-bundle=/fsx/alice/.hyperpod/runs/07/20261121-abcd
 python=python3
 export PATH="${PATH:-/usr/local/bin:/usr/bin:/bin}:/opt/slurm/bin"
 job="$SLURM_JOB_ID"
@@ -23,6 +22,18 @@ first="$(hostname)"
 options=(--export=ALL --nodes=1 --ntasks=1 --ntasks-per-node=1 --cpu-bind=none --kill-on-bad-exit=1)
 options+=('--container-image=nvcr.io#nvidia/pytorch:24.10-py3' --container-mounts=/fsx/alice:/fsx/alice --no-container-mount-home)
 if [ -e /opt/sagemaker_cluster ]; then options+=(--auto-resume=1); fi
+
+# Starts the launcher, unless anybody but its owner could have changed the bundle.
+guard='(the guard)
+'
+guarded=(-I -X utf8 -c "$guard" /fsx/alice .hyperpod/runs/07/20261121-abcd 200001 5ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea1 private)
+# In a container user numbers may be others, so owners are looked at here, and there the digest only.
+inside=(-I -X utf8 -c "$guard" /fsx/alice .hyperpod/runs/07/20261121-abcd - 5ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea1 private)
+if ! command -v "$python" >/dev/null; then
+  echo "hyperpod: the node $first has no $python, which checks the bundle before a container may use it" >&2
+  exit 86
+fi
+"$python" "${guarded[@]}" || exit
 
 step=
 ending=
@@ -42,7 +53,7 @@ round=0
 while :; do
   round=$((round + 1))
   srun "${options[@]}" --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" /bin/sh -c "$start" sh \
-    "$python" "$bundle/launcher.py" node --nodes=1 --master-addr="$first" --master-port=0 \
+    "$python" "${inside[@]}" node --nodes=1 --master-addr="$first" --master-port=0 \
     --scheduler-id="$job" --incarnation="${SLURM_RESTART_COUNT:-0}.$round" --quiet &
   step=$!
   while kill -0 "$step" 2>/dev/null; do wait "$step"; done
@@ -51,6 +62,9 @@ while :; do
   step=
   if [ "$code" -eq 0 ] || [ -n "$ending" ]; then break; fi
   command -v "$python" >/dev/null || break
-  "$python" "$bundle/launcher.py" again --scheduler-id="$job" --max-restarts=0 || break
+  "$python" "${guarded[@]}" again --scheduler-id="$job" --max-restarts=0
+  again=$?
+  if [ "$again" -eq 84 ]; then code=$again; fi
+  if [ "$again" -ne 0 ]; then break; fi
 done
 exit "$code"

@@ -16,7 +16,6 @@
 set -u
 # sbatch hands the token of whoever sent this on to the job, whose it is not; and srun cannot use it.
 unset SLURM_JWT
-bundle=/fsx/alice/.hyperpod/runs/07/20261121-abcd
 python=/fsx/alice/venv/bin/python
 export PATH="${PATH:-/usr/local/bin:/usr/bin:/bin}:/opt/slurm/bin"
 job="$SLURM_JOB_ID"
@@ -24,6 +23,11 @@ first="$(hostname)"
 
 options=(--export=ALL --nodes=1 --ntasks=1 --ntasks-per-node=1 --cpu-bind=none --kill-on-bad-exit=1)
 if [ -e /opt/sagemaker_cluster ]; then options+=(--auto-resume=1); fi
+
+# Starts the launcher, unless anybody but its owner could have changed the bundle.
+guard='(the guard)
+'
+guarded=(-I -X utf8 -c "$guard" /fsx/alice .hyperpod/runs/07/20261121-abcd 200001 5ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea1 private)
 
 step=
 ending=
@@ -43,7 +47,7 @@ round=0
 while :; do
   round=$((round + 1))
   srun "${options[@]}" --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" /bin/sh -c "$start" sh \
-    "$python" "$bundle/launcher.py" node --nodes=1 --master-addr="$first" --master-port=0 \
+    "$python" "${guarded[@]}" node --nodes=1 --master-addr="$first" --master-port=0 \
     --scheduler-id="$job" --incarnation="${SLURM_RESTART_COUNT:-0}.$round" --quiet &
   step=$!
   while kill -0 "$step" 2>/dev/null; do wait "$step"; done
@@ -52,6 +56,9 @@ while :; do
   step=
   if [ "$code" -eq 0 ] || [ -n "$ending" ]; then break; fi
   command -v "$python" >/dev/null || break
-  "$python" "$bundle/launcher.py" again --scheduler-id="$job" --max-restarts=0 || break
+  "$python" "${guarded[@]}" again --scheduler-id="$job" --max-restarts=0
+  again=$?
+  if [ "$again" -eq 84 ]; then code=$again; fi
+  if [ "$again" -ne 0 ]; then break; fi
 done
 exit "$code"

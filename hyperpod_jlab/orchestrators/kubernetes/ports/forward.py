@@ -47,7 +47,12 @@ class Forwarder:
         ]
 
     async def pods(self, bundle: BundleReader) -> list[ReachablePod]:
-        """The run's pods, by rank."""
+        """The run's pods, by rank.
+
+        Raises:
+            DeniedError: The run is another user's.
+        """
+        await asyncio.to_thread(bundle.check_own, "open")
         client = await self._connection.client()
         sent = await asyncio.to_thread(read_sent, bundle)
         adopted = await asyncio.to_thread(adopted_uid, bundle) is not None

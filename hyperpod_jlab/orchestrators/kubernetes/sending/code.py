@@ -14,6 +14,8 @@ import base64
 import copy
 import hashlib
 import io
+import os
+import stat
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -25,6 +27,7 @@ from hyperpod_jlab.model.errors import RefusedError
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.orchestrators.kubernetes.sending.bundle_volume import BundleVolume
+from hyperpod_jlab.storage import descent
 
 FOLDER = "/hyperpod"
 """Where a pod without shared storage has what would be the partition: a folder of its own."""
@@ -144,16 +147,16 @@ def pack(bundle: Path) -> Archive:
     written = io.BytesIO()
     sizes: dict[str, int] = {}
     with tarfile.open(fileobj=written, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for path in _taken(bundle):
+        for path, found in _taken(bundle):
             name = path.relative_to(bundle).as_posix()
             item = tarfile.TarInfo(name)
-            if path.is_dir():
+            if stat.S_ISDIR(found.st_mode):
                 item.type, item.mode = tarfile.DIRTYPE, 0o755
                 tar.addfile(item)
                 continue
-            data = path.read_bytes()
+            data = descent.read(path, found.st_size)
             item.size = sizes[name] = len(data)
-            item.mode = 0o755 if path.stat().st_mode & 0o100 else 0o644
+            item.mode = 0o755 if found.st_mode & 0o100 else 0o644
             tar.addfile(item, io.BytesIO(data))
     packed = zlib.compress(written.getvalue(), 9)
     if len(packed) > LARGEST:
@@ -161,14 +164,23 @@ def pack(bundle: Path) -> Archive:
     return Archive(packed, hashlib.sha256(packed).hexdigest())
 
 
-def _taken(bundle: Path) -> Iterator[Path]:
+def _taken(bundle: Path) -> Iterator[tuple[Path, os.stat_result]]:
     """Files and folders, in the same order wherever the bundle lies; what is no file of ours is passed over."""
     for name in _TAKEN:
-        top = bundle / name
-        found = [top, *top.rglob("*")] if top.is_dir() else [top]
-        for path in sorted(found):
-            if not path.is_symlink() and (path.is_file() or path.is_dir()):
-                yield path
+        yield from sorted(_below(bundle / name), key=lambda one: one[0])
+
+
+def _below(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """A file, or a folder and all in it."""
+    try:
+        found = descent.state(path)
+    except FileNotFoundError:
+        return
+    folder = stat.S_ISDIR(found.st_mode)
+    if folder or stat.S_ISREG(found.st_mode):
+        yield path, found
+    for name in descent.names(path) if folder else ():
+        yield from _below(path / name)
 
 
 def _too_much(size: int, sizes: Mapping[str, int]) -> RefusedError:

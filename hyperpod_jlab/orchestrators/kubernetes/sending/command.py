@@ -7,6 +7,7 @@ from typing import Any
 from hyperpod_jlab.orchestrators.kubernetes.kinds.meeting import Meeting
 from hyperpod_jlab.orchestrators.kubernetes.sending.code import UNPACK
 from hyperpod_jlab.orchestrators.protocol import RenderInput
+from hyperpod_jlab.orchestrators.seal import guarded
 
 
 def pod_command(
@@ -21,12 +22,13 @@ def pod_command(
         unpack: Whether the bundle has to be unpacked in the pod first.
     """
     bundle = given.paths.there / given.bundle
-    python = literal(given.python or "python3")
-    before = ["-I", "-c", literal(UNPACK), literal(str(bundle))] if unpack else []
+    if unpack:  # what travels in the job's own object lies on no storage that others may write to
+        before = ["-I", "-c", UNPACK, str(bundle), str(bundle / "launcher.py")]
+    else:
+        before = guarded(given.seal.words(given.paths.there, given.bundle))
     return [
-        python,
-        *before,
-        literal(str(bundle / "launcher.py")),
+        literal(given.python or "python3"),
+        *map(literal, before),
         "pod",
         *_whereabouts(meeting),
         f"--nodes={given.spec.resources.nodes}",

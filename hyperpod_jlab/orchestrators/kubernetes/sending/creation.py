@@ -16,7 +16,7 @@ from hyperpod_jlab.model.errors import (
 )
 from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import labels_of
-from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL
+from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL, USER_ANNOTATION
 
 _NEW_ID = "submit the run once more, so that it gets another id"
 _NEW_NAME = "change metadata.name in the manifest, or write generateName in its place"
@@ -56,7 +56,7 @@ def check_ours(found: dict[str, Any], document: Mapping[str, Any]) -> dict[str, 
     Raises:
         RefusedError: It is another's.
     """
-    if labels_of(found).get(RUN_LABEL) == labels_of(document).get(RUN_LABEL):
+    if is_same_run(found, document):
         return found
     metadata = document["metadata"]
     raise RefusedError(
@@ -65,6 +65,22 @@ def check_ours(found: dict[str, Any], document: Mapping[str, Any]) -> dict[str, 
         hint=_NEW_ID if metadata["name"].startswith("run-") else _NEW_NAME,
         detail={"name": metadata["name"], "namespace": metadata["namespace"]},
     )
+
+
+def is_same_run(found: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
+    """Whether an object is of the run, and of the user, that a manifest was made for. In a namespace that users share each may give objects any name."""
+    same = labels_of(found).get(RUN_LABEL) == labels_of(document).get(RUN_LABEL)
+    return same and is_same_user(found, document)
+
+
+def is_same_user(found: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
+    """Whether an object says to be of the user that a manifest was made for; one that names no user is anybody's."""
+    user = _notes_of(document).get(USER_ANNOTATION)
+    return user is None or _notes_of(found).get(USER_ANNOTATION) == user
+
+
+def _notes_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    return (document.get("metadata") or {}).get("annotations") or {}
 
 
 async def accompany(

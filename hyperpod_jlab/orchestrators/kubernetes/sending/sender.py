@@ -27,6 +27,7 @@ from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL
 from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import KINDS
 from hyperpod_jlab.orchestrators.kubernetes.sending import preflight
 from hyperpod_jlab.orchestrators.kubernetes.sending.code import findings
+from hyperpod_jlab.orchestrators.kubernetes.sending.creation import is_same_user
 from hyperpod_jlab.orchestrators.kubernetes.sending.delivery import deliver, is_whole
 from hyperpod_jlab.orchestrators.kubernetes.sending.image_name import image_findings
 from hyperpod_jlab.orchestrators.kubernetes.sending.native import (
@@ -42,6 +43,7 @@ from hyperpod_jlab.orchestrators.kubernetes.sending.render import (
 )
 from hyperpod_jlab.orchestrators.kubernetes.sending.sent import Sent, read_sent
 from hyperpod_jlab.orchestrators.protocol import Rendered, RenderInput, Taken
+from hyperpod_jlab.orchestrators.seal import Seal
 from hyperpod_jlab.storage.records import BundleReader
 from hyperpod_jlab.storage.translation import PathMap
 
@@ -87,7 +89,10 @@ class Sender:
             found += findings(spec)
         client = await self._connection.client()
         await self._ask_offers(self._namespace(spec))
-        given = RenderInput(new_run_id(), "run", spec, "bundle", self._paths, python, user="user")
+        seal = Seal.current()
+        given = RenderInput(
+            new_run_id(), "run", spec, "bundle", self._paths, python, seal, user="user"
+        )
         try:
             found += preflight.chosen(self._choice(spec))
             place = self._place(spec)
@@ -111,6 +116,7 @@ class Sender:
 
     async def submit(self, bundle: BundleReader) -> Taken:
         """Make the job. Its name is the run's, so a second one is the same; of a user's own manifest its label is."""
+        await asyncio.to_thread(bundle.check_own, "submit")
         sent = await asyncio.to_thread(read_sent, bundle)
         client = await self._connection.client()
         companions = await self._companions(bundle, sent)
@@ -128,7 +134,8 @@ class Sender:
                 await client.get(f"/api/v1/namespaces/{sent.namespace}/services/{name}")
         except NotFoundError:
             return None
-        whole = labels_of(job).get(RUN_LABEL) == bundle.run_id and await is_whole(client, job)
+        ours = labels_of(job).get(RUN_LABEL) == bundle.run_id and is_same_user(job, sent.document)
+        whole = ours and await is_whole(client, job)
         return Taken(sent.name) if whole else None
 
     async def _companions(self, bundle: BundleReader, sent: Sent) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,14 @@ from hyperpod_jlab.model.errors import StorageError
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind, jobs_path
 from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import kind_of
 from hyperpod_jlab.orchestrators.kubernetes.sending.render import FILENAME
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
+
+_LARGEST = 16 << 20
+_LARGEST_FOREIGN = 128 << 10
+"""YAML takes long to read, so that of another user's manifests only short ones are."""
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
+"""What names of namespaces and objects look like (Kubernetes: DNS subdomain names)."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +57,18 @@ def read_sent(bundle: BundleReader) -> Sent:
     import yaml
 
     try:
-        document = yaml.safe_load((bundle.folder / FILENAME).read_text("utf-8"))
+        largest = _LARGEST if bundle.is_own else _LARGEST_FOREIGN
+        text = descent.read(bundle.folder / FILENAME, largest).decode()
+        document = yaml.safe_load(text)
         kind = kind_of(document)
-        metadata = document["metadata"]
+        namespace, name = (str(document["metadata"][field]) for field in ("namespace", "name"))
+        if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):  # they become a path
+            raise _damaged(bundle, "its name is none")
         if kind is not None:
-            return Sent(kind, str(metadata["namespace"]), str(metadata["name"]), document)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
+            return Sent(kind, namespace, name, document)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise _damaged(bundle, str(error)) from error
+    except yaml.YAMLError as error:
         raise _damaged(bundle, str(error)) from error
     raise _damaged(bundle, "its kind is unknown")
 

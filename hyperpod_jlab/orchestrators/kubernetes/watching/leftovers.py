@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 
 from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.model.records import Observation
@@ -46,7 +45,7 @@ class Leftovers:
         ended = seen.job.observe(seen.time)
         goes_on = ended.state != "ended"
         late = seen.time - (word if goes_on else ended).time > PATIENCE
-        if not late or not await asyncio.to_thread(_is_ours, bundle):
+        if not late or not await asyncio.to_thread(lambda: bundle.is_own):
             return
         self._seen.update(pod.uid for pod in left)
         if goes_on:  # its job would make its pods anew
@@ -59,10 +58,3 @@ class Leftovers:
         client = await self._connection.client()
         with contextlib.suppress(HyperpodError):
             await client.delete(path, {"preconditions": {"uid": uid}})
-
-
-def _is_ours(bundle: BundleReader) -> bool:
-    """Whether this user sent a run. Blocking."""
-    with contextlib.suppress(OSError):
-        return bundle.folder.stat().st_uid == os.getuid()
-    return False

@@ -89,7 +89,7 @@ class RunLook:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._where: dict[str, Where] = {}
+        self._where: dict[tuple[str, int], Where] = {}
         self._seen: dict[str, tuple[float, Seen]] = {}
         self._gone: dict[str, float] = {}
         self._sorted: dict[str, tuple[int, Mapping[str, tuple[RunPod, ...]]]] = {}
@@ -111,10 +111,11 @@ class RunLook:
         Raises:
             StorageError: Its manifest cannot be read.
         """
-        found = self._where.get(bundle.run_id)
+        key = bundle.run_id, await asyncio.to_thread(lambda: bundle.owner)
+        found = self._where.get(key)
         if found is None:
             found = await asyncio.to_thread(_read_where, bundle)
-            self._where[bundle.run_id] = found
+            self._where[key] = found
         return found
 
     async def look(self, places: Sequence[Where]) -> dict[str, Seen]:

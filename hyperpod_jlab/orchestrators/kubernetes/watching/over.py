@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
+
+from pydantic_core import from_json
 
 from hyperpod_jlab.model.records import Observation, RunRecords
 from hyperpod_jlab.orchestrators.kubernetes.kinds.conditions import OBSERVER
@@ -11,6 +12,8 @@ from hyperpod_jlab.orchestrators.kubernetes.kinds.train_job import TrainJob
 from hyperpod_jlab.orchestrators.kubernetes.watching.look import Where
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
+
+_LARGEST = 1 << 20
 
 
 def restarts_anyway(place: Where) -> bool:
@@ -56,7 +59,9 @@ def over(
 
 def _said(bundle: BundleReader) -> dict[str, Any]:
     try:
-        found = json.loads(descent.read(bundle.records / "status" / "over" / "node-0.json"))
+        found = from_json(
+            descent.read(bundle.records / "status" / "over" / "node-0.json", _LARGEST)
+        )
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -34,6 +34,7 @@ from hyperpod_jlab.orchestrators.kubernetes.watching.why_failed import (
     explained,
     gave_up,
 )
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
 
 _LOG = logging.getLogger(__name__)
@@ -106,7 +107,7 @@ class RunWatch:
             _LOG.debug("the last words of %s cannot be fetched: %s", run_id, task.exception())
 
     async def catch_up(self, bundle: BundleReader, seconds: float) -> bool:
-        """Fetch what a run's pods have said by now, where they do not mount the partition.
+        """Fetch what a run's pods have said by now, where they do not mount the partition; only of this user's runs.
 
         Args:
             bundle: The run.
@@ -118,6 +119,8 @@ class RunWatch:
         Raises:
             DeniedError: This user may not read them, and nobody else has fetched anything.
         """
+        if not await asyncio.to_thread(lambda: bundle.is_own):
+            return False
         place = await self._look.where(bundle)
         if not self._is_fetched(place) or await asyncio.to_thread(is_done, bundle):
             return False
@@ -157,7 +160,8 @@ class RunWatch:
                 doubted.append((bundle, place, word))
             elif word is not None:
                 found[bundle.run_id] = word
-            if self._is_fetched(place) and seen[place.run_id].pods and not is_done(bundle):
+            fetched = self._is_fetched(place) and bundle.is_own
+            if fetched and seen[place.run_id].pods and not is_done(bundle):
                 undone.add(place.run_id)
         return found, undone, doubted
 
@@ -172,7 +176,7 @@ class RunWatch:
             seen: What the cluster has of it.
             known: Its records as they were read before that was seen.
         """
-        if place.native and seen.pods:
+        if place.native and seen.pods and bundle.is_own:
             StandIn(bundle, place.name, modes_of(bundle)).play(seen.pods)
         records = known or bundle.read()
         if seen.job is None:
@@ -194,7 +198,7 @@ class RunWatch:
         word = explained(word, bundle, records)
         if word.reason_code == POD_ENDED and seen.time - word.time < _REMOVAL:
             return _ending(word, seen.time)
-        with contextlib.suppress(StorageError):
+        with contextlib.suppress(StorageError):  # another user's run too: nothing is written there
             bundle.add_observation(_after(records, word))
         return word
 
@@ -224,7 +228,9 @@ def _note_end(bundle: BundleReader, where: Where, seen: Seen) -> None:
 
 
 def _has_logs(bundle: BundleReader) -> bool:
-    return any((bundle.records / "logs").glob("attempt-*"))
+    with contextlib.suppress(OSError):
+        return any(name.startswith("attempt-") for name in descent.names(bundle.records / "logs"))
+    return False
 
 
 def _may_be_older(records: RunRecords, seen: Seen, word: Observation) -> bool:

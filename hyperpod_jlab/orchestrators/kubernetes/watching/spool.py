@@ -176,7 +176,8 @@ class RunSpool:
     def _may_be_later(self, seen: Seen) -> bool:
         """Whether there may have been pods before those that are there. Blocking."""
         if any(
-            (self._bundle.records / spool_name(pod.name, pod.uid)).exists() for pod in seen.pods
+            descent.is_file(self._bundle.records / spool_name(pod.name, pod.uid))
+            for pod in seen.pods
         ):
             return False
         sent = when(seen.job.job["metadata"].get("creationTimestamp")) if seen.job else None
@@ -288,13 +289,13 @@ class Spooler:
 
 def is_done(bundle: BundleReader) -> bool:
     """Whether all that a run's pods ever said is there. Blocking."""
-    return (bundle.records / FOLDER / _DONE).exists()
+    return descent.is_file(bundle.records / FOLDER / _DONE)
 
 
 def note_done(bundle: BundleReader) -> None:
     """Write down that nothing more can come. Blocking."""
-    modes = modes_of(bundle)
     with contextlib.suppress(OSError, StorageError):
+        modes = modes_of(bundle)
         modes.make(bundle.records / FOLDER)
         descent.replace(
             bundle.records / FOLDER / _DONE, atomic.to_json({"time": time.time()}), mode=modes.file
@@ -302,5 +303,10 @@ def note_done(bundle: BundleReader) -> None:
 
 
 def modes_of(bundle: BundleReader) -> Modes:
-    """The modes of what is made in a bundle. Blocking."""
+    """The modes of what is made in a bundle of this user's. Blocking.
+
+    Raises:
+        StorageDeniedError: It is another user's: nothing is written there.
+    """
+    bundle.check_writable(bundle.folder)
     return Modes(bundle.folder, bundle.folder_mode, bundle.file_mode)

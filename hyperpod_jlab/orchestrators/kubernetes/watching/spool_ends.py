@@ -80,8 +80,7 @@ def _say(
 def _append(bundle: BundleReader, attempt: int, rank: int, words: bytes) -> None:
     path = bundle.records / "logs" / f"attempt-{attempt}" / f"node-{rank}.log"
     Modes(bundle.folder, bundle.folder_mode, bundle.file_mode).make(path.parent)
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-    descriptor = os.open(path, flags, bundle.file_mode)
+    descriptor = descent.open_file(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, bundle.file_mode)
     try:
         os.write(descriptor, words)
     finally:

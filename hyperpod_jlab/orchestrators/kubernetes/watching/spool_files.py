@@ -7,7 +7,6 @@ exclusive create of a small file beside, so that all processes agree on what lie
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import struct
@@ -57,11 +56,7 @@ class Modes:
 
     def make(self, folder: Path) -> None:
         """Make a folder below the bundle, never the bundle itself: one that was cleaned away must not come back."""
-        for part in reversed([folder, *folder.parents]):
-            if self._root in part.parents and not part.exists():
-                with contextlib.suppress(FileExistsError):
-                    part.mkdir(mode=0o700)
-                    part.chmod(self.folder)
+        descent.make_folders(self._root, folder, self.folder)
 
 
 class SpooledLog:
@@ -83,8 +78,7 @@ class SpooledLog:
         self._sleep = sleep
         self._lost: list[Lost] = []
         modes.make(path.parent)
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        self._fd = os.open(path, flags, modes.file)
+        self._fd = descent.open_file(path, os.O_RDWR | os.O_CREAT, modes.file)
         self._index = SpooledIndex(path.with_suffix(".idx"), modes.file)
         self._read_claims()
 
@@ -185,7 +179,7 @@ class SpooledIndex:
     _WIDEST = 5.0
 
     def __init__(self, path: Path, mode: int) -> None:
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
+        self._fd = descent.open_file(path, os.O_RDWR | os.O_CREAT, mode)
         self._count = 0
         self._time, self._offset = 0, -1
         self._see_others()

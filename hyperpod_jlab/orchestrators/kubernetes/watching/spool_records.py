@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import secrets
-import shutil
 from pathlib import Path
 from typing import Any
 
 from hyperpod_jlab.orchestrators.kubernetes.watching.frames import RecordFile
 from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import Modes
 from hyperpod_jlab.storage import atomic, descent
+from hyperpod_jlab.storage.removal import remove_tree
 
 _IN_ATTEMPT = re.compile(r"(status/(?:observations/launcher\.)?attempt-)([0-9]+)((?:/|\.).*)")
 _ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,8})")
@@ -67,7 +66,7 @@ class SpooledRecords:
         target = self._records / path
         self._modes.make(target.parent)
         if file.once:
-            if not target.exists():
+            if not descent.is_file(target):
                 descent.create(target, content, mode=self._modes.file)
         else:
             self._replace(target, content, int(file.time * 1e9))
@@ -75,39 +74,32 @@ class SpooledRecords:
     def _replace(self, target: Path, content: bytes, stamp: int) -> None:
         """Write a file whose time of change is when its launcher sent it, so that everybody sees which one is later."""
         try:
-            if target.stat().st_mtime_ns >= stamp:
+            if descent.state(target).st_mtime_ns >= stamp:
                 return
         except FileNotFoundError:
             pass
-        temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
-        try:
-            temporary.touch(mode=self._modes.file, exist_ok=False)
-            temporary.write_bytes(content)
-            os.utime(temporary, ns=(stamp, stamp))
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        descent.replace(target, content, mode=self._modes.file, stamp=stamp)
 
     def _open(self, number: int, claim: bytes) -> bool:
         """Make an attempt's folder with its claim in it; False when somebody else did."""
         self._modes.make(self._status)
         staging = self._status / f".attempt-{secrets.token_hex(6)}"
-        staging.mkdir(mode=0o700)
+        descent.make_folder(staging, self._modes.folder)
         try:
-            staging.chmod(self._modes.folder)
             descent.create(staging / "claim.json", claim, mode=self._modes.file)
             with contextlib.suppress(OSError):  # it is there, and not empty
-                staging.rename(self._status / f"attempt-{number}")
+                descent.rename(staging, self._status / f"attempt-{number}")
                 return True
             return False
         finally:
-            shutil.rmtree(staging, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                remove_tree(staging)
 
     def _claims(self) -> dict[int, str | None]:
         """The incarnations of the attempts that are there."""
         found: dict[int, str | None] = {}
         with contextlib.suppress(FileNotFoundError):
-            for name in os.listdir(self._status):  # noqa: PTH208 - many runs, few of them new
+            for name in descent.names(self._status):
                 number = _ATTEMPT.fullmatch(name)
                 if number is not None:
                     path = self._status / name / "claim.json"

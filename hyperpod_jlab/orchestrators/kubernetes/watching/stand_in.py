@@ -29,6 +29,7 @@ from hyperpod_jlab.storage import atomic, descent
 from hyperpod_jlab.storage.records import BundleReader
 
 _ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,8})")
+_NODE = re.compile(r"node-[0-9]+\.json")
 
 
 @dataclass(frozen=True)
@@ -142,23 +143,27 @@ class StandIn:
     def _records(self, rank: int) -> dict[int, dict[str, Any]]:
         """A node's records by attempt."""
         found = {}
-        for folder in self._status.glob("attempt-*"):
-            number = _number(folder)
+        for number, folder in self._attempts():
             record = _read(folder / f"node-{rank}.json")
-            if number is not None and record:
+            if record:
                 found[number] = record
         return found
 
     def _known(self) -> dict[str, KnownPod]:
         """The pods that are noted down, by uid, the oldest first."""
         found: dict[str, KnownPod] = {}
-        for folder in sorted(self._status.glob("attempt-*"), key=lambda one: _number(one) or 0):
-            for path in folder.glob("node-*.json"):
-                record = _read(path)
+        for _, folder in self._attempts():
+            for name in filter(_NODE.fullmatch, _names(folder)):
+                record = _read(folder / name)
                 if record.get("pod_uid") and isinstance(record.get("node_rank"), int):
                     well = record.get("ended_at") is not None and record.get("exit_code") == 0
                     found[str(record["pod_uid"])] = KnownPod(record["node_rank"], well)
         return found
+
+    def _attempts(self) -> list[tuple[int, Path]]:
+        """The attempts' folders by number, the oldest first."""
+        found = ((_number(name), self._status / name) for name in _names(self._status))
+        return sorted((number, folder) for number, folder in found if number is not None)
 
     def _claim(self, begun: Begun, number: int) -> None:
         claim = {"scheduler_id": self._scheduler_id, "time": begun.at}
@@ -173,13 +178,20 @@ class StandIn:
 
     def _create(self, path: Path, data: bytes) -> bool:
         self._modes.make(path.parent)
-        return not path.exists() and descent.create(path, data, mode=self._modes.file)
+        return not descent.is_file(path) and descent.create(path, data, mode=self._modes.file)
 
 
-def _number(folder: Path) -> int | None:
+def _number(name: str) -> int | None:
     """The attempt of a folder."""
-    found = _ATTEMPT.fullmatch(folder.name)
+    found = _ATTEMPT.fullmatch(name)
     return int(found[1]) if found is not None else None
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(descent.names(folder))
+    except OSError:
+        return []
 
 
 def _record(begun: Begun) -> bytes:

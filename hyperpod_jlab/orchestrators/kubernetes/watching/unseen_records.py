@@ -40,7 +40,7 @@ def note_unseen(
 
 
 def _is_new(bundle: BundleReader, records: RunRecords, unseen: Unseen) -> bool:
-    if any((bundle.records / spool_name(pod.name, pod.uid)).exists() for pod in unseen.pods):
+    if any(descent.is_file(bundle.records / spool_name(pod.name, pod.uid)) for pod in unseen.pods):
         return False
     claims = [one.claim for one in records.attempts if one.claim is not None]
     if any(claim.incarnation == unseen.key for claim in claims):
@@ -60,7 +60,7 @@ def _note(
     folder = bundle.records / "status" / f"attempt-{number}"
     for pod in unseen.pods:
         path = folder / f"node-{pod.rank}.json"
-        if not path.exists():
+        if not descent.is_file(path):
             descent.create(path, _record(pod), mode=modes.file)
     for rank in [pod.rank for pod in unseen.pods] or [0]:
         note_lost(bundle, number, rank)

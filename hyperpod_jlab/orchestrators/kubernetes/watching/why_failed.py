@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+from pydantic_core import from_json
 
 from hyperpod_jlab.model.records import AttemptRecords, NodeRecord, Observation, RunRecords
 from hyperpod_jlab.model.state import RESTARTS_USED_UP
 from hyperpod_jlab.orchestrators.kubernetes.kinds.conditions import true_conditions
+from hyperpod_jlab.orchestrators.seal import EXIT_UNTRUSTED, UNTRUSTED, refusal
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -22,6 +26,11 @@ _NO_PYTHON = (
     "the image has no such Python: name an interpreter that it has with --python, or another image"
 )
 
+_NODE = re.compile(r"node-[0-9]+\.json")
+_LOG = re.compile(r".+\.log")
+_MOST = 1000
+"""Names that are looked at, and files that are read, at most."""
+_LARGEST = 1 << 20
 _LONGEST = 300
 _TAIL = 1 << 16
 """Bytes at the end of a log in which its last words are looked for."""
@@ -44,6 +53,9 @@ def explained(word: Observation, bundle: BundleReader, records: RunRecords) -> O
     if said is not None:
         reason, code = said
         return word.model_copy(update={"reason": reason, "reason_code": code})
+    if word.exit_code == EXIT_UNTRUSTED:
+        reason = refusal(bundle.run_id)
+        return word.model_copy(update={"reason": reason, "reason_code": UNTRUSTED})
     if word.exit_code in _NOT_FOUND:
         return word.model_copy(update={"reason": _NO_PYTHON, "reason_code": "no_program"})
     last = last_words(bundle)
@@ -91,9 +103,9 @@ def _ended_from_outside(attempt: AttemptRecords) -> NodeRecord | None:
 
 def unstarted(bundle: BundleReader) -> tuple[str, str | None] | None:
     """What a launcher wrote down that came into no attempt. Blocking."""
-    for path in sorted((bundle.records / "status" / "unstarted").glob("node-*.json")):
+    for path in _files(bundle.records / "status" / "unstarted", _NODE):
         try:
-            error = json.loads(descent.read(path))["error"]
+            error = from_json(descent.read(path, _LARGEST))["error"]
             return str(error["message"]), str(error["code"]) if error.get("code") else None
         except (OSError, ValueError, KeyError, TypeError):
             continue
@@ -102,14 +114,23 @@ def unstarted(bundle: BundleReader) -> tuple[str, str | None] | None:
 
 def last_words(bundle: BundleReader) -> str | None:
     """The last line that says something of what a pod printed beside its launcher's frames. Blocking."""
-    for path in sorted((bundle.records / "logs" / "pods").glob("*.log")):
+    for path in _files(bundle.records / "logs" / "pods", _LOG):
         try:
-            with path.open("rb") as file:
+            with os.fdopen(descent.open_file(path), "rb") as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
-                text = file.read().decode("utf-8", "replace")
+                text = file.read(_TAIL).decode("utf-8", "replace")
         except OSError:
             continue
         said = [line.strip() for line in text.splitlines() if line.strip()]
         if said:
             return said[-1].removeprefix("hyperpod: ")[:_LONGEST]
     return None
+
+
+def _files(folder: Path, names: re.Pattern[str]) -> list[Path]:
+    """The files of a folder whose names match, in order."""
+    try:
+        found = descent.names(folder, _MOST)
+    except OSError:
+        return []
+    return [folder / name for name in sorted(filter(names.fullmatch, found))]

@@ -13,6 +13,7 @@ from hyperpod_jlab.model.errors import HyperpodError, UnreachableError, nearest_
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.orchestrators.protocol import RenderInput
+from hyperpod_jlab.orchestrators.seal import Seal
 from hyperpod_jlab.orchestrators.slurm.preflight.accounts import Accounts
 from hyperpod_jlab.orchestrators.slurm.preflight.facts import Facts
 from hyperpod_jlab.orchestrators.slurm.preflight.far_side import python_findings, storage_findings
@@ -251,7 +252,7 @@ async def _verdict(spec: JobSpec, place: Place) -> list[Finding]:
     """What the controller says of the script itself (sbatch --test-only, about 10 ms)."""
     bundle = str(place.partition.bundle("preflight").relative_to(place.partition.root))
     name = spec.name or "preflight"
-    given = RenderInput("preflight", name, spec, bundle, place.paths, place.python)
+    given = RenderInput("preflight", name, spec, bundle, place.paths, place.python, Seal.current())
     error = await place.facts.verdict(render(given).text.encode())
     if error is None:
         return []

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from pydantic_core import from_json
+
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.ranges import format_ranges, parse_ranges
@@ -23,9 +25,11 @@ from hyperpod_jlab.orchestrators.slurm.job import COMMENT
 from hyperpod_jlab.orchestrators.slurm.sending.directives import directives
 from hyperpod_jlab.orchestrators.slurm.sending.flags import check_flags
 from hyperpod_jlab.orchestrators.slurm.sending.render import clock
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
 
 FILENAME = "native.json"
+_LARGEST = 1 << 20
 
 _SUFFIXES = frozenset({".sbatch", ".slurm", ".sh"})
 _PLACES = {"queue": "partition", "account": "account", "qos": "qos", "priority": "priority"}
@@ -71,7 +75,7 @@ class Sending:
 def read_sending(bundle: BundleReader) -> Sending | None:
     """What a native run was sent with; None for a run with our launcher. Blocking."""
     try:
-        told = json.loads((bundle.folder / FILENAME).read_bytes())
+        told = from_json(descent.read(bundle.folder / FILENAME, _LARGEST))
         return Sending(
             told["script"], tuple(told["options"]), tuple(told["args"]), told.get("adopted")
         )

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.spec import Accelerators, JobSpec
 from hyperpod_jlab.orchestrators.protocol import Rendered, RenderInput
+from hyperpod_jlab.orchestrators.seal import EXIT_UNTRUSTED, FLAGS, guard_source
 from hyperpod_jlab.orchestrators.slurm.job import COMMENT
 from hyperpod_jlab.orchestrators.slurm.sending.flags import check_flags
 
@@ -143,13 +143,15 @@ def _no_patterns(path: str) -> str:
 
 def _body(given: RenderInput) -> str:
     spec = given.spec
-    bundle = str(given.paths.there / PurePosixPath(given.bundle))
     task = spec.array is not None
     resume = "" if spec.auto_resume is False else _AUTO_RESUME
     image = "" if spec.environment.image is None else _image(given, spec.environment.image)
     return _BODY.format(
         run_id=given.run_id,
-        bundle=shlex.quote(bundle),
+        guard=shlex.quote(guard_source()),
+        guarded=_guarded(given),
+        launcher="inside" if image else "guarded",
+        outside=_OUTSIDE.format(inside=_guarded(given, any_owner=True)) if image else "",
         python=shlex.quote("python3" if image else given.python or "python3"),
         job="${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}" if task else "$SLURM_JOB_ID",
         task='--task="$SLURM_ARRAY_TASK_ID" ' if task else "",
@@ -158,7 +160,14 @@ def _body(given: RenderInput) -> str:
         restarts=spec.max_restarts,
         image=image,
         resume=resume,
+        untrusted=EXIT_UNTRUSTED,
     )
+
+
+def _guarded(given: RenderInput, *, any_owner: bool = False) -> str:
+    """Python's arguments for the launcher, as words of an array."""
+    words = given.seal.words(given.paths.there, given.bundle, any_owner=any_owner)
+    return f'{" ".join(FLAGS)} "$guard" {shlex.join(words)}'
 
 
 def _image(given: RenderInput, image: str) -> str:
@@ -176,12 +185,21 @@ _AUTO_RESUME = f"""\
 if [ -e {HYPERPOD_MARKER} ]; then options+=(--auto-resume=1); fi
 """
 
+_OUTSIDE = """\
+# In a container user numbers may be others, so owners are looked at here, and there the digest only.
+inside=({inside})
+if ! command -v "$python" >/dev/null; then
+  echo "hyperpod: the node $first has no $python, which checks the bundle before a container may use it" >&2
+  exit 86
+fi
+"$python" "${{guarded[@]}}" || exit
+"""
+
 _BODY = """
 # Run {run_id}, made by hyperpod_jlab: one launcher on each node keeps the ranks, their logs and their records.
 set -u
 # sbatch hands the token of whoever sent this on to the job, whose it is not; and srun cannot use it.
 unset SLURM_JWT
-bundle={bundle}
 python={python}
 export PATH="${{PATH:-/usr/local/bin:/usr/bin:/bin}}:/opt/slurm/bin"
 job="{job}"
@@ -189,6 +207,10 @@ first="$(hostname)"
 
 options=(--export=ALL --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1 --cpu-bind=none --kill-on-bad-exit=1)
 {image}{resume}
+# Starts the launcher, unless anybody but its owner could have changed the bundle.
+guard={guard}
+guarded=({guarded})
+{outside}
 step=
 ending=
 forward() {{ if [ -n "$step" ]; then kill -s "$1" "$step" 2>/dev/null; fi; }}
@@ -207,7 +229,7 @@ round=0
 while :; do
   round=$((round + 1))
   srun "${{options[@]}}" --cpus-per-task="${{SLURM_CPUS_PER_TASK:-1}}" /bin/sh -c "$start" sh \\
-    "$python" "$bundle/launcher.py" node --nodes={nodes} --master-addr="$first" --master-port=0 \\
+    "$python" "${{{launcher}[@]}}" node --nodes={nodes} --master-addr="$first" --master-port=0 \\
     --scheduler-id="$job" --incarnation="${{SLURM_RESTART_COUNT:-0}}.$round" {task}--quiet &
   step=$!
   while kill -0 "$step" 2>/dev/null; do wait "$step"; done
@@ -216,7 +238,10 @@ while :; do
   step=
   if [ "$code" -eq 0 ] || [ -n "$ending" ]; then break; fi
   command -v "$python" >/dev/null || break
-  "$python" "$bundle/launcher.py" again --scheduler-id="$job" --max-restarts={restarts}{task_again} || break
+  "$python" "${{guarded[@]}}" again --scheduler-id="$job" --max-restarts={restarts}{task_again}
+  again=$?
+  if [ "$again" -eq {untrusted} ]; then code=$again; fi
+  if [ "$again" -ne 0 ]; then break; fi
 done
 exit "$code"
 """

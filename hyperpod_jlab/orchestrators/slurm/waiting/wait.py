@@ -13,7 +13,7 @@ from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.model.records import Observation
 from hyperpod_jlab.orchestrators.slurm.client import SlurmClient
 from hyperpod_jlab.orchestrators.slurm.job import WAITING, SlurmJob
-from hyperpod_jlab.orchestrators.slurm.sending.render import FILENAME
+from hyperpod_jlab.orchestrators.slurm.sending.script import read_script
 from hyperpod_jlab.orchestrators.slurm.tables.gres import ACCELERATORS
 from hyperpod_jlab.orchestrators.slurm.tables.hostlist import expand
 from hyperpod_jlab.orchestrators.slurm.waiting.reasons import is_in_line, wants_room
@@ -140,11 +140,13 @@ def _nodes_of(job: SlurmJob, queues: dict[str, Room]) -> set[str]:
 
 def _wanted(bundle: BundleReader) -> Wanted | None:
     """What a run asks for, or None when it is not a script of ours that smaller ones can be made of."""
-    with contextlib.suppress(HyperpodError, OSError):
+    if not bundle.is_own:  # nothing of another user's is given to sbatch, not even to try it
+        return None
+    with contextlib.suppress(HyperpodError):
         resources = bundle.spec().resources
         device = resources.accelerator
         return Wanted(
-            script=(bundle.folder / FILENAME).read_bytes(),
+            script=read_script(bundle),
             nodes=resources.nodes,
             devices=device.count,
             device=device.kind if device.type is None else f"{device.kind}:{device.type}",

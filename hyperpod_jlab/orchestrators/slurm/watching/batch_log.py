@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
 
 _LONGEST = 300
@@ -35,10 +37,10 @@ def batch_log_name(scheduler_id: str) -> str:
 def read_end(path: Path) -> str:
     """The end of a log as text; empty when it cannot be read. Blocking."""
     try:
-        with path.open("rb") as file:
+        with os.fdopen(descent.open_file(path), "rb") as file:
             file.seek(0, 2)
             file.seek(max(0, file.tell() - _LARGEST))
-            return file.read().decode("utf-8", "replace")
+            return file.read(_LARGEST).decode("utf-8", "replace")
     except OSError:
         return ""
 

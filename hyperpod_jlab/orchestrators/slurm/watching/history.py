@@ -111,13 +111,16 @@ class History:
                 self._known[job] = (now, tuple(found.get(job, ())))
 
 
-async def find_by_folder(client: SlurmClient, folder: str, since: float) -> str | None:
+async def find_by_folder(
+    client: SlurmClient, folder: str, since: float, uid: int | None
+) -> str | None:
     """The newest job of this user with this working folder, which the accounting always keeps; None also where there is none.
 
     Args:
         client: The cluster's commands.
         folder: The folder as the nodes see it.
         since: Unix seconds before which it was not sent; a day is taken off for clocks that differ.
+        uid: This user's number there; None where it cannot be known. Without it root is shown the jobs of all users.
     """
     day = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since - 86_400))
     try:
@@ -130,6 +133,7 @@ async def find_by_folder(client: SlurmClient, folder: str, since: float) -> str 
                 f"--delimiter={FIELD}",
                 "--format=JobIDRaw,WorkDir",
                 f"--starttime={day}",
+                *([] if uid is None else [f"--user={uid}"]),
             ]
         )
     except (RefusedError, NotFoundError):

@@ -34,7 +34,7 @@ class Leftovers:
         Args:
             partition: Where the runs lie.
             snapshot: The queue.
-            claims: Of the runs that are asked about just now, arrays left out: who holds them, or None.
+            claims: Of this user's runs that are asked about just now, arrays left out: who holds them, or None.
         """
         for run_id, jobs in snapshot.by_run.items():
             waiting = {job.array_job_id for job in jobs if job.waiting} - self._seen
@@ -56,7 +56,10 @@ class Leftovers:
 def _has_succeeded(partition: Partition, run_id: str) -> bool:
     """Whether a run's own records say that it has. Blocking."""
     try:
-        records = BundleReader(partition, run_id).read()
+        bundle = BundleReader(partition, run_id)
+        if not bundle.is_own:  # another user's run of this id says nothing of this user's jobs
+            return False
+        records = bundle.read()
     except HyperpodError:
         return False
     if records.head.array is not None:  # its children have records of their own

@@ -6,12 +6,14 @@ import re
 from dataclasses import dataclass
 
 from hyperpod_jlab.model.records import Observation, RunRecords
+from hyperpod_jlab.orchestrators.seal import REFUSAL, UNTRUSTED, refusal
 from hyperpod_jlab.orchestrators.slurm.watching.batch_log import (
     batch_log_name,
     last_words,
     launcher_end,
     read_end,
 )
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
 
 _NO_FOLDER = re.compile(r"^slurmstepd-(\S+): error: couldn't chdir to `(.*)': ", re.MULTILINE)
@@ -38,7 +40,7 @@ def explained(
             return word  # they say themselves how they ended
         return word.model_copy(update={"reason": launcher_end(bundle, job.scheduler_id)})
     path = bundle.folder / "logs" / batch_log_name(job.scheduler_id)
-    if not path.exists():
+    if not descent.is_file(path):
         if records.attempts or bundle.partition.root not in path.parents:
             return word
         first = job.nodes or "its first node"
@@ -57,9 +59,11 @@ def explained(
             word, f"the run's folder is not there on {names}: is the storage partition mounted?"
         )
     how = launcher_end(bundle, job.scheduler_id)
-    if records.attempts:
-        return word.model_copy(update={"reason": how})
-    return word.model_copy(update={"reason": last_words(bundle, job.scheduler_id) or how})
+    last = last_words(bundle, job.scheduler_id)
+    reason, code = how if records.attempts else last or how, word.reason_code
+    if last is not None and last.startswith(REFUSAL):
+        reason, code = refusal(bundle.run_id, last), UNTRUSTED
+    return word.model_copy(update={"reason": reason, "reason_code": code})
 
 
 def _unseen(word: Observation, reason: str) -> Observation:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -122,7 +121,11 @@ class RunObserver:
             word = said.get(run_id)
             if word is not None and word.state == "waiting":
                 said[run_id] = word.model_copy(update={"verdict": verdict})
-        claims = {one.parent: one.records.claim for one in asked if not one.records.head.array}
+        claims = {
+            one.parent: one.records.claim
+            for one in asked
+            if one.bundle.is_own and not one.records.head.array
+        }
         await self._leftovers.end(asked[0].bundle.partition, snapshot, claims)
         await asyncio.to_thread(_keep, asked, said)
         return said
@@ -188,8 +191,7 @@ class RunObserver:
 
     async def _is_hidden(self, one: _Asked) -> bool:
         """Whether a run is somebody else's whose jobs this user is not shown: its records alone tell of it."""
-        owner = await asyncio.to_thread(one.bundle.folder.stat)
-        return owner.st_uid != os.getuid() and await self._queue.hides_jobs()
+        return not one.bundle.is_own and await self._queue.hides_jobs()
 
     def _word_on_gone(
         self, one: _Asked, executions: Sequence[Execution] | None, now: float
@@ -230,7 +232,8 @@ class RunObserver:
     def _without_launcher(
         self, asked: Sequence[_Asked], snapshot: Snapshot
     ) -> tuple[list[_Asked], list[tuple[BundleReader, SlurmJob]]]:
-        native = [one for one in asked if self._stand_in.sending(one.bundle) is not None]
+        own = [one for one in asked if one.bundle.is_own]
+        native = [one for one in own if self._stand_in.sending(one.bundle) is not None]
         jobs = [pair for one in native for pair in _with_jobs(one, self._jobs_of(one, snapshot))]
         return native, jobs
 
@@ -238,7 +241,7 @@ class RunObserver:
         """Write down why those attempts ended that a requeue cut short, once each; the newest verdict on each run."""
         verdicts: dict[str, str | None] = {}
         for one in asked:
-            if not one.records.attempts or one.is_array:
+            if not one.records.attempts or one.is_array or not one.bundle.is_own:
                 continue
             jobs = self._jobs_of(one, snapshot)
             job = newest(_of_task(jobs, one.bundle.index), one.scheduler_id)
@@ -283,7 +286,7 @@ def _with_jobs(one: _Asked, jobs: Sequence[SlurmJob]) -> Iterable[tuple[BundleRe
         for job in jobs:
             indices = _indices(job)
             if len(indices) == 1:
-                yield BundleReader(one.bundle.partition, f"{one.parent}.{indices[0]}"), job
+                yield one.bundle.child(indices[0]), job
         return
     found = newest(_of_task(jobs, one.bundle.index), one.scheduler_id)
     if found is not None:
@@ -376,6 +379,8 @@ def _of_task(jobs: Sequence[SlurmJob], index: int | None) -> Sequence[SlurmJob]:
 def _keep(asked: Sequence[_Asked], said: Mapping[str, Observation]) -> None:
     """Write down the ends: Slurm forgets them (MinJobAge), and other machines may not be able to ask."""
     for one in asked:
+        if not one.bundle.is_own:
+            continue
         ids = [one.bundle.run_id]
         if one.is_array:
             ids += [run_id for run_id in said if run_id.startswith(f"{one.parent}.")]
@@ -386,7 +391,7 @@ def _keep(asked: Sequence[_Asked], said: Mapping[str, Observation]) -> None:
             bundle = (
                 one.bundle
                 if run_id == one.bundle.run_id
-                else BundleReader(one.bundle.partition, run_id)
+                else one.bundle.child(int(run_id.rpartition(".")[2]))
             )
             with contextlib.suppress(StorageError):
                 bundle.add_observation(word)

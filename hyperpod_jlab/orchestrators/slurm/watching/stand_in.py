@@ -126,7 +126,7 @@ class StandIn:
         return [job for job in snapshot.jobs if sending.adopted in {job.job_id, job.array_job_id}]
 
     async def play(self, runs: Sequence[tuple[BundleReader, SlurmJob]]) -> None:
-        """Bring the records up to what the queue says of these runs' jobs; asks the scheduler only about news.
+        """Bring the records of this user's runs up to what the queue says of their jobs; asks the scheduler only about news.
 
         Raises:
             UnreachableError: The controller does not answer.
@@ -174,7 +174,7 @@ class StandIn:
         parent, _, task = scheduler_id.partition("_")
         place = Place(parent, parent, int(task) if task.isdecimal() else None, "")
         with contextlib.suppress(StorageError):
-            if files is not None and not (bundle.records / "logs" / "attempt-1").exists():
+            if files is not None and not descent.is_folder(bundle.records / "logs" / "attempt-1"):
                 self._link(bundle, 1, files, place)
 
     def _write(
@@ -281,7 +281,7 @@ def _node(bundle: BundleReader, path: Path, record: Mapping[str, Any]) -> None:
 
 
 def _create(bundle: BundleReader, path: Path, record: Mapping[str, Any]) -> None:
-    if not path.exists():
+    if not descent.is_file(path):
         _put(bundle, path, to_json(dict(record)))
 
 
@@ -293,22 +293,21 @@ def _put(bundle: BundleReader, path: Path, data: bytes) -> None:
 
 def _make(bundle: BundleReader, folder: Path) -> None:
     """Make a folder below the bundle, never the bundle itself: one that was cleaned away must not come back."""
+    bundle.check_writable(folder)
     with storage_errors(folder):
-        for part in reversed([folder, *folder.parents]):
-            if bundle.folder in part.parents and not part.exists():
-                part.mkdir(mode=0o700, exist_ok=True)
-                part.chmod(bundle.folder_mode)
+        descent.make_folders(bundle.folder, folder, bundle.folder_mode)
 
 
 def _symlink(bundle: BundleReader, path: Path, target: Path) -> None:
     """Relative, so that it holds wherever the partition is mounted."""
     _make(bundle, path.parent)
     with storage_errors(path), contextlib.suppress(FileExistsError):
-        path.symlink_to(os.path.relpath(target, path.parent))
+        descent.make_link(path, os.path.relpath(target, path.parent))
 
 
 def _points_at(path: Path, target: object) -> bool:
     try:
-        return os.path.normpath(path.parent / path.readlink()) == os.path.normpath(str(target))
+        read = os.path.normpath(path.parent / descent.read_link(path))
+        return read == os.path.normpath(str(target))
     except OSError:
         return False

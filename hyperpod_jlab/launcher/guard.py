@@ -1,0 +1,189 @@
+"""The guard: starts the launcher of a bundle only where nobody else could have laid or changed it.
+
+Its text is part of what the scheduler holds (`python -I -c GUARD ROOT BUNDLE OWNER DIGEST SHARED WORDS...`), so nobody who may write to the partition can
+swap the guard itself. It checks, in this order:
+
+1. Every folder from ``/`` to the bundle belongs to root, to OWNER (who submitted) or to the job's own user, and nobody else may write to it. In a
+   sticky folder others may add entries but not replace those of somebody else; so the bundle itself is the one folder that may not be sticky instead.
+   Each folder is opened from the one above it and never through a link; a link above the partition's root counts as a folder and is checked likewise.
+2. ``launcher.py`` is a plain file that the same users own and nobody else may write to, and its SHA-256 is DIGEST.
+
+Then it executes the very bytes that it checked. From there on the launcher goes by paths: it starts itself again (``rank``, ``agent``, ``node``), and reads the
+plan and the code. That is safe because of 1: whoever could swap one of these would have to write to a folder that only root, OWNER and the job's user
+may write to. This property does not end when the check ends.
+
+Groups: the write bit of a group counts when a person other than those three is in the group on this machine. For the partition's root and what is above
+it, it counts only where SHARED is ``shared``: on a private partition these groups are trusted, as they are at the submit. An access list (ACL) is read entry by entry,
+because the group bits are only its mask then. In a user namespace the kernel shows every foreign number as one (``overflowuid``): the partition's root
+and what is above it may belong to that, for there it stands for root outside.
+
+With ``-`` as OWNER only the digest is compared: for containers that show other user numbers, after a check outside. Without WORDS nothing is started.
+"""
+
+from __future__ import annotations
+
+import errno
+import grp
+import hashlib
+import os
+import pwd
+import stat
+import struct
+import sys
+from typing import Dict, Iterator, List, Sequence, Set
+
+STICKY, OTHERS, GROUPS = 0o1000, 0o002, 0o020
+LARGEST = 16 << 20
+FOREIGN = 65534
+
+
+class UntrustedError(Exception):
+    """The bundle was changed, or somebody else could change it."""
+
+    exit_code = 84
+
+
+def open_bundle(root: str, bundle: str, users: Set[int], shared: bool) -> int:
+    """A descriptor of the bundle, a path below root, once all folders on the way are checked."""
+    above = users | {FOREIGN} if in_user_namespace() else users
+    at, path, links = open_folder("/", "/", -1, above, shared), "/", 0
+    waiting = parts(root)
+    while waiting:
+        name = waiting.pop(0)
+        found = os.stat(name, dir_fd=at, follow_symlinks=False)
+        path = os.path.join(path, name)
+        if not stat.S_ISLNK(found.st_mode):
+            at = open_folder(name, path, at, above, shared)
+            continue
+        links += 1
+        if found.st_uid not in above or links > 40:
+            raise UntrustedError("%s is a link of another user (uid %d)" % (path, found.st_uid))
+        target = os.readlink(name, dir_fd=at)
+        path = "/" if target.startswith("/") else os.path.dirname(path)
+        at = open_folder(path if target.startswith("/") else ".", path, at, above, shared)
+        waiting = parts(target) + waiting
+    for name in parts(bundle):
+        path = os.path.join(path, name)
+        at = open_folder(name, path, at, users)
+    check(at, path, users, True, sticky=False)
+    return at
+
+
+def parts(path: str) -> List[str]:
+    """The names in a path."""
+    return [part for part in path.split("/") if part]
+
+
+def open_folder(name: str, path: str, at: int, users: Set[int], groups: bool = True) -> int:
+    """A descriptor of a checked folder in the folder `at`, which is closed."""
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        folder = os.open(name, flags, dir_fd=None if at < 0 else at)
+    except NotADirectoryError:
+        raise UntrustedError("%s is a link or no folder" % path) from None
+    if at >= 0:
+        os.close(at)
+    check(folder, path, users, groups)
+    return folder
+
+
+def check(descriptor: int, path: str, users: Set[int], groups: bool, sticky: bool = True) -> None:
+    """Refuse what belongs to somebody else, or what others may write to."""
+    found = os.fstat(descriptor)
+    if found.st_uid not in users:
+        raise UntrustedError("%s belongs to another user (uid %d)" % (path, found.st_uid))
+    if sticky and found.st_mode & STICKY:
+        return
+    strangers = False
+    if groups and found.st_mode & GROUPS:
+        strangers = not users.issuperset(writers(descriptor, found.st_gid))
+    if found.st_mode & OTHERS or strangers:
+        raise UntrustedError("other users may write to %s" % path)
+
+
+def writers(descriptor: int, group: int) -> Iterator[int]:
+    """Who may write by the group bits: the group, or those whom an access list (linux/posix_acl_xattr.h) names."""
+    try:
+        entries = os.getxattr("/proc/self/fd/%d" % descriptor, "system.posix_acl_access")[4:]
+    except OSError as error:
+        if error.errno not in (errno.ENODATA, errno.ENOTSUP):
+            raise
+        yield from members(group)
+        return
+    for tag, rights, number in struct.iter_unpack("<HHI", entries):
+        if rights & 2 and tag == 2:
+            yield number
+        elif rights & 2 and tag in (4, 8):
+            yield from members(group if tag == 4 else number)
+
+
+def members(group: int) -> Iterator[int]:
+    """People in a group, as far as this machine knows; accounts of the system (below 1000) are trusted like root."""
+    found: Dict[str, int] = {p.pw_name: p.pw_uid for p in pwd.getpwall() if p.pw_gid == group}
+    try:
+        for name in grp.getgrgid(group).gr_mem:
+            found[name] = pwd.getpwnam(name).pw_uid
+    except KeyError:
+        pass
+    return (uid for uid in found.values() if uid >= 1000 and uid != FOREIGN)
+
+
+def in_user_namespace() -> bool:
+    """Whether user numbers are others here than outside."""
+    try:
+        with open("/proc/self/uid_map") as file:
+            return file.read().split() != ["0", "0", "4294967295"]
+    except OSError:
+        return False
+
+
+def read_launcher(bundle: int, users: Set[int]) -> bytes:
+    """The bytes of the launcher in a bundle; without `users` whoever owns it."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open("launcher.py", flags, dir_fd=bundle)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise UntrustedError("launcher.py is no plain file") from None
+        raise
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
+            raise UntrustedError("launcher.py is no plain file")
+        if users:
+            check(descriptor, "launcher.py", users, True, sticky=False)
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(LARGEST)
+    finally:
+        os.close(descriptor)
+
+
+def main(words: Sequence[str]) -> int:
+    """Check the bundle, then become its launcher."""
+    root, bundle, owner, digest, shared = words[:5]
+    folder = os.path.join(root, bundle)
+    path = os.path.join(folder, "launcher.py")
+    users: Set[int] = {0, os.getuid(), int(owner)} if owner != "-" else set()
+    try:
+        if users:
+            at = open_bundle(root, bundle, users, shared == "shared")
+        else:
+            at = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        data = read_launcher(at, users)
+        os.close(at)
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise UntrustedError("launcher.py is not the one that was submitted")
+    except UntrustedError as error:
+        os.write(2, os.fsencode("hyperpod: nothing was run: %s\n" % error))
+        return error.exit_code
+    except OSError as error:
+        os.write(2, os.fsencode("hyperpod: the storage of the bundle fails: %s\n" % error))
+        return 86
+    if words[5:]:
+        sys.argv = [path, *words[5:]]
+        exec(compile(data, path, "exec"), {"__name__": "__main__", "__file__": path})  # noqa: S102
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

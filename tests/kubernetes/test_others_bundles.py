@@ -1,0 +1,241 @@
+"""Bundles of another user, who may write anything into them: nothing is done by what they say, and nothing is written there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from hyperpod_jlab.model.config import KubernetesCluster
+from hyperpod_jlab.model.errors import (
+    DeniedError,
+    NotFoundError,
+    RefusedError,
+    StorageDeniedError,
+    StorageError,
+)
+from hyperpod_jlab.model.validation import parse
+from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
+from hyperpod_jlab.orchestrators.kubernetes.engine import KubernetesOrchestrator
+from hyperpod_jlab.orchestrators.kubernetes.kinds.batch_job import BatchJob
+from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import KINDS
+from hyperpod_jlab.orchestrators.kubernetes.sending.adopted import adopted_uid
+from hyperpod_jlab.orchestrators.kubernetes.sending.creation import check_ours
+from hyperpod_jlab.orchestrators.kubernetes.sending.sent import read_sent
+from hyperpod_jlab.orchestrators.kubernetes.targets import target_of
+from hyperpod_jlab.orchestrators.kubernetes.watching.look import Seen, Where
+from hyperpod_jlab.orchestrators.kubernetes.watching.runs import RunWatch
+from hyperpod_jlab.orchestrators.kubernetes.watching.spool import modes_of, note_done
+from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import Modes, SpooledLog
+from hyperpod_jlab.orchestrators.kubernetes.watching.why_failed import last_words, unstarted
+from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.records import BundleReader
+from tests.kubernetes.test_verdicts import NOW, pod
+from tests.storage.bundles import make_bundle
+from tests.storage.users import AS_ROOT, give_away, others_bundle
+
+pytestmark = AS_ROOT
+
+RUN = "nightly"
+CONFIG = parse(KubernetesCluster, {"orchestrator": "kubernetes"})
+MANIFEST = """
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: {name}, namespace: {namespace}, labels: {{hyperpod-jlab/run-id: nightly}}, annotations: {{hyperpod-jlab/user: ada}}}}
+spec: {{}}
+"""
+
+
+class NoConnection(Connection):
+    """A cluster that must not be asked."""
+
+    async def client(self) -> NoReturn:
+        raise AssertionError("the cluster was asked")
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Partition:
+    (tmp_path / "fsx").mkdir()
+    return Partition(tmp_path / "fsx", shared=True)
+
+
+@pytest.fixture
+def foreign(partition: Partition) -> BundleReader:
+    others_bundle(partition.root, RUN, {})
+    return with_manifest(BundleReader(partition, RUN))
+
+
+def with_manifest(
+    bundle: BundleReader, name: str = "run-nightly", namespace: str = "team"
+) -> BundleReader:
+    (bundle.folder / "manifest.yaml").write_text(MANIFEST.format(name=name, namespace=namespace))
+    return bundle
+
+
+def contents(folder: Path) -> set[Path]:
+    return set(folder.rglob("*"))
+
+
+def where(native: bool = False) -> Where:
+    kind = next(kind for kind in KINDS if kind.name == BatchJob.name)
+    return Where(RUN, kind, "team", "run-nightly", None, native)
+
+
+async def test_no_pods_log_is_fetched_into_another_users_bundle(foreign: BundleReader) -> None:
+    watch = RunWatch(NoConnection(CONFIG), shared=False)
+    before = contents(foreign.folder)
+    assert await watch.catch_up(foreign, 1.0) is False
+    seen = {RUN: Seen(None, (pod(0, "Running", None),), NOW)}
+    _, undone, _ = watch._words([(foreign, where())], seen)
+    assert undone == set()
+    assert contents(foreign.folder) == before
+    await watch.close()
+
+
+def test_no_records_are_written_into_another_users_bundle(foreign: BundleReader) -> None:
+    watch = RunWatch(NoConnection(CONFIG))
+    before = contents(foreign.folder)
+    watch._word(foreign, where(native=True), Seen(None, (pod(0),), NOW))
+    note_done(foreign)
+    assert contents(foreign.folder) == before
+    with pytest.raises(StorageDeniedError):
+        modes_of(foreign)
+
+
+@pytest.mark.parametrize("action", ["cancel", "hold", "release", "requeue", "submit", "shells"])
+async def test_nothing_that_another_users_bundle_names_is_acted_on(
+    partition: Partition, foreign: BundleReader, action: str
+) -> None:
+    acting = KubernetesOrchestrator("hpc", CONFIG, partition)
+
+    class Client:
+        """The API server must not be asked."""
+
+    async def client() -> Any:
+        return Client()
+
+    acting._connection.client = client
+    with pytest.raises(DeniedError) as caught:
+        await getattr(acting, action)(foreign)
+    assert caught.value.code == "foreign_run"
+    await acting.close()
+
+
+def test_a_log_that_is_a_link_or_a_pipe_is_not_written(tmp_path: Path) -> None:
+    folder = tmp_path / "run" / "logs" / "attempt-1"
+    folder.mkdir(parents=True)
+    (tmp_path / "bashrc").write_text("mine")
+    modes = Modes(tmp_path / "run", 0o700, 0o600)
+    for name in ("node-0.log", "node-1.idx"):
+        (folder / name).symlink_to(tmp_path / "bashrc")
+    os.mkfifo(folder / "node-2.log")
+    for node in range(3):
+        with pytest.raises(OSError, match=r"symbolic links|regular file|No such device"):
+            SpooledLog(folder / f"node-{node}.log", tmp_path / "run" / "spool", modes)
+    assert (tmp_path / "bashrc").read_text() == "mine"
+
+
+def test_a_folder_that_is_a_link_is_not_written_into(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    bundle = tmp_path / ".hyperpod-0" / "runs" / "00" / "run"
+    bundle.mkdir(parents=True)
+    (bundle / "logs").symlink_to(tmp_path / "home")
+    with pytest.raises(OSError, match=r"Not a directory|symbolic links"):
+        SpooledLog(
+            bundle / "logs" / "attempt-1" / "node-0.log",
+            bundle / "spool",
+            Modes(bundle, 0o700, 0o600),
+        )
+    assert list((tmp_path / "home").iterdir()) == []
+
+
+def found(**annotations: str) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": "run-nightly",
+            "labels": {"hyperpod-jlab/run-id": RUN},
+            "annotations": annotations,
+        }
+    }
+
+
+OURS = {
+    "kind": "Job",
+    "metadata": {
+        "name": "run-nightly",
+        "namespace": "team",
+        "labels": {"hyperpod-jlab/run-id": RUN},
+        "annotations": {"hyperpod-jlab/user": "ada"},
+    },
+}
+
+
+def test_another_users_job_of_the_same_run_id_is_not_taken_for_ones_own() -> None:
+    assert check_ours(found(**{"hyperpod-jlab/user": "ada"}), OURS)
+    for theirs in (found(), found(**{"hyperpod-jlab/user": "bob"})):
+        with pytest.raises(RefusedError) as caught:
+            check_ours(theirs, OURS)
+        assert caught.value.code == "name_taken"
+
+
+async def test_another_users_job_of_the_same_run_id_is_neither_found_nor_acted_on(
+    partition: Partition,
+) -> None:
+    bundle = with_manifest(make_bundle(partition, RUN, code=None))
+    theirs: dict[str, Any] = found(**{"hyperpod-jlab/user": "bob"})
+
+    class Client:
+        async def get(self, path: str, **_: Any) -> dict[str, Any]:
+            return theirs
+
+    async def client() -> Any:
+        return Client()
+
+    acting = KubernetesOrchestrator("hpc", CONFIG, partition)
+    acting._connection.client = client
+    assert await acting.find(bundle) is None
+    with pytest.raises(NotFoundError):
+        await target_of(Client(), bundle)  # type: ignore[arg-type]
+    theirs["metadata"]["annotations"]["hyperpod-jlab/user"] = "ada"
+    assert await acting.find(bundle) is not None
+    await acting.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace"),
+    [("../../secrets/x", "team"), ("run-x", "team/../kube-system"), ("a?b", "t")],
+)
+def test_a_name_that_leads_elsewhere_is_none(
+    foreign: BundleReader, name: str, namespace: str
+) -> None:
+    assert read_sent(foreign).name == "run-nightly"
+    with pytest.raises(StorageError):
+        read_sent(with_manifest(foreign, name, namespace))
+
+
+def test_pipes_links_and_long_manifests_keep_nobody_waiting(
+    foreign: BundleReader, tmp_path: Path
+) -> None:
+    (foreign.folder / "manifest.yaml").write_text("a: " + "[" * 200_000)
+    with pytest.raises(StorageError):
+        read_sent(foreign)
+    (foreign.folder / "manifest.yaml").write_text("[" * 20_000)
+    with pytest.raises(StorageError):
+        read_sent(foreign)
+    (foreign.folder / "manifest.yaml").unlink()
+    for name in ("manifest.yaml", "adopted.json"):
+        os.mkfifo(foreign.folder / name)
+    for folder in ("status/unstarted", "logs/pods"):
+        (foreign.folder / folder).mkdir(parents=True)
+    os.mkfifo(foreign.folder / "status/unstarted/node-0.json")
+    os.mkfifo(foreign.folder / "logs/pods/a.log")
+    (tmp_path / "secret").write_text("mine")
+    (foreign.folder / "logs/pods/b.log").symlink_to(tmp_path / "secret")
+    give_away(foreign.folder)
+    with pytest.raises(StorageError):
+        read_sent(foreign)
+    assert adopted_uid(foreign) is None
+    assert unstarted(foreign) is None
+    assert last_words(foreign) is None
