@@ -15,6 +15,12 @@ _GOOD_FOR = 60.0
 """Seconds for which it is not looked again: a run lies on the partition before the cluster has its job, and stays until it is cleaned."""
 
 
+_FEW = 50
+"""Runs that are looked for one by one."""
+
+_NEVER = (float("-inf"), False)
+
+
 class JobLinks:
     """Links jobs to the runs of one partition.
 
@@ -33,6 +39,7 @@ class JobLinks:
         return await asyncio.to_thread(self._linked, rows)
 
     def _linked(self, rows: Sequence[Job]) -> list[Job]:
+        self._look_at_once({row.run_id for row in rows if row.run_id is not None})
         found = [
             row if row.run_id is None or self._is_here(row.run_id) else replace(row, run_id=None)
             for row in rows
@@ -41,8 +48,21 @@ class JobLinks:
         self._known = {run_id: seen for run_id, seen in self._known.items() if run_id in ids}
         return Rows(found, notes_of(rows))
 
+    def _look_at_once(self, run_ids: set[str]) -> None:
+        """Where many runs are asked for that are not known yet, list what is there instead of looking for each in each user's folder."""
+        now = time.monotonic()
+        new = [one for one in run_ids if now - self._known.get(one, _NEVER)[0] > _GOOD_FOR]
+        if len(new) <= _FEW or not self._partition.shared:
+            return
+        try:
+            here = self._partition.run_ids()
+        except StorageError:  # nobody can look
+            here = set()
+        for one in new:
+            self._known[one] = (now, one.partition(".")[0] in here)
+
     def _is_here(self, run_id: str) -> bool:
-        at, here = self._known.get(run_id, (float("-inf"), False))
+        at, here = self._known.get(run_id, _NEVER)
         if time.monotonic() - at > _GOOD_FOR:
             try:
                 here = self._partition.holds(run_id)

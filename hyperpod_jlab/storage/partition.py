@@ -25,6 +25,9 @@ from hyperpod_jlab.storage.presence import check_present, note_present
 FOLDER = ".hyperpod"
 """Our folder on a private partition."""
 
+_MOST_USERS = 4096
+"""Folders of other users that are looked at: anybody can make some under any number."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -116,7 +119,7 @@ class Partition:
                 return
         found = (descent.OUR_FOLDER.fullmatch(name) for name in names)
         uids = sorted(int(match[1]) for match in found if match and match[1] is not None)
-        for uid in uids:
+        for uid in uids[:_MOST_USERS]:
             if uid != own_number():
                 yield Place(self.root / f"{FOLDER}-{uid}", uid)
 
@@ -147,6 +150,11 @@ class Partition:
                 return bundle, second.uid
         foreign = self.find_foreign(run_id)
         return None if foreign is None else (foreign.bundle(run_id), foreign.uid)
+
+    def run_ids(self) -> set[str]:
+        """The ids of all runs on the partition, of all users: cheaper than to look for each of many. May block."""
+        places = (*self.own_places, *self.other_places())
+        return {run_id for place in places for run_id in place.run_ids()}
 
     def find_foreign(self, run_id: str) -> Place | None:
         """Where another user of a shared partition has a run of this id. May block.
