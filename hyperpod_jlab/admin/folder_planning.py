@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from hyperpod_jlab.admin import entries as lists
@@ -29,13 +29,21 @@ def folder_steps(there: There, wanted: Wanted) -> Iterator[FolderStep]:
     if wanted.mode == "shared":
         shared.add(wanted.shared_path)
     for path in sorted(shared):
-        # With the group's bit, so that what one makes the others may change.
-        folder = Folder(COMMON_UID, COMMON_GID, 0o2775)
+        # With the group's bit, so that what one makes the others may change; sticky, so that nobody exchanges what is another user's.
+        folder = Folder(_shared_owner(there, path, people), COMMON_GID, 0o3775)
         yield _step(there, path, folder, wanted.cluster_user)
     for holder in people:
         if mode_of(holder, wanted) == "per-user" and not is_of_all(holder, wanted):
             folder = Folder(holder.uid or COMMON_UID, holder.gid or COMMON_GID, 0o700)
             yield _step(there, private_path(holder.name), folder, wanted.cluster_user)
+
+
+def _shared_owner(there: There, path: str, people: Iterable[Holder]) -> int:
+    """Whose the common folder is: the owner may rename all that lies in it, so where people have numbers of their own it is root's. One that is there keeps its owner."""
+    found = (there.file_system.folders or {}).get(path)
+    if found is not None:
+        return 0 if found.uid == 0 else COMMON_UID
+    return 0 if any(one.uid for one in people) else COMMON_UID
 
 
 def folder_findings(there: There, wanted: Wanted) -> Iterator[Finding]:

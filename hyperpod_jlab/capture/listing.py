@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hyperpod_jlab.capture.ignore import IgnoreTree
 from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.descent import OUR_FOLDER
 
 MAX_FILES = 20_000
 """A project with more files than this is no project, but a home folder or a data set."""
@@ -21,11 +22,11 @@ GITS = ".gitignore"
 OURS = ".hyperpodignore"
 
 _LEFT_OUT_NAMES = (
-    ".DS_Store .Trash .cache .eggs .git .hg .hyperpod .ipynb_checkpoints .mypy_cache .nox "
+    ".DS_Store .Trash .cache .eggs .git .hg .ipynb_checkpoints .mypy_cache .nox "
     ".pytest_cache .ruff_cache .svn .tox .venv __pycache__ __pypackages__ node_modules"
 )
 _LEFT_OUT = frozenset(_LEFT_OUT_NAMES.split())
-_NEVER = frozenset({".git", ".hyperpod", ".ipynb_checkpoints", "__pycache__"})
+_NEVER = frozenset({".git", ".ipynb_checkpoints", "__pycache__"})
 
 
 class TooManyFilesError(Exception):
@@ -132,7 +133,7 @@ class Lister:
             for entry in entries:
                 path = f"{folder}{entry.name}"
                 is_folder = entry.is_dir(follow_symlinks=False)
-                if entry.name in (_LEFT_OUT if heed else _NEVER):
+                if _has_any(entry.name, _LEFT_OUT if heed else _NEVER):
                     continue
                 if heed and any(
                     tree.ignores(path, folder=is_folder) for tree in (ignores, self._ours)
@@ -153,7 +154,7 @@ class Lister:
             return []
 
     def _add(self, path: str) -> None:
-        if path.endswith(".pyc") or _NEVER.intersection(path.split("/")):
+        if path.endswith(".pyc") or _has_any(path, _NEVER):
             return
         self._listing.paths.append(path)
         if len(self._listing.paths) > MAX_FILES:
@@ -178,7 +179,13 @@ class Lister:
 
 
 def _is_left_out(path: str) -> bool:
-    return bool(_LEFT_OUT.intersection(path.split("/")))
+    return _has_any(path, _LEFT_OUT)
+
+
+def _has_any(path: str, names: frozenset[str]) -> bool:
+    """Whether a part of a path is one of these names, or our own folder on a partition."""
+    parts = path.split("/")
+    return not names.isdisjoint(parts) or any(map(OUR_FOLDER.fullmatch, parts))
 
 
 def _read_text(path: Path) -> str:

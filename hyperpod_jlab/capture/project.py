@@ -14,6 +14,7 @@ from hyperpod_jlab.capture.secret_files import is_secret_file
 from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.finding import Finding, Level
 from hyperpod_jlab.model.source import FilesSpec
+from hyperpod_jlab.storage.partition import Partition
 
 _SMALLER = "name what is not needed in .hyperpodignore, or use --no-project-files or --project-root"
 _SHOWN = 5
@@ -146,7 +147,8 @@ def _is_broad(root: Path) -> bool:
         return True
     if any((resolved / mark).exists() for mark in _PROJECT_MARKS):
         return False
-    return (resolved / ".hyperpod" / "runs").is_dir() or resolved.is_mount()
+    ours = (resolved / place.folder.name / "runs" for place in Partition(resolved).own_places)
+    return any(folder.is_dir() for folder in ours) or resolved.is_mount()
 
 
 def _beside(root: Path) -> tuple[list[str], list[Finding]]:

@@ -41,7 +41,8 @@ def print_overview(overview: Overview) -> None:
     _print_sides(overview.sides, in_studio=overview.in_studio)
     _print_evidence(partition)
     _print_separation(overview.separation)
-    _print_notes(overview.notes)
+    separation = overview.separation
+    _print_notes([*(separation.sentences if separation else ()), *overview.notes])
 
 
 def _print_separation(found: Separation | None) -> None:

@@ -24,7 +24,7 @@ class StorageConfig(_Part):
     path: str | None = None
     """Its root; default: Studio's mount where there is one, else a folder in the user's data directory."""
     shared: bool = False
-    """Whether other users of the partition may read runs and add their own."""
+    """Whether all users of the partition may read its runs. Each has a folder of their own that nobody else can write to."""
     owner: Annotated[int, Field(ge=0), WHOLE] | None = None
     """User number of your files as nodes see it; default: as this machine's kernel says."""
 

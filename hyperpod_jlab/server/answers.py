@@ -9,6 +9,7 @@ from typing_extensions import TypeAliasType, TypedDict
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.run import Run as RunRecord
 from hyperpod_jlab.model.run import State
+from hyperpod_jlab.storage.users import is_own
 
 RunState = TypeAliasType("RunState", State)
 """A run's state, under a name in the schemas."""
@@ -57,13 +58,15 @@ class Attempt(TypedDict):
 
 
 class Run(TypedDict):
-    """One run, or a child of an array. `space` is the shared space of Studio that it acts as, null elsewhere."""
+    """One run, or a child of an array. `user` is the name of the user with the number `uid`, who owns its folder; `own` says whether that is the server's own user. `space` is the shared space of Studio that it acts as, null elsewhere."""
 
     run_id: str
     name: str
     cluster: str
     orchestrator: str
     user: str
+    uid: int
+    own: bool
     space: str | None
     queue: str | None
     state: RunState
@@ -204,7 +207,7 @@ class RunUsage(TypedDict):
 
 def run_answer(run: RunRecord) -> Run:
     """A run as it is answered."""
-    return cast("Run", run.to_dict())
+    return cast("Run", {**run.to_dict(), "own": is_own(run)})
 
 
 def finding_answer(finding: Finding) -> FoundThing:

@@ -107,14 +107,34 @@ class StorageSide(TypedDict):
     reason: str | None
 
 
+class StorageParent(TypedDict):
+    """The partition's root, or a folder above it. `problem` is `foreign`, `open` or `group` where another user than root and this one can exchange what lies in it, else null; `mode` is octal."""
+
+    path: str
+    uid: int
+    mode: str
+    problem: str | None
+
+
+class StorageSeparation(TypedDict):
+    """Whether other users are kept from exchanging and writing this user's runs (`holds`), else why not and what to do about it. `old_runs` of this user's lie in the old layout."""
+
+    parents: list[StorageParent]
+    holds: bool
+    reason: str | None
+    fix: str | None
+    old_runs: int
+
+
 class StorageOverview(TypedDict):
-    """All storage of this machine. `notes` say what could not be had, and what is to be known."""
+    """All storage of this machine. `separation` is null when it cannot be looked at. `notes` say what could not be had, and what is to be known."""
 
     partition: StoragePartition
     file_systems: list[StoragePlace]
     clusters: list[StorageSide]
     studio: bool
     shared_space: bool
+    separation: StorageSeparation | None
     notes: list[str]
 
 

@@ -38,6 +38,18 @@ class Separation:
     fix: str | None = None
     old_runs: int = 0
 
+    @property
+    def sentences(self) -> list[str]:
+        """What is to be known of it; nothing where all is well."""
+        told = []
+        if not self.holds:
+            told.append(f"other users are not kept from your runs: {self.reason}. {self.fix}")
+        if self.old_runs:
+            told.append(
+                f"{self.old_runs} of your runs lie in the old layout, where other users may exchange them: run hpj storage migrate"
+            )
+        return told
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         rows = [

@@ -179,7 +179,6 @@ class Storage:
                 *(studio.problems if studio is not None else ()),
                 *choice.notes,
                 *self._warnings(partition, whose),
-                *_separation_notes(separation),
                 *others,
                 *dict.fromkeys(asked.notes),
             ),
@@ -303,17 +302,6 @@ class Storage:
                     f"pods of {name} mount the claim {config.storage.claim}: who may make pods in its namespace can read all of that volume, as any user"
                 )
         return found
-
-
-def _separation_notes(found: Separation | None) -> list[str]:
-    notes = []
-    if found is not None and not found.holds:
-        notes.append(f"other users are not kept from your runs: {found.reason}. {found.fix}")
-    if found is not None and found.old_runs:
-        notes.append(
-            f"{found.old_runs} of your runs lie in the old layout, where other users may exchange them: run hpj storage migrate"
-        )
-    return notes
 
 
 async def _private_of(

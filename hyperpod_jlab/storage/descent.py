@@ -5,7 +5,7 @@ From our own folder (``.hyperpod`` or ``.hyperpod-<uid>``) on, each folder is op
 one, without waiting for a pipe, and read up to a limit. What lies above our folder is the administrator's and is taken as it is. A path with no such folder in it is
 taken up to its last part. ``.hyperpod-<uid>`` must belong to the user whose number it has.
 
-All functions raise `OSError` as the system does: ``ENOTDIR`` or ``ELOOP`` for a link, ``EINVAL`` for what is no regular file, ``EFBIG`` for one that is too large.
+All functions raise `OSError` as the system does: ``ENOTDIR`` or ``ELOOP`` for a link, ``EINVAL`` for what is not a regular file, ``EFBIG`` for one that is too large.
 """
 
 from __future__ import annotations

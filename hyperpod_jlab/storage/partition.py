@@ -184,6 +184,15 @@ class Partition:
             if not self.root.is_dir():
                 self._make_root()
             unsafe = unsafe_parent(self.root, group=self.shared)
+            if (
+                self.shared
+                and unsafe is not None
+                and unsafe.path == Path(os.path.realpath(self.root))
+            ):
+                # The root is this user's own, as Studio's is for everybody: then it is closed here.
+                with contextlib.suppress(PermissionError):
+                    self.root.chmod(unsafe.mode | stat.S_ISVTX)
+                    unsafe = unsafe_parent(self.root, group=self.shared)
         if unsafe is not None:
             raise StorageError(
                 f"another user can exchange your files: {unsafe.path} {unsafe.reason}",

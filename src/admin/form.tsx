@@ -165,12 +165,13 @@ function FileSystemField({
 
 function ModeField({ change, draft, there, trans }: IProps): JSX.Element {
   const name = React.useId();
+  const uids = React.useId();
   const modes: readonly { mode: Mode; label: string; note: string }[] = [
     {
       mode: 'shared',
       label: trans.__('One folder for everybody'),
       note: trans.__(
-        'All user profiles and spaces mount the same folder, those to come too.'
+        'All user profiles and spaces mount the same folder, those to come too. Everybody who mounts it can read all runs; with uids of their own, nobody can change or run another user’s.'
       )
     },
     {
@@ -182,7 +183,7 @@ function ModeField({ change, draft, there, trans }: IProps): JSX.Element {
     }
   ];
   return (
-    <fieldset className="jp-HyperPod-Admin-modes">
+    <fieldset className="jp-HyperPod-Admin-modes" aria-describedby={uids}>
       <legend>{trans.__('What people see of it')}</legend>
       {modes.map(({ label, mode, note }) => (
         <React.Fragment key={mode}>
@@ -204,6 +205,13 @@ function ModeField({ change, draft, there, trans }: IProps): JSX.Element {
           )}
         </React.Fragment>
       ))}
+      <p id={uids}>
+        <small>
+          {trans.__(
+            'Where all user profiles have the same user number (Studio’s default: 200001), nothing separates users but the path that each profile mounts. For distinct uids, set a uid (CustomPosixUserConfig) when you create a user profile.'
+          )}
+        </small>
+      </p>
     </fieldset>
   );
 }

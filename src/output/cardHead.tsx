@@ -60,7 +60,7 @@ function HeadContent(props: CardHead.IOptions): JSX.Element | null {
         <span className="jp-HyperPod-RunCard-reason">{run.reason}</span>
       )}
       <span className="jp-HyperPod-RunCard-buttons">
-        {!isEnded(run.state) && (
+        {run.isOwn && !isEnded(run.state) && (
           <button
             type="button"
             className="jp-HyperPod-button jp-mod-warn"

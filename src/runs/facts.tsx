@@ -49,6 +49,10 @@ function factsOf(
     : String(run.nodes ?? '');
   return [
     { name: trans.__('Run'), value: run.runId },
+    {
+      name: trans.__('User'),
+      value: run.isOwn ? '' : (run.user ?? '')
+    },
     { name: trans.__('Cluster'), value: run.cluster },
     { name: trans.__('Queue'), value: run.queue ?? '' },
     { name: trans.__('Acts as the space'), value: run.space ?? '' },

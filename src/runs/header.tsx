@@ -151,9 +151,10 @@ function Buttons(props: {
   const { clone } = actions;
   const able = useAble(actions, run);
   const isHeld = run.reasonCode === 'held';
+  const fitting = run.isOwn ? fittingActions(able, run.state, isHeld) : [];
   return (
     <div className="jp-HyperPod-RunHeader-buttons">
-      {fittingActions(able, run.state, isHeld).map(action => (
+      {fitting.map(action => (
         <button
           key={action}
           type="button"
@@ -187,7 +188,7 @@ function Buttons(props: {
   );
 }
 
-/** The ways into a run, where its cluster has any. */
+/** The ways into a run of the user's own, where its cluster has any. */
 function RunWaysIn(props: {
   run: IRun;
   model: RunPageModel;
@@ -200,7 +201,7 @@ function RunWaysIn(props: {
     <WaysIn
       run={run}
       trans={trans}
-      isOffered={isOffered}
+      isOffered={isOffered && run.isOwn}
       load={model.loadAccess}
       openPort={(nodeRank, port) => actions.openPort(run, nodeRank, port)}
       copy={command => actions.copyShell(command)}

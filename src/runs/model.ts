@@ -84,10 +84,10 @@ export class RunsModel implements IDisposable {
     return this._error;
   }
 
-  /** Runs that wait or run. */
+  /** The user's own runs that wait or run. */
   get active(): readonly IRun[] {
     return this._runs.filter(
-      run => !isEnded(run.state) && run.state !== 'unknown'
+      run => run.isOwn && !isEnded(run.state) && run.state !== 'unknown'
     );
   }
 

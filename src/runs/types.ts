@@ -44,7 +44,10 @@ export interface IRun {
   readonly name: string;
   readonly cluster: string;
   readonly orchestrator: string;
+  /** Whose run it is. */
   readonly user: string | null;
+  /** Whether it is the server's own user's; only then can anything be done to it. */
+  readonly isOwn: boolean;
   /** The shared space of Studio that it acts as. */
   readonly space: string | null;
   readonly queue: string | null;
@@ -91,6 +94,7 @@ export function decodeRun(value: unknown): IRun {
     cluster: textOrNull(from, 'cluster') ?? '',
     orchestrator: textOrNull(from, 'orchestrator') ?? '',
     user: textOrNull(from, 'user'),
+    isOwn: from.own !== false,
     space: textOrNull(from, 'space'),
     queue: textOrNull(from, 'queue'),
     state: textOf(from, 'state'),

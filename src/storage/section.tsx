@@ -15,8 +15,8 @@ import { SignalWidget } from '../components/signalWidget';
 import { StateChip } from '../components/stateChip';
 import { IStorageClient } from './client';
 import { StorageModel } from './model';
-import { IIsolation, IPlace, ISide, IStorage } from './types';
-import { levelText, placeText } from './words';
+import { IIsolation, IPlace, ISeparation, ISide, IStorage } from './types';
+import { levelText, placeText, separationLines } from './words';
 
 const BRIEFLY = 3000;
 
@@ -131,6 +131,7 @@ function StorageList(props: {
   );
   return (
     <>
+      <SeparationLines separation={storage.separation} trans={trans} />
       <ul className="jp-HyperPod-list" aria-label={trans.__('File systems')}>
         {[partition, ...others].map(place => (
           <PlaceItem key={place.path} place={place} trans={trans} />
@@ -147,6 +148,24 @@ function StorageList(props: {
       {storage.notes.map(note => (
         <p className="jp-HyperPod-Message" key={note}>
           {note}
+        </p>
+      ))}
+    </>
+  );
+}
+
+/** That other users can exchange or write the user's runs, and what to do about it; nothing where they can't. */
+function SeparationLines(props: {
+  separation: ISeparation | null;
+  trans: TranslationBundle;
+}): JSX.Element | null {
+  const { separation, trans } = props;
+  const lines = separation === null ? [] : separationLines(separation, trans);
+  return (
+    <>
+      {lines.map(line => (
+        <p className="jp-HyperPod-Message jp-mod-warn" key={line}>
+          {line}
         </p>
       ))}
     </>

@@ -55,12 +55,27 @@ export interface ISide {
 }
 
 /**
+ * Whether other users are kept from exchanging and writing this user's runs.
+ */
+export interface ISeparation {
+  readonly holds: boolean;
+  /** Why it does not hold, in the server's words. */
+  readonly reason: string | null;
+  /** What to do about it. */
+  readonly fix: string | null;
+  /** How many of this user's runs lie in the old layout. */
+  readonly oldRuns: number;
+}
+
+/**
  * All storage of the server's machine.
  */
 export interface IStorage {
   readonly partition: IPlace;
   readonly fileSystems: readonly IPlace[];
   readonly sides: readonly ISide[];
+  /** Null where that can't be known. */
+  readonly separation: ISeparation | null;
   readonly notes: readonly string[];
 }
 
@@ -75,7 +90,18 @@ export function decodeStorage(value: unknown): IStorage {
     partition,
     fileSystems: listOf(from, 'file_systems', decodePlace),
     sides: listOf(from, 'clusters', decodeSide),
+    separation: partOrNull(from, 'separation', decodeSeparation),
     notes: listOf(from, 'notes', asText)
+  };
+}
+
+function decodeSeparation(value: unknown): ISeparation {
+  const from = recordOf<wire.IStorageSeparation>(value, 'separation');
+  return {
+    holds: truthOf(from, 'holds'),
+    reason: textOrNull(from, 'reason'),
+    fix: textOrNull(from, 'fix'),
+    oldRuns: numberOrNull(from, 'old_runs') ?? 0
   };
 }
 

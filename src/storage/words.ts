@@ -1,7 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
 import { pageLanguage } from '../components/words';
-import { IPlace } from './types';
+import { IPlace, ISeparation } from './types';
 
 const GIB = 2 ** 30;
 
@@ -47,4 +47,33 @@ export function placeText(place: IPlace, trans: TranslationBundle): string {
     parts.push(place.awsState);
   }
   return parts.join(' · ');
+}
+
+/** What does not keep other users out of the user's runs, and what to do about it; none when all is well. */
+export function separationLines(
+  separation: ISeparation,
+  trans: TranslationBundle
+): readonly string[] {
+  const { fix, holds, oldRuns, reason } = separation;
+  const lines: string[] = [];
+  if (!holds) {
+    const why = [reason, fix && sentence(fix)].filter(Boolean).join('. ');
+    lines.push(
+      trans.__('Warning: other users may be able to change your runs. %1', why)
+    );
+  }
+  if (oldRuns > 0) {
+    lines.push(
+      trans._n(
+        '%1 of your runs lies in the old layout: run hpj storage migrate',
+        '%1 of your runs lie in the old layout: run hpj storage migrate',
+        oldRuns
+      )
+    );
+  }
+  return lines;
+}
+
+function sentence(words: string): string {
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
 }

@@ -241,6 +241,7 @@ async function clone(
       spec: source as JsonObject,
       cellIds: null,
       cloneOf: runId,
+      owner: run.user,
       view: null,
       editor: null
     },

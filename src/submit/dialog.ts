@@ -125,7 +125,8 @@ export class SubmitDialog extends Dialog<null> {
       '.jp-Dialog-button.jp-mod-accept'
     );
     if (button) {
-      button.disabled = this._model.sending || !this._model.ready;
+      const { isDistrusted, ready, sending } = this._model;
+      button.disabled = sending || !ready || isDistrusted;
     }
     if (this._model.ready && !this._wasReady) {
       this._wasReady = true;

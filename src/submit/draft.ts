@@ -23,6 +23,8 @@ export interface IDraft {
   readonly smoke: boolean;
   /** All of the notebook, though cells are selected. */
   readonly whole: boolean;
+  /** Another user's code is to run with this user's rights. */
+  readonly trusted: boolean;
   /** Values of secrets that have no reference. */
   readonly secrets: Readonly<Record<string, string>>;
 }
@@ -33,6 +35,7 @@ export const EMPTY_DRAFT: IDraft = {
   texts: {},
   smoke: false,
   whole: false,
+  trusted: false,
   secrets: {}
 };
 
@@ -96,7 +99,8 @@ export function bodyOf(
     secrets: Object.fromEntries(
       secrets.map(name => [name, draft.secrets[name]])
     ),
-    clone_of: source.cloneOf ?? undefined
+    clone_of: source.cloneOf ?? undefined,
+    trust_owner: (draft.trusted && source.owner) || undefined
   };
 }
 

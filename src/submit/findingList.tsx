@@ -29,7 +29,7 @@ export function FindingList(props: IProps): JSX.Element {
       tabIndex={-1}
       data-findings
     >
-      {(findings.length === 0 || hasProblems(model)) && (
+      {(findings.length === 0 || hasProblems(model) || model.isDistrusted) && (
         <p className="jp-HyperPod-FindingList-none">{stateWords(props)}</p>
       )}
       {findings.length > 0 && (
@@ -53,6 +53,9 @@ function stateWords({ model, trans }: IProps): string {
   }
   if (model.error) {
     return '';
+  }
+  if (model.isDistrusted) {
+    return trans.__('The cluster checks the run once you have confirmed.');
   }
   return model.busy
     ? trans.__('Checking…')

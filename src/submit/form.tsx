@@ -12,6 +12,7 @@ import { labelOf } from './labels';
 import { SubmitModel } from './model';
 import { PreviewPane } from './previewPane';
 import { StartBar } from './startBar';
+import { TrustBox } from './trustBox';
 
 /**
  * The submit dialog's body: the form on one side, what would come of it on the other.
@@ -31,7 +32,10 @@ export class SubmitForm extends ReactWidget {
     if (first) {
       this._jump(first.path);
     } else {
-      this.node.querySelector<HTMLElement>('[data-findings]')?.focus();
+      const place = this._model.isDistrusted
+        ? '[data-trust]'
+        : '[data-findings]';
+      this.node.querySelector<HTMLElement>(place)?.focus();
     }
   }
 
@@ -114,6 +118,7 @@ function Content(props: {
         <FieldList model={model} trans={trans} more={more} onMore={setMore} />
       </div>
       <div className="jp-HyperPod-SubmitForm-preview">
+        <TrustBox model={model} trans={trans} />
         <Refusal model={model} trans={trans} />
         <FindingList model={model} trans={trans} jump={jump} />
         <PreviewPane model={model} trans={trans} />

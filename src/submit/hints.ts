@@ -1,5 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
+import { FOREIGN_CODE } from './trust';
+
 /**
  * What to do about something that was found, in the words of this form; null where the server's own fit.
  *
@@ -7,6 +9,8 @@ import { TranslationBundle } from '@jupyterlab/translation';
  */
 export function hintOf(code: string, trans: TranslationBundle): string | null {
   switch (code) {
+    case FOREIGN_CODE:
+      return trans.__('Read it under “Code”, then confirm that it may run.');
     case 'secret_missing':
       return trans.__(
         'Type its value, or write NAME=REFERENCE for one that the cluster resolves.'

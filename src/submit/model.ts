@@ -1,13 +1,10 @@
-import { TranslationBundle } from '@jupyterlab/translation';
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
 import { ApiError } from '../api';
-import { IClusterClient } from '../clusters/client';
 import { ICluster } from '../clusters/types';
 import { IRun } from '../runs/types';
 import { choicesOf } from './choices';
-import { ISubmitClient } from './client';
 import {
   bodyOf,
   effectiveTexts,
@@ -20,12 +17,14 @@ import {
 import { fieldsOf, IField } from './fields';
 import { findingsOf, serverProblems } from './findings';
 import { IFix, textsOfFix } from './fixes';
-import { Comparison, IBefore, IChanges, SubmitHistory } from './history';
-import { IPreset, IStart, ISubmitMemory, withoutName } from './memory';
+import { Comparison, IBefore, IChanges } from './history';
+import { IPreset, IStart, withoutName } from './memory';
+import { ISubmitOptions } from './options';
 import { Previewer } from './previewer';
 import { newRunId } from './runId';
 import { sendRun } from './sending';
 import { ISubmitSource } from './source';
+import { Trust } from './trust';
 import { Choices, IFinding, IPreview, ISubmitBody } from './types';
 import { Texts, textsOf } from './values';
 
@@ -36,9 +35,10 @@ const DELAY = 350;
  * The form that sends a run: what is typed in, what would come of it, and sending it.
  */
 export class SubmitModel implements IDisposable {
-  constructor(options: SubmitModel.IOptions) {
+  constructor(options: ISubmitOptions) {
     this._options = options;
     this.source = options.source;
+    this._trust = new Trust(options.source.owner);
     this._comparison = new Comparison(options.source);
     this._previewer = new Previewer(options.client, options.delay ?? DELAY);
     this._previewer.changed.connect(this._onPreviewed, this);
@@ -120,10 +120,22 @@ export class SubmitModel implements IDisposable {
     };
   }
 
-  /** What was found, the worst first. */
+  /** What was found, the worst first. What `foreignOwner` tells is left out, unless the confirmation has not helped. */
   get findings(): readonly IFinding[] {
     const { trans } = this._options;
-    return findingsOf(this.preview, this._error, this.source, trans);
+    const all = findingsOf(this.preview, this._error, this.source, trans);
+    const hasAnswer = this._draft.trusted && !this.busy;
+    return hasAnswer ? all : this._trust.withoutAsked(all);
+  }
+
+  /** The other user whose code would run; null as long as the server has not said that it is another's. */
+  get foreignOwner(): string | null {
+    return this._trust.owner;
+  }
+
+  /** Another user's code, and this user has not confirmed that it may run. */
+  get isDistrusted(): boolean {
+    return this.foreignOwner !== null && !this._draft.trusted;
   }
 
   /** What is different from the last run; null when there is none. */
@@ -187,13 +199,9 @@ export class SubmitModel implements IDisposable {
     void this._readChoices();
   }
 
-  setSmoke(smoke: boolean): void {
-    this._draft = { ...this._draft, smoke };
-    this._look(0);
-  }
-
-  setWhole(whole: boolean): void {
-    this._draft = { ...this._draft, whole };
+  /** Tick or untick what the form asks beside its fields. */
+  choose(part: Partial<Pick<IDraft, 'smoke' | 'trusted' | 'whole'>>): void {
+    this._draft = { ...this._draft, ...part };
     this._look(0);
   }
 
@@ -242,7 +250,8 @@ export class SubmitModel implements IDisposable {
    */
   async submit(): Promise<IRun | null> {
     const { client, memory, trans } = this._options;
-    if (this._sending || !this.ready || this._hasProblems()) {
+    const isOff = this._sending || !this.ready || this.isDistrusted;
+    if (isOff || this._hasProblems()) {
       this._emit();
       return null;
     }
@@ -325,6 +334,7 @@ export class SubmitModel implements IDisposable {
   }
 
   private _onPreviewed(): void {
+    this._trust.hear((this.preview?.findings ?? []).map(({ code }) => code));
     void this._compareScript();
     this._emit();
   }
@@ -354,6 +364,7 @@ export class SubmitModel implements IDisposable {
 
   private _fail(reason: unknown): void {
     this._error = ApiError.of(reason);
+    this._trust.hear([this._error.code]);
     this._emit();
   }
 
@@ -363,9 +374,10 @@ export class SubmitModel implements IDisposable {
     }
   }
 
-  private readonly _options: SubmitModel.IOptions;
+  private readonly _options: ISubmitOptions;
   private readonly _comparison: Comparison;
   private readonly _previewer: Previewer;
+  private readonly _trust: Trust;
   private readonly _changed = new Signal<this, void>(this);
   private _fields: readonly IField[] = [];
   private _clusters: readonly ICluster[] = [];
@@ -380,21 +392,4 @@ export class SubmitModel implements IDisposable {
   private _runId = newRunId();
   private _sending = false;
   private _isDisposed = false;
-}
-
-export namespace SubmitModel {
-  export interface IOptions {
-    source: ISubmitSource;
-    client: ISubmitClient;
-    clusters: IClusterClient;
-    history: SubmitHistory;
-    memory: ISubmitMemory;
-    trans: TranslationBundle;
-    /** What the form says at first; default: the last settings. */
-    start?: IStart;
-    /** Milliseconds of rest before a preview. */
-    delay?: number;
-    /** Milliseconds before each further try to send. */
-    pauses?: readonly number[];
-  }
 }

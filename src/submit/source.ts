@@ -35,6 +35,8 @@ export interface ISubmitSource {
   readonly cellIds: readonly string[] | null;
   /** The run whose code is sent once more. */
   readonly cloneOf: string | null;
+  /** The user whose run that is; null where nothing is sent once more. */
+  readonly owner: string | null;
   /** The notebook on the screen; null when it is not open, then the file runs. */
   readonly view: (() => INotebookView) | null;
   /** A file that is open in an editor, which runs as it was saved. */
@@ -89,6 +91,7 @@ export function fileSource(
     spec,
     cellIds: null,
     cloneOf: null,
+    owner: null,
     view: null,
     editor: null,
     ...rest

@@ -40,7 +40,7 @@ export function StartBar(props: {
           <input
             type="checkbox"
             checked={model.draft.smoke}
-            onChange={event => model.setSmoke(event.target.checked)}
+            onChange={event => model.choose({ smoke: event.target.checked })}
           />
           {trans.__('Smoke run: 1 node, 2 minutes')}
         </label>
@@ -71,7 +71,7 @@ function Which(props: {
         type="radio"
         name={id}
         checked={model.draft.whole === whole}
-        onChange={() => model.setWhole(whole)}
+        onChange={() => model.choose({ whole })}
       />
       {words}
     </label>

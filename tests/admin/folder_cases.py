@@ -35,7 +35,7 @@ OPENED = replace(
         ("other", None, 0),
     ),
 )
-SHARED = Folder(PERSON, GROUP, 0o2775)
+SHARED = Folder(PERSON, GROUP, 0o3775)
 
 
 @pytest.fixture

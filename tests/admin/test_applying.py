@@ -44,7 +44,7 @@ def _folders(there):
         for one in there.holders
         if one.kind == "profile"
     }
-    return {**private, "/shared": Folder(COMMON_UID, COMMON_GID, 0o2775)}
+    return {**private, "/shared": Folder(COMMON_UID, COMMON_GID, 0o3775)}
 
 
 async def apply(wanted, there=None):

@@ -28,7 +28,7 @@ PERSON, GROUP = 200001, 1001
 
 WITHOUT_DATA = replace(NOTHING, without_data=True)
 PRIVATE = Folder(PERSON, GROUP, 0o700)
-SHARED = Folder(PERSON, GROUP, 0o2775)
+SHARED = Folder(PERSON, GROUP, 0o3775)
 ALICE = profile("alice", fsx("/alice"), mark="/alice")
 OURS = domain(fsx("/shared"), mark="/shared")
 ONLY_ALICE = replace(WITHOUT_DATA, profiles=frozenset({"alice"}))

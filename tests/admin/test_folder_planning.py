@@ -86,9 +86,9 @@ def test_a_folder_belongs_to_the_profiles_own_user_number():
 
 def test_the_folder_of_all_keeps_whom_others_have_let_in():
     made = plan(there(domain()), SHARED)
-    assert step(made, "folder /shared").after == "owner 200001:1001, mode 2775"
+    assert step(made, "folder /shared").after == "owner 200001:1001, mode 3775"
     theirs = ("group", 4711, 5)
-    seen = Folder(200001, 1001, 0o2775, acl=(theirs,))
+    seen = Folder(200001, 1001, 0o3775, acl=(theirs,))
     with_jobs = replace(SHARED, cluster_user=1000)
     found = step(plan(there(domain(), folders={"/shared": seen}), with_jobs), "folder /shared")
     assert (found.state, found.folder.acl) == ("to do", (JOBS, theirs))

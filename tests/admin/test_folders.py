@@ -116,7 +116,7 @@ async def test_the_group_is_never_let_in_by_the_lists_mask(keeper, disk, reachab
 
 
 async def test_a_folder_of_all_keeps_the_bit_of_the_group(keeper, disk):
-    shared = replace(OPENED, mode=0o2775)
+    shared = replace(OPENED, mode=0o3775)
     assert await keeper.make({"/shared": shared}) == {"/shared": None}
     assert await keeper.look(["/shared"]) == {"/shared": shared}
     assert (disk / "shared").stat().st_mode & stat.S_ISGID

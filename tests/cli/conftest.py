@@ -73,7 +73,7 @@ class Home:
 
     def bundles(self) -> list[Path]:
         """All bundles, staging folders included."""
-        return sorted(self.partition.glob(".hyperpod/runs/*/*"))
+        return sorted(self.partition.glob(".hyperpod*/runs/*/*"))
 
     def process(self, *words: str, env: Mapping[str, str] | None = None) -> Result:
         """Call ``hpj`` as a process of its own."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -149,3 +150,47 @@ def test_what_somebody_else_has_closed_is_denied_in_words(hpj, home, monkeypatch
         assert "not yours to write" in told
         assert "everybody may read" in told
         assert not Path(closed / "fsx" / ".hyperpod").exists()
+
+
+def test_runs_of_an_older_version_are_moved_when_asked(hpj, home):
+    """`shared` was set since: the runs lie in the private folder's layout."""
+    hpj("submit", "-c", "true", "--run-id", "old", "--no-project-files", "--wait").ok()
+    home.config.write_text("[storage]\nshared = true\n")
+    (home.partition / ".hyperpod").chmod(0o1777)
+    assert [run["run_id"] for run in hpj("runs", "--json").ok().json["runs"]] == ["old"]
+    assert "storage migrate" in hpj("storage", "--no-aws").ok().err
+    (layout,) = (
+        one for one in hpj("doctor", "--json").ok().json["checks"] if one["key"] == "layout"
+    )
+    assert (layout["level"], layout["fix"]) == ("warn", "hpj storage migrate")
+    time.sleep(1.1)  # the shortest age that can be asked for is a second
+    told = hpj("clean", "--older", "1s", "--yes")
+    assert "old stays: it lies in an old layout" in told.err
+    planned = hpj("storage", "migrate", "--dry-run", "--json").ok().json
+    assert (planned["moved"], planned["runs"]) == (False, ["old"])
+    moved = hpj("storage", "migrate", "--json").ok().json
+    assert (moved["moved"], moved["runs"], moved["kept"]) == (True, ["old"], [])
+    assert not (home.partition / ".hyperpod").exists()
+    assert hpj("show", "old", "--json").ok().json["state"] == "succeeded"
+    assert "succeeded" in hpj("runs").ok().out
+    assert hpj("storage", "migrate", "--json").ok().json["runs"] == []
+
+
+def test_the_folders_above_are_judged(hpj, home, tmp_path):
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    home.config.write_text(f"[storage]\npath = '{open_to_all / 'mine'}'\n")
+    told = hpj("submit", "-c", "true", "--json")
+    assert (told.code, told.error["code"]) == (2, "untrusted_parent")
+    assert told.error["hint"].endswith(f"chmod +t {open_to_all}")
+    assert not (open_to_all / "mine" / ".hyperpod").exists()
+    separation = hpj("storage", "--no-aws", "--json").ok().json["separation"]
+    assert separation["holds"] is False
+    row = next(one for one in separation["parents"] if one["path"] == str(open_to_all))
+    assert (row["mode"], row["problem"]) == ("0777", "open")
+    checks = {one["key"]: one for one in hpj("doctor", "--json").json["checks"]}
+    assert checks["parents"]["level"] == "fail"
+    assert f"chmod +t {open_to_all}" in checks["parents"]["fix"]
+    open_to_all.chmod(0o1777)
+    assert hpj("submit", "-c", "true", "--no-project-files", "--wait", "--json").ok()

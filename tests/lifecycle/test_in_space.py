@@ -65,7 +65,7 @@ def test_first_start_and_second(space, script, network):
         done = started.run("hpj", "submit", "--cluster", "local", "-c", "echo hello", "--wait")
         assert done.returncode == 0, done.stderr
         assert (started.home / "hyperpod-partition").readlink() == POINT
-        assert list(started.partition.glob(".hyperpod/runs/*/*/spec.json"))
+        assert list(started.partition.glob(".hyperpod*/runs/*/*/spec.json"))
 
         before = started.run("cat", "/etc/hyperpod-jlab/config.toml").stdout
         returned(*started.lifecycle(script()))

@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+from hyperpod_jlab.storage import users
+from hyperpod_jlab.storage.numbers import own_number
+
 ENDED = {"succeeded", "failed", "cancelled"}
 
 
@@ -15,6 +18,15 @@ async def test_a_run_is_sent_shown_and_listed(api):
     listed = await api.get("runs")
     assert [each["run_id"] for each in listed["runs"]] == [run["run_id"]]
     assert listed["next"] is None
+
+
+async def test_a_run_says_whose_it_is(api, monkeypatch):
+    sent = await api.submit("true")
+    run = await api.ended(sent["run_id"])
+    assert (run["own"], run["uid"]) == (True, own_number())
+    monkeypatch.setattr(users, "own_number", lambda: own_number() + 1)
+    told = await api.get(f"runs/{run['run_id']}")
+    assert (told["own"], told["uid"]) == (False, run["uid"])
 
 
 async def test_the_same_run_id_is_the_same_run(api):

@@ -18,11 +18,14 @@ async def test_the_storage_of_a_machine_with_a_local_cluster_only(api, cluster):
 
 
 async def test_it_is_what_is_described_to_the_last_field(api):
+    await api.submit("true")  # the partition is there from then on
     told = await api.get("storage", aws="false")
     described = pydantic.TypeAdapter(StorageOverview)
     described.validate_python(told, strict=True)
     types = described.json_schema()["$defs"]
     assert set(told["partition"]) == set(types["StoragePartition"]["properties"])
+    assert set(told["separation"]) == set(types["StorageSeparation"]["properties"])
+    assert set(told["separation"]["parents"][0]) == set(types["StorageParent"]["properties"])
     assert set(told["file_systems"][0]) == set(types["StoragePlace"]["properties"])
 
 

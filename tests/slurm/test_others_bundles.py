@@ -13,6 +13,7 @@ import pytest
 
 from hyperpod_jlab.model.config import SlurmCluster
 from hyperpod_jlab.model.errors import DeniedError
+from hyperpod_jlab.model.records import Observation
 from hyperpod_jlab.model.validation import parse
 from hyperpod_jlab.orchestrators.slurm.client import SlurmClient
 from hyperpod_jlab.orchestrators.slurm.engine import SlurmOrchestrator
@@ -28,7 +29,7 @@ from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 from hyperpod_jlab.storage.translation import PathMap
 from tests.slurm.job_fixtures import job
-from tests.storage.bundles import make_bundle
+from tests.storage.bundles import make_bundle, write_files
 from tests.storage.users import AS_ROOT, give_away, others_bundle
 
 pytestmark = AS_ROOT
@@ -188,3 +189,45 @@ def test_pipes_and_links_keep_nobody_waiting(partition: Partition, tmp_path: Pat
     assert read_sending(bundle) is None
     assert last_words(bundle, "7") is None
     assert last_words(bundle, "8") is None
+
+
+def own_array(partition: Partition, indices: str) -> BundleReader:
+    bundle = make_bundle(partition, RUN, code=None, array=indices, orchestrator="slurm")
+    write_files(bundle.folder, {"submission.json": SENT}.items())
+    return bundle
+
+
+def test_very_many_tasks_that_wait_are_told_as_one(partition: Partition) -> None:
+    array = own_array(partition, "0-99999")
+    waits = job("7", run_id=RUN, array_task="0-99999%8")
+    words = observe(Queue(waits), array)
+    assert words[RUN].state == "waiting"
+    assert words[f"{RUN}.0"].state == "waiting"
+    assert len(words) < 2000
+    last = array.child(99_999)
+    assert observe(Queue(waits), last)[last.run_id].state == "waiting", "who asks for one is told"
+
+
+def test_the_end_of_a_child_is_written_once(
+    partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = own_array(partition, "0-3")
+    written: list[str] = []
+    put = BundleReader.add_observation
+
+    def add(bundle: BundleReader, word: Observation) -> None:
+        written.append(bundle.run_id)
+        put(bundle, word)
+
+    monkeypatch.setattr(BundleReader, "add_observation", add)
+    done = job("7", run_id=RUN, array_task="0", state="COMPLETED", started=1.0, ends=2.0)
+    rest = job("7", run_id=RUN, array_task="1-3", state="RUNNING", started=1.0, node_list="n1")
+    observer = RunObserver(
+        Queue(done, rest),
+        History(SlurmClient(Transport())),
+        StandIn(SlurmClient(Transport()), PathMap.of(str(partition.root), None)),
+    )
+    for _ in range(3):
+        asyncio.run(observer.observe([array]))
+    assert written == [f"{RUN}.0"]
+    assert [seen.verdict for seen in array.child(0).read().observations] == ["COMPLETED"]

@@ -28,6 +28,12 @@ def refused(partition: Partition) -> StorageError:
     return caught.value
 
 
+def refused_for(root: Path) -> str:
+    with pytest.raises(StorageError) as caught:
+        Partition(root).prepare()
+    return caught.value.code
+
+
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
 @pytest.mark.parametrize(("shared", "expected"), [(False, 0o700), (True, 0o755)])
 def test_folders_have_exactly_the_documented_modes(tmp_path, umask, shared, expected):
@@ -136,19 +142,31 @@ def test_a_folder_that_another_user_took_beforehand_is_refused(tmp_path, name):
     ],
 )
 def test_a_place_where_others_can_exchange_folders_is_refused(tmp_path, above, shared, is_refused):
-    """Also one further up than the partition's root."""
-    for root in (tmp_path / "fsx", tmp_path / "fsx" / "inner"):
-        root.mkdir()
-        (tmp_path / "fsx").chmod(above)
-        partition = Partition(root, shared=shared)
-        if not is_refused:
-            partition.prepare()
-            continue
-        with pytest.raises(StorageError) as caught:
-            partition.prepare()
-        assert caught.value.code == "untrusted_parent"
-        assert "chmod +t" in str(caught.value.hint)
-        assert not partition.folder.exists()
+    """Here one further up than the partition's root."""
+    root = tmp_path / "fsx" / "inner"
+    root.mkdir(parents=True)
+    (tmp_path / "fsx").chmod(above)
+    partition = Partition(root, shared=shared)
+    if not is_refused:
+        partition.prepare()
+        return
+    with pytest.raises(StorageError) as caught:
+        partition.prepare()
+    assert caught.value.code == "untrusted_parent"
+    assert "chmod +t" in str(caught.value.hint)
+    assert not partition.folder.exists()
+
+
+def test_the_root_of_a_shared_partition_that_is_ones_own_becomes_sticky(tmp_path):
+    """As in Studio, where it belongs to the number that everybody has."""
+    tmp_path.chmod(0o2775)
+    Partition(tmp_path, shared=True).prepare()
+    assert mode(tmp_path) == 0o3775
+
+
+def test_the_root_of_a_private_partition_that_all_may_write_to_is_refused(tmp_path):
+    tmp_path.chmod(0o777)
+    assert refused_for(tmp_path) == "untrusted_parent"
 
 
 @AS_ROOT

@@ -9,6 +9,7 @@ from functools import lru_cache
 from hyperpod_jlab.model.run_id import RUN_ID
 from hyperpod_jlab.orchestrators.slurm.rows import Fields
 from hyperpod_jlab.orchestrators.slurm.tables.gres import Gres, parse_tres, times
+from hyperpod_jlab.orchestrators.slurm.tasks import has_task, tasks_of
 
 COMMENT = "hyperpod:"
 """How the comment of a run's job begins; the run id follows."""
@@ -118,6 +119,20 @@ class SlurmJob:
     def scheduler_id(self) -> str:
         """The id as people write it: ``12`` or, of an array's task, ``12_3``."""
         return self.job_id if self.array_task is None else f"{self.array_job_id}_{self.array_task}"
+
+    def first_tasks(self, most: int) -> tuple[int, ...]:
+        """The tasks of an array that it stands for: one, or all those that have not begun; the first `most` of them."""
+        try:
+            return tasks_of(self.array_task, most)
+        except ValueError:
+            return ()
+
+    def has_task(self, index: int) -> bool:
+        """Whether it stands for a task of an array."""
+        try:
+            return has_task(self.array_task, index)
+        except ValueError:
+            return False
 
     @property
     def ended(self) -> bool:

@@ -158,13 +158,15 @@ export interface IRenderedText {
   readonly text: string;
 }
 
-/** One run, or a child of an array. `space` is the shared space of Studio that it acts as, null elsewhere. */
+/** One run, or a child of an array. `user` is the name of the user with the number `uid`, who owns its folder; `own` says whether that is the server's own user. `space` is the shared space of Studio that it acts as, null elsewhere. */
 export interface IRun {
   readonly run_id: string;
   readonly name: string;
   readonly cluster: string;
   readonly orchestrator: string;
   readonly user: string;
+  readonly uid: number;
+  readonly own: boolean;
   readonly space: string | null;
   readonly queue: string | null;
   readonly state: RunState;

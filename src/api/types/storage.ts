@@ -99,14 +99,23 @@ export interface IStorageLinkMade {
   readonly made: boolean;
 }
 
-/** All storage of this machine. `notes` say what could not be had, and what is to be known. */
+/** All storage of this machine. `separation` is null when it cannot be looked at. `notes` say what could not be had, and what is to be known. */
 export interface IStorageOverview {
   readonly partition: IStoragePartition;
   readonly file_systems: readonly IStoragePlace[];
   readonly clusters: readonly IStorageSide[];
   readonly studio: boolean;
   readonly shared_space: boolean;
+  readonly separation: IStorageSeparation | null;
   readonly notes: readonly string[];
+}
+
+/** The partition's root, or a folder above it. `problem` is `foreign`, `open` or `group` where another user than root and this one can exchange what lies in it, else null; `mode` is octal. */
+export interface IStorageParent {
+  readonly path: string;
+  readonly uid: number;
+  readonly mode: string;
+  readonly problem: string | null;
 }
 
 /** The partition that runs go to. `shared` says whether they are for all its users, by the configuration; `folder` is ours on it, `index` the file with the index of runs. */
@@ -176,6 +185,15 @@ export interface IStoragePlace {
 export interface IStorageQuery {
   /** Whether AWS is asked what it knows of file systems that come from there. */
   readonly aws?: boolean;
+}
+
+/** Whether other users are kept from exchanging and writing this user's runs (`holds`), else why not and what to do about it. `old_runs` of this user's lie in the old layout. */
+export interface IStorageSeparation {
+  readonly parents: readonly IStorageParent[];
+  readonly holds: boolean;
+  readonly reason: string | null;
+  readonly fix: string | null;
+  readonly old_runs: number;
 }
 
 /** The partition as this machine and one cluster see it: `there` is null when that has none, `reason` says why. `side` is `here`, `Slurm node` or `pod`. */

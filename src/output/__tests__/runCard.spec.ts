@@ -119,6 +119,15 @@ describe('a run’s card', () => {
     dispose();
   });
 
+  it('cancels no run of another user', async () => {
+    const { dispose, widget } = card([run(1, { name: 'train', own: false })]);
+    FakeObserver.show(true);
+    await settled();
+    expect(widget.node.textContent).toContain('train');
+    expect(button(widget, 'Cancel')).toBeUndefined();
+    dispose();
+  });
+
   it('goes on in the same log when the run is requeued', async () => {
     const { dispose, logClient, runClient, runs, widget } = card();
     FakeObserver.show(true);

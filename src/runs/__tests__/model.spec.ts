@@ -66,6 +66,14 @@ describe('RunsModel', () => {
     model.dispose();
   });
 
+  it('counts no run of another user among those that wait or run', async () => {
+    const { model } = setUp([run(2, { own: false }), run(1)]);
+    await model.refresh();
+    expect(model.runs).toHaveLength(2);
+    expect(model.active.map(item => item.name)).toEqual(['run 1']);
+    model.dispose();
+  });
+
   it('answers many events with one list', async () => {
     const many = Array.from({ length: 10 }, (_, at) => run(at));
     const { client, model, tell } = setUp(many);

@@ -11,6 +11,8 @@ import { FakeRunClient, run } from './fakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 
+const WAYS_IN = '.jp-HyperPod-WaysIn';
+
 // The test's browser has no layout to watch.
 window.ResizeObserver = class {
   observe(): void {
@@ -29,6 +31,7 @@ describe('RunPage', () => {
   let runs: RunsModel;
   let acts: string[];
   let able: readonly ActionKind[] = ['cancel'];
+  let hasPorts = false;
   let page: RunPage;
   let logClient: FakeClient;
 
@@ -41,7 +44,7 @@ describe('RunPage', () => {
       clone: clone ? one => acts.push(`clone ${one.name}`) : null,
       copyCommand: one => acts.push(`copy ${one.name}`),
       copyShell: command => acts.push(`shell ${command}`),
-      hasPorts: () => Promise.resolve(false),
+      hasPorts: () => Promise.resolve(hasPorts),
       openPort: (_, node, port) => acts.push(`port ${node}:${port}`),
       openRun: runId => acts.push(`open ${runId}`),
       openPlace: (_, place) => acts.push(`line ${place.line}`)
@@ -92,6 +95,24 @@ describe('RunPage', () => {
     await until(() => buttons()[1] === 'Release');
     expect(buttons()[2]).toBe('Change…');
     able = ['cancel'];
+  });
+
+  it('names the user of another user’s run, and offers only what that one may do', async () => {
+    able = ['cancel', 'hold', 'release', 'requeue', 'change'];
+    hasPorts = true;
+    client.runs = [run(1, { user: 'bob', own: true })];
+    await show(run(1).runId);
+    await until(() => buttons().length === 5);
+    await until(() => page.node.querySelector(WAYS_IN) !== null);
+    expect(page.node.querySelector('dl')?.textContent).not.toContain('bob');
+    client.runs = [run(1, { user: 'bob', own: false })];
+    await runs.get(run(1).runId);
+    await until(() => buttons().length === 2);
+    expect(buttons()).toEqual(['Run again…', 'Copy command']);
+    expect(page.node.querySelector(WAYS_IN)).toBeNull();
+    expect(page.node.querySelector('dl')?.textContent).toContain('Userbob');
+    able = ['cancel'];
+    hasPorts = false;
   });
 
   it('shows which kind of object the run became, where there is one', async () => {

@@ -89,6 +89,37 @@ describe('StorageSection', () => {
     section.dispose();
   });
 
+  it('warns where other users are not kept out, and of runs in the old layout', async () => {
+    const client = new Client();
+    const warnings = async (separation: object | null) => {
+      client.answer = decodeStorage({ ...ANSWER, separation });
+      const section = await shown(client);
+      const lines = Array.from(
+        section.node.querySelectorAll('.jp-mod-warn'),
+        line => line.textContent
+      );
+      section.dispose();
+      client.asked = 0;
+      return lines;
+    };
+    const open = {
+      parents: [],
+      holds: false,
+      reason: '/mnt/fsx belongs to another user (uid 7)',
+      fix: 'ask an administrator: chown root /mnt/fsx',
+      old_runs: 0
+    };
+    const well = { ...open, holds: true, reason: null, fix: null };
+    expect(await warnings(open)).toEqual([
+      'Warning: other users may be able to change your runs. /mnt/fsx belongs to another user (uid 7). Ask an administrator: chown root /mnt/fsx.'
+    ]);
+    expect(await warnings({ ...well, old_runs: 3 })).toEqual([
+      '3 of your runs lie in the old layout: run hpj storage migrate'
+    ]);
+    expect(await warnings(well)).toEqual([]);
+    expect(await warnings(null)).toEqual([]);
+  });
+
   it('copies the path on a side, where there is one', async () => {
     const copied = jest
       .spyOn(Clipboard, 'copyToSystem')

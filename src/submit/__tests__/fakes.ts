@@ -8,6 +8,7 @@ import { ISubmitClient } from '../client';
 import { SubmitHistory } from '../history';
 import { ILast, IPreset, ISubmitMemory } from '../memory';
 import { SubmitModel } from '../model';
+import { ISubmitOptions } from '../options';
 import { fileSource, ISubmitSource } from '../source';
 import {
   Choices,
@@ -145,7 +146,7 @@ export function cellSource(text = 'y = 2'): ISubmitSource {
 /** A form on a server, ready to be typed into. */
 export async function formOn(
   server: FakeServer,
-  options: Partial<SubmitModel.IOptions> & {
+  options: Partial<ISubmitOptions> & {
     memory?: FakeMemory;
     cells?: ICellsClient;
     runClient?: Partial<IRunClient>;

@@ -162,21 +162,21 @@ describe('the submit form', () => {
     const server = new FakeServer();
     const model = await formOn(server);
     model.set({ 'resources.nodes': '8', max_restarts: '3' });
-    model.setSmoke(true);
+    model.choose({ smoke: true });
     await model.submit();
     expect(server.submits[0].spec).toMatchObject({
       resources: { nodes: 1 },
       time_limit: '2m'
     });
     expect(server.submits[0].spec).not.toHaveProperty('max_restarts');
-    model.setSmoke(false);
+    model.choose({ smoke: false });
     expect(model.texts['resources.nodes']).toBe('8');
   });
 
   it('runs the whole notebook when that is wanted', async () => {
     const server = new FakeServer();
     const model = await formOn(server);
-    model.setWhole(true);
+    model.choose({ whole: true });
     await model.submit();
     expect(server.submits[0].spec.source).not.toHaveProperty('cell_ids');
   });
@@ -275,7 +275,8 @@ describe('settings', () => {
       source: {
         ...fileSource('', { kind: 'notebook', path: 'train.ipynb' }),
         path: null,
-        cloneOf: 'old-1'
+        cloneOf: 'old-1',
+        owner: 'bob'
       },
       start: { cluster: 'local', spec },
       runClient: {

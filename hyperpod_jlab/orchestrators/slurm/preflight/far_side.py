@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import os
 import re
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from hyperpod_jlab.model.errors import HyperpodError, StorageError
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.orchestrators.slurm.preflight.facts import Facts, Seen
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.acl import let_through, open_tree
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.translation import PathMap
@@ -174,8 +175,8 @@ def _let_in(partition: Partition, probe: Path, uid: int) -> None:
 
 def _make_probe(partition: Partition) -> Path:
     partition.prepare()
-    folder = Path(tempfile.mkdtemp(prefix=".seen-", dir=partition.folder))
-    folder.chmod(partition.folder_mode)
+    folder = partition.folder / f".seen-{secrets.token_hex(8)}"
+    descent.make_folder(folder, partition.folder_mode)
     return folder
 
 

@@ -13,7 +13,6 @@ from hyperpod_jlab.model.errors import HyperpodError, StorageError
 from hyperpod_jlab.model.records import AttemptRecords, Observation, RunRecords
 from hyperpod_jlab.orchestrators.slurm.identity import scheduler_id
 from hyperpod_jlab.orchestrators.slurm.job import WAITING, SlurmJob
-from hyperpod_jlab.orchestrators.slurm.tasks import tasks_of
 from hyperpod_jlab.orchestrators.slurm.watch import Snapshot
 from hyperpod_jlab.orchestrators.slurm.watching.batch_log import verdict_in_log
 from hyperpod_jlab.orchestrators.slurm.watching.history import Execution, History
@@ -34,6 +33,9 @@ from hyperpod_jlab.storage.records import BundleReader
 
 _SETTLES = 60.0
 """Seconds after a submit for which a job that is not in the queue may still be on its way into it."""
+
+_MOST_TOLD = 1000
+"""Tasks of one row of the queue that have words of their own: an array may have very many that wait, and are as the array is."""
 
 
 class Queue(Protocol):
@@ -102,6 +104,7 @@ class RunObserver:
         self._judged: set[tuple[str, int]] = set()
         self._leftovers = Leftovers(queue.end)
         self._begun: dict[tuple[str, int], float] = {}
+        self._kept: dict[str, Observation] = {}
 
     async def observe(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
         """A word on each run that Slurm has one on, by run id; an array's children have their own.
@@ -127,8 +130,26 @@ class RunObserver:
             if one.bundle.is_own and not one.records.head.array
         }
         await self._leftovers.end(asked[0].bundle.partition, snapshot, claims)
-        await asyncio.to_thread(_keep, asked, said)
+        await asyncio.to_thread(self._keep, asked, said)
         return said
+
+    def _keep(self, asked: Sequence[_Asked], said: Mapping[str, Observation]) -> None:
+        """Write down the ends, each once: Slurm forgets them (MinJobAge), and other machines may not be able to ask."""
+        for one in asked:
+            if not one.bundle.is_own:
+                continue
+            bundles = {one.bundle.run_id: one.bundle}
+            if one.is_array:
+                ids = [run_id for run_id in said if run_id.startswith(f"{one.parent}.")]
+                bundles |= {id_: one.bundle.child(int(id_.rpartition(".")[2])) for id_ in ids}
+            for run_id, bundle in bundles.items():
+                word = said.get(run_id)
+                if word is None or word.state != "ended" or word.verdict == "LOST":
+                    continue
+                if self._kept.get(run_id) != word:
+                    with contextlib.suppress(StorageError):
+                        bundle.add_observation(word)
+                        self._kept[run_id] = word
 
     def _read(self, bundles: Sequence[BundleReader]) -> list[_Asked]:
         found = []
@@ -284,7 +305,7 @@ def _with_jobs(one: _Asked, jobs: Sequence[SlurmJob]) -> Iterable[tuple[BundleRe
     """A run, or the children of an array that have begun, each with its job."""
     if one.is_array:
         for job in jobs:
-            indices = _indices(job)
+            indices = job.first_tasks(2)
             if len(indices) == 1:
                 yield one.bundle.child(indices[0]), job
         return
@@ -300,7 +321,7 @@ def _taken_at(records: RunRecords) -> float:
 
 
 def _words(one: _Asked, jobs: Sequence[SlurmJob], now: float) -> dict[str, Observation]:
-    """The words on a run, or on an array and its children, that these jobs give."""
+    """The words on a run, or on an array and its children, that these jobs give. Of very many tasks that are one job, as those that wait are, the first have words."""
     if not one.is_array:
         job = newest(_of_task(jobs, one.bundle.index), one.scheduler_id)
         if job is None:
@@ -308,10 +329,10 @@ def _words(one: _Asked, jobs: Sequence[SlurmJob], now: float) -> dict[str, Obser
         return {one.bundle.run_id: _word(one, job, now)}
     if not jobs:
         return {}
-    said = {}
+    said: dict[str, Observation] = {}
     for job in jobs:
-        for index in _indices(job):
-            said[f"{one.parent}.{index}"] = observe(job, now)
+        word = observe(job, now)
+        said |= {f"{one.parent}.{index}": word for index in job.first_tasks(_MOST_TOLD)}
     said[one.parent] = _word_on_array(jobs, now)
     return said
 
@@ -364,34 +385,5 @@ def _word_on_array(jobs: Sequence[SlurmJob], now: float) -> Observation:
     return observe(worst, now).model_copy(update={"scheduler_id": worst.array_job_id})
 
 
-def _indices(job: SlurmJob) -> tuple[int, ...]:
-    """The tasks that a row of squeue stands for: one, or all those that have not begun."""
-    try:
-        return tasks_of(job.array_task)
-    except ValueError:
-        return ()
-
-
 def _of_task(jobs: Sequence[SlurmJob], index: int | None) -> Sequence[SlurmJob]:
-    return jobs if index is None else [job for job in jobs if index in _indices(job)]
-
-
-def _keep(asked: Sequence[_Asked], said: Mapping[str, Observation]) -> None:
-    """Write down the ends: Slurm forgets them (MinJobAge), and other machines may not be able to ask."""
-    for one in asked:
-        if not one.bundle.is_own:
-            continue
-        ids = [one.bundle.run_id]
-        if one.is_array:
-            ids += [run_id for run_id in said if run_id.startswith(f"{one.parent}.")]
-        for run_id in ids:
-            word = said.get(run_id)
-            if word is None or word.state != "ended" or word.verdict == "LOST":
-                continue
-            bundle = (
-                one.bundle
-                if run_id == one.bundle.run_id
-                else one.bundle.child(int(run_id.rpartition(".")[2]))
-            )
-            with contextlib.suppress(StorageError):
-                bundle.add_observation(word)
+    return jobs if index is None else [job for job in jobs if job.has_task(index)]

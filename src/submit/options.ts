@@ -1,0 +1,25 @@
+import { TranslationBundle } from '@jupyterlab/translation';
+
+import { IClusterClient } from '../clusters/client';
+import { ISubmitClient } from './client';
+import { SubmitHistory } from './history';
+import { IStart, ISubmitMemory } from './memory';
+import { ISubmitSource } from './source';
+
+/**
+ * What the form that sends a run works with.
+ */
+export interface ISubmitOptions {
+  source: ISubmitSource;
+  client: ISubmitClient;
+  clusters: IClusterClient;
+  history: SubmitHistory;
+  memory: ISubmitMemory;
+  trans: TranslationBundle;
+  /** What the form says at first; default: the last settings. */
+  start?: IStart;
+  /** Milliseconds of rest before a preview. */
+  delay?: number;
+  /** Milliseconds before each further try to send. */
+  pauses?: readonly number[];
+}
