@@ -26,8 +26,8 @@ from tests.security.attacks import (
     take_own_folder,
 )
 
-_MOST_PLANTED = 40
-_MOST_SEEN = 1500
+_MOST_PLANTED = 12
+_MOST_SEEN = 2000
 _PAUSE = 0.004
 _FILES = (
     "bundle.json",
@@ -90,7 +90,7 @@ class Adversary:
         self._random = random.Random(seed)
         self._planted = 0
         self._seen: list[Path] = []
-        self._steps: list[Callable[[], object]] = [
+        self._small: list[Callable[[], object]] = [
             self._rename,
             self._exchange,
             self._link,
@@ -100,15 +100,9 @@ class Adversary:
             self._write,
             self._chmod,
             self._pipe,
-            self._folder,
-            self._take,
-            self._plant,
-            self._plant,
-            self._plant,
-            self._hijack,
-            self._swap,
-            self._swap,
         ]
+        self._large = [self._folder, self._take, self._hijack]
+        self._large += [self._plant] * 4 + [self._swap] * 3
 
     def rampage(self, seconds: float) -> int:
         """Go on for so long."""
@@ -118,12 +112,13 @@ class Adversary:
         while time.monotonic() < end:
             if count % 32 == 0:
                 self._look()
-            step = self._random.choice(self._steps)
             # What there is stays bounded: this is no attack on the disk's size.
+            full = len(self._seen) > _MOST_SEEN
+            steps = [*self._small, *([self._remove] * 4 if full else self._large)]
             with contextlib.suppress(
                 OSError, ValueError, TypeError, KeyError, IndexError, shutil.Error
             ):
-                (self._remove if len(self._seen) > _MOST_SEEN else step)()
+                self._random.choice(steps)()
             count += 1
             time.sleep(_PAUSE)
         return 0
@@ -235,10 +230,12 @@ class Adversary:
 
     def _plant(self) -> None:
         """A bundle of one's own that says whatever may do harm."""
-        if self._planted >= _MOST_PLANTED:
-            return
         guessed = self._random.random() < 0.1
-        run_id = self._random.choice(self._place.ids) if guessed else f"of-bob-{self._planted}"
+        run_id = (
+            self._random.choice(self._place.ids)
+            if guessed
+            else f"of-bob-{self._planted % _MOST_PLANTED}"
+        )
         place = place_of(self._runs().parent / "runs", run_id)
         with contextlib.suppress(OSError):
             place.parent.mkdir(parents=True)

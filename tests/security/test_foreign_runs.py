@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -10,7 +11,15 @@ from typing import Any
 
 import pytest
 
-from tests.security.attacks import as_not_begun, plant, program, put, rewrite, runs_folders
+from tests.security.attacks import (
+    as_not_begun,
+    place_of,
+    plant,
+    program,
+    put,
+    rewrite,
+    runs_folders,
+)
 from tests.security.conftest import Scene
 from tests.security.people import LIMIT
 from tests.security.server import serving
@@ -159,3 +168,36 @@ def test_a_run_with_wild_records_is_listed_in_the_time_of_others(
         for words in (("show", run_id), ("logs", run_id), ("clone", run_id, "--dry-run")):
             alice.hpj(*words).clean()
     assert alice.runs()["mine"]["state"] == "succeeded"
+
+
+def test_names_of_users_and_runs_without_end_hold_up_nothing_of_ones_own(
+    scene: Scene, template: Path
+) -> None:
+    """What finding 9 is of a kind with: folders that look like users' and like runs, which cost their maker next to nothing."""
+    alice, bob = scene.alice, scene.bob
+    alice.hpj("submit", "--no-project-files", "--wait", "--run-id", "mine", "-c", "true").ok()
+
+    def lay() -> None:
+        for number in range(20_000):
+            (scene.partition / f".hyperpod-{10_000 + number}").mkdir()
+        for runs in runs_folders(scene.partition, bob.uid):
+            for number in range(5_000):
+                place = place_of(runs, f"empty-{number}")
+                with contextlib.suppress(FileExistsError, FileNotFoundError):
+                    place.parent.mkdir(parents=True)
+                with contextlib.suppress(OSError):
+                    place.mkdir()
+
+    bob.do(lay)
+    for words in (
+        ("runs",),
+        ("show", "mine"),
+        ("show", "last"),
+        ("logs", "mine"),
+        ("clean", "--yes"),
+        ("submit", "--no-project-files", "--wait", "--run-id", "second", "-c", "true"),
+        ("storage",),
+        ("runs", "--all-users", "--limit", "5"),
+    ):
+        alice.hpj(*words).ok()
+    assert set(alice.runs()) == {"mine", "second"}
