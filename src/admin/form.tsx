@@ -205,14 +205,22 @@ function ModeField({ change, draft, there, trans }: IProps): JSX.Element {
           )}
         </React.Fragment>
       ))}
-      <p id={uids}>
-        <small>
-          {trans.__(
-            'Where all user profiles have the same user number (Studio’s default: 200001), nothing separates users but the path that each profile mounts. For distinct uids, set a uid (CustomPosixUserConfig) when you create a user profile.'
-          )}
-        </small>
-      </p>
+      <UidNote id={uids} trans={trans} />
     </fieldset>
+  );
+}
+
+/** What uids are for. */
+function UidNote({
+  id,
+  trans
+}: Pick<IProps, 'trans'> & { id: string }): JSX.Element {
+  return (
+    <small id={id}>
+      {trans.__(
+        'Where all user profiles have the same user number (Studio’s default: 200001), nothing separates users but the path that each profile mounts. For distinct uids, set a uid (CustomPosixUserConfig) when you create a user profile.'
+      )}
+    </small>
   );
 }
 

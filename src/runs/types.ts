@@ -88,13 +88,14 @@ export function isEnded(state: string): boolean {
 /** A run from an answer. */
 export function decodeRun(value: unknown): IRun {
   const from = recordOf<wire.IRun>(value, 'run');
+  const own: unknown = from.own;
   return {
     runId: textOf(from, 'run_id'),
     name: textOrNull(from, 'name') ?? textOf(from, 'run_id'),
     cluster: textOrNull(from, 'cluster') ?? '',
     orchestrator: textOrNull(from, 'orchestrator') ?? '',
     user: textOrNull(from, 'user'),
-    isOwn: from.own !== false,
+    isOwn: own !== false,
     space: textOrNull(from, 'space'),
     queue: textOrNull(from, 'queue'),
     state: textOf(from, 'state'),
