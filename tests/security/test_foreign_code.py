@@ -60,6 +60,34 @@ def _of_one_shelf(text: bytes, like: bytes) -> bytes:
     raise AssertionError
 
 
+def point_at(place: Path, secret: Path) -> None:
+    """Let everything in a bundle that names a file lead to another one."""
+    files = json.loads((place / "files.json").read_text())
+    ways = (
+        "../" * 12 + str(secret)[1:],
+        str(secret),
+        f"zz/../../{'../' * 12}{str(secret)[1:]}",
+    )
+    files["files"] += [
+        {"path": f"code/z{number}", "digest": digest, "executable": False}
+        for number, digest in enumerate(ways)
+    ]
+    files["files"] += [
+        {"path": "../" * 12 + str(secret)[1:], "digest": "0" * 64, "executable": False}
+    ]
+    put(place / "files.json", json.dumps(files))
+    for name in (
+        "logs/attempt-1/node-0.rank-0.log",
+        "local.json",
+        "code/linked.py",
+        "work/linked.py",
+    ):
+        put(place / name, "")
+        (place / name).unlink()
+        (place / name).symlink_to(secret)
+    put(place / "native.json", json.dumps({"format": 1, "script": "../" * 12 + str(secret)[1:]}))
+
+
 def test_digests_that_are_none_and_links_show_nothing_of_the_readers(scene: Scene) -> None:
     """Finding 8, its second part."""
     alice, bob = scene.alice, scene.bob
@@ -70,32 +98,7 @@ def test_digests_that_are_none_and_links_show_nothing_of_the_readers(scene: Scen
     known = secret.read_text().strip()
 
     def edit(place: Path) -> None:
-        files = json.loads((place / "files.json").read_text())
-        ways = (
-            "../" * 12 + str(secret)[1:],
-            str(secret),
-            f"zz/../../{'../' * 12}{str(secret)[1:]}",
-        )
-        files["files"] += [
-            {"path": f"code/z{number}", "digest": digest, "executable": False}
-            for number, digest in enumerate(ways)
-        ]
-        files["files"] += [
-            {"path": "../" * 12 + str(secret)[1:], "digest": "0" * 64, "executable": False}
-        ]
-        put(place / "files.json", json.dumps(files))
-        for name in (
-            "logs/attempt-1/node-0.rank-0.log",
-            "local.json",
-            "code/linked.py",
-            "work/linked.py",
-        ):
-            put(place / name, "")
-            (place / name).unlink()
-            (place / name).symlink_to(secret)
-        put(
-            place / "native.json", json.dumps({"format": 1, "script": "../" * 12 + str(secret)[1:]})
-        )
+        point_at(place, secret)
 
     folders = runs_folders(scene.partition, bob.uid)
     planted = bob.do(lambda: plant(template, "nosy", folders, edit=edit))
