@@ -10,7 +10,9 @@ import { FOREIGN_CODE } from './trust';
 export function hintOf(code: string, trans: TranslationBundle): string | null {
   switch (code) {
     case FOREIGN_CODE:
-      return trans.__('Read it under “Code”, then confirm that it may run.');
+      return trans.__(
+        'Read it under “Code” on the run’s page, then confirm that it may run.'
+      );
     case 'secret_missing':
       return trans.__(
         'Type its value, or write NAME=REFERENCE for one that the cluster resolves.'

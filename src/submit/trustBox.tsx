@@ -20,7 +20,7 @@ export function TrustBox(props: {
     <div className="jp-HyperPod-TrustBox">
       <p id={id} role="alert">
         {trans.__(
-          'This is a run of %1. Its code would run with your rights. Read it under “Code” first.',
+          'This is a run of %1. Its code would run with your rights. Read it under “Code” on the run’s page first.',
           owner
         )}
       </p>

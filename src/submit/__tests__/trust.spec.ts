@@ -15,7 +15,7 @@ const FOREIGN: IFinding = {
 };
 
 const QUESTION =
-  'This is a run of bob. Its code would run with your rights. Read it under “Code” first.';
+  'This is a run of bob. Its code would run with your rights. Read it under “Code” on the run’s page first.';
 
 const SOURCE = {
   ...fileSource('', { kind: 'notebook', path: 'train.ipynb' }),
@@ -154,7 +154,7 @@ describe('the submit dialog of another user’s run', () => {
     box()?.click();
     await until(() => foundText().includes(FOREIGN.message));
     expect(foundText()).toContain(
-      'Read it under “Code”, then confirm that it may run.'
+      'Read it under “Code” on the run’s page, then confirm that it may run.'
     );
   });
 });
