@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.services.checking import launcher_findings
+from hyperpod_jlab.services.checking import check_secret_values, launcher_findings
 
 
 @pytest.mark.parametrize(
@@ -24,3 +25,18 @@ def test_a_command_in_many_processes_is_warned_of(spec: dict[str, Any], codes: l
     source = {"kind": "command", "command": "true"}
     found = launcher_findings(parse(JobSpec, {"source": source, **spec}))
     assert [finding.code for finding in found] == codes
+
+
+@pytest.mark.parametrize("value", ["half\ud800", "nul\0"])
+def test_a_value_that_no_variable_can_have_is_refused_and_not_repeated(value):
+    spec = parse(
+        JobSpec,
+        {
+            "source": {"kind": "command", "command": "true"},
+            "environment": {"secrets": {"KEY": ""}},
+        },
+    )
+    with pytest.raises(InvalidInputError) as caught:
+        check_secret_values(spec, {"KEY": value})
+    assert caught.value.code == "bad_secret"
+    assert value not in f"{caught.value.message} {caught.value.hint}"
