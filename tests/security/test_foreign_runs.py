@@ -178,7 +178,7 @@ def test_names_of_users_and_runs_without_end_hold_up_nothing_of_ones_own(
     alice.hpj("submit", "--no-project-files", "--wait", "--run-id", "mine", "-c", "true").ok()
 
     def lay() -> None:
-        for number in range(20_000):
+        for number in range(5_000):
             (scene.partition / f".hyperpod-{10_000 + number}").mkdir()
         for runs in runs_folders(scene.partition, bob.uid):
             for number in range(5_000):
