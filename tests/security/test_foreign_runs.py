@@ -137,7 +137,7 @@ def test_a_run_with_wild_records_is_listed_in_the_time_of_others(
     folders = runs_folders(scene.partition, bob.uid)
     wild = {
         "deep": "[" * 200_000,
-        "long": json.dumps({"format": 1, "name": "x" * 30_000_000}),
+        "long": json.dumps({"format": 1, "name": "x" * 10_000_000}),
         "number": '{"format": 1' + "0" * 5000 + "}",
         "zero": "",
     }
