@@ -27,6 +27,7 @@ FIRST = (
     "kubernetes",
     "slurm",
     "lifecycle",
+    "security",
     "aws",
     "admin",
     "examples",

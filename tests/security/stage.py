@@ -80,7 +80,19 @@ def open_stage(folder: Path, users: dict[str, int]) -> Iterator[Stage]:
         folder,
         "\n".join(sorted({str(a) for a in closed.values()})),
     ]
-    spaces = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc"]
+    # Whatever becomes of this process, nothing of the stage outlives it.
+    spaces = [
+        "setpriv",
+        "--pdeathsig",
+        "KILL",
+        "unshare",
+        "--mount",
+        "--propagation",
+        "private",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+    ]
     process = subprocess.Popen(
         [*spaces, "--kill-child", *hold, *sorted(closed)],
         stdin=subprocess.DEVNULL,
