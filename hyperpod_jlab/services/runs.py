@@ -329,8 +329,9 @@ class Runs:
     def _read(self, run_ids: Sequence[str]) -> tuple[Sequence[_Look], Sequence[Run], Sequence[str]]:
         """Records of those that can be read, views of those that cannot, and the ids of those that are gone."""
         looks, damaged, gone = [], [], []
+        places = self._index.use(lambda session: session.places(run_ids))
         for run_id in run_ids:
-            bundle = BundleReader(self._partition, run_id)
+            bundle = BundleReader(self._partition, run_id, places.get(run_id))
             try:
                 stamp = status_stamp(bundle.folder)
                 looks.append(_Look(bundle, bundle.read(), stamp, _problem_of_spec(bundle)))

@@ -14,14 +14,14 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from hyperpod_jlab.storage.folder_lock import locked
 from hyperpod_jlab.storage.numbers import own_number
-from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.partition import Partition, Place
 from hyperpod_jlab.storage.presence import own_cache
 from hyperpod_jlab.storage.shards import FRESH, Shard, runs_in, shards_of
 
@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 PATIENCE = 3.0
 """Seconds to wait for another process that writes."""
+
+_AT_ONCE = 500
 
 PAUSE = 10.0
 """Seconds without a file that could not be used, before it is tried again."""
@@ -239,6 +241,19 @@ class Session:
         """This user's runs that were never looked at or had not ended when they were; with `everyone` others' too that were never looked at."""
         query = "SELECT run_id FROM runs WHERE ended = 0 AND (uid = ? OR (? AND view IS NULL))"
         return [row[0] for row in self._db.execute(query, (own_number(), everyone))]
+
+    def places(self, run_ids: Sequence[str]) -> dict[str, tuple[Path, int]]:
+        """Where the bundles of runs lie, and whose they have to be: as they were found, so that nobody has to look for them once more."""
+        found = {}
+        for start in range(0, len(run_ids), _AT_ONCE):
+            part = run_ids[start : start + _AT_ONCE]
+            marks = ", ".join("?" * len(part))
+            query = f"SELECT run_id, shard, uid FROM runs WHERE run_id IN ({marks})"  # noqa: S608 - only marks
+            for run_id, shard, uid in self._db.execute(query, part):
+                folder, _, name = shard.partition("/")
+                place = Place(self._partition.root / folder, uid)
+                found[run_id] = (place.runs / name / run_id, uid)
+        return found
 
     def put(
         self, run_id: str, view: dict[str, Any], *, created: float, ended: bool, stamp: int

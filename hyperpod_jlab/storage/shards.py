@@ -24,7 +24,7 @@ _FRESH_NS = 3_000_000_000
 FRESH = -1
 """The time of change of such a folder."""
 
-_MOST_FOREIGN = 1000
+_MOST_FOREIGN = 300
 """Runs that are taken from one shard of another user: what others lay there must not cost us more than it tells."""
 
 _SHARD = re.compile(r"[0-9a-f]{2}")
