@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -357,5 +358,12 @@ def test_a_partitions_path_is_no_shell(name: str):
             _script(spec, f"/fsx/{text}")
         return
     script = _script(spec, f"/fsx/{text}")
-    body = script.split("unset SLURM_JWT", 1)[1]
-    assert body.splitlines()[1].startswith("bundle=")
+    words = script[script.index("\nguard=") :]
+    words = words[: words.index("\n", words.index("\nguarded=(") + 1)]
+    told = subprocess.run(
+        ["bash", "-c", f"{words}\nprintf '%s\\0' \"${{guarded[@]}}\""],
+        capture_output=True,
+        check=True,
+    )
+    assert told.stderr == b""
+    assert f"/fsx/{text}".encode() in told.stdout.split(b"\0")
