@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from hyperpod_jlab.model.errors import DeniedError, HyperpodError, NotFoundError
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.atomic import storage_errors
+from hyperpod_jlab.storage.bundle_place import SUSPECT
 from hyperpod_jlab.storage.linked_file import open_linked
 
 _LARGEST = 4 << 30
@@ -146,6 +147,8 @@ def _read_pickle(path: Path, *, trust: bool) -> bytes | None:
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
         if not trust:
+            if any(descent.is_file(folder / SUSPECT) for folder in path.parents[:4]):
+                raise _untrusted(path, "comes from a place where another user could have laid it")
             _check(path, found)
             for folder in _folders(path):
                 _check(folder, folder.lstat())

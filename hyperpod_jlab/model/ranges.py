@@ -12,6 +12,7 @@ from pydantic import AfterValidator
 _PART = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 _MAX_NUMBER = 999_999_999
 _MAX_TASKS = 100_000
+_LONGEST = 1_000_000
 
 
 def parse_ranges(text: str) -> tuple[int, ...]:
@@ -20,7 +21,10 @@ def parse_ranges(text: str) -> tuple[int, ...]:
     Raises:
         ValueError: The text is no such list, or a range runs backwards.
     """
+    if len(text) > _LONGEST:
+        raise ValueError(f"the list is longer than {_LONGEST} characters")
     numbers: set[int] = set()
+    listed = 0
     for part in text.split(","):
         match = _PART.fullmatch(part.strip())
         if match is None:
@@ -33,6 +37,9 @@ def parse_ranges(text: str) -> tuple[int, ...]:
             raise ValueError(f"the range {first}-{last} runs backwards; write {last}-{first}")
         if last - first >= _MAX_TASKS:
             raise ValueError(f"the range {first}-{last} is longer than {_MAX_TASKS}")
+        listed += last - first + 1
+        if listed > 2 * _MAX_TASKS:  # some may stand there twice
+            raise ValueError(f"the list has more than {_MAX_TASKS} numbers")
         numbers.update(range(first, last + 1))
     return tuple(sorted(numbers))
 

@@ -20,6 +20,9 @@ from hyperpod_jlab.storage.records import BundleReader
 _FEW = 200
 """Children up to which all are looked at each time."""
 
+_FOREIGN_SECONDS = 0.1
+"""Time for the children of another user's array."""
+
 LIST_SECONDS = 0.5
 """Time that a list of runs spends on children of one array that it has not seen before; the next list goes on."""
 
@@ -90,18 +93,20 @@ def look_at_children(bundle: BundleReader, records: RunRecords, look: Look) -> C
     }
     known = (set(bundle.child_indices()) | told).intersection(indices)
     memory = look.ended if len(known) > _FEW and bundle.is_own else None
+    limited = memory is not None or not bundle.is_own
     remembered = memory.known(bundle.run_id) if memory is not None else {}
     end = end_of(records)
     statuses: list[tuple[Status, int]] = []
     new: dict[int, Status] = {}
     uncounted = 0
-    deadline = None if look.seconds is None else time.monotonic() + look.seconds
+    seconds = look.seconds if bundle.is_own else _FOREIGN_SECONDS
+    deadline = None if seconds is None else time.monotonic() + seconds
     for index in sorted(known):
         before = remembered.get(index)
         if before is not None and index not in told:
             statuses.append((before, 1))
             continue
-        if memory is not None and deadline is not None and time.monotonic() > deadline:
+        if limited and deadline is not None and time.monotonic() > deadline:
             uncounted += 1
             continue
         status = _child_status(bundle.child(index, records), end, look)

@@ -54,6 +54,24 @@ def foreign_code(run_id: str, owner: str) -> Finding:
     )
 
 
+def suspect_code(run_id: str, user: str, *, moved: bool) -> Finding:
+    """The error that a run's code may have been laid by another user.
+
+    Args:
+        run_id: The run.
+        user: This user's name.
+        moved: Whether it lies in this user's own folder by now.
+    """
+    hint = f"read its code (hpj show {run_id} names the folder); if you trust it, confirm with --trust-owner {user}"
+    return Finding(
+        level="error",
+        code=FOREIGN_CODE,
+        message=f"another user could have exchanged the code of {run_id} in the layout of an older version. Nothing of it has been started",
+        hint=hint if moved else "hpj storage migrate, then clone it",
+        field="trust_owner",
+    )
+
+
 def refuse_distrusted(findings: Sequence[Finding]) -> None:
     """Refuse a run of another user's code that nobody has confirmed.
 

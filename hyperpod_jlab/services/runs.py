@@ -43,6 +43,7 @@ from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 from hyperpod_jlab.storage.shards import status_stamp
 
 _AT_ONCE = 500
+_FOREIGN_SECONDS = 2.0  # that a list spends on other users' runs, for each 500
 _NOTICE = 2.0
 _MOMENT = 2.0
 """Seconds for which who asks for one run waits for what its nodes have said."""
@@ -329,9 +330,13 @@ class Runs:
     def _read(self, run_ids: Sequence[str]) -> tuple[Sequence[_Look], Sequence[Run], Sequence[str]]:
         """Records of those that can be read, views of those that cannot, and the ids of those that are gone."""
         looks, damaged, gone = [], [], []
+        spent = 0.0
         places = self._index.use(lambda session: session.places(run_ids))
         for run_id in run_ids:
             bundle = BundleReader(self._partition, run_id, places.get(run_id))
+            if spent > _FOREIGN_SECONDS and not bundle.is_own:
+                continue  # as it was seen last; one that was never seen waits for the next list
+            begun = time.monotonic()
             try:
                 stamp = status_stamp(bundle.folder)
                 looks.append(_Look(bundle, bundle.read(), stamp, _problem_of_spec(bundle)))
@@ -339,6 +344,8 @@ class Runs:
                 damaged.append(damaged_view(bundle, error.message, error.code))
             except NotFoundError:
                 gone.append(run_id)
+            finally:
+                spent += 0.0 if bundle.is_own else time.monotonic() - begun
         return looks, damaged, gone
 
     def _remember(

@@ -47,6 +47,7 @@ from hyperpod_jlab.services.checking import (
     refuse_distrusted,
     secret_findings,
     space_findings,
+    suspect_code,
     verdict,
     version_findings,
 )
@@ -149,7 +150,8 @@ class Submitter:
             findings += checked
         findings += secret_findings(request.spec, request.secrets)
         findings += [*launcher_findings(request.spec), *space_findings()]
-        before = await dependencies(request.spec.after, engine, self._runs)
+        after = request.spec.after if distrusted is None else ()
+        before = await dependencies(after, engine, self._runs)
         findings += before.findings
         if request.clone_of is None:
             findings += await version_findings(engine, request.spec)
@@ -232,8 +234,13 @@ class Submitter:
             return None
         bundle = BundleReader(self._partition, request.clone_of)
         name = user_name(bundle.owner)
-        trusted = bundle.is_own or request.trust_owner == name
-        return None if trusted else foreign_code(request.clone_of, name)
+        if not bundle.is_own:
+            return None if request.trust_owner == name else foreign_code(request.clone_of, name)
+        if not bundle.is_suspect:
+            return None
+        moved = bundle.folder.is_relative_to(self._partition.folder)
+        trusted = moved and request.trust_owner == name
+        return None if trusted else suspect_code(request.clone_of, name, moved=moved)
 
     def _capture(self, request: Request) -> Captured:
         if request.clone_of is not None:

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from hyperpod_jlab.model.errors import DeniedError, StorageDeniedError
 from hyperpod_jlab.model.run_id import split_run_id
+from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.acl import is_opened
 from hyperpod_jlab.storage.numbers import own_number
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.users import user_name
+
+SUSPECT = "suspect.json"
+"""In a bundle that was moved from a place where another user could have laid it, out of other files of its owner's."""
+
+
+def can_be_exchanged(partition: Partition, bundle: Path) -> bool:
+    """Whether another user owns a folder above a bundle on the partition, and so can lay another one in its place. May block."""
+    trusted = {0, os.getuid()}
+    for folder in bundle.relative_to(partition.root).parents[:-1]:
+        try:
+            if descent.state(partition.root / folder).st_uid not in trusted:
+                return True
+        except OSError:
+            return True
+    return False
 
 
 class BundlePlace:
@@ -53,6 +70,13 @@ class BundlePlace:
     def is_own(self) -> bool:
         """Whether it is this user's run: only then is anything of it executed, sent, written or removed. May block."""
         return self.owner == own_number()
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether another user could have laid this bundle here: in the layout of an older version, or before it was moved from there. May block."""
+        if self.folder.is_relative_to(self.partition.folder):
+            return descent.is_file(self.folder / SUSPECT)
+        return can_be_exchanged(self.partition, self.folder)
 
     def check_own(self, action: str) -> None:
         """Refuse another user's run.

@@ -1,23 +1,26 @@
 """Moving this user's runs from the layout that the partition had before to the one it has now.
 
 Before, all users of a shared partition had ``.hyperpod/runs`` in common, and so the owner of a folder there could exchange what others laid in it. Run ids stay, and a bundle
-moves whole, with one rename. Code moves once it was read again and has the digest that its name says.
+moves whole, with one rename; one that another user could have laid there from other files of this user's is marked, and is not run again without a word. Code moves once it was read again and has the digest that its name says.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import secrets
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from hyperpod_jlab.model.errors import StorageError
 from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage.atomic import storage_errors
+from hyperpod_jlab.storage.atomic import storage_errors, to_json
+from hyperpod_jlab.storage.bundle_place import SUSPECT, can_be_exchanged
 from hyperpod_jlab.storage.content import DIGEST, digest_of, stored_path
-from hyperpod_jlab.storage.numbers import is_number
 from hyperpod_jlab.storage.partition import Partition, Place
+from hyperpod_jlab.storage.shards import runs_in, shards_of
 
 
 @dataclass(frozen=True)
@@ -32,10 +35,8 @@ class Moved:
 def runs_in_old_layout(partition: Partition) -> Iterator[str]:
     """The ids of this user's runs that lie in the old layout. May block."""
     old = partition.own_places[1]
-    for run_id in old.run_ids():
-        with contextlib.suppress(OSError):
-            if is_number(descent.state(old.bundle(run_id)).st_uid, old.uid):
-                yield run_id
+    for shard in shards_of(old, mixed=True):
+        yield from runs_in(shard)
 
 
 def migrate(partition: Partition, run_ids: Iterable[str]) -> Moved:
@@ -65,6 +66,7 @@ def migrate(partition: Partition, run_ids: Iterable[str]) -> Moved:
 
 def _move(partition: Partition, bundle: Path, target: Path) -> None:
     partition.make_folder(target.parent)
+    suspect = can_be_exchanged(partition, bundle)
     with storage_errors(bundle):
         if descent.state(bundle).st_uid != os.getuid():
             raise PermissionError("it belongs to another user")
@@ -77,6 +79,10 @@ def _move(partition: Partition, bundle: Path, target: Path) -> None:
             raise PermissionError("it was exchanged by another user")
         if partition.shared:
             descent.change_mode(target, partition.folder_mode)
+        if suspect:
+            descent.replace(
+                target / SUSPECT, to_json({"time": time.time()}), mode=partition.file_mode
+            )
 
 
 def _move_code(partition: Partition, new: Place, old: Place) -> int:
@@ -86,14 +92,25 @@ def _move_code(partition: Partition, new: Place, old: Place) -> int:
         digest = path.name.removesuffix("x")
         target = stored_path(new.folder, digest, executable=path.name.endswith("x"))
         with contextlib.suppress(OSError):
-            if digest_of(path) != digest:
-                continue
             partition.make_folder(target.parent)
-            with contextlib.suppress(FileExistsError):
-                descent.link(path, target)
-            descent.unlink(path)
-            count += 1
+            if _take(path, target, digest):
+                descent.unlink(path)
+                count += 1
     return count
+
+
+def _take(path: Path, target: Path, digest: str) -> bool:
+    """Link a file into this user's own folder; False when it is another one than its name says. It is read where nobody else can exchange it any more."""
+    taken = target.parent / f".{secrets.token_hex(8)}.tmp"
+    descent.link(path, taken)
+    try:
+        if not _is_own_file(taken) or digest_of(taken) != digest:
+            return False
+        if not descent.is_file(target):
+            descent.rename(taken, target)
+        return True
+    finally:
+        descent.unlink(taken)
 
 
 def _own_files(store: Path) -> Iterator[Path]:

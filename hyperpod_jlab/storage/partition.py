@@ -11,10 +11,11 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from hyperpod_jlab.model.errors import StorageDeniedError, StorageError
-from hyperpod_jlab.model.run_id import RUN_ID, shard_of, split_run_id
+from hyperpod_jlab.model.run_id import RUN_ID, SHARDS, shard_of, split_run_id
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.acl import is_opened
 from hyperpod_jlab.storage.atomic import storage_errors
@@ -25,8 +26,11 @@ from hyperpod_jlab.storage.presence import check_present, note_present
 FOLDER = ".hyperpod"
 """Our folder on a private partition."""
 
+_MOST_RUNS = 300
+"""Runs that are taken from one shard of another user."""
+
 _MOST_USERS = 4096
-"""Folders of other users that are looked at: anybody can make some under any number."""
+"""Users whose folders are looked at."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +56,12 @@ class Place:
         return self.runs / shard_of(parent) / parent
 
     def run_ids(self) -> Iterator[str]:
-        """The ids of the runs that lie here, of whomever. May block."""
-        with contextlib.suppress(OSError):
-            for shard in descent.names(self.runs):
-                with contextlib.suppress(OSError):
-                    yield from filter(RUN_ID.fullmatch, descent.names(self.runs / shard))
+        """The ids of the runs that lie here, of whomever; of another user's not more than are looked at. May block."""
+        most = None if self.uid == own_number() else _MOST_RUNS
+        for number in range(SHARDS):
+            with contextlib.suppress(OSError):
+                names = descent.names(self.runs / f"{number:02x}", most)
+                yield from filter(RUN_ID.fullmatch, names)
 
 
 @dataclass(frozen=True)
@@ -114,12 +119,12 @@ class Partition:
             return
         with storage_errors(self.root):
             try:
-                names = os.listdir(self.root)  # noqa: PTH208 - names only
+                with os.scandir(self.root) as entries:
+                    found = (uid for uid in map(_owner_of, entries) if uid is not None)
+                    uids = sorted(islice(found, _MOST_USERS))
             except FileNotFoundError:
                 return
-        found = (descent.OUR_FOLDER.fullmatch(name) for name in names)
-        uids = sorted(int(match[1]) for match in found if match and match[1] is not None)
-        for uid in uids[:_MOST_USERS]:
+        for uid in uids:
             if uid != own_number():
                 yield Place(self.root / f"{FOLDER}-{uid}", uid)
 
@@ -259,7 +264,7 @@ class Partition:
             raise StorageError(
                 f"{folder} {problem}",
                 code="untrusted_folder",
-                hint="remove it, or name another folder as path under [storage] in the configuration",
+                hint="remove it or ask an administrator to, or name another folder as path under [storage] in the configuration",
                 detail={"path": str(folder)},
             )
         if found.st_uid != os.getuid():
@@ -274,6 +279,19 @@ class Partition:
         wanted = closed | 0o055 if self.shared else closed
         if wanted != mode:
             descent.change_mode(folder, wanted)
+
+
+def _owner_of(entry: os.DirEntry[str]) -> int | None:
+    """The user whose folder of ours it is; None when it is something else, or another user made it under that number."""
+    match = entry.name.startswith(f"{FOLDER}-") and descent.OUR_FOLDER.fullmatch(entry.name)
+    if not match:
+        return None
+    try:
+        owner = entry.stat(follow_symlinks=False).st_uid
+    except OSError:
+        return None
+    uid = int(match[1])
+    return uid if is_number(owner, uid) else None
 
 
 def _state(path: Path) -> os.stat_result | None:

@@ -371,7 +371,9 @@ class BundleReader(BundlePlace):
     def _damaged(self, path: Path, problem: str) -> DamagedBundleError:
         return DamagedBundleError(
             f"the bundle of {self.run_id} is damaged: {path.name} {problem}",
-            hint=f"its logs may still be read as files; remove its folder to be rid of it: {self.folder}",
+            hint=f"its logs may still be read as files; remove its folder to be rid of it: {self.folder}"
+            if self.is_own
+            else f"it is for {user_name(self.owner)} to mend: {self.folder}",
             detail={"path": str(path)},
         )
 

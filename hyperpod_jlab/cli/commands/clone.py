@@ -76,20 +76,20 @@ def clone(
 
 
 def _confirmed(run_id: str, owner: str | None) -> str | None:
-    """The other user whose run it is, once the user has confirmed at the terminal that the code is to run."""
+    """The user whose run it is, once it was confirmed at the terminal that the code is to run."""
     if owner is None or not can_ask():
         return None
     words = (
-        f"{run_id} is a run of {printable(owner)}, another user. Run this code with your rights?"
+        f"The code of {run_id} ({printable(owner)}) may be another user's. Run it with your rights?"
     )
     return owner if click.confirm(words, err=True) else None
 
 
 async def _old(hyperpod: Hyperpod, text: str) -> tuple[str, str, dict[str, Any], str | None]:
-    """The old run's id, cluster and spec, and the name of its owner when that is another user."""
+    """The old run's id, cluster and spec, and the name of its owner when its code may be another user's."""
     run_id = await find_run(hyperpod, text)
     bundle = hyperpod.runs.bundle(run_id)
-    owner = None if bundle.is_own else user_name(bundle.owner)
+    owner = None if bundle.is_own and not bundle.is_suspect else user_name(bundle.owner)
     return run_id, bundle.head().cluster, bundle.spec().model_dump(mode="json"), owner
 
 
