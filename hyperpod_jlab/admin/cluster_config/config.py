@@ -39,6 +39,7 @@ class Group:
         subnets: Its own subnets; empty: the cluster's.
         security_groups: Its own security groups; empty: the cluster's.
         plan: ARN of the training plan that its capacity is from.
+        efa_only: Whether its instances have interfaces for EFA only, without addresses, besides the first one.
         restricted: Whether it is a restricted group.
     """
 
@@ -57,6 +58,7 @@ class Group:
     subnets: tuple[str, ...] = ()
     security_groups: tuple[str, ...] = ()
     plan: str | None = None
+    efa_only: bool = False
     restricted: bool = False
 
     @property
@@ -195,6 +197,7 @@ def _group(raw: Mapping[str, Any], path: str, *, restricted: bool) -> Group:
         subnets=_texts(network, "Subnets"),
         security_groups=_texts(network, "SecurityGroupIds"),
         plan=_text(raw, "TrainingPlanArn"),
+        efa_only=_text(_object(raw, "NetworkInterface"), "InterfaceType") == "efa-only",
         restricted=restricted,
     )
 

@@ -11,7 +11,7 @@ from hyperpod_jlab.admin.cluster_config.storage_checks import file_system_of, mo
 from hyperpod_jlab.admin.cluster_config.verdict import Verdict, doubtful, wrong
 
 BUCKETS = "s3://sagemaker-"
-"""How life cycle scripts' addresses begin (SageMaker's API reference, ClusterLifeCycleConfig)."""
+"""How the addresses begin that instances may read by AmazonSageMakerClusterInstanceRolePolicy; others a role may be given, too."""
 
 MOST_VOLUMES = 2
 """The root volume and one more (ClusterEbsVolumeConfig)."""
@@ -61,11 +61,11 @@ def _scripts(group: Group, config: ClusterConfig) -> Iterator[Verdict]:
             "scripts", f"{group.words} has life cycle scripts without {missing}", f"{at}.{missing}"
         )
     if group.script_folder is not None and not group.script_folder.startswith(BUCKETS):
-        yield wrong(
+        yield doubtful(
             "scripts",
             f"{group.script_folder[:80]} does not begin with {BUCKETS}",
             f"{at}.SourceS3Uri",
-            "AmazonSageMakerClusterInstanceRolePolicy lets instances read only such buckets",
+            "AmazonSageMakerClusterInstanceRolePolicy lets instances read only such buckets: let their role read this one too",
         )
     if group.script is not None and group.script.startswith(("/", "s3:")):
         yield wrong(

@@ -23,7 +23,7 @@ def network_checks(config: ClusterConfig, seen: Seen) -> Iterator[Verdict]:
     if isinstance(seen.subnets, HyperpodError):
         yield of_error("network", seen.subnets, "VpcConfig.Subnets")
     else:
-        yield from _subnets(config, seen.subnets)
+        yield from _subnets(config, seen, seen.subnets)
         yield from _routes(config, seen.subnets, seen.routes)
     if isinstance(seen.groups, HyperpodError):
         yield of_error("network", seen.groups, "VpcConfig.SecurityGroupIds")
@@ -48,7 +48,7 @@ def places(
             )
 
 
-def _subnets(config: ClusterConfig, known: Mapping[str, Subnet]) -> Iterator[Verdict]:
+def _subnets(config: ClusterConfig, seen: Seen, known: Mapping[str, Subnet]) -> Iterator[Verdict]:
     vpcs = set[str]()
     for path, subnets, _, groups in places(config):
         found = [known[name] for name in subnets if name in known]
@@ -59,22 +59,43 @@ def _subnets(config: ClusterConfig, known: Mapping[str, Subnet]) -> Iterator[Ver
                 )
         vpcs |= {one.vpc for one in found}
         if len(found) == len(subnets) and found:
-            # An instance with an EFA takes more than one address, so this is the least.
-            needed = sum(group.count or 0 for group in groups)
             free = sum(one.free for one in found)
-            if needed > free:
-                yield wrong(
-                    "network",
-                    f"{needed} instances are to come into subnets with {free} free addresses",
-                    f"{path}.Subnets",
-                    "take larger subnets, or more of them",
-                )
+            yield from _addresses(config, seen, f"{path}.Subnets", groups, free)
     if len(vpcs) > 1:
         yield wrong(
             "network",
             f"the subnets are of several VPCs: {', '.join(sorted(vpcs))}",
             "VpcConfig.Subnets",
         )
+
+
+def _addresses(
+    config: ClusterConfig, seen: Seen, path: str, groups: Sequence[Group], free: int
+) -> Iterator[Verdict]:
+    """Whether subnets have an address for all that takes one; a group of several types may come in the one that takes most."""
+    eks = config.orchestrator == "eks"
+    instances = least = needed = 0
+    for group in groups:
+        facts = {name: seen.facts_of(name) for name in group.types}
+        if unknown := [name for name, one in facts.items() if one is None]:
+            words = f"it is not known how many addresses an instance of {unknown[0][:40]} takes: one is counted"
+            yield Verdict("network", "unknown", words, None, path)
+        known = [one for one in facts.values() if one is not None]
+        count, efa_only = group.count or 0, group.efa_only
+        instances += count
+        each = [one.addresses_taken(eks=False, efa_only=efa_only) for one in known]
+        least += count * max(each, default=1)
+        each = [one.addresses_taken(eks=eks, efa_only=efa_only) for one in known]
+        needed += count * max(each, default=1)
+    if needed <= free:
+        return
+    words = f"{instances} instances take {needed} addresses, and the subnets have {free} free ones"
+    hint = "take larger subnets, or more of them, before the cluster is made"
+    if least > free:
+        yield wrong("network", words, path, hint)
+    else:
+        # On EKS most of them are for pods: Amazon's VPC CNI takes them as pods come, or fewer, as it is set up.
+        yield doubtful("network", f"{words}: pods may be left without one", path, hint)
 
 
 def _routes(
@@ -144,15 +165,12 @@ def _efa(
         )
         words = f"no security group lets all traffic of its own members {'in' if direction == 'inbound' else 'out'}"
         place = f"{path}.SecurityGroupIds"
-        if isinstance(seen.types, HyperpodError):
-            yield of_error("network", seen.types, place)
-            return
         types = sorted(
             {
                 name
                 for group in groups
                 for name in group.types
-                if (one := seen.types.get(name)) and one.efa
+                if (one := seen.facts_of(name)) and one.efa != 0
             }
         )
         if types:

@@ -19,9 +19,11 @@ from hyperpod_jlab.admin.cluster_config.seen import (
     Subnet,
 )
 from hyperpod_jlab.admin.cluster_config.storage_checks import file_system_of, mounts
+from hyperpod_jlab.aws.instance_types import described_types
 from hyperpod_jlab.aws.network import describe_interfaces, rules_of
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
+from hyperpod_jlab.model.instance_types import of_ec2
 from hyperpod_jlab.model.network import SecurityGroup
 
 T = TypeVar("T")
@@ -213,12 +215,9 @@ class Reader:
     async def _types(self) -> dict[str, InstanceTypeSeen]:
         if not self._type_names:
             return {}
-        wanted = _filter("instance-type", self._type_names)
-        told = await self._call("ec2", "DescribeInstanceTypes", Filters=wanted)
-        return {
-            f"ml.{one['InstanceType']}": _instance_type(one)
-            for one in told.get("InstanceTypes") or ()
-        }
+        async with self._room:
+            told = await described_types(self._aws, self._type_names)
+        return {f"ml.{name}": _instance_type(one) for name, one in told.items()}
 
     async def _zones(self) -> dict[str, frozenset[str]]:
         found: dict[str, set[str]] = {}
@@ -287,7 +286,7 @@ def _route_table(told: Mapping[str, Any]) -> RouteTable:
 
 def _instance_type(told: Mapping[str, Any]) -> InstanceTypeSeen:
     return InstanceTypeSeen(
-        efa=bool((told.get("NetworkInfo") or {}).get("EfaSupported")),
+        facts=of_ec2(told),
         threads=tuple((told.get("VCpuInfo") or {}).get("ValidThreadsPerCore") or ()),
         current=bool(told.get("CurrentGeneration", True)),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.model.instance_types import InstanceType, instance_type
 from hyperpod_jlab.model.network import SecurityGroup
 
 Key = TypeVar("Key")
@@ -57,9 +58,9 @@ class InterfacesSeen:
 
 @dataclass(frozen=True)
 class InstanceTypeSeen:
-    """What EC2 says of an instance type: whether it has an EFA, which numbers of threads a core may have, whether it is of a current generation."""
+    """What EC2 says of an instance type: its facts, which numbers of threads a core may have, whether it is of a current generation."""
 
-    efa: bool
+    facts: InstanceType
     threads: tuple[int, ...]
     current: bool
 
@@ -104,3 +105,8 @@ class Seen:
     zones: Mapping[str, frozenset[str]] | HyperpodError = field(default_factory=dict)
     existing: str | HyperpodError | None = None
     eks: EksSeen | HyperpodError | None = None
+
+    def facts_of(self, name: str) -> InstanceType | None:
+        """What is known of an instance type: by EC2, else by the table."""
+        told = None if isinstance(self.types, HyperpodError) else self.types.get(name)
+        return told.facts if told is not None else instance_type(name)

@@ -93,8 +93,8 @@ class KubernetesOrchestrator:
         found = await self._sender.preflight(spec, self.python(spec))
         if any(finding.code == NO_NAMESPACE for finding in found):
             return found  # no queue of it is there either
-        hyperpod = self._config.hyperpod is not None
-        return [*found, *await room_findings(self._view, spec, hyperpod=hyperpod)]
+        hyperpod, known = self._config.hyperpod is not None, self._sender.instance(spec)
+        return [*found, *await room_findings(self._view, spec, known, hyperpod=hyperpod)]
 
     async def verdict(self, rendered: Rendered) -> list[Finding]:
         """The API server's verdict on a user's own manifest (dry run), and what queues and nodes say of one that it takes."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from hyperpod_jlab.model.config import PodStorage
 from hyperpod_jlab.model.errors import RefusedError
+from hyperpod_jlab.model.instance_types import InstanceType
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind, Pod, Wanted
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import (
     NAME_ANNOTATION,
@@ -50,6 +51,7 @@ class Place:
         image: The configuration's, for a spec without one.
         storage: The partition as pods see it; None: they do not.
         hyperpod: Whether the nodes are HyperPod's.
+        instance: What is known of the spec's instance type.
         patches: Patches on the manifest, in their order.
     """
 
@@ -58,6 +60,7 @@ class Place:
     image: str | None = None
     storage: PodStorage | None = None
     hyperpod: bool = False
+    instance: InstanceType | None = None
     patches: tuple[Mapping[str, Any], ...] = field(default=())
 
 
@@ -152,7 +155,7 @@ def _pod(given: RenderInput, place: Place, name: str, labels: Mapping[str, str])
     volume: BundleVolume = claimed(place.storage) if place.storage is not None else carried()
     meeting = kind.meeting(name, spec.resources.nodes)
     command = pod_command(given, name, meeting, unpack=not volume.shared)
-    wanted = resources(spec)
+    wanted = resources(spec, place.instance)
     return Pod(
         image=_image(given, place),
         command=kind.wrap(command, spec.resources.nodes, anew=_anew(given, place)),

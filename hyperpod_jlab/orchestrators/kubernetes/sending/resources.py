@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.model.finding import Finding
+from hyperpod_jlab.model.instance_types import InstanceType
 from hyperpod_jlab.model.spec import Accelerators, JobSpec
-from hyperpod_jlab.orchestrators.kubernetes.sending.instance_types import (
-    InstanceType,
-    instance_type,
-)
 
 EFA = "vpc.amazonaws.com/efa"
 GPU = "nvidia.com/gpu"
@@ -25,10 +24,14 @@ _MANY = 4
 _MIG = "mig-"
 
 
-def resources(spec: JobSpec) -> dict[str, str]:
-    """Requests and limits by resource."""
+def resources(spec: JobSpec, known: InstanceType | None) -> dict[str, str]:
+    """Requests and limits by resource.
+
+    Args:
+        spec: The run's.
+        known: What is known of its instance type; None: nothing.
+    """
     asked = spec.resources
-    known = instance_type(asked.instance_type)
     wanted: dict[str, str] = {}
     if asked.cpus is not None:
         wanted["cpu"] = str(asked.cpus)
@@ -52,8 +55,9 @@ def _devices(accelerator: Accelerators, known: InstanceType | None) -> dict[str,
     kind = accelerator.type or ""
     if accelerator.kind == "neuron":
         # A spec counts NeuronCores; devices are what is handed out, where they come out even.
-        if known is not None and known.cores and count % known.cores == 0:
-            return {NEURON_DEVICE: count // known.cores}
+        cores = known.logical_cores if known is not None else 0
+        if cores and count % cores == 0:
+            return {NEURON_DEVICE: count // cores}
         return {NEURON_CORE: count}
     if kind.startswith(_MIG):
         return {f"nvidia.com/{kind}": count}
@@ -64,11 +68,44 @@ def _efa(spec: JobSpec, devices: Mapping[str, int], known: InstanceType | None) 
     """As the spec says; else what the type has, when all of its accelerators are asked for on more than one node."""
     if spec.resources.efa is not None:
         return spec.resources.efa
-    all_of_it = known is not None and known.accelerators in {
-        devices.get(GPU),
-        devices.get(NEURON_DEVICE),
-    }
-    return known.efa if known is not None and all_of_it and spec.resources.nodes > 1 else 0
+    return (known.efa or 0) if known is not None and _whole_nodes(spec, devices, known) else 0
+
+
+def _whole_nodes(spec: JobSpec, devices: Mapping[str, int], known: InstanceType) -> bool:
+    """Whether all accelerators are asked for on more than one node."""
+    asked = {devices.get(GPU), devices.get(NEURON_DEVICE)}
+    return spec.resources.nodes > 1 and known.accelerators in asked
+
+
+def instance_findings(
+    spec: JobSpec, known: InstanceType | HyperpodError | None
+) -> Iterator[Finding]:
+    """What of an instance type is not known, so that nothing is asked for by it.
+
+    Args:
+        spec: The run's.
+        known: What is known of its instance type. Where nothing is: why EC2 could not be asked, or None when it could.
+    """
+    name = spec.resources.instance_type
+    if name is None or spec.resources.efa is not None:
+        return
+    if not isinstance(known, InstanceType):
+        why = f" ({known.message})" if known is not None else ""
+        yield _unknown(f"{name[:60]} is no instance type that is known here{why}")
+    elif known.efa is None and _whole_nodes(
+        spec, _devices(spec.resources.accelerator, known), known
+    ):
+        yield _unknown(f"it is not known how many EFA interfaces {name} has on HyperPod")
+
+
+def _unknown(what: str) -> Finding:
+    return Finding(
+        level="warning",
+        code="unknown_instance_type",
+        message=f"{what}: no EFA is asked for, and accelerators as the spec has them",
+        hint="give the EFA interfaces of a node as resources.efa, 0 for none",
+        field="resources.instance_type",
+    )
 
 
 def tolerations(wanted: Mapping[str, str]) -> list[dict[str, Any]]:

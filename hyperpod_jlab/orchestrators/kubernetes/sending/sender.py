@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from hyperpod_jlab.aws.instance_types import asked_type
 from hyperpod_jlab.model.config import PodStorage
 from hyperpod_jlab.model.errors import (
     DeniedError,
@@ -17,6 +18,7 @@ from hyperpod_jlab.model.errors import (
     UnreachableError,
 )
 from hyperpod_jlab.model.finding import Finding
+from hyperpod_jlab.model.instance_types import InstanceType, instance_type
 from hyperpod_jlab.model.run_id import new_run_id
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
@@ -41,6 +43,7 @@ from hyperpod_jlab.orchestrators.kubernetes.sending.render import (
     patched_manifest,
     render,
 )
+from hyperpod_jlab.orchestrators.kubernetes.sending.resources import instance_findings
 from hyperpod_jlab.orchestrators.kubernetes.sending.sent import Sent, read_sent
 from hyperpod_jlab.orchestrators.protocol import Rendered, RenderInput, Taken
 from hyperpod_jlab.orchestrators.seal import Seal
@@ -65,6 +68,7 @@ class Sender:
         self._storage = storage
         self._paths = paths
         self._offers: dict[str, tuple[float, Offers]] = {}
+        self._instances: dict[str, InstanceType] = {}
 
     def render(self, given: RenderInput) -> Rendered:
         """The manifest, of the kind that the cluster offered when it was asked last.
@@ -87,6 +91,7 @@ class Sender:
             return [*found, *native_findings(spec)]
         if self._storage is None:
             found += findings(spec)
+        found += instance_findings(spec, await self._ask_instance(spec))
         client = await self._connection.client()
         await self._ask_offers(self._namespace(spec))
         seal = Seal.current()
@@ -146,6 +151,21 @@ class Sender:
     def _namespace(self, spec: JobSpec) -> str:
         return spec.kubernetes.namespace or self._connection.namespace
 
+    async def _ask_instance(self, spec: JobSpec) -> InstanceType | HyperpodError | None:
+        """What is known of the spec's instance type: of a cluster of AWS, EC2 is asked."""
+        name, config = spec.resources.instance_type, self._connection.config
+        if name is None or (config.eks is None and config.hyperpod is None):
+            return instance_type(name)
+        known = await asked_type(name)
+        if isinstance(known, InstanceType):
+            self._instances[name] = known
+        return known
+
+    def instance(self, spec: JobSpec) -> InstanceType | None:
+        """What is known of the spec's instance type, as EC2 said when it was asked last, else as the table has it."""
+        name = spec.resources.instance_type
+        return self._instances.get(name or "") or instance_type(name)
+
     async def _ask_offers(self, namespace: str) -> None:
         seen = self._offers.get(namespace)
         if seen is not None and time.monotonic() - seen[0] <= _FRESH:
@@ -177,5 +197,6 @@ class Sender:
             image=config.image,
             storage=self._storage,
             hyperpod=config.hyperpod is not None,
+            instance=self.instance(spec),
             patches=tuple(patch for patch in patches if patch),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
+from hyperpod_jlab.model import instance_types as types
 from hyperpod_jlab.model.cluster import Resource
 from hyperpod_jlab.orchestrators.kubernetes.tables.quantity import whole
 
@@ -28,32 +29,6 @@ _COMPUTE = frozenset({"gpu", "hpu", "neuron", "neurondevice", "neuroncore"})
 
 _SAME = ("neurondevice", "neuron", "neuroncore")
 """The Neuron device plug-in offers the same chips under all of these (as chips twice, then as cores); only the first that is there is counted."""
-
-_MODELS = {
-    "p3": "v100",
-    "p3dn": "v100",
-    "p4d": "a100",
-    "p4de": "a100",
-    "p5": "h100",
-    "p5e": "h200",
-    "p5en": "h200",
-    "p6-b200": "b200",
-    "p6-b300": "b300",
-    "p6e-gb200": "gb200",
-    "g4dn": "t4",
-    "g5": "a10g",
-    "g6": "l4",
-    "gr6": "l4",
-    "g6e": "l40s",
-    "g7e": "rtx-pro-6000",
-    "trn1": "trainium",
-    "trn1n": "trainium",
-    "trn2": "trainium2",
-    "trn2u": "trainium2",
-    "inf1": "inferentia",
-    "inf2": "inferentia2",
-}
-"""What is in AWS's families of instances."""
 
 
 def is_device(name: str) -> bool:
@@ -79,8 +54,8 @@ def model_of(labels: Mapping[str, str], instance_type: str | None) -> str | None
     product = labels.get("nvidia.com/gpu.product")
     if product:
         return product.removeprefix("NVIDIA-").removesuffix("-SHARED").lower()
-    family = (instance_type or "").removeprefix("ml.").partition(".")[0]
-    return _MODELS.get(family)
+    known = types.instance_type(instance_type)
+    return known.model if known is not None else None
 
 
 def resources(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hyperpod_jlab.model.instance_types import InstanceType
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import labels_of
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import PRIORITY_LABEL, QUEUE_LABEL
@@ -44,9 +45,9 @@ class Asked:
         return "leave out --queue"
 
 
-def asked_by(spec: JobSpec, *, hyperpod: bool) -> Asked:
-    """What a spec asks for; on HyperPod for healthy nodes."""
-    each = {name: milli(text) for name, text in resources(spec).items()}
+def asked_by(spec: JobSpec, known: InstanceType | None, *, hyperpod: bool) -> Asked:
+    """What a spec asks for, with what is known of its instance type; on HyperPod for healthy nodes."""
+    each = {name: milli(text) for name, text in resources(spec, known).items()}
     wanted = Wanted(spec.resources.nodes, each, node_selector(spec, hyperpod=hyperpod))
     return Asked((wanted,), spec.queue, spec.priority)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from hyperpod_jlab.model.errors import HyperpodError, UnreachableError, nearest_hint
 from hyperpod_jlab.model.finding import Finding
+from hyperpod_jlab.model.instance_types import InstanceType
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.orchestrators.kubernetes.sending.placement import LABEL_FIELDS
 from hyperpod_jlab.orchestrators.kubernetes.tables.kueue import ClusterQueueRow, LocalQueueRow
@@ -44,12 +45,15 @@ class Known:
     nodes: Sequence[NodeFacts] | None
 
 
-async def room_findings(view: ClusterView, spec: JobSpec, *, hyperpod: bool) -> list[Finding]:
+async def room_findings(
+    view: ClusterView, spec: JobSpec, known: InstanceType | None, *, hyperpod: bool
+) -> list[Finding]:
     """What the cluster's queues and nodes have to say about a spec; what may not be seen says nothing.
 
     Args:
         view: The cluster.
         spec: The spec; of one that is sent as it was written its manifest is asked about (`manifest_findings`).
+        known: What is known of its instance type.
         hyperpod: Whether it is a HyperPod cluster, whose runs want healthy nodes.
 
     Raises:
@@ -58,7 +62,7 @@ async def room_findings(view: ClusterView, spec: JobSpec, *, hyperpod: bool) -> 
     if spec.source.kind == "native":
         return []
     namespace = spec.kubernetes.namespace or view.looks.namespace
-    return await _findings(view, namespace, asked_by(spec, hyperpod=hyperpod))
+    return await _findings(view, namespace, asked_by(spec, known, hyperpod=hyperpod))
 
 
 async def manifest_findings(view: ClusterView, document: Mapping[str, Any]) -> list[Finding]:
