@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from testbed.aws.ground import InstanceType
 from testbed.aws.network import Network, Subnet
 from testbed.aws.operations import Request
 from testbed.aws.pages import page
@@ -87,16 +88,34 @@ def describe_network_acls(request: Request) -> dict[str, Any]:
 def describe_instance_types(request: Request) -> dict[str, Any]:
     filters = _filters(request, "instance-type")
     shown = [
-        {
-            "InstanceType": one.name,
-            "CurrentGeneration": one.current,
-            "VCpuInfo": {"ValidThreadsPerCore": list(one.threads)},
-            "NetworkInfo": {"EfaSupported": one.efa},
-        }
+        _shown_type(one)
         for one in request.account.ground.types.values()
         if one.name in filters.get("instance-type", [one.name])
     ]
     return {"InstanceTypes": shown}
+
+
+def _shown_type(one: InstanceType) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "InstanceType": one.name,
+        "CurrentGeneration": one.current,
+        "VCpuInfo": {"DefaultVCpus": 8, "ValidThreadsPerCore": list(one.threads)},
+        "MemoryInfo": {"SizeInMiB": 32768},
+        "NetworkInfo": {
+            "MaximumNetworkCards": one.cards,
+            "Ipv4AddressesPerInterface": one.addresses,
+            "EfaSupported": one.efa > 0,
+            **({"EfaInfo": {"MaximumEfaInterfaces": one.efa}} if one.efa else {}),
+        },
+    }
+    if one.gpus is not None:
+        count, name = one.gpus
+        shown["GpuInfo"] = {"Gpus": [{"Name": name, "Manufacturer": "NVIDIA", "Count": count}]}
+    if one.neurons is not None:
+        count, name = one.neurons
+        cores = {"Count": one.cores, "Version": 2}
+        shown["NeuronInfo"] = {"NeuronDevices": [{"Name": name, "Count": count, "CoreInfo": cores}]}
+    return shown
 
 
 def describe_instance_type_offerings(request: Request) -> dict[str, Any]:

@@ -51,8 +51,8 @@ def add_ground(account: Account, region: str) -> None:
     ground.add_types(
         InstanceType("c5.xlarge"),
         InstanceType("m5.2xlarge"),
-        InstanceType("g5.8xlarge", efa=True),
-        InstanceType("p5.48xlarge", efa=True, zones=("a",)),
+        InstanceType("g5.8xlarge", efa=1, gpus=(1, "A10G"), addresses=30),
+        InstanceType("p5.48xlarge", efa=32, zones=("a",), gpus=(8, "H100"), cards=32, addresses=50),
         InstanceType("t3.medium"),
         InstanceType("p3.16xlarge", current=False),
     )

@@ -20,13 +20,31 @@ TRUST = {
 
 @dataclass
 class InstanceType:
-    """An instance type of EC2, by EC2's name."""
+    """An instance type of EC2, by EC2's name.
+
+    Attributes:
+        name: The name.
+        efa: EFA interfaces.
+        threads: Threads that a core may have.
+        current: Whether it is of a current generation.
+        zones: The zones that have it.
+        gpus: Number and name of its GPUs.
+        neurons: The same of its Neuron devices.
+        cores: NeuronCores of a device.
+        cards: Network cards.
+        addresses: IPv4 addresses of an interface.
+    """
 
     name: str
-    efa: bool = False
+    efa: int = 0
     threads: tuple[int, ...] = (1, 2)
     current: bool = True
     zones: tuple[str, ...] = ("a", "b")
+    gpus: tuple[int, str] | None = None
+    neurons: tuple[int, str] | None = None
+    cores: int = 2
+    cards: int = 1
+    addresses: int = 15
 
 
 @dataclass

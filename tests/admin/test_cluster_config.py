@@ -69,7 +69,7 @@ BAD = [
     (f"{FIRST}.InstanceGroupName", "controller", "the cluster has no group controller-machine"),
     (f"{WORKER}.InstanceGroupName", "login-group", "2 groups are called login-group"),
     # scripts, volumes and networks
-    (f"{FIRST}.LifeCycleConfig.SourceS3Uri", "s3://mine/scripts", "does not begin with s3://sagemaker-"),
+    (f"{FIRST}.LifeCycleConfig.SourceS3Uri", "mine/scripts", "SourceS3Uri: 'mine/scripts' has not the form"),
     (f"{FIRST}.LifeCycleConfig.OnCreate", GONE, "life cycle scripts without OnCreate"),
     (f"{FIRST}.LifeCycleConfig.OnCreate", "/on_create.sh", "OnCreate is the script's name below"),
     (f"{FIRST}.InstanceStorageConfigs.0.EbsVolumeConfig.RootVolume", True, "the size of the root volume is AWS' own"),
@@ -147,7 +147,7 @@ def test_no_check_hides_another():
         ("ClusterName", "-x"),
         (f"{FIRST}.InstanceCount", 2),
         (f"{WORKER}.ThreadsPerCore", 9),
-        ("InstanceGroups.1.LifeCycleConfig.SourceS3Uri", "s3://mine"),
+        ("InstanceGroups.1.LifeCycleConfig.OnCreate", "/on_create.sh"),
     ):
         config = spoiled(config, place, value)
     second = spoiled(document(SECOND), "workload_manager", "pbs")
@@ -227,7 +227,7 @@ def lustre_of(account):
 
 
 SPOIL = {
-    "few addresses": lambda one: setattr(subnet_of(one), "free", 3),
+    "few addresses": lambda one: setattr(subnet_of(one), "free", 120),
     "other VPC": lambda one: setattr(subnet_of(one), "vpc", "vpc-0fedcba9876543210"),
     "public": lambda one: setattr(subnet_of(one), "gateway", "igw-0aaaaaaaaaaaaaaaa"),
     "no self-reference in": lambda one: group_of(one).inbound.pop(0),
@@ -253,7 +253,7 @@ SPOIL = {
 @pytest.mark.parametrize(
     ("what", "words"),
     [
-        ("few addresses", "6 instances are to come into subnets with 3 free addresses"),
+        ("few addresses", "6 instances take 130 addresses, and the subnets have 120 free ones"),
         ("other VPC", "is of vpc-0123456789abcdef0, and the subnets are of vpc-0fedcba9876543210"),
         ("public", "is a public subnet: its routes lead to igw-0aaaaaaaaaaaaaaaa"),
         ("no self-reference in", "lets all traffic of its own members in, which the EFA of ml.p5.48xlarge needs"),

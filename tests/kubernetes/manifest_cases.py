@@ -7,6 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 from hyperpod_jlab.model.config import PodStorage
+from hyperpod_jlab.model.instance_types import instance_type
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.model.validation import parse
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind
@@ -23,6 +24,13 @@ RUN_ID = "20261121-120455-k3x9qd"
 BUNDLE = f".hyperpod/runs/07/{RUN_ID}"
 
 _GPUS = {"resources": {"nodes": 4, "gpus_per_node": 8, "cpus": 96, "memory": "1T"}}
+
+
+def _whole_nodes(name: str, gpus: int) -> dict[str, Any]:
+    return {
+        "resources": {"nodes": 2, "gpus_per_node": gpus, "memory": "64G", "instance_type": name}
+    }
+
 
 CASES: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -41,6 +49,8 @@ CASES: dict[str, dict[str, Any]] = {
         },
         "hyperpod": True,
     },
+    "efa_b300": {"spec": _whole_nodes("ml.p6-b300.48xlarge", 8)},
+    "efa_g7e": {"spec": _whole_nodes("ml.g7e.24xlarge", 4)},
     "efa_asked_for": {"spec": {"resources": {"nodes": 2, "gpus_per_node": 1, "efa": 1}}},
     "neuron": {
         "spec": {
@@ -48,6 +58,15 @@ CASES: dict[str, dict[str, Any]] = {
                 "nodes": 2,
                 "accelerators": {"kind": "neuron", "count": 32},
                 "instance_type": "ml.trn1.32xlarge",
+            }
+        }
+    },
+    "neuron_logical_cores": {
+        "spec": {
+            "resources": {
+                "nodes": 2,
+                "accelerators": {"kind": "neuron", "count": 64},
+                "instance_type": "ml.trn2.48xlarge",
             }
         }
     },
@@ -118,6 +137,7 @@ def place(case: dict[str, Any]) -> Place:
         image="registry/train:1",
         storage=None if storage is None else PodStorage(**storage),
         hyperpod=case.get("hyperpod", False),
+        instance=instance_type(spec.resources.instance_type),
         patches=tuple(case.get("patches", ())),
     )
 

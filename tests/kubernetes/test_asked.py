@@ -53,7 +53,7 @@ def known(**given: Any) -> Known:
 
 def spec(**given: Any) -> Asked:
     source = {"kind": "command", "command": "true"}
-    return asked_by(parse(JobSpec, {"source": source, **given}), hyperpod=False)
+    return asked_by(parse(JobSpec, {"source": source, **given}), None, hyperpod=False)
 
 
 def replica(count: int, gpus: int, **selector: str) -> dict[str, Any]:

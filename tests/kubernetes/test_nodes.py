@@ -241,6 +241,7 @@ def test_a_neuron_chip_is_counted_once() -> None:
 
 def test_the_model_of_the_gpus() -> None:
     assert model_of({}, "ml.p5.48xlarge") == "h100"
+    assert model_of({}, "ml.g7e.24xlarge") == "rtx-pro-server-6000"
     assert model_of({"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB"}, "p5.48xlarge") == (
         "a100-sxm4-40gb"
     )
