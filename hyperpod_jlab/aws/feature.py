@@ -56,7 +56,7 @@ ROLE = "arn:{partition}:iam::{account}:role/*"
 """A role."""
 
 SCRIPTS = "arn:{partition}:s3:::sagemaker-*"
-"""A bucket with life cycle scripts: their names begin so."""
+"""A bucket with life cycle scripts: AWS' managed policy for instances knows no others."""
 
 EVERY = "*"
 """For actions of which IAM knows nothing narrower."""

@@ -267,12 +267,18 @@ FEATURES: tuple[Feature, ...] = (
     Feature(
         "eks",
         "Kubernetes clusters by their names in EKS",
-        ("hpj nodes --cluster NAME",),
+        ("hpj nodes --cluster NAME", "hpj submit --instance-type TYPE"),
         (
             Permission(
                 "eks:DescribeCluster",
                 EKS,
                 'no way to a cluster that the configuration names with eks = "NAME"',
+            ),
+            Permission(
+                "ec2:DescribeInstanceTypes",
+                EVERY,
+                "what an instance type has, EFA above all, is taken from the package's table",
+                optional=True,
             ),
         ),
     ),

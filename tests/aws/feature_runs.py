@@ -54,7 +54,13 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("node", "replace", "ip-10-0-0-3", "--hyperpod", "ml-cluster", "--yes"),
     ),
     "terminal": (("terminal", "ip-10-0-0-2", "--hyperpod", "ml-cluster", "--open"),),
-    "eks": (("nodes", "--cluster", "on-eks"),),
+    "eks": (
+        ("nodes", "--cluster", "on-eks"),
+        (
+            *("submit", "--cluster", "on-eks", "--dry-run", "--command", "true"),
+            *("--image", "registry/train:1", "--instance-type", "ml.p5.48xlarge"),
+        ),
+    ),
     "admin-plan": (
         ("admin", "plan", *WIRING, "--partition-mode", "per-user"),
         ("admin", "plan", *BY_CLUSTER, "--partition-mode", "per-user"),

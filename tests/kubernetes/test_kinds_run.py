@@ -136,6 +136,9 @@ async def test_the_choice_is_made_and_said(session: KubernetesSession):
     assert "PyTorchJob" in found["kind"].message
     assert found["dry_run"].level == "info"
     assert "Job" in (await findings(session, kubernetes={"kind": "Job"}))["kind"].message
+    assert "unknown_instance_type" not in found
+    found = await findings(session, resources={"instance_type": "ml.p7.48xlarge"})
+    assert found["unknown_instance_type"].level == "warning"
 
 
 async def test_what_is_missing_is_said_before_the_submit(sessions: Sessions):

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperpod_jlab.model.errors import InvalidInputError, RefusedError
+from hyperpod_jlab.model.errors import DeniedError, InvalidInputError, RefusedError
+from hyperpod_jlab.model.instance_types import instance_type
 from hyperpod_jlab.model.run_id import RUN_ID as RUN_ID_PATTERN
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import label_value, object_name
 from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import KINDS
 from hyperpod_jlab.orchestrators.kubernetes.sending.patch import templates
 from hyperpod_jlab.orchestrators.kubernetes.sending.render import Place, render
+from hyperpod_jlab.orchestrators.kubernetes.sending.resources import instance_findings
 from tests.kubernetes.manifest_cases import CASES, GOLDEN, given, place, text
 from tests.kubernetes.schemas import complaints
 
@@ -94,6 +96,39 @@ def test_huge_pages_are_not_asked_for_by_themselves():
         "nvidia.com/gpu": "8",
         "vpc.amazonaws.com/efa": "32",
     }
+
+
+P7 = {"instance_type": "ml.p7.48xlarge", "nodes": 2, "gpus_per_node": 8}
+GB200 = {"instance_type": "ml.p6e-gb200.36xlarge", "nodes": 2, "gpus_per_node": 4}
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (P7, "ml.p7.48xlarge is no instance type that is known here: no EFA is asked for"),
+        ({**P7, "efa": 16}, None),
+        (GB200, "it is not known how many EFA interfaces ml.p6e-gb200.36xlarge has on HyperPod"),
+        ({**GB200, "nodes": 1}, None),
+        ({**GB200, "efa": 0}, None),
+        ({**P7, "instance_type": "ml.p5.48xlarge"}, None),
+        ({"nodes": 2, "gpus_per_node": 8}, None),
+    ],
+)
+def test_no_efa_without_a_word(asked, words):
+    spec = given({"spec": {"resources": asked}}).spec
+    found = [*instance_findings(spec, instance_type(spec.resources.instance_type))]
+    assert [(one.code, one.level) for one in found] == (
+        [("unknown_instance_type", "warning")] if words else []
+    )
+    assert all(words in one.message and "resources.efa" in one.hint for one in found)
+
+
+def test_why_ec2_could_not_be_asked_is_said():
+    spec = given({"spec": {"resources": P7}}).spec
+    (found,) = instance_findings(
+        spec, DeniedError("AWS does not let you ec2:DescribeInstanceTypes")
+    )
+    assert "known here (AWS does not let you ec2:DescribeInstanceTypes): no EFA" in found.message
 
 
 def test_part_of_a_node_gets_no_efa():
