@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from hyperpod_jlab.storage.presence import own_cache
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.events import event_id
 from testbed.aws.example import example_account
@@ -73,7 +74,9 @@ class FeatureAccount:
         self.begin()
 
     def begin(self) -> None:
-        """Put all of it as it is at first; the key may do everything."""
+        """Put all of it as it is at first; the key may do everything, and nothing is remembered here."""
+        if (folder := own_cache()) is not None:
+            (folder / "instance-types.json").unlink(missing_ok=True)
         shutil.rmtree(self._disk)
         self._disk.mkdir()
         self.endpoint.account = account = example_account(REGION)

@@ -18,6 +18,12 @@ SLURM, SECOND = (
 )
 ON_EKS = str(_CLUSTERS / "eks" / "cluster-config.json")
 
+SUBMIT = (
+    *("submit", "--cluster", "on-eks", "--dry-run", "--command", "true"),
+    *("--image", "registry/train:1", "--instance-type", "ml.p5.48xlarge"),
+)
+"""What EC2 says of the type is remembered, and the table knows it, too."""
+
 RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "clusters": (
         ("clusters", "--hyperpod"),
@@ -56,10 +62,7 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "terminal": (("terminal", "ip-10-0-0-2", "--hyperpod", "ml-cluster", "--open"),),
     "eks": (
         ("nodes", "--cluster", "on-eks"),
-        (
-            *("submit", "--cluster", "on-eks", "--dry-run", "--command", "true"),
-            *("--image", "registry/train:1", "--instance-type", "ml.p5.48xlarge"),
-        ),
+        SUBMIT,
     ),
     "admin-plan": (
         ("admin", "plan", *WIRING, "--partition-mode", "per-user"),

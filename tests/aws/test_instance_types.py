@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import yaml
@@ -39,9 +40,16 @@ def asked(endpoint, tmp_path, no_aws):
     return lambda: sum(call.action == ASK for call in endpoint.calls)
 
 
+def memory() -> Path:
+    """The file of what EC2 has said."""
+    folder = own_cache()
+    assert folder is not None
+    return folder / "instance-types.json"
+
+
 def grow_old(seconds):
     """Let what is remembered be so much older."""
-    file = own_cache() / "instance-types.json"
+    file = memory()
     rows = json.loads(file.read_text())
     file.write_text(json.dumps({name: [row, at - seconds] for name, (row, at) in rows.items()}))
 
@@ -90,7 +98,7 @@ async def test_without_aws_the_table_says(no_aws, tmp_path):
 
 @pytest.mark.parametrize("text", ["", "[]", '{"p5.48xlarge": [{"vcpus": 1}, 1]}', '{"p5.48xlarge": 3}'])  # fmt: skip
 async def test_a_broken_memory_is_none(asked, text):
-    (own_cache() / "instance-types.json").write_text(text)
+    memory().write_text(text)
     assert (await asked_type("ml.p5.48xlarge")).efa == 31
 
 

@@ -14,7 +14,7 @@ from hyperpod_jlab.aws.errors import SINCE
 from hyperpod_jlab.aws.permissions import FEATURES
 from hyperpod_jlab.aws.session import forget_session
 from tests.aws.feature_account import space_of
-from tests.aws.feature_runs import ON_A_TERMINAL, RUNS
+from tests.aws.feature_runs import ON_A_TERMINAL, RUNS, SUBMIT
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "ensure-boto3.sh"
 VERSION = "1.37.3"
@@ -67,6 +67,7 @@ LINES = [
         for feature in FEATURES
         if feature.name in RUNS and feature.name not in ON_A_TERMINAL
         for words in RUNS[feature.name]
+        if words != SUBMIT  # each run has an id of its own
     )
 ]
 

@@ -11,7 +11,7 @@ from hyperpod_jlab.aws.permissions import FEATURES
 from hyperpod_jlab.aws.session import forget_session
 from tests.aws.conftest import REGION
 from tests.aws.feature_account import space_of
-from tests.aws.feature_runs import ON_A_TERMINAL, RUNS
+from tests.aws.feature_runs import ON_A_TERMINAL, RUNS, SUBMIT
 
 ENDPOINTS = {"sagemaker": "sagemaker.api", "cloudwatch": "monitoring"}
 """Names of VPC endpoints that are not the service's (AWS PrivateLink's list of services)."""
@@ -37,6 +37,7 @@ OUTSIDE = frozenset({"aps"})
 
 UNSEEN = {
     (("clusters", "--hyperpod"), "eks"),  # "not-known" in a column; all about one cluster says why
+    (SUBMIT, "ec2"),  # a table knows it, too
 }
 """Where there is no room to say it."""
 

@@ -120,7 +120,7 @@ def test_no_efa_without_a_word(asked, words):
     assert [(one.code, one.level) for one in found] == (
         [("unknown_instance_type", "warning")] if words else []
     )
-    assert all(words in one.message and "resources.efa" in one.hint for one in found)
+    assert all(words in one.message and "resources.efa" in (one.hint or "") for one in found)
 
 
 def test_why_ec2_could_not_be_asked_is_said():
