@@ -207,7 +207,7 @@ ending=
 incarnation=
 forward() {{ if [ -n "$step" ]; then kill -s "$1" "$step" 2>/dev/null; fi; }}
 # While srun starts it takes a warning as the order to end; no rank could hear it yet.
-warn() {{ if grep -qsF "\"$incarnation\"" {records}status/attempt-*/claim.json; then forward "$1"; fi; }}
+warn() {{ if grep -qsF "\\"$incarnation\\"" {records}status/attempt-*/claim.json; then forward "$1"; fi; }}
 trap 'ending=yes; forward TERM' TERM
 trap 'warn USR1' USR1
 trap 'warn USR2' USR2
