@@ -29,12 +29,14 @@ from hyperpod_jlab.orchestrators.slurm.sending.render import render
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.translation import PathMap
 
-from .conftest import NODE_PYTHON, PATIENCE, Bundle, make_bundle, processes_with, until
+from .conftest import NODE_PYTHON, Bundle, make_bundle, processes_with, until
 
 LANES = 4
 WARNINGS = (signal.SIGUSR1, signal.SIGUSR2)
 
-MASK = sum(1 << (number - 1) for number in (*WARNINGS, signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
+MASK = sum(
+    1 << (number - 1) for number in (*WARNINGS, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+)
 
 RANK = "grep -E '^Sig(Blk|Ign)' /proc/self/status; until [ -e go ]; do sleep 0.1; done; echo done"
 
@@ -64,7 +66,7 @@ def given(bundle: Bundle) -> RenderInput:
         name="test",
         spec=JobSpec.model_validate({"source": {"kind": "command", "command": "true"}}),
         bundle=bundle.folder.name,
-        paths=PathMap.of(root, root),
+        paths=PathMap.of(str(root), str(root)),
         python=NODE_PYTHON,
         seal=Seal.current(),
     )
@@ -203,11 +205,9 @@ async def seen_through(way: str, root: Path, seed: int) -> None:
         process.send_signal(number)
     (begun.bundle.folder / "work").mkdir(exist_ok=True)  # it may not be unpacked yet
     (begun.bundle.folder / "work" / "go").touch()
-    async with asyncio.timeout(PATIENCE):
-        while process.poll() is None:
-            await asyncio.sleep(0.02)
-        while processes_with(f"HYPERPOD_BUNDLE={begun.bundle.folder}"):
-            await asyncio.sleep(0.02)
+    mark = f"HYPERPOD_BUNDLE={begun.bundle.folder}"
+    await asyncio.to_thread(until, lambda: process.poll() is not None, "the end")
+    await asyncio.to_thread(until, lambda: not processes_with(mark), "the last process's end")
     said = errors_of(bundle).read_text()
     seen = f"launcher {seed}: {moments}, {process.returncode}: {said}"
     record = begun.bundle.node()
