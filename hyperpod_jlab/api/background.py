@@ -45,11 +45,16 @@ class Background:
 
     def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
         """Go through an asynchronous iterator from a thread without a loop."""
+        reading: asyncio.Task[Any] | None = None
 
         async def following() -> Any:
+            nonlocal reading
+            reading = asyncio.current_task()
             return await anext(source, _END)
 
         async def close() -> None:
+            if reading is not None:  # an interrupt ends it, but not at once
+                await asyncio.wait([reading])
             closing = getattr(source, "aclose", None)
             if closing is not None:
                 await closing()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from datetime import datetime
 from functools import partial
@@ -94,28 +94,30 @@ async def _tell_states(hyperpod: Hyperpod, run_id: str, patience: float, seen: R
         _tell_silence(seen)
     await asyncio.sleep(patience)
     told = None
-    async for run in _watched(hyperpod, run_id):
-        words = run.status.reason if run.state == "waiting" else None
-        if words is not None and words != told:
-            _tell(f"waiting: {printable(words)}")
-        told = words
-        if is_unreachable(run) and not silent:
-            _tell_silence(run)
-        elif silent and not is_unreachable(run):
-            _tell(f"{run.cluster} answers again")
-        silent = is_unreachable(run)
+    async with aclosing(_watched(hyperpod, run_id)) as runs:
+        async for run in runs:
+            words = run.status.reason if run.state == "waiting" else None
+            if words is not None and words != told:
+                _tell(f"waiting: {printable(words)}")
+            told = words
+            if is_unreachable(run) and not silent:
+                _tell_silence(run)
+            elif silent and not is_unreachable(run):
+                _tell(f"{run.cluster} answers again")
+            silent = is_unreachable(run)
 
 
-async def _watched(hyperpod: Hyperpod, run_id: str) -> AsyncIterator[Run]:
+async def _watched(hyperpod: Hyperpod, run_id: str) -> AsyncGenerator[Run, None]:
     """The run each time that it changed, until it has ended, also where its file system goes away and comes back meanwhile."""
     gone = False
     while True:
         try:
-            async for run in hyperpod.runs.watch(run_id):
-                if gone:
-                    gone = False
-                    _tell("the storage partition is there again")
-                yield run
+            async with aclosing(hyperpod.runs.watch(run_id)) as runs:
+                async for run in runs:
+                    if gone:
+                        gone = False
+                        _tell("the storage partition is there again")
+                    yield run
         except StorageError as error:
             if error.code != GONE:
                 raise

@@ -82,9 +82,15 @@ def _take_rank_files(write_pid: bool) -> None:
 
 def run_node(arguments: NodeArguments) -> int:
     """Run this node; its exit code."""
-    bundle = os.path.dirname(os.path.abspath(__file__))
     signals = Signals(Control(arguments.control))
     signals.install()
+    exit_code = _run_node(arguments, signals)
+    signals.ignore()
+    return exit_code
+
+
+def _run_node(arguments: NodeArguments, signals: Signals) -> int:
+    bundle = os.path.dirname(os.path.abspath(__file__))
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     if arguments.control is not None:
         parent = os.environ.pop(PARENT, "")
@@ -115,16 +121,20 @@ def run_node(arguments: NodeArguments) -> int:
     except OSError as error:
         complain("the bundle's storage fails: %s" % error)
         return EXIT_LAUNCHER
-    exit_code = node.run()
-    signals.ignore()
-    return exit_code
+    return node.run()
 
 
 def run_pod(arguments: PodArguments) -> int:
     """Run this pod; its exit code."""
-    bundle = os.path.dirname(os.path.abspath(__file__))
     signals = Signals()
     signals.install()
+    exit_code = _run_pod(arguments, signals)
+    signals.ignore()
+    return exit_code
+
+
+def _run_pod(arguments: PodArguments, signals: Signals) -> int:
+    bundle = os.path.dirname(os.path.abspath(__file__))
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     records = records_folder(bundle, arguments.task)
     frames = FileFrames(records, write_out) if arguments.frames else None
@@ -154,7 +164,6 @@ def run_pod(arguments: PodArguments) -> int:
     except OSError as error:
         complain("the bundle's storage fails: %s" % error)
         exit_code = EXIT_LAUNCHER
-    signals.ignore()
     return exit_code
 
 

@@ -38,5 +38,7 @@ KEY_VARIABLE = "HYPERPOD_MEETING_KEY"
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 WARNING_SIGNALS = (signal.SIGUSR1, signal.SIGUSR2)
+TAKEN_SIGNALS = (*STOP_SIGNALS, *WARNING_SIGNALS)
+"""What the launcher has handlers for. Whoever starts it may block them: they wait then until it has."""
 
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -17,6 +17,8 @@ it, it counts only where SHARED is ``shared``: on a private partition these grou
 because the group bits are only its mask then. In a user namespace the kernel shows every foreign number as one (``overflowuid``): the partition's root
 and what is above it may belong to that, for there it stands for root outside.
 
+Signals that the launcher takes wait from here on until it can, so that none of them ends it at its start or is lost.
+
 With ``-`` as OWNER only the digest is compared: for containers that show other user numbers, after a check outside. Without WORDS nothing is started.
 """
 
@@ -27,6 +29,7 @@ import grp
 import hashlib
 import os
 import pwd
+import signal
 import stat
 import struct
 import sys
@@ -35,6 +38,7 @@ from typing import Dict, Iterator, List, Sequence, Set
 STICKY, OTHERS, GROUPS = 0o1000, 0o002, 0o020
 LARGEST = 16 << 20
 FOREIGN = 65534
+HELD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 class UntrustedError(Exception):
@@ -160,6 +164,7 @@ def read_launcher(bundle: int, users: Set[int]) -> bytes:
 
 def main(words: Sequence[str]) -> int:
     """Check the bundle, then become its launcher."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, HELD)
     root, bundle, owner, digest, shared = words[:5]
     folder = os.path.join(root, bundle)
     path = os.path.join(folder, "launcher.py")

@@ -11,6 +11,7 @@ import sys
 import time
 from typing import Any, Dict, List, Optional
 
+from .contract import TAKEN_SIGNALS
 from .system import PARENT, running_processes, send
 
 
@@ -32,13 +33,18 @@ class NodeProcess:
         with theirs:
             # -I as for all programs of ours: what lies in the working folder is not to be imported
             argv = [sys.executable, "-I", os.path.abspath(__file__), "node", *words]
-            popen = subprocess.Popen(
-                [*argv, "--control=%d" % theirs.fileno()],
-                env={**os.environ, PARENT: str(os.getpid())},
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
+            # What is sent to it before it has handlers waits for them: what is blocked here is so there.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, TAKEN_SIGNALS)
+            try:
+                popen = subprocess.Popen(
+                    [*argv, "--control=%d" % theirs.fileno()],
+                    env={**os.environ, PARENT: str(os.getpid())},
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                )
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
         popen.returncode = 0  # we wait for it ourselves
         self.pid = popen.pid
 

@@ -10,7 +10,7 @@ import signal
 from collections import deque
 from typing import Deque, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
-from .contract import STOP_SIGNALS, WARNING_SIGNALS
+from .contract import STOP_SIGNALS, TAKEN_SIGNALS
 from .control import Control
 from .errors import StopRequested
 
@@ -182,16 +182,16 @@ class Signals:
     def install(self) -> None:
         """Take over the signals that mean something to the launcher."""
         signal.set_wakeup_fd(self._bell, warn_on_full_buffer=False)
-        for number in (*STOP_SIGNALS, *WARNING_SIGNALS, signal.SIGCHLD):
-            if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
-                continue  # nohup: the user wants it to go on
-            signal.signal(number, self._caught)
+        for number in (*TAKEN_SIGNALS, signal.SIGCHLD):
+            # nohup: the user wants it to go on
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._caught)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
 
     def ignore(self) -> None:
         """Let none of them change the exit code any more; while it shuts down, Python has no handlers."""
         signal.set_wakeup_fd(-1)
-        for number in (*STOP_SIGNALS, *WARNING_SIGNALS):
+        for number in TAKEN_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
 
     def _caught(self, number: int, _frame: object) -> None:

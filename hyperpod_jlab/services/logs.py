@@ -283,8 +283,9 @@ class LogService:
         batches = read_on(
             view.sources, streams, cursor, flush=flush, collapse=view.request.collapse
         )
-        async for batch in self._steps(batches):
-            yield batch
+        async with aclosing(self._steps(batches)) as steps:
+            async for batch in steps:
+                yield batch
 
     async def _steps(self, batches: Iterator[LogBatch]) -> AsyncGenerator[LogBatch, None]:
         """Take a blocking iterator's items in threads."""
@@ -376,8 +377,9 @@ class LogService:
         batches = read_on(
             view.sources, streams, start, flush=True, until=end, collapse=view.request.collapse
         )
-        async for batch in self._steps(batches):
-            blocks += (await view.shown(batch)).blocks
+        async with aclosing(self._steps(batches)) as steps:
+            async for batch in steps:
+                blocks += (await view.shown(batch)).blocks
         return Page(
             LogBatch(start, blocks),
             start.text(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -232,7 +232,7 @@ class Runs:
                 return run
             await asyncio.sleep(_WAIT_FIRST)
 
-    async def watch(self, run_id: str) -> AsyncIterator[Run]:
+    async def watch(self, run_id: str) -> AsyncGenerator[Run, None]:
         """The run each time that it changed, until it has ended."""
         pause, last = _WAIT_FIRST, None
         while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 import signal
 import sys
 import time
@@ -36,6 +37,10 @@ else:
         os.write(1, line)
         time.sleep(float(rest[1]))
 """
+
+BROKEN_OFF = 24
+
+INTERRUPTED = re.compile(r"hpj: interrupted; the run \S+ goes on\n.*come back with: hpj logs .*\n")
 
 TWO_BY_TWO: dict[str, Any] = {
     "resources": {"nodes": 2, "processes_per_node": 2},
@@ -149,6 +154,42 @@ async def test_two_who_follow_and_one_who_is_killed_have_each_line_once(
         for rank in range(4):
             mine = [line.partition(b"|")[2] for line in lines if line.startswith(b"%d|" % rank)]
             assert b"".join(mine) == pod_output.numbered(rank, 1500)
+
+
+async def test_who_breaks_off_at_any_moment_sees_nothing_but_what_was_said(
+    bare: KubernetesSession,
+) -> None:
+    """Ctrl-C, or the end of a `| head`."""
+    run_id = await say(bare, "numbered", "100000", "0.01")
+    await bare.running(run_id)
+    lanes = asyncio.Semaphore(4)
+
+    async def broken_off(seed: int) -> str:
+        by_signal, moment = seed % 2, random.Random(seed).uniform(0, 1.5)
+        ours, theirs = os.pipe()
+        async with lanes:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "hyperpod_jlab.cli.main", "logs", "-f", run_id),
+                stdout=theirs,
+                stderr=asyncio.subprocess.PIPE,
+                cwd=bare.folder,
+                env={**os.environ, **bare.environment},
+            )
+            os.close(theirs)
+            with os.fdopen(ours, "rb") as lines:
+                assert await asyncio.to_thread(lines.readline)
+                await asyncio.sleep(moment)
+                if by_signal:
+                    process.send_signal(signal.SIGINT)
+                    await asyncio.to_thread(lines.read)
+            _, errors = await process.communicate()
+            assert process.returncode == (130 if by_signal else 0), errors.decode()
+            return errors.decode()
+
+    found = await asyncio.gather(*map(broken_off, range(BROKEN_OFF)))
+    await bare.hyperpod.runs.act(run_id, "cancel")
+    assert [said for said in found[0::2] if said] == []
+    assert [said for said in found[1::2] if not INTERRUPTED.fullmatch(said)] == []
 
 
 @pytest.mark.full

@@ -28,7 +28,7 @@ LAUNCHER = b"import sys; print('ran', __name__, __file__, *sys.argv)\n"
 BUNDLE = ".hyperpod/runs/07/run-1"
 
 _BECOME = """
-import __future__, ctypes, errno, grp, hashlib, os, pwd, stat, struct, sys, typing
+import __future__, ctypes, errno, grp, hashlib, os, pwd, signal, stat, struct, sys, typing
 source = sys.argv.pop(1)
 os.setgroups([])
 os.setresgid({user}, {user}, {user})

@@ -67,6 +67,21 @@ class TestOneAttempt:
         run = await session.ended(run_id)
         assert run.state == "cancelled"
 
+    async def test_a_warning_waits_for_the_ranks_and_a_limit_of_a_minute_has_none(
+        self, session: SlurmSession
+    ) -> None:
+        run_id = await session.submit(
+            "trap 'echo warned; exit' USR2; echo up; while :; do sleep 0.1; done", time_limit=180
+        )
+        short = await session.submit("trap 'echo warned' USR2; sleep 3; echo done", time_limit=60)
+        run = await session.running(run_id)
+        await session.until(run_id, lambda _: session.log(run_id) == "up\n")
+        session.cluster.exec("ctl", "scancel", "--signal=USR2", "--batch", session.job_of(run))
+        assert (await session.ended(run_id)).state == "succeeded"
+        assert (await session.ended(short)).state == "succeeded"
+        assert session.log(run_id) == "up\nwarned\n"
+        assert session.log(short) == "done\n"
+
     async def test_a_waiting_run_that_is_cancelled_never_began(self, session: SlurmSession) -> None:
         run_id = await session.submit("true", slurm={"flags": {"begin": "now+1hour"}})
         run = await session.until(run_id, lambda run: run.status.reason_code is not None)

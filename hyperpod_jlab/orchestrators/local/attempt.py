@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hyperpod_jlab.launcher.contract import TAKEN_SIGNALS
 from hyperpod_jlab.orchestrators.local.environment import clean_environment
 from hyperpod_jlab.orchestrators.local.sweep import end_processes
 from hyperpod_jlab.orchestrators.seal import EXIT_UNTRUSTED, Seal, guarded, refusal
@@ -46,8 +47,9 @@ def free_port() -> int:
     raise OSError("no free port on loopback")
 
 
-def _die_with_parent() -> None:
-    """Have the kernel end this process when the supervisor dies (prctl(2)), so nobody runs on unwatched."""
+def _prepare_launcher() -> None:
+    """Have the kernel end this process when the supervisor dies (prctl(2)), so nobody runs on unwatched; what comes before it has handlers waits for them."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, TAKEN_SIGNALS)
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
@@ -109,7 +111,7 @@ class RunningAttempt:
                         stdout=subprocess.DEVNULL,
                         stderr=log,
                         start_new_session=True,
-                        preexec_fn=_die_with_parent,  # noqa: PLW1509 - the supervisor has one thread
+                        preexec_fn=_prepare_launcher,  # noqa: PLW1509 - the supervisor has one thread
                     )
                 )
 

@@ -13,6 +13,15 @@
 
 # Run 20261121-abcd, made by hyperpod_jlab: one launcher on each node keeps the ranks, their logs and their records.
 set -u
+step=
+ending=
+incarnation=
+forward() { if [ -n "$step" ]; then kill -s "$1" "$step" 2>/dev/null; fi; }
+# While srun starts it takes a warning as the order to end; no rank could hear it yet.
+warn() { if grep -qsF "\"$incarnation\"" status/attempt-*/claim.json; then forward "$1"; fi; }
+trap 'ending=yes; forward TERM' TERM
+trap 'warn USR1' USR1
+trap 'warn USR2' USR2
 # sbatch hands the token of whoever sent this on to the job, whose it is not; and srun cannot use it.
 unset SLURM_JWT
 python=/fsx/alice/venv/bin/python
@@ -28,13 +37,9 @@ guard='(the guard)
 '
 guarded=(-I -X utf8 -c "$guard" /fsx/alice .hyperpod/runs/07/20261121-abcd 200001 5ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea15ea1 private)
 
-step=
-ending=
-forward() { if [ -n "$step" ]; then kill -s "$1" "$step" 2>/dev/null; fi; }
-trap 'forward USR2' USR2
-trap 'ending=yes; forward TERM' TERM
-
+# A warning that comes before the launcher can take it is ignored, also while Python starts.
 start='
+trap "" USR1 USR2
 node="${SLURMD_NODENAME:-$(hostname)}"
 if ! command -v "$1" >/dev/null; then
   echo "hyperpod: the node $node has no $1: name a Python of the nodes with --python" >&2
@@ -43,12 +48,15 @@ fi
 exec "$@" --node-rank="$SLURM_NODEID" --node-name="$node"'
 
 round=0
-while :; do
+code=143
+while [ -z "$ending" ]; do
   round=$((round + 1))
+  incarnation="${SLURM_RESTART_COUNT:-0}.$round"
   srun "${options[@]}" --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" /bin/sh -c "$start" sh \
     "$python" "${guarded[@]}" node --nodes=1 --master-addr="$first" --master-port=0 \
-    --scheduler-id="$job" --incarnation="${SLURM_RESTART_COUNT:-0}.$round" --quiet &
+    --scheduler-id="$job" --incarnation="$incarnation" --quiet &
   step=$!
+  if [ -n "$ending" ]; then forward TERM; fi
   while kill -0 "$step" 2>/dev/null; do wait "$step"; done
   wait "$step"
   code=$?

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Literal, TypeAlias
 
@@ -55,7 +55,7 @@ class Stream:
     def __init__(self, response: httpx.Response) -> None:
         self._response = response
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         """The bytes as they come; a clean end ends them.
 
         Raises:
@@ -117,7 +117,7 @@ class KubeClient:
         form: Form = "json",
         limit: int = 250,
         **more: str,
-    ) -> AsyncIterator[Listing]:
+    ) -> AsyncGenerator[Listing, None]:
         """Read a list in pages of about a megabyte, so that decoding none of them holds up the event loop.
 
         Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -63,9 +64,10 @@ class LogAnswer:
             if not await right():
                 self.moved = True
                 return
-            async for chunk in stream.chunks():
-                if (portion := self._portion(gate, count, lines.feed(chunk))) is not None:
-                    yield portion
+            async with aclosing(stream.chunks()) as chunks:
+                async for chunk in chunks:
+                    if (portion := self._portion(gate, count, lines.feed(chunk))) is not None:
+                        yield portion
         entries = lines.close()
         if (portion := self._portion(gate, count, entries, end=True)) is not None:
             yield portion

@@ -1,10 +1,11 @@
 """The log of one container of a pod, each line exactly once, over cut connections and restarts of everything.
 
     log = PodLog(client, namespace, pod, "pytorch")
-    async for portion in log.follow(cursor):        # a Cursor kept from earlier, or none: from the oldest line there is
-        for item in portion.items:                  # Entry | Started | Ended | Gap | Over
-            ...
-        keep(portion.cursor.to_dict())              # JSON; after a crash: Cursor.from_dict(...)
+    async with aclosing(log.follow(cursor)) as portions:    # a Cursor kept from earlier, or none: from the oldest line there is
+        async for portion in portions:
+            for item in portion.items:                      # Entry | Started | Ended | Gap | Over
+                ...
+            keep(portion.cursor.to_dict())                  # JSON; after a crash: Cursor.from_dict(...)
 
 What is written with `portion.items` and kept as `portion.cursor` together makes each line come exactly once over crashes of the reader too.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Protocol
@@ -133,7 +134,7 @@ class PodLog:
         self._looked = 0.0
         self._since: dict[str, float] = {}
 
-    async def follow(self, cursor: Cursor | None = None) -> AsyncIterator[Portion]:
+    async def follow(self, cursor: Cursor | None = None) -> AsyncGenerator[Portion, None]:
         """What the container writes, from a cursor on, until nothing more can come (`Over` is the last item then).
 
         Waits for a container that has yet to start. While the cluster or the node does not answer it tries again, for ever, and `trouble` says so.
@@ -147,7 +148,7 @@ class PodLog:
             async for portion in portions:
                 yield portion
 
-    async def read(self, cursor: Cursor | None = None) -> AsyncIterator[Portion]:
+    async def read(self, cursor: Cursor | None = None) -> AsyncGenerator[Portion, None]:
         """What is there now, from a cursor on; does not wait for more. `Over` comes where `follow` would give it.
 
         Raises:

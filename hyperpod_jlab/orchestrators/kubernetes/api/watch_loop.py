@@ -10,6 +10,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Mapping
+from contextlib import aclosing
 from typing import Any, Generic, TypeVar
 
 from hyperpod_jlab.model.errors import (
@@ -220,12 +221,13 @@ async def _pause(table: Table[Any], seconds: float) -> None:
 async def _list(client: KubeClient, table: Table[Any]) -> None:
     keys: set[str] = set()
     resource = ""
-    async for page in client.pages(table.path, table.query):
-        for begin in range(0, len(page.items), _STEP):
-            keys.update(table.put(found) for found in page.items[begin : begin + _STEP])
-            await asyncio.sleep(0)
-        # The first page's: what changed while the others came is told again.
-        resource = resource or page.version
+    async with aclosing(client.pages(table.path, table.query)) as pages:
+        async for page in pages:
+            for begin in range(0, len(page.items), _STEP):
+                keys.update(table.put(found) for found in page.items[begin : begin + _STEP])
+                await asyncio.sleep(0)
+            # The first page's: what changed while the others came is told again.
+            resource = resource or page.version
     table.listed(keys, resource)
 
 
@@ -255,13 +257,14 @@ async def _events(table: Table[Any], stream: Stream) -> bool:
     """Take in events until the answer ends; whether there was any."""
     any_ = False
     rest: list[bytes] = []
-    async for chunk in stream.chunks():
-        *lines, last = chunk.split(b"\n")
-        for line in lines:
-            _event(table, b"".join([*rest, line]))
-            rest, any_ = [], True
-        rest.append(last)
-        table.tell()
+    async with aclosing(stream.chunks()) as chunks:
+        async for chunk in chunks:
+            *lines, last = chunk.split(b"\n")
+            for line in lines:
+                _event(table, b"".join([*rest, line]))
+                rest, any_ = [], True
+            rest.append(last)
+            table.tell()
     return any_
 
 

@@ -24,8 +24,10 @@ _AGENT_PORT = 8080
 """Where the operator speaks to a pod's agent (research: aws.md 2.6)."""
 
 _IN_SHELL = (
-    'unset TORCHELASTIC_USE_AGENT_STORE; exec "$@" "--node-rank=$RANK" "--master-addr=$MASTER_ADDR"'
+    "trap '' USR1 USR2; unset TORCHELASTIC_USE_AGENT_STORE; "
+    'exec "$@" "--node-rank=$RANK" "--master-addr=$MASTER_ADDR"'
 )
+"""No signal that may be for the ranks ends what starts the launcher."""
 
 _ENDED = {
     "succeeded": conditions.succeeded,

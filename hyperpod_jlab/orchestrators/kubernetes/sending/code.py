@@ -58,7 +58,9 @@ NOTE = f"""\
 """Stands above the manifest."""
 
 UNPACK = f"""\
-import base64, glob, io, os, sys, tarfile, zlib
+import base64, glob, io, os, signal, sys, tarfile, zlib
+held = signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2
+signal.pthread_sigmask(signal.SIG_BLOCK, held)
 names = sorted((n for n in os.environ if n.startswith("{_VARIABLE}_")), key=lambda n: int(n[{len(_VARIABLE) + 1}:]))
 data = base64.b64decode("".join([os.environ.pop(n) for n in names]))
 for path in sorted(glob.glob("{_PARTS}/part-*")):
@@ -76,7 +78,7 @@ except (OSError, zlib.error, tarfile.TarError) as error:
     sys.exit("hyperpod: the run's code cannot be unpacked: %s" % error)
 os.execv(sys.executable, [sys.executable] + sys.argv[2:])
 """
-"""Executed by the pod's Python (``-I -c``): unpacks the archive into the folder that is its first argument, then executes the others."""
+"""Executed by the pod's Python (``-I -c``): unpacks the archive into the folder that is its first argument, then executes the others; signals wait until the launcher can take them."""
 
 
 def carried() -> BundleVolume:

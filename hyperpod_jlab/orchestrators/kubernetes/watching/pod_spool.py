@@ -10,7 +10,8 @@ import asyncio
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -123,12 +124,13 @@ class PodSpool(ABC):
     def _cursor(self) -> Cursor | None:
         return self._kept.cursor if self._kept.cursor != Cursor() else None
 
-    async def _take(self, portions: AsyncIterator[Portion]) -> None:
+    async def _take(self, portions: AsyncGenerator[Portion, None]) -> None:
         self._now = self._kept
         self._begin()
         try:
-            async for portion in portions:
-                await asyncio.to_thread(self._step, portion)
+            async with aclosing(portions):
+                async for portion in portions:
+                    await asyncio.to_thread(self._step, portion)
         finally:
             await asyncio.to_thread(self._close)
 

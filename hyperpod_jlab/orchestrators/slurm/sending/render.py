@@ -23,7 +23,9 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./:,@=%+-]+")
 """What needs no quotes."""
 
 WARNING = 120
-"""Seconds before the time limit at which ranks are warned by SIGUSR2. Slurm looks at limits twice a minute or so."""
+"""Seconds before the time limit at which ranks are warned by SIGUSR2 (half of a shorter limit). Slurm may do it up to 60 s earlier (man sbatch, --signal)."""
+SHORTEST_WARNED = 180
+"""The shortest limit (seconds) with a warning: with less it could come while the job starts."""
 
 HYPERPOD_MARKER = "/opt/sagemaker_cluster"
 """What a HyperPod node has and others have not; there srun knows --auto-resume (research: AWS's own samples ask so)."""
@@ -64,7 +66,8 @@ def options(given: RenderInput) -> Iterator[tuple[str, str | None]]:
     limit = spec.time_limit or given.time_limit
     if limit is not None:
         yield "time", clock(limit)
-        yield "signal", f"B:USR2@{min(WARNING, limit // 2)}"
+        if limit >= SHORTEST_WARNED:
+            yield "signal", f"B:USR2@{min(WARNING, limit // 2)}"
     if given.after:
         yield "dependency", ",".join(f"afterok:{job}" for job in given.after)
         yield "kill-on-invalid-dep", "yes"
@@ -156,6 +159,7 @@ def _body(given: RenderInput) -> str:
         job="${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}" if task else "$SLURM_JOB_ID",
         task='--task="$SLURM_ARRAY_TASK_ID" ' if task else "",
         task_again=' --task="$SLURM_ARRAY_TASK_ID"' if task else "",
+        records='tasks/"$SLURM_ARRAY_TASK_ID"/' if task else "",
         nodes=spec.resources.nodes,
         restarts=spec.max_restarts,
         image=image,
@@ -198,6 +202,15 @@ fi
 _BODY = """
 # Run {run_id}, made by hyperpod_jlab: one launcher on each node keeps the ranks, their logs and their records.
 set -u
+step=
+ending=
+incarnation=
+forward() {{ if [ -n "$step" ]; then kill -s "$1" "$step" 2>/dev/null; fi; }}
+# While srun starts it takes a warning as the order to end; no rank could hear it yet.
+warn() {{ if grep -qsF "\\"$incarnation\\"" {records}status/attempt-*/claim.json; then forward "$1"; fi; }}
+trap 'ending=yes; forward TERM' TERM
+trap 'warn USR1' USR1
+trap 'warn USR2' USR2
 # sbatch hands the token of whoever sent this on to the job, whose it is not; and srun cannot use it.
 unset SLURM_JWT
 python={python}
@@ -211,13 +224,9 @@ options=(--export=ALL --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1 --cpu
 guard={guard}
 guarded=({guarded})
 {outside}
-step=
-ending=
-forward() {{ if [ -n "$step" ]; then kill -s "$1" "$step" 2>/dev/null; fi; }}
-trap 'forward USR2' USR2
-trap 'ending=yes; forward TERM' TERM
-
+# A warning that comes before the launcher can take it is ignored, also while Python starts.
 start='
+trap "" USR1 USR2
 node="${{SLURMD_NODENAME:-$(hostname)}}"
 if ! command -v "$1" >/dev/null; then
   echo "hyperpod: the node $node has no $1: name a Python of the nodes with --python" >&2
@@ -226,12 +235,15 @@ fi
 exec "$@" --node-rank="$SLURM_NODEID" --node-name="$node"'
 
 round=0
-while :; do
+code=143
+while [ -z "$ending" ]; do
   round=$((round + 1))
+  incarnation="${{SLURM_RESTART_COUNT:-0}}.$round"
   srun "${{options[@]}}" --cpus-per-task="${{SLURM_CPUS_PER_TASK:-1}}" /bin/sh -c "$start" sh \\
     "$python" "${{{launcher}[@]}}" node --nodes={nodes} --master-addr="$first" --master-port=0 \\
-    --scheduler-id="$job" --incarnation="${{SLURM_RESTART_COUNT:-0}}.$round" {task}--quiet &
+    --scheduler-id="$job" --incarnation="$incarnation" {task}--quiet &
   step=$!
+  if [ -n "$ending" ]; then forward TERM; fi
   while kill -0 "$step" 2>/dev/null; do wait "$step"; done
   wait "$step"
   code=$?
