@@ -90,7 +90,12 @@ class RunWatch:
                 self._fetch(bundle, place, found)
             if word is not None and word.state == "ended":
                 await self._leftovers.end(bundle, place, found, word)
+                await self._leftovers.remove_companions(bundle, place)
         return said
+
+    async def remove_companions(self, bundle: BundleReader) -> None:
+        """Remove what stood beside the job of a run that has ended."""
+        await self._leftovers.remove_companions(bundle, await self._look.where(bundle))
 
     def _fetch(self, bundle: BundleReader, place: Where, seen: Seen) -> None:
         """Go on fetching what a run's pods say; of one that has ended all, after which nothing is fetched any more."""
