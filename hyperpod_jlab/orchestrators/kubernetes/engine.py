@@ -95,8 +95,9 @@ class KubernetesOrchestrator:
         hyperpod = self._config.hyperpod is not None
         return [*found, *await room_findings(self._view, spec, hyperpod=hyperpod)]
 
-    async def verdict(self, rendered: Rendered) -> list[Finding]:
+    async def verdict(self, given: RenderInput, rendered: Rendered) -> list[Finding]:
         """The API server's verdict on a user's own manifest (dry run), and what queues and nodes say of one that it takes."""
+        del given
         sent = await asyncio.to_thread(sent_in, rendered.text)  # it may be a megabyte
         found = await self._sender.verdict(sent)
         if any(finding.level == "error" for finding in found):

@@ -12,7 +12,7 @@ from hyperpod_jlab.orchestrators.kubernetes.sending.companions import wrong
 _VARIABLE = re.compile(r"\$(?:\{[A-Za-z_][A-Za-z0-9_]*\}|[A-Za-z_][A-Za-z0-9_]*)|\{\{.*\}\}")
 _FREE = frozenset({"command", "args", "env", "annotations", "data", "stringData", "binaryData"})
 """Fields with text of the user's own: a shell may fill in its variables."""
-_SHOWN = 5
+_SHOWN = 4
 
 
 def check_filled(objects: Sequence[Mapping[str, Any]], file: str) -> None:
@@ -25,8 +25,12 @@ def check_filled(objects: Sequence[Mapping[str, Any]], file: str) -> None:
     Raises:
         InvalidInputError: Some are not.
     """
-    found = [place for one in objects if _is_known(one) for place in _unset(one, "")]
-    if found:
+    places: dict[str, str] = {}
+    for one in filter(_is_known, objects):
+        for place, text in _unset(one, ""):
+            places.setdefault(text, place)
+    if places:
+        found = [f"{place.removeprefix('.')}: {text}" for text, place in places.items()]
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise wrong(
             f"{file} has variables that are not filled in: {', '.join(found[:_SHOWN])}{more}",
@@ -40,10 +44,10 @@ def _is_known(document: Mapping[str, Any]) -> bool:
     return own or kind_of(document) is not None
 
 
-def _unset(value: Any, place: str) -> Iterator[str]:
+def _unset(value: Any, place: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         if _VARIABLE.search(value):
-            yield f"{place.removeprefix('.')}: {value[:60]}"
+            yield place, value[:60]
     elif isinstance(value, dict):
         for name, one in value.items():
             if name not in _FREE:
