@@ -23,7 +23,7 @@ MOST = 50
 """Companions of a run: each is asked about, made and removed on its own."""
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
-_VERSION = re.compile(r"(?:[a-z0-9.-]{1,253}/)?[a-z0-9]{1,63}")
+_VERSION = re.compile(r"(?:[a-z0-9][a-z0-9.-]{0,252}/)?[a-z0-9]{1,63}")
 
 
 def split(found: Sequence[Any], file: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -182,7 +182,7 @@ def texts(metadata: Mapping[str, Any], field: str, what: str) -> dict[str, Any]:
     """
     found = metadata.get(field) or {}
     if not isinstance(found, dict):
-        raise wrong(f"{what}: metadata.{field} is no mapping", None)
+        raise wrong(f"{what}: metadata.{field} is no mapping", "write it as lines of name: value")
     return found
 
 
