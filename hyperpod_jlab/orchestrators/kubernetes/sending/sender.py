@@ -89,6 +89,10 @@ class Sender:
         found = [*preflight.unsupported(spec)]
         if spec.source.kind == "native":
             return [*found, *native_findings(spec)]
+        if spec.kubernetes.keep_companions:
+            message = "only in a manifest of your own something stands beside the job"
+            field = "kubernetes.keep_companions"
+            found.append(Finding(level="info", code="ignored", message=message, field=field))
         if self._storage is None:
             found += findings(spec)
         client = await self._connection.client()

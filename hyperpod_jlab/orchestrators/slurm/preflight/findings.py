@@ -229,6 +229,7 @@ def _words(spec: JobSpec) -> Iterator[Finding]:
         "kubernetes.kind": spec.kubernetes.kind,
         "kubernetes.namespace": spec.kubernetes.namespace,
         "kubernetes.patch": spec.kubernetes.patch or None,
+        "kubernetes.keep_companions": spec.kubernetes.keep_companions or None,
     }
     if spec.environment.image is not None:
         given["environment.python"] = spec.environment.python
