@@ -196,6 +196,8 @@ class KubernetesOptions(_Part):
     """How near each other the pods are to be."""
     patch: dict[str, Any] = Field(default_factory=dict)
     """A patch on the manifest (RFC 7396; lists of things with names are merged by name); what stands under template is for each pod."""
+    keep_companions: Annotated[bool, option("--keep-companions/--no-keep-companions")] = False
+    """Keep what stands beside the job in a manifest of your own when the run has ended."""
 
 
 def _check_run_ids(ids: list[str]) -> list[str]:

@@ -172,7 +172,7 @@ class Orchestrator(Protocol):
         """What the cluster has to say about a spec before it is sent."""
         ...
 
-    async def verdict(self, rendered: Rendered) -> list[Finding]:
+    async def verdict(self, given: RenderInput, rendered: Rendered) -> list[Finding]:
         """What the scheduler itself says of a user's own file as it will be given it; nothing where it only does so when it is sent."""
         ...
 

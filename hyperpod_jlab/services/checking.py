@@ -8,7 +8,7 @@ from hyperpod_jlab.model.errors import InvalidInputError, UnreachableError, near
 from hyperpod_jlab.model.finding import Finding, refuse_on_error
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.model.terminal_text import printable
-from hyperpod_jlab.orchestrators.protocol import Orchestrator, Rendered
+from hyperpod_jlab.orchestrators.protocol import Orchestrator, Rendered, RenderInput
 from hyperpod_jlab.services.shared_space import shared_space
 
 UNCHECKED = "unchecked"
@@ -29,11 +29,11 @@ async def preflight(
 
 
 async def verdict(
-    engine: Orchestrator, rendered: Rendered
+    engine: Orchestrator, given: RenderInput, rendered: Rendered
 ) -> tuple[list[Finding], UnreachableError | None]:
     """What the cluster itself says of a user's own file; when it does not answer, a warning and why."""
     try:
-        return await engine.verdict(rendered), None
+        return await engine.verdict(given, rendered), None
     except UnreachableError as error:
         return [_unchecked(error)], error
 

@@ -123,6 +123,10 @@ class Cleaner:
             for old in plan.runs
             if old.run.run_id in ended and old.run.run_id not in needed
         ]
+        for old in plan.runs:
+            if old.run.status.reason_code == "submit_interrupted":
+                with contextlib.suppress(HyperpodError):  # what it left on its cluster
+                    await self._runs.act(old.run.run_id, "cancel", wait=False)
         return await asyncio.to_thread(self._remove, go, (*plan.staging, *plan.secrets))
 
     def _needed(self, listed: tuple[Run, ...]) -> dict[str, str]:

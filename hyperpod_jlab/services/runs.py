@@ -215,6 +215,9 @@ class Runs:
         if action == "cancel" and run.status.ended:
             if run.status.reason_code == "lost":
                 await engine.cancel(bundle)  # what it left behind may live on
+            elif run.status.reason_code == "submit_interrupted":
+                with contextlib.suppress(NotFoundError):  # all of it that is there has gone
+                    await engine.cancel(bundle)
             return run
         check_action(run, action, engine)
         await carry_out(run, bundle, engine, action, change)

@@ -176,7 +176,7 @@ class Submitter:
         )
         rendered = await asyncio.to_thread(engine.render, given)  # a user's file may be large
         if request.spec.source.kind == "native" and unreachable is None and distrusted is None:
-            said, unreachable = await verdict(engine, rendered)
+            said, unreachable = await verdict(engine, given, rendered)
             findings += said
         return Preview(run_id, request.spec, captured, plan, rendered, tuple(findings), unreachable)
 

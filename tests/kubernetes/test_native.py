@@ -152,7 +152,7 @@ def test_a_small_text_cannot_become_a_large_one() -> None:
         ("", "is empty"),
         ("# nothing", "is empty"),
         ("hello", "holds no Kubernetes object"),
-        (f"{JOB}---{JOB}", r"holds 2 documents \(Job, Job\); a run is one job"),
+        (f"{JOB}---{JOB}", r"holds 2 jobs \(Job mine, Job mine\); a run is one job"),
         ("apiVersion: v1\nkind: Pod", "a run cannot be a v1 Pod"),
         ("apiVersion: kubeflow.org/v2\nkind: PyTorchJob", "as kubeflow.org/v1, not v2"),
         ("apiVersion: evil.org/v1\nkind: PyTorchJob", "a run cannot be a evil.org/v1 PyTorchJob"),

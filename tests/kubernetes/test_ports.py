@@ -25,7 +25,11 @@ def _pod(
     state: dict[str, Any] = {"running": {}} if running else {"terminated": {"exitCode": 1}}
     return {
         "metadata": {**metadata, **more},
-        "spec": {"nodeName": "n1", "containers": [{"name": "sidecar"}, {"name": "pytorch"}]},
+        "spec": {
+            "nodeName": "n1",
+            "initContainers": [{"name": "init-pytorch"}] if rank else [],
+            "containers": [{"name": "sidecar"}, {"name": "pytorch"}],
+        },
         "status": {
             "phase": "Running" if running else "Failed",
             "containerStatuses": [{"name": "pytorch", "state": state}],

@@ -55,6 +55,7 @@ def pod(rank: int = 0, phase: str = "Failed", code: int | None = 1, **more: Any)
             "spec": {
                 "nodeName": f"node{rank + 1}",
                 "restartPolicy": "Never",
+                "initContainers": [{"name": "init-pytorch"}] if role == "worker" else [],
                 "containers": [{"name": "pytorch", "resources": more.pop("resources", {})}],
             },
             "status": {"phase": phase, "containerStatuses": [container], **more.pop("status", {})},

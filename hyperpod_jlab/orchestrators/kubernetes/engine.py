@@ -26,10 +26,9 @@ from hyperpod_jlab.orchestrators.kubernetes.node_orders import set_nodes
 from hyperpod_jlab.orchestrators.kubernetes.orders import act_on, cancelled, carry_out
 from hyperpod_jlab.orchestrators.kubernetes.ports.forward import Forwarder
 from hyperpod_jlab.orchestrators.kubernetes.sending.code import FOLDER
-from hyperpod_jlab.orchestrators.kubernetes.sending.native_verdict import read
 from hyperpod_jlab.orchestrators.kubernetes.sending.preflight import NO_NAMESPACE
 from hyperpod_jlab.orchestrators.kubernetes.sending.sender import Sender
-from hyperpod_jlab.orchestrators.kubernetes.sending.sent import read_sent
+from hyperpod_jlab.orchestrators.kubernetes.sending.sent import read_sent, sent_in
 from hyperpod_jlab.orchestrators.kubernetes.tables.view import ClusterView
 from hyperpod_jlab.orchestrators.kubernetes.targets import target_of
 from hyperpod_jlab.orchestrators.kubernetes.waiting.queued import with_queue_words
@@ -96,13 +95,14 @@ class KubernetesOrchestrator:
         hyperpod, known = self._config.hyperpod is not None, self._sender.instance(spec)
         return [*found, *await room_findings(self._view, spec, known, hyperpod=hyperpod)]
 
-    async def verdict(self, rendered: Rendered) -> list[Finding]:
+    async def verdict(self, given: RenderInput, rendered: Rendered) -> list[Finding]:
         """The API server's verdict on a user's own manifest (dry run), and what queues and nodes say of one that it takes."""
-        document = await read(rendered.text)
-        found = await self._sender.verdict(document)
+        del given
+        sent = await asyncio.to_thread(sent_in, rendered.text)  # it may be a megabyte
+        found = await self._sender.verdict(sent)
         if any(finding.level == "error" for finding in found):
             return found
-        return [*found, *await manifest_findings(self._view, document)]
+        return [*found, *await manifest_findings(self._view, sent.document)]
 
     async def python_version(self, spec: JobSpec) -> tuple[int, int] | None:
         """None: the image's interpreter cannot be asked beforehand."""
@@ -135,11 +135,12 @@ class KubernetesOrchestrator:
         return await self._sender.find(bundle)
 
     async def cancel(self, bundle: BundleReader) -> None:
-        """End the run's job, by removing it; what it has written stays in the bundle."""
+        """End the run's job, by removing it, and what stands beside it; what it has written stays in the bundle."""
         try:
             await self._act("cancel", bundle)
         except NotFoundError:
             if (await asyncio.to_thread(bundle.read)).submission is None:
+                await self._sender.take_back(bundle)
                 raise  # it may never have got there
         except ConflictError as error:
             if error.code != "wrong_state":
@@ -147,6 +148,7 @@ class KubernetesOrchestrator:
             return  # it has ended just now
         sent = await asyncio.to_thread(read_sent, bundle)
         await asyncio.to_thread(bundle.add_observation, cancelled(sent.name))
+        await self._watch.remove_companions(bundle)
 
     async def hold(self, bundle: BundleReader) -> None:
         """Keep the run's job from starting."""

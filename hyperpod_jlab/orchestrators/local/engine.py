@@ -72,9 +72,9 @@ class LocalOrchestrator:
         """What this machine has to say about a spec."""
         return await asyncio.to_thread(preflight.findings, spec, self.python(spec) or "python3")
 
-    async def verdict(self, rendered: Rendered) -> list[Finding]:
+    async def verdict(self, given: RenderInput, rendered: Rendered) -> list[Finding]:
         """Nothing before it is sent."""
-        del rendered
+        del given, rendered
         return []
 
     async def python_version(self, spec: JobSpec) -> tuple[int, int] | None:

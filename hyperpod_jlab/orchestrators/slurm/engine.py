@@ -40,7 +40,7 @@ from hyperpod_jlab.orchestrators.slurm.node_orders import set_nodes
 from hyperpod_jlab.orchestrators.slurm.orders import Order, give_all, give_to
 from hyperpod_jlab.orchestrators.slurm.pace import Pace
 from hyperpod_jlab.orchestrators.slurm.preflight.facts import Facts
-from hyperpod_jlab.orchestrators.slurm.preflight.findings import Place, preflight
+from hyperpod_jlab.orchestrators.slurm.preflight.findings import Place, native_verdict, preflight
 from hyperpod_jlab.orchestrators.slurm.preflight.fitting import default_limit
 from hyperpod_jlab.orchestrators.slurm.sending.native import (
     Sending,
@@ -118,16 +118,13 @@ class SlurmOrchestrator:
 
     async def preflight(self, spec: JobSpec) -> list[Finding]:
         """What the cluster has to say about a spec."""
-        if spec.source.kind == "native":  # sbatch checks the rest itself when it gets it
+        if spec.source.kind == "native":  # the verdict on its script comes with its lines
             return native_findings(spec)
-        python = self.python(spec)
-        place = Place(self.name, self._config, self._facts, self._partition, self.paths, python)
-        return await preflight(spec, place)
+        return await preflight(spec, self._place(spec))
 
-    async def verdict(self, rendered: Rendered) -> list[Finding]:
-        """Nothing before it is sent."""
-        del rendered
-        return []
+    async def verdict(self, given: RenderInput, rendered: Rendered) -> list[Finding]:
+        """Whether the queue has that many nodes, and the controller's verdict on the script (sbatch --test-only)."""
+        return await native_verdict(given, rendered, self._place(given.spec))
 
     async def python_version(self, spec: JobSpec) -> tuple[int, int] | None:
         """None: the nodes' interpreter cannot be asked from here."""
@@ -169,6 +166,10 @@ class SlurmOrchestrator:
             return taken
         finally:
             self._changed()
+
+    def _place(self, spec: JobSpec) -> Place:
+        python = self.python(spec)
+        return Place(self.name, self._config, self._facts, self._partition, self.paths, python)
 
     async def _send_native(self, bundle: BundleReader, sending: Sending) -> Taken:
         """From the file, not from stdin: only so it can have arguments, and its name."""

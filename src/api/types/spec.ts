@@ -118,6 +118,8 @@ export interface IKubernetesOptions {
   readonly topology?: ITopology | null;
   /** A patch on the manifest (RFC 7396; lists of things with names are merged by name); what stands under template is for each pod. */
   readonly patch?: Readonly<Record<string, unknown>>;
+  /** Keep what stands beside the job in a manifest of your own when the run has ended. */
+  readonly keep_companions?: boolean;
 }
 
 /** A file in the scheduler's own form, sent as written. */

@@ -87,12 +87,18 @@ class PyTorchJob:
         return f"training.kubeflow.org/job-name={name}"
 
     def node_rank(self, pod: Mapping[str, Any]) -> int | None:
-        """The master is 0, worker i is i + 1."""
+        """The master is 0, worker i is i + 1, or i in a job that has only workers."""
         index = number_label(pod, "training.kubeflow.org/replica-index")
         role = labels_of(pod).get("training.kubeflow.org/replica-type", "").lower()
         if index is None or role not in {"master", "worker"}:
             return None
-        return index if role == "master" else index + 1
+        return index + 1 if role == "worker" and _waits_for_master(pod) else index
+
+
+def _waits_for_master(pod: Mapping[str, Any]) -> bool:
+    """Whether a worker's job has a master: only then the operator gives it the container that waits for that (setInitContainer, 1.7 to 1.9)."""
+    prepared = (pod.get("spec") or {}).get("initContainers") or []
+    return any(one.get("name") == "init-pytorch" for one in prepared)
 
 
 def _restart(wanted: Wanted) -> str:

@@ -93,22 +93,25 @@ async def accompany(
         RefusedError: The API server refuses them.
     """
     metadata = job["metadata"]
-    owner = {
-        "apiVersion": job["apiVersion"],
-        "kind": job["kind"],
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-    }
+    owners = [owner_of(job)]
     for companion in companions:
-        made = {
-            **companion,
-            "metadata": {**companion["metadata"], "ownerReferences": [owner]},
-        }
+        made = {**companion, "metadata": {**companion["metadata"], "ownerReferences": owners}}
         path = f"/api/v1/namespaces/{metadata['namespace']}/{_PLURALS[companion['kind']]}"
         try:
             await client.post(path, made, fieldValidation="Strict")
         except ConflictError:
             await replace_other(client, path, made, job)
+
+
+def owner_of(job: Mapping[str, Any]) -> dict[str, str]:
+    """What an object that a job owns says of it."""
+    metadata = job["metadata"]
+    return {
+        "apiVersion": job["apiVersion"],
+        "kind": job["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+    }
 
 
 async def replace_other(

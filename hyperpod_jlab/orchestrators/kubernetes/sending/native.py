@@ -1,4 +1,4 @@
-"""A user's own manifest: sent as it was written, with the run's id as a label, so that its object and pods are found again.
+"""A user's own manifest: sent as it was written, with the run's id as a label, so that its objects and pods are found again.
 
 Its comments stay in the user's file; references are written out. The object keeps the name that the user gave it. Which object is the run's is known by the
 label: where the name is taken by another's, nothing is sent. A ``generateName``, or no name at all, becomes the run's own.
@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.spec import JobSpec, Resources
 from hyperpod_jlab.model.validation import NAME
@@ -24,8 +23,15 @@ from hyperpod_jlab.orchestrators.kubernetes.kinds.names import (
     USER_ANNOTATION,
     object_name,
 )
-from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import KINDS, kind_of
+from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import kind_of
+from hyperpod_jlab.orchestrators.kubernetes.sending.companions import (
+    labelled,
+    split,
+    texts,
+    wrong,
+)
 from hyperpod_jlab.orchestrators.kubernetes.sending.render import FILENAME, to_yaml
+from hyperpod_jlab.orchestrators.kubernetes.sending.unset_variables import check_filled
 from hyperpod_jlab.orchestrators.kubernetes.sending.user_yaml import documents
 from hyperpod_jlab.orchestrators.protocol import NativeFacts, NativeFile, Rendered, RenderInput
 from hyperpod_jlab.storage.records import BundleReader
@@ -53,14 +59,18 @@ def render_native(given: RenderInput, file: NativeFile, namespace: str) -> Rende
     """
     name = PurePosixPath(file.path).name
     if PurePosixPath(file.path).suffix.lower() not in _SUFFIXES:
-        raise _wrong(
+        raise wrong(
             f"{name} is no manifest", "a Kubernetes cluster takes .yaml and .yml files with one job"
         )
-    document = _only(documents(file.data, name), name)
+    document, beside = split(documents(file.data, name), name)
     kind = _kind(document, name)
+    check_filled([*beside, document], name)
     sent = {**document, "metadata": _metadata(given, document, namespace, name)}
     _label_pods(sent, given.run_id)
-    return Rendered(FILENAME, to_yaml(sent), "yaml", _facts(kind, sent), kind.name)
+    keep = given.spec.kubernetes.keep_companions
+    first = [to_yaml(one) for one in labelled(beside, sent, name, keep=keep)]
+    text = "---\n".join([*first, to_yaml(sent)])
+    return Rendered(FILENAME, text, "yaml", _facts(kind, sent), kind.name)
 
 
 def native_findings(spec: JobSpec) -> Iterator[Finding]:
@@ -98,39 +108,18 @@ def native_findings(spec: JobSpec) -> Iterator[Finding]:
             )
 
 
-def _only(found: list[Any], name: str) -> dict[str, Any]:
-    """The one job of a file."""
-    if not found:
-        raise _wrong(f"{name} is empty", "it must hold one job")
-    if len(found) > 1:
-        words = [str(one.get("kind")) if isinstance(one, Mapping) else "no object" for one in found]
-        raise _wrong(
-            f"{name} holds {len(found)} documents ({', '.join(words)[:200]}); a run is one job",
-            "make the others beforehand with kubectl apply, and keep the job alone in the file",
-        )
-    (one,) = found
-    if not isinstance(one, dict) or not isinstance(one.get("kind"), str):
-        raise _wrong(
-            f"{name} holds no Kubernetes object", "it must have apiVersion, kind, metadata and spec"
-        )
-    return one
-
-
 def _kind(document: Mapping[str, Any], name: str) -> Kind:
     kind = kind_of(document)
-    if kind is None:
-        said = f"{document.get('apiVersion')} {document['kind']}"[:120]
-        listed = ", ".join(f"{kind.name} ({kind.group}/{kind.version})" for kind in KINDS)
-        raise _wrong(f"{name}: a run cannot be a {said}", f"it can be: {listed}")
+    assert kind is not None  # it was chosen by that
     version = str(document["apiVersion"]).partition("/")[2]
     if version != kind.version:
-        raise _wrong(
+        raise wrong(
             f"{name}: this version knows {kind.name} as {kind.group}/{kind.version}, not {version[:60]}",
             f"write apiVersion: {kind.group}/{kind.version}",
         )
     for part in ("metadata", "spec"):
         if not isinstance(document.get(part, {}), dict):
-            raise _wrong(f"{name}: {part} is no mapping", None)
+            raise wrong(f"{name}: {part} is no mapping", None)
     return kind
 
 
@@ -145,34 +134,27 @@ def _metadata(
     metadata["namespace"] = metadata.get("namespace", asked or namespace)
     for field in ("name", "namespace"):
         if not isinstance(metadata[field], str) or not _DNS_NAME.fullmatch(metadata[field]):
-            raise _wrong(
+            raise wrong(
                 f"{name}: metadata.{field} is no name of Kubernetes'",
                 "lower-case letters, digits, dashes and dots",
             )
     if asked is not None and metadata["namespace"] != asked:
-        raise _wrong(
+        raise wrong(
             f"{name} is for the namespace {metadata['namespace']}, the spec for {asked}",
             "name one of them only",
         )
     asked_for = {QUEUE_LABEL: spec.queue, PRIORITY_LABEL: spec.priority}
     labels = {
-        **_texts(metadata, "labels", name),
+        **texts(metadata, "labels", name),
         **{label: value for label, value in asked_for.items() if value is not None},
         RUN_LABEL: given.run_id,
     }
-    notes = {**_texts(metadata, "annotations", name), NAME_ANNOTATION: given.name}
+    notes = {**texts(metadata, "annotations", name), NAME_ANNOTATION: given.name}
     if given.user is not None:
         notes[USER_ANNOTATION] = given.user
     if spec.name is None and re.fullmatch(NAME, metadata["name"]):
         notes[NAME_ANNOTATION] = metadata["name"]
     return {**metadata, "labels": labels, "annotations": notes}
-
-
-def _texts(metadata: Mapping[str, Any], field: str, name: str) -> dict[str, Any]:
-    found = metadata.get(field) or {}
-    if not isinstance(found, dict):
-        raise _wrong(f"{name}: metadata.{field} is no mapping", None)
-    return found
 
 
 def _label_pods(document: dict[str, Any], run_id: str) -> None:
@@ -230,7 +212,3 @@ def node_count(kind: Kind, document: Mapping[str, Any]) -> int:
 
 def _whole(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 1
-
-
-def _wrong(message: str, hint: str | None) -> InvalidInputError:
-    return InvalidInputError(message, code="invalid_source", hint=hint, detail={"field": "source"})

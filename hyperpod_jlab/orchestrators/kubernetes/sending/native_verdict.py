@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Mapping
 from typing import Any
@@ -10,8 +9,7 @@ from typing import Any
 from hyperpod_jlab.model.errors import DeniedError, HyperpodError, NotFoundError, UnreachableError
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
-from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import jobs_path
-from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import kind_of
+from hyperpod_jlab.orchestrators.kubernetes.sending.companion_objects import collection, findings
 from hyperpod_jlab.orchestrators.kubernetes.sending.creation import check_ours
 from hyperpod_jlab.orchestrators.kubernetes.sending.image_name import image_findings
 from hyperpod_jlab.orchestrators.kubernetes.sending.object_size import size_findings
@@ -20,44 +18,40 @@ from hyperpod_jlab.orchestrators.kubernetes.sending.preflight import (
     namespace_named_in,
     said,
 )
+from hyperpod_jlab.orchestrators.kubernetes.sending.sent import Sent
 
 
-async def read(text: str) -> dict[str, Any]:
-    """The object of a rendered manifest."""
-    import yaml
-
-    # It may be a megabyte.
-    found: dict[str, Any] = await asyncio.to_thread(yaml.safe_load, text)
-    return found
-
-
-async def verdict(
-    client: KubeClient, document: Mapping[str, Any], configured: str
-) -> list[Finding]:
-    """Its verdict on the manifest as it would be sent, and whether the name is free; nothing is made.
+async def verdict(client: KubeClient, sent: Sent, configured: str) -> list[Finding]:
+    """Its verdict on the manifest as it would be sent, and whether the names are free; nothing is made.
 
     Args:
         client: The cluster.
-        document: The manifest.
+        sent: The manifest.
         configured: The cluster's configured namespace.
 
     Raises:
         UnreachableError: It does not answer.
     """
-    kind = kind_of(document)
-    assert kind is not None  # it was rendered
-    metadata = document["metadata"]
-    if wrong := [*image_findings(document, None), *size_findings(document, "source")]:
+    objects = (*sent.companions, sent.document)
+    if wrong := [found for one in objects for found in _by_itself(one)]:
         return wrong
-    path = jobs_path(kind, metadata["namespace"])
+    beside = [finding async for finding in findings(client, sent)]
+    if any(finding.level == "error" for finding in beside):
+        return beside
     try:
         with contextlib.suppress(NotFoundError, DeniedError):
-            check_ours(await client.get(f"{path}/{metadata['name']}"), document)
-        found = await dry_run(client, kind, [(path, document)])
-        if metadata["namespace"] == configured:
+            check_ours(await client.get(sent.place), sent.document)
+        paths = [await collection(client, one) for one in sent.companions]
+        pairs = [*zip(paths, sent.companions, strict=True), (sent.path, sent.document)]
+        found = [*beside, *await dry_run(client, sent.kind, pairs)]
+        if sent.namespace == configured:
             return found
         return namespace_named_in(found, "metadata.namespace in the manifest", "source")
     except UnreachableError:
         raise
     except HyperpodError as error:
         return [said(error)]
+
+
+def _by_itself(document: Mapping[str, Any]) -> list[Finding]:
+    return [*image_findings(document, None), *size_findings(document, "source")]

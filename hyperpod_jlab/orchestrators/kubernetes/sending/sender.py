@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +28,11 @@ from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL
 from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import KINDS
 from hyperpod_jlab.orchestrators.kubernetes.sending import preflight
 from hyperpod_jlab.orchestrators.kubernetes.sending.code import findings
+from hyperpod_jlab.orchestrators.kubernetes.sending.companion_objects import (
+    adopt,
+    make,
+    take_back,
+)
 from hyperpod_jlab.orchestrators.kubernetes.sending.creation import is_same_user
 from hyperpod_jlab.orchestrators.kubernetes.sending.delivery import deliver, is_whole
 from hyperpod_jlab.orchestrators.kubernetes.sending.image_name import image_findings
@@ -89,6 +93,10 @@ class Sender:
         found = [*preflight.unsupported(spec)]
         if spec.source.kind == "native":
             return [*found, *native_findings(spec)]
+        if spec.kubernetes.keep_companions:
+            message = "only in a manifest of your own something stands beside the job"
+            field = "kubernetes.keep_companions"
+            found.append(Finding(level="info", code="ignored", message=message, field=field))
         if self._storage is None:
             found += findings(spec)
         found += instance_findings(spec, await self._ask_instance(spec))
@@ -111,22 +119,35 @@ class Sender:
             found.append(preflight.said(error))
         return found
 
-    async def verdict(self, document: Mapping[str, Any]) -> list[Finding]:
+    async def verdict(self, sent: Sent) -> list[Finding]:
         """What the cluster says of a user's own manifest, without making anything.
 
         Raises:
             UnreachableError: It does not answer.
         """
-        return await verdict(await self._connection.client(), document, self._connection.namespace)
+        return await verdict(await self._connection.client(), sent, self._connection.namespace)
 
     async def submit(self, bundle: BundleReader) -> Taken:
-        """Make the job. Its name is the run's, so a second one is the same; of a user's own manifest its label is."""
+        """Make the job, after what stands beside it. Its name is the run's, so a second one is the same; of a user's own manifest its label is."""
         await asyncio.to_thread(bundle.check_own, "submit")
         sent = await asyncio.to_thread(read_sent, bundle)
         client = await self._connection.client()
-        companions = await self._companions(bundle, sent)
-        await deliver(client, sent.path, sent.document, bundle, companions)
+        owned = await self._owned(bundle, sent)
+        await make(client, sent)
+        try:
+            job = await deliver(client, sent.path, sent.document, bundle, owned)
+        except UnreachableError:
+            raise  # it may be there
+        except HyperpodError:
+            await take_back(client, sent)
+            raise
+        await adopt(client, sent, job)
         return Taken(sent.name)
+
+    async def take_back(self, bundle: BundleReader) -> None:
+        """Remove what a submit that was broken off has made beside a job that is not there."""
+        sent = await asyncio.to_thread(read_sent, bundle)
+        await take_back(await self._connection.client(), sent)
 
     async def find(self, bundle: BundleReader) -> Taken | None:
         """The run's job, when it is there with all that its pods wait for."""
@@ -134,8 +155,8 @@ class Sender:
         client = await self._connection.client()
         try:
             job = await client.get(sent.place)
-            for companion in await self._companions(bundle, sent):
-                name = companion["metadata"]["name"]
+            for owned in await self._owned(bundle, sent):
+                name = owned["metadata"]["name"]
                 await client.get(f"/api/v1/namespaces/{sent.namespace}/services/{name}")
         except NotFoundError:
             return None
@@ -143,7 +164,7 @@ class Sender:
         whole = ours and await is_whole(client, job)
         return Taken(sent.name) if whole else None
 
-    async def _companions(self, bundle: BundleReader, sent: Sent) -> list[dict[str, Any]]:
+    async def _owned(self, bundle: BundleReader, sent: Sent) -> list[dict[str, Any]]:
         if await asyncio.to_thread(is_native, bundle):
             return []
         return sent.kind.companions(sent.document)

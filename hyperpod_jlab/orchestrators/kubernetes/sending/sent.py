@@ -10,6 +10,7 @@ from typing import Any
 from hyperpod_jlab.model.errors import StorageError
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind, jobs_path
 from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import kind_of
+from hyperpod_jlab.orchestrators.kubernetes.sending.companions import is_companion
 from hyperpod_jlab.orchestrators.kubernetes.sending.render import FILENAME
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
@@ -30,12 +31,14 @@ class Sent:
         namespace: Its namespace.
         name: Its name.
         document: The manifest.
+        companions: What stands beside it in a user's own manifest.
     """
 
     kind: Kind
     namespace: str
     name: str
     document: Mapping[str, Any]
+    companions: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def path(self) -> str:
@@ -49,33 +52,40 @@ class Sent:
 
 
 def read_sent(bundle: BundleReader) -> Sent:
-    """The object of a run with our launcher. Blocking.
+    """The object of a run, and what stands beside it. Blocking.
 
     Raises:
         StorageError: There is no manifest in the bundle, or it is damaged.
     """
+    largest = _LARGEST if bundle.is_own else _LARGEST_FOREIGN
+    try:
+        return sent_in(descent.read(bundle.folder / FILENAME, largest).decode())
+    except (OSError, ValueError) as error:
+        raise StorageError(
+            f"the run's manifest cannot be read: {str(error)[:200]}",
+            code="damaged_manifest",
+            detail={"run_id": bundle.run_id},
+        ) from error
+
+
+def sent_in(text: str) -> Sent:
+    """The objects of a rendered manifest, the job last.
+
+    Raises:
+        ValueError: It is none.
+    """
     import yaml
 
     try:
-        largest = _LARGEST if bundle.is_own else _LARGEST_FOREIGN
-        text = descent.read(bundle.folder / FILENAME, largest).decode()
-        document = yaml.safe_load(text)
+        *companions, document = yaml.safe_load_all(text)
         kind = kind_of(document)
         namespace, name = (str(document["metadata"][field]) for field in ("namespace", "name"))
         if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):  # they become a path
-            raise _damaged(bundle, "its name is none")
-        if kind is not None:
-            return Sent(kind, namespace, name, document)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise _damaged(bundle, str(error)) from error
-    except yaml.YAMLError as error:
-        raise _damaged(bundle, str(error)) from error
-    raise _damaged(bundle, "its kind is unknown")
-
-
-def _damaged(bundle: BundleReader, why: str) -> StorageError:
-    return StorageError(
-        f"the run's manifest cannot be read: {why[:200]}",
-        code="damaged_manifest",
-        detail={"run_id": bundle.run_id},
-    )
+            raise ValueError("its name is none")
+        if not all(is_companion(one, namespace) for one in companions):
+            raise ValueError("what stands beside its job is none of the job's")
+    except (LookupError, TypeError, AttributeError, RecursionError, yaml.YAMLError) as error:
+        raise ValueError(str(error)) from error
+    if kind is None:
+        raise ValueError("its kind is unknown")
+    return Sent(kind, namespace, name, document, tuple(companions))

@@ -17,6 +17,7 @@ from hyperpod_jlab.orchestrators.kubernetes.api.pod_log import PodNews
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind, jobs_path
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL
 from hyperpod_jlab.orchestrators.kubernetes.sending.adopted import adopted_uid
+from hyperpod_jlab.orchestrators.kubernetes.sending.companions import is_kept
 from hyperpod_jlab.orchestrators.kubernetes.sending.sent import read_sent
 from hyperpod_jlab.orchestrators.kubernetes.watching.job_rows import REDUCE, JobRow
 from hyperpod_jlab.orchestrators.kubernetes.watching.run_pods import RunPod, in_order, run_pod
@@ -44,6 +45,7 @@ class Where:
         name: Its name.
         uid: Its own id, for an adopted job: a later object of the same name is another one. None for those that have their run's label.
         native: Whether its pods run without our launcher.
+        accompanied: Whether objects stand beside it that go when it has ended.
     """
 
     run_id: str
@@ -52,6 +54,7 @@ class Where:
     name: str
     uid: str | None
     native: bool = False
+    accompanied: bool = False
 
     @property
     def path(self) -> str:
@@ -233,4 +236,6 @@ def _is_it(job: JobRow, place: Where) -> bool:
 def _read_where(bundle: BundleReader) -> Where:
     sent = read_sent(bundle)
     native = bundle.spec().source.kind == "native"
-    return Where(bundle.run_id, sent.kind, sent.namespace, sent.name, adopted_uid(bundle), native)
+    goes = any(not is_kept(one) for one in sent.companions)
+    place = bundle.run_id, sent.kind, sent.namespace, sent.name, adopted_uid(bundle)
+    return Where(*place, native, goes)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Mapping, Sequence
 
 from hyperpod_jlab.model.errors import DeniedError, StorageError
 from hyperpod_jlab.model.records import Observation, RunRecords
+from hyperpod_jlab.model.state import Moment, derive
 from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
 from hyperpod_jlab.orchestrators.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.orchestrators.kubernetes.kinds.conditions import OBSERVER
@@ -44,6 +46,9 @@ _LAST_WORDS = 30.0
 
 _REMOVAL = 10.0
 """Seconds after a run's end in which its job may follow pods that were removed: with a namespace all goes, pods first."""
+
+_JOB_FOLLOWS = 10.0
+"""Seconds in which a job ends once all of its pods have."""
 
 _SETTLES = 20.0
 """Seconds after a submit in which the API server may not have the job yet."""
@@ -88,9 +93,26 @@ class RunWatch:
             found, word = seen[place.run_id], said.get(place.run_id)
             if self._attended and place.run_id in undone:
                 self._fetch(bundle, place, found)
-            if word is not None and word.state == "ended":
+            ended = word is not None and word.state == "ended"
+            if word is not None and ended:
                 await self._leftovers.end(bundle, place, found, word)
+            if place.accompanied and (ended or await self._follows(bundle, place)):
+                await self._leftovers.remove_companions(bundle, place)
         return said
+
+    async def _follows(self, bundle: BundleReader, place: Where) -> bool:
+        """Whether a run's job ends now, whose records say already that the run has succeeded: it may be that nobody looks again."""
+        end = time.monotonic() + _JOB_FOLLOWS
+        while await asyncio.to_thread(_has_succeeded, bundle) and time.monotonic() < end:
+            job = (await self._look.anew(place)).job
+            if job is None or job.observe(time.time()).state == "ended":
+                return True
+            await asyncio.sleep(0.5)
+        return False
+
+    async def remove_companions(self, bundle: BundleReader) -> None:
+        """Remove what stood beside the job of a run that has ended."""
+        await self._leftovers.remove_companions(bundle, await self._look.where(bundle))
 
     def _fetch(self, bundle: BundleReader, place: Where, seen: Seen) -> None:
         """Go on fetching what a run's pods say; of one that has ended all, after which nothing is fetched any more."""
@@ -211,6 +233,13 @@ class RunWatch:
         if self._is_fetched(place):
             return is_done(bundle)
         return restarts_anyway(place) or all(pod.ended for pod in seen.pods)
+
+
+def _has_succeeded(bundle: BundleReader) -> bool:
+    """Whether the records of a run of this user's say so. Blocking."""
+    return bundle.is_own and (
+        derive(bundle.read(), Moment(time.time(), "alive")).state == "succeeded"
+    )
 
 
 def _note_end(bundle: BundleReader, where: Where, seen: Seen) -> None:

@@ -69,7 +69,11 @@ class Facts:
         self._user = Watch(self.look)
         self._uid: int | None = None
         self._fine: dict[str, float] = {}
-        self._verdict: tuple[float, bytes, HyperpodError | None] = (float("-inf"), b"", None)
+        self._verdict: tuple[float, tuple[bytes, tuple[str, ...]], HyperpodError | None] = (
+            float("-inf"),
+            (b"", ()),
+            None,
+        )
 
     async def limits(self) -> Limits:
         """The queues with their limits."""
@@ -124,8 +128,8 @@ class Facts:
         self._uid = int(uid) if uid.isdecimal() else None
         return Seen(user.strip(), self._uid, words)
 
-    async def verdict(self, script: bytes) -> HyperpodError | None:
-        """The controller's own verdict on a script, which is not sent; None when it would be taken (man sbatch, --test-only).
+    async def verdict(self, script: bytes, options: tuple[str, ...] = ()) -> HyperpodError | None:
+        """The controller's own verdict on a script with options of sbatch, which is not sent; None when it would be taken (man sbatch, --test-only).
 
         Kept for a moment: who has just been shown what was found sends the same.
 
@@ -133,16 +137,16 @@ class Facts:
             UnreachableError: Nobody answered.
         """
         moment, known, error = self._verdict
-        if known == script and time.monotonic() - moment < _VERDICT_COUNTS:
+        if known == (script, options) and time.monotonic() - moment < _VERDICT_COUNTS:
             return error
         error = None
         try:
-            await self._client.ask(["sbatch", "--test-only"], stdin=script)
+            await self._client.ask(["sbatch", "--test-only", *options], stdin=script)
         except UnreachableError:
             raise
         except HyperpodError as refusal:
             error = refusal
-        self._verdict = time.monotonic(), script, error
+        self._verdict = time.monotonic(), (script, options), error
         return error
 
     async def _look_at_limits(self) -> Limits:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,13 +12,18 @@ from hyperpod_jlab.model.config import SlurmCluster
 from hyperpod_jlab.model.errors import HyperpodError, UnreachableError, nearest_hint
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.orchestrators.protocol import RenderInput
+from hyperpod_jlab.orchestrators.protocol import Rendered, RenderInput
 from hyperpod_jlab.orchestrators.seal import Seal
 from hyperpod_jlab.orchestrators.slurm.preflight.accounts import Accounts
 from hyperpod_jlab.orchestrators.slurm.preflight.facts import Facts
 from hyperpod_jlab.orchestrators.slurm.preflight.far_side import python_findings, storage_findings
-from hyperpod_jlab.orchestrators.slurm.preflight.fitting import fitting_findings, queues_of
+from hyperpod_jlab.orchestrators.slurm.preflight.fitting import (
+    count_findings,
+    fitting_findings,
+    queues_of,
+)
 from hyperpod_jlab.orchestrators.slurm.preflight.limits import Limits
+from hyperpod_jlab.orchestrators.slurm.sending.native import Sending
 from hyperpod_jlab.orchestrators.slurm.sending.render import render
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.translation import PathMap
@@ -83,28 +88,45 @@ async def preflight(spec: JobSpec, place: Place) -> list[Finding]:
         InvalidInputError: A further flag is unknown, protected or has a wrong value.
         UnreachableError: The cluster does not answer, so that sending the run would only take as long again.
     """
-    found = [*_words(spec)]
+    return [*_words(spec), *await _unless_in_part(_both(spec, place))]
+
+
+async def native_verdict(given: RenderInput, rendered: Rendered, place: Place) -> list[Finding]:
+    """What the cluster says of a user's own script with the options that it is sent with, its ``#SBATCH`` lines read: the number of nodes, and the controller's word.
+
+    Raises:
+        UnreachableError: The cluster does not answer.
+    """
+    return await _unless_in_part(_of_script(given, rendered, place))
+
+
+async def _of_script(given: RenderInput, rendered: Rendered, place: Place) -> list[Finding]:
+    told = rendered.facts
+    assert given.native is not None  # it was rendered of it
+    assert told is not None
+    resources = given.spec.resources.model_copy(update={"nodes": told.nodes})
+    spec = given.spec.model_copy(update={"queue": told.queue, "resources": resources})
+    found = count_findings(spec, await place.facts.limits())
+    if any(finding.level == "error" for finding in found):
+        return found
+    options = Sending.from_json(rendered.text).options
+    return await _judged(spec, place, given.native.data, options)
+
+
+async def _unless_in_part(asked: Awaitable[list[Finding]]) -> list[Finding]:
+    """What was found; a warning where only a part of the cluster does not answer."""
     try:
-        found += await _both(spec, place)
+        return await asked
     except HyperpodError as error:
         silent = isinstance(error, UnreachableError) and error.code not in _IN_PART
         if error.code == "invalid_flag" or silent:
             raise
-        found.append(
-            Finding(
-                level="warning",
-                code="unchecked",
-                message=f"the cluster could not be asked about the run: {error.message}",
-                hint=error.hint,
-            )
-        )
-    return found
+        message = f"the cluster could not be asked about the run: {error.message}"
+        return [Finding(level="warning", code="unchecked", message=message, hint=error.hint)]
 
 
 async def _both(spec: JobSpec, place: Place) -> list[Finding]:
     """What we find and what the controller says, asked for at the same time; its word counts when we find nothing wrong."""
-    if spec.source.kind == "native":
-        return [finding async for finding in _asked(spec, place)]
     said = asyncio.create_task(_verdict(spec, place))
     try:
         found = [finding async for finding in _asked(spec, place)]
@@ -136,8 +158,6 @@ async def _asked(spec: JobSpec, place: Place) -> AsyncIterator[Finding]:
             hint="leave out --image and name a --python, or ask the cluster's admin for Pyxis and Enroot",
             field="environment.image",
         )
-    if spec.source.kind == "native":
-        return  # its own #SBATCH lines say what it wants; sbatch reads them
     limits = await facts.limits()
     for finding in fitting_findings(spec, limits, hyperpod=place.config.hyperpod is not None):
         yield finding
@@ -209,6 +229,7 @@ def _words(spec: JobSpec) -> Iterator[Finding]:
         "kubernetes.kind": spec.kubernetes.kind,
         "kubernetes.namespace": spec.kubernetes.namespace,
         "kubernetes.patch": spec.kubernetes.patch or None,
+        "kubernetes.keep_companions": spec.kubernetes.keep_companions or None,
     }
     if spec.environment.image is not None:
         given["environment.python"] = spec.environment.python
@@ -253,7 +274,13 @@ async def _verdict(spec: JobSpec, place: Place) -> list[Finding]:
     bundle = str(place.partition.bundle("preflight").relative_to(place.partition.root))
     name = spec.name or "preflight"
     given = RenderInput("preflight", name, spec, bundle, place.paths, place.python, Seal.current())
-    error = await place.facts.verdict(render(given).text.encode())
+    return await _judged(spec, place, render(given).text.encode())
+
+
+async def _judged(
+    spec: JobSpec, place: Place, script: bytes, options: tuple[str, ...] = ()
+) -> list[Finding]:
+    error = await place.facts.verdict(script, options)
     if error is None:
         return []
     # Of nodes that are not there just now, as for seconds after the controller's start, it says the same as of those that never were.

@@ -42,6 +42,16 @@ def fitting_findings(spec: JobSpec, limits: Limits, *, hyperpod: bool) -> list[F
     return [*result, *_time(spec, queues), *_everything(spec, queues, limits, hyperpod)]
 
 
+def count_findings(spec: JobSpec, limits: Limits) -> list[Finding]:
+    """What is wrong with queue and number of nodes, of a script that says all else itself."""
+    unknown = list(_unknown(spec, limits))
+    queues = queues_of(spec, limits)
+    if unknown or not queues:
+        return unknown or [_no_default(limits)]
+    found = [list(_node_count(spec, queue)) for queue in queues]
+    return min(found, key=len)
+
+
 def default_limit(spec: JobSpec, limits: Limits) -> int | None:
     """Seconds that a run without a limit of its own gets: its queue's default, else the queue's longest, else None."""
     times = [queue.default_time or queue.max_time for queue in queues_of(spec, limits)]

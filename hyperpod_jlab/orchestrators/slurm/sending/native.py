@@ -71,15 +71,26 @@ class Sending:
             told["adopted"] = self.adopted
         return json.dumps(told, ensure_ascii=False, indent=1) + "\n"
 
+    @staticmethod
+    def from_json(text: str | bytes) -> Sending:
+        """What the text says.
+
+        Raises:
+            ValueError: It is none.
+        """
+        told = from_json(text)
+        try:
+            args = tuple(told["args"])
+            return Sending(told["script"], tuple(told["options"]), args, told.get("adopted"))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(str(error)) from error
+
 
 def read_sending(bundle: BundleReader) -> Sending | None:
     """What a native run was sent with; None for a run with our launcher. Blocking."""
     try:
-        told = from_json(descent.read(bundle.folder / FILENAME, _LARGEST))
-        return Sending(
-            told["script"], tuple(told["options"]), tuple(told["args"]), told.get("adopted")
-        )
-    except (OSError, ValueError, KeyError, TypeError):
+        return Sending.from_json(descent.read(bundle.folder / FILENAME, _LARGEST))
+    except (OSError, ValueError):
         return None
 
 

@@ -1,0 +1,437 @@
+"""What stands beside the job in a user's manifest: made first, labelled, removed when the run has ended; and what is refused, with nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+import yaml
+
+from hyperpod_jlab.model.errors import (
+    DeniedError,
+    HyperpodError,
+    InvalidInputError,
+    RefusedError,
+    UnreachableError,
+)
+from hyperpod_jlab.model.run_id import new_run_id
+from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.model.validation import parse
+from hyperpod_jlab.orchestrators.kubernetes.kinds.names import KEEP_ANNOTATION, RUN_LABEL
+from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import BY_NAME
+from hyperpod_jlab.orchestrators.kubernetes.sending import sender
+from hyperpod_jlab.orchestrators.kubernetes.sending.companions import MOST
+from hyperpod_jlab.orchestrators.kubernetes.sending.native import render_native
+from hyperpod_jlab.orchestrators.kubernetes.sending.sameness import difference
+from hyperpod_jlab.orchestrators.protocol import NativeFile, RenderInput
+from hyperpod_jlab.orchestrators.seal import Seal
+from hyperpod_jlab.services.submission import Request
+from hyperpod_jlab.storage.translation import PathMap
+from tests.kubernetes.acting import Acting, acting, user
+from tests.kubernetes.cluster import KubernetesTestbed
+
+__all__ = ["user"]
+
+RUN_ID = "20260101-120000-abcdef"
+
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: mine}
+spec:
+  backoffLimit: 0
+  template:
+    spec:
+      restartPolicy: Never
+      terminationGracePeriodSeconds: 0
+      containers: [{name: c, image: IMAGE, command: [sh, -c, COMMAND]}]
+"""
+SERVICE = """
+apiVersion: v1
+kind: Service
+metadata: {name: beside, labels: {a: b}}
+spec:
+  ports: [{port: 8000}]
+  selector: {app: beside}
+"""
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: beside}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: beside}}
+  template:
+    metadata: {labels: {app: beside}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers: [{name: c, image: IMAGE, command: [python3, -m, http.server, "8000"]}]
+"""
+WORKERS = """
+apiVersion: "kubeflow.org/v1"
+kind: PyTorchJob
+metadata: {name: mine}
+spec:
+  ELASTIC
+  pytorchReplicaSpecs:
+    Worker:
+      replicas: 2
+      restartPolicy: OnFailure
+      template:
+        spec:
+          terminationGracePeriodSeconds: 0
+          containers: [{name: pytorch, image: IMAGE, command: [sh, -c, COMMAND]}]
+"""
+ELASTIC = "elasticPolicy: {rdzvBackend: etcd, rdzvHost: beside, rdzvPort: 8000, minReplicas: 1, maxReplicas: 64}"
+NAMED = "kind: ConfigMap\nmetadata: {name: NAME}\n"
+
+
+def documents(*texts: str, image: str = "i", command: str = "true") -> str:
+    text = "\n---\n".join(texts)
+    return text.replace("IMAGE", image).replace("COMMAND", json.dumps(command))
+
+
+def rendered(text: str, **spec: Any) -> list[dict[str, Any]]:
+    data = {"source": {"kind": "native", "path": "job.yaml"}, **spec}
+    paths = PathMap(PurePosixPath("/here"), PurePosixPath("/there"))
+    given = RenderInput(
+        RUN_ID,
+        "job",
+        parse(JobSpec, data),
+        "runs/x",
+        paths,
+        None,
+        Seal(0, "5ea1"),
+        user="alice",
+    )
+    file = NativeFile("code/job.yaml", text.encode(), "work")
+    return list(yaml.safe_load_all(render_native(given, file, "team").text))
+
+
+def test_the_job_comes_last_and_all_have_the_runs_label() -> None:
+    text = documents(JOB, "", SERVICE, "# nothing", DEPLOYMENT, "")
+    service, deployment, job = rendered(text)
+    assert [one["kind"] for one in (service, deployment, job)] == ["Service", "Deployment", "Job"]
+    for one in (service, deployment, job):
+        assert one["metadata"]["namespace"] == "team"
+        assert one["metadata"]["labels"][RUN_LABEL] == RUN_ID
+        assert one["metadata"]["annotations"]["hyperpod-jlab/user"] == "alice"
+    assert service["metadata"]["labels"]["a"] == "b"
+    assert service["spec"] == yaml.safe_load(SERVICE)["spec"]
+    # Its pods are none of the run's nodes.
+    assert deployment["spec"]["template"]["metadata"]["labels"] == {"app": "beside"}
+    kept = rendered(text, kubernetes={"keep_companions": True})
+    assert kept[0]["metadata"]["annotations"][KEEP_ANNOTATION] == "true"
+
+
+def test_a_list_is_its_items_and_references_reach_through_one_document() -> None:
+    items = [yaml.safe_load(documents(one)) for one in (SERVICE, JOB)]
+    text = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": items})
+    assert [one["kind"] for one in rendered(text)] == ["Service", "Job"]
+    anchors = documents(JOB).replace(
+        "{name: mine}", "{name: mine, labels: &l {x: y}, annotations: *l}"
+    )
+    service, job = rendered(documents(SERVICE, anchors))
+    assert job["metadata"]["annotations"]["x"] == job["metadata"]["labels"]["x"] == "y"
+    assert service["kind"] == "Service"
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ((SERVICE, DEPLOYMENT), r"no job is in it \(v1 Service, apps/v1 Deployment\)"),
+        (
+            (JOB, SERVICE, WORKERS.replace("  ELASTIC\n", "")),
+            r"holds 2 jobs \(Job mine, PyTorchJob mine\); a run is one job",
+        ),
+        ((SERVICE, SERVICE, JOB), "holds the Service beside twice"),
+        ((JOB, "hello"), "document 2 holds no Kubernetes object"),
+        ((JOB, SERVICE.replace("name: beside", "namespace: a, name: b")), "is for the namespace a"),
+        ((JOB, SERVICE.replace("name: beside", "generateName: b")), "has no metadata.name"),
+        ((JOB, SERVICE.replace("name: beside", "name: ../x")), "metadata.name is no name"),
+        ((JOB, SERVICE.replace("labels: {a: b}", "labels: [a]")), "metadata.labels is no mapping"),
+        ((JOB, NAMED.replace("NAME", "x")), "the ConfigMap x has no apiVersion"),
+        ((JOB, "apiVersion: ../v1\n" + NAMED.replace("NAME", "x")), "has no apiVersion"),
+        ((JOB, "apiVersion: v1\nkind: Secret\nmetadata: {name: x}"), "values would lie in the run"),
+        (
+            (JOB, "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: x}"),
+            "its data with it",
+        ),
+        ((JOB, *[SERVICE] * (MOST + 1)), f"{MOST + 1} objects beside its job"),
+    ],
+)
+def test_what_cannot_stand_beside_a_job_is_refused(texts: tuple[str, ...], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message) as error:
+        rendered(documents(*texts))
+    assert error.value.hint
+
+
+def test_data_may_stand_beside_a_job_when_it_is_kept() -> None:
+    claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: x}"
+    found = rendered(documents(JOB, claim), kubernetes={"keep_companions": True})
+    assert found[0]["kind"] == "PersistentVolumeClaim"
+
+
+def test_variables_of_a_template_are_told_with_their_places() -> None:
+    workers = WORKERS.replace("ELASTIC", ELASTIC).replace("replicas: 2", "replicas: $NUM_NODES")
+    text = workers.replace("IMAGE", "'${REPO}:${TAG}'")
+    with pytest.raises(InvalidInputError) as error:
+        rendered(documents(text, command="echo $HOME ${x}"))
+    assert "Worker.replicas: $NUM_NODES" in error.value.message
+    assert "containers[0].image: ${REPO}:${TAG}" in error.value.message
+    assert "HOME" not in error.value.message  # a shell of the pod's fills that in
+    assert "envsubst < job.yaml" in str(error.value.hint)
+    rule = "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {name: x}\nspec: {m: '{{ $labels.x }}'}"
+    assert rendered(documents(rule, JOB))[0]["spec"] == {"m": "{{ $labels.x }}"}
+
+
+@pytest.mark.parametrize(
+    ("document", "found", "place"),
+    [
+        ({"spec": {"a": 1}}, {"spec": {"a": 1, "b": 2}, "status": {"c": 3}}, None),
+        ({"metadata": {"name": "x"}, "spec": {}}, {"metadata": {"uid": "y"}}, None),
+        ({"spec": {"a": None, "b": []}}, {"spec": {}}, None),
+        (
+            {"spec": {"cpu": "1000m", "memory": "1Gi"}},
+            {"spec": {"cpu": "1", "memory": "1024Mi"}},
+            None,
+        ),
+        (
+            {"spec": {"ports": [{"port": 1}]}},
+            {"spec": {"ports": [{"port": 2}]}},
+            "spec.ports[0].port",
+        ),
+        ({"spec": {"ports": [1]}}, {"spec": {"ports": [1, 2]}}, "spec.ports"),
+        ({"data": {"a": "1"}}, {"data": {}}, "data.a"),
+        ({"spec": {"a": True}}, {"spec": {"a": 1000}}, "spec.a"),
+    ],
+)
+def test_whether_what_is_there_says_the_same(
+    document: dict[str, Any], found: dict[str, Any], place: str | None
+) -> None:
+    assert difference(document, found) == place
+
+
+def test_workers_without_a_master_are_counted_from_0() -> None:
+    labels = {
+        "training.kubeflow.org/replica-type": "worker",
+        "training.kubeflow.org/replica-index": "1",
+    }
+
+    def rank(*prepared: str) -> int | None:
+        spec = {"initContainers": [{"name": name} for name in prepared]}
+        pod = {"metadata": {"name": "x", "labels": labels}, "spec": spec}
+        return BY_NAME["PyTorchJob"].node_rank(pod)
+
+    assert rank() == rank("mine") == 1
+    assert rank("mine", "init-pytorch") == 2
+
+
+# ---------------------------------------------------------------------------------------------- on the cluster
+
+
+async def _submit(user: Acting, text: str, **more: Any) -> str:
+    (user.folder / "job.yaml").write_text(text)
+    return await user.submit(source={"kind": "native", "path": "job.yaml"}, **more)
+
+
+async def _found(user: Acting, text: str) -> dict[str, str]:
+    (user.folder / "job.yaml").write_text(text)
+    data = {"source": {"kind": "native", "path": "job.yaml"}, "files": {"project": False}}
+    request = Request(parse(JobSpec, data), base=user.folder)
+    found = (await user.hyperpod.submitter.preview(request)).findings
+    return {finding.code: finding.message for finding in found if finding.code != "dry_run"}
+
+
+def left(cluster: KubernetesTestbed, namespace: str, kinds: str = "service,deployment") -> set[str]:
+    """What is there that a run has made or would have."""
+    items = cluster.get(kinds, namespace=namespace)["items"]
+    named = {
+        f"{one['kind']} {one['metadata']['name']}"
+        for one in items
+        if "deletionTimestamp" not in one["metadata"]
+    }
+    return {one for one in named if not one.startswith("Service mine-")}  # the operator's
+
+
+REACH = (
+    "until python3 -c 'import urllib.request as u; u.urlopen(\"http://beside:8000\", timeout=2)'; "
+    "do sleep 1; done 2>/dev/null; env | grep PET_RDZV_E; echo reached by $HOSTNAME"
+)
+
+
+async def test_workers_meet_by_what_stands_beside_them_and_it_goes_with_them(
+    kubernetes_cluster: KubernetesTestbed, user: Acting
+) -> None:
+    """As AWS's samples are built: a Service, a Deployment, and a PyTorchJob of workers only, whose elasticPolicy names the Service."""
+    command = f"{REACH}; case $HOSTNAME in *-1) sleep 5; echo last;; esac"
+    texts = (SERVICE, DEPLOYMENT, WORKERS.replace("ELASTIC", ELASTIC))
+    text = documents(*texts, image=kubernetes_cluster.image, command=command)
+    run_id = await _submit(user, text)
+    made = kubernetes_cluster.get("deployment", "beside", user.namespace)["metadata"]
+    assert made["labels"][RUN_LABEL] == run_id
+    assert [one["kind"] for one in made["ownerReferences"]] == ["PyTorchJob"]
+    run = await user.ended(run_id)
+    assert (run.state, run.nodes, run.kind) == ("succeeded", 2, "PyTorchJob"), run.status
+    assert len(run.status.attempts[-1].nodes) == 2
+    said = {path.name: path.read_text() for path in user.logs(run_id)}
+    assert "reached by mine-worker-0" in said["node-0.rank-0.log"]
+    assert "PET_RDZV_ENDPOINT=beside:8000" in said["node-1.rank-0.log"]
+    assert said["node-1.rank-0.log"].endswith("last\n")
+    assert left(kubernetes_cluster, user.namespace) == set()
+    assert kubernetes_cluster.get("pytorchjob", "mine", user.namespace)["status"]
+
+
+async def test_what_was_there_before_is_used_and_stays(
+    kubernetes_cluster: KubernetesTestbed, user: Acting
+) -> None:
+    image, namespace = kubernetes_cluster.image, user.namespace
+    kubernetes_cluster.create(yaml.safe_load(SERVICE), namespace=namespace)
+    text = documents(SERVICE, DEPLOYMENT, JOB, image=image)
+    assert "is used as it is" in (await _found(user, text))["companion_exists"]
+    run_id = await _submit(user, text)
+    assert (await user.ended(run_id)).state == "succeeded"
+    assert left(kubernetes_cluster, namespace) == {"Service beside"}
+    assert (
+        RUN_LABEL
+        not in kubernetes_cluster.get("service", "beside", namespace)["metadata"]["labels"]
+    )
+    # Another one of that name is nobody's to change.
+    other = text.replace("port: 8000", "port: 8001").replace("name: mine", "name: other")
+    with pytest.raises(
+        RefusedError, match=r"Service beside.* is another one: spec.ports\[0\].port"
+    ):
+        await _submit(user, other)
+    assert left(kubernetes_cluster, namespace) == {"Service beside"}
+    assert (
+        kubernetes_cluster.get("service", "beside", namespace)["spec"]["ports"][0]["port"] == 8000
+    )
+
+
+async def test_what_goes_with_one_run_is_no_others_and_kept_ones_are_everybodys(
+    kubernetes_cluster: KubernetesTestbed, user: Acting
+) -> None:
+    image = kubernetes_cluster.image
+    first = await _submit(user, documents(SERVICE, JOB, image=image, command="sleep 600"))
+    other = documents(SERVICE, JOB.replace("name: mine", "name: other"), image=image)
+    with pytest.raises(RefusedError, match=f"belongs to the run {first}, and goes with it"):
+        await _submit(user, other)
+    await user.hyperpod.runs.act(first, "cancel")
+    assert left(kubernetes_cluster, user.namespace) == set()
+    second = await _submit(user, other, kubernetes={"keep_companions": True})
+    assert (await user.ended(second)).state == "succeeded"
+    assert left(kubernetes_cluster, user.namespace) == {"Service beside"}
+    third = await _submit(user, other.replace("name: other", "name: third"))
+    assert (await user.ended(third)).state == "succeeded"
+    assert left(kubernetes_cluster, user.namespace) == {"Service beside"}
+
+
+async def test_what_is_left_of_an_ended_run_makes_room_for_the_next(
+    kubernetes_cluster: KubernetesTestbed, user: Acting
+) -> None:
+    """Nobody has looked since the run ended."""
+    image = kubernetes_cluster.image
+    first = await _submit(user, documents(SERVICE, JOB, image=image))
+    kubernetes_cluster.kubectl(
+        "wait", "job/mine", "--for=condition=complete", "--timeout=60s", namespace=user.namespace
+    )
+    other = documents(SERVICE, JOB.replace("name: mine", "name: other"), image=image)
+    second = await _submit(user, other)
+    found = kubernetes_cluster.get("service", "beside", user.namespace)["metadata"]["labels"]
+    assert found[RUN_LABEL] == second != first
+    assert (await user.ended(first)).state == "succeeded"
+    assert (await user.ended(second)).state == "succeeded"
+    assert left(kubernetes_cluster, user.namespace) == set()
+
+
+QUOTA = """
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: none}
+spec: {hard: {count/jobs.batch: "0"}}
+"""
+
+
+async def test_what_fails_half_way_leaves_nothing(
+    kubernetes_cluster: KubernetesTestbed, user: Acting
+) -> None:
+    """A quota tells of two that each alone would fit only when they are made; one that comes along refuses the job itself."""
+    image, namespace = kubernetes_cluster.image, user.namespace
+    kubernetes_cluster.kubectl("create", "quota", "one", "--hard=services=1", namespace=namespace)
+    for _ in range(100):
+        if kubernetes_cluster.get("quota", "one", namespace)["status"].get("hard"):
+            break
+        await asyncio.sleep(0.1)
+    second = SERVICE.replace("name: beside", "name: second")
+    text = documents(SERVICE, second, JOB, image=image)
+    with pytest.raises(
+        HyperpodError, match=r"the Service second, which stands beside the job: .*quota"
+    ):
+        await _submit(user, text)
+    assert left(kubernetes_cluster, namespace, "service,job") == set()
+    with pytest.raises(HyperpodError, match="quota"):
+        await _submit(user, documents(QUOTA, SERVICE, JOB, image=image))
+    assert left(kubernetes_cluster, namespace, "service,job,quota") == {"ResourceQuota one"}
+
+
+async def test_what_the_api_server_will_not_make_is_told_before(
+    kubernetes_cluster: KubernetesTestbed, user: Acting
+) -> None:
+    image = kubernetes_cluster.image
+
+    async def refused(text: str) -> str:
+        with pytest.raises(HyperpodError) as error:
+            await _submit(user, documents(text, SERVICE, JOB, image=image))
+        assert left(kubernetes_cluster, user.namespace, "service,deployment,job") == set()
+        return error.value.message
+
+    wrong = await refused(DEPLOYMENT.replace("matchLabels: {app: beside}", "matchLabels: {app: x}"))
+    assert "selector" in wrong
+    assert "replica" in await refused(DEPLOYMENT.replace("replicas: 1", "replica: 1"))
+    cluster_wide = "apiVersion: v1\nkind: Namespace\nmetadata: {name: mine}"
+    assert "is the whole cluster's" in await refused(cluster_wide)
+    unknown = "apiVersion: example.org/v1\nkind: Ship\nmetadata: {name: mine}"
+    assert "has no Ship in example.org/v1" in await refused(unknown)
+
+
+async def test_who_may_not_make_it_reads_which_and_nothing_is_made(
+    kubernetes_cluster: KubernetesTestbed, user: Acting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = [
+        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["*"]},
+        {"apiGroups": [""], "resources": ["services", "pods"], "verbs": ["*"]},
+    ]
+    kubeconfig = kubernetes_cluster.user("narrow", user.namespace, rules=rules)
+    async with acting(
+        kubernetes_cluster, user.namespace, user.folder, monkeypatch, shared=False
+    ) as narrow:
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+        text = documents(SERVICE, DEPLOYMENT, JOB, image=kubernetes_cluster.image)
+        with pytest.raises((RefusedError, DeniedError), match="deployments") as error:
+            await _submit(narrow, text)
+        assert "Deployment beside" in str(error.value.to_dict())
+    assert left(kubernetes_cluster, user.namespace, "service,deployment,job") == set()
+
+
+async def test_a_broken_off_submit_is_taken_up_or_taken_back(
+    kubernetes_cluster: KubernetesTestbed, user: Acting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = documents(SERVICE, JOB, image=kubernetes_cluster.image)
+    run_id = new_run_id()
+
+    async def lost(*_: object) -> None:
+        raise UnreachableError("no answer")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(sender, "deliver", lost)
+        with pytest.raises(UnreachableError):
+            await _submit(user, text, run_id=run_id)
+    assert left(kubernetes_cluster, user.namespace, "service,job") == {"Service beside"}
+    await user.hyperpod.runs.act(run_id, "cancel")
+    assert left(kubernetes_cluster, user.namespace, "service,job") == set()
+    assert await _submit(user, text, run_id=run_id) == run_id
+    assert (await user.ended(run_id)).state == "succeeded"
+    assert left(kubernetes_cluster, user.namespace) == set()
