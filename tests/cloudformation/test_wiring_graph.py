@@ -48,6 +48,8 @@ EVENT: dict[str, Any] = {
     },
 }
 
+SPACE = {"domainId": DOMAIN, "spaceName": "dora-work"}
+
 
 @pytest.fixture(scope="module")
 def graph():
@@ -136,13 +138,24 @@ def changed(**detail):
         (changed(requestParameters={"domainId": "d-other", "userProfileName": "dora"}), False),
         (changed(requestParameters=None), False),
         (changed(eventName="DeleteUserProfile"), False),
+        (changed(eventName="CreateSpace", requestParameters=SPACE), True),
+        (changed(eventName="CreateSpace", requestParameters={**SPACE, "domainId": "d-x"}), False),
+        (changed(eventName="CreateSpace", requestParameters=SPACE, errorCode="x"), False),
+        (changed(eventName="DeleteApp", requestParameters={**SPACE, "appName": "default"}), True),
+        (changed(eventName="UpdateSpace", requestParameters=SPACE), False),
         (changed(errorCode="AccessDenied", errorMessage="no"), False),
         ({**EVENT, "source": "aws.ec2"}, False),
         ({**EVENT, "detail-type": "SageMaker Domain State Change"}, False),
     ],
 )
-def test_the_rule_takes_new_profiles_of_this_domain_only(event, expected):
+def test_the_rule_takes_new_profiles_and_spaces_of_this_domain_only(event, expected):
     assert matches(wired().properties("NewProfileRule")["EventPattern"], event) is expected
+
+
+def test_the_rule_and_the_function_know_the_same_calls(lambdas):
+    pattern = wired().properties("NewProfileRule")["EventPattern"]
+    new_profile = importlib.import_module("hyperpod_jlab.admin.lambdas.new_profile")
+    assert set(pattern["detail"]["eventName"]) == set(new_profile.EVENTS)
 
 
 def test_from_event_to_function_and_what_becomes_of_failures():

@@ -29,6 +29,7 @@ async def made_so(
     keeper: FolderKeeper | None = None,
     concerned: Callable[[Step], bool] | None = None,
     told: Callable[[str], None] = lambda _: None,
+    patiently: bool = False,
 ) -> Outcome:
     """Make a wiring so, and log what became of it in a line of JSON.
 
@@ -36,7 +37,7 @@ async def made_so(
         HyperpodError: See `converging.converge`.
     """
     wirer = Wirer(Aws(), wiring, keeper=keeper)
-    outcome = await converge(wirer, limit, concerned=concerned, told=told)
+    outcome = await converge(wirer, limit, concerned=concerned, told=told, patiently=patiently)
     log.info("%s", report(wiring, outcome))
     return outcome
 

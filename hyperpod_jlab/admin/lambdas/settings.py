@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from hyperpod_jlab.admin.modes import FOLDER, LONGEST
 from hyperpod_jlab.admin.plan import MOST_UID, Mode, Wanted
+from hyperpod_jlab.admin.reading import Among
 from hyperpod_jlab.admin.wiring import Wiring
 from hyperpod_jlab.model.errors import InvalidInputError, nearest_hint
 from hyperpod_jlab.model.validation import DOMAIN_ID, FILE_SYSTEM_ID
@@ -126,12 +127,12 @@ class Settings(BaseModel):
                 "; ".join(problems), detail={"field": _field(error.errors()[0])}
             ) from None
 
-    def wiring(self, *, taken_back: bool = False, among: frozenset[str] | None = None) -> Wiring:
+    def wiring(self, *, taken_back: bool = False, among: Among | None = None) -> Wiring:
         """What is to be there.
 
         Args:
             taken_back: Whether nothing of ours is.
-            among: Only these profiles are looked at.
+            among: Only these are looked at.
         """
         wanted = Wanted(
             None if taken_back else self.mode,
