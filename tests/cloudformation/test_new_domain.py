@@ -128,7 +128,9 @@ def services_called():
     """What the features call, and the scripts that prepare a space."""
     called = {one.action.partition(":")[0] for feature in FEATURES for one in feature.permissions}
     for script in (ROOT / "lifecycle-configs").rglob("*.sh"):
-        called |= set(re.findall(r"^[^#]*\baws ([a-z0-9]+) [a-z]", script.read_text(), re.M))
+        called |= set(
+            re.findall(r"^[^#]*\baws ([a-z0-9]+) [a-z]", script.read_text(), re.MULTILINE)
+        )
     return called
 
 

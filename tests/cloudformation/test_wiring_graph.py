@@ -84,7 +84,7 @@ def test_there_is_no_circle(graph):
 
 
 @pytest.mark.parametrize("mode", ["shared", "per-user"])
-@pytest.mark.parametrize("folders", [{"Folders": "cluster"}, {"Folders": "none"}, BY_JOBS])
+@pytest.mark.parametrize("folders", [{"Folders": "cluster"}, {"Folders": "timer"}, BY_JOBS])
 def test_what_the_functions_are_told(mode, folders):
     stack = wired(PartitionMode=mode, ClusterUser="1000", **folders)
     told = {
@@ -95,6 +95,7 @@ def test_what_the_functions_are_told(mode, folders):
         "SharedPath": "/shared",
         "TakeOver": "false",
         "Folders": folders["Folders"],
+        "ControllerGroup": "controller-machine",
         "ClusterUser": "1000",
         "Namespace": "hyperpod-jlab",
         "ClaimName": "fsx-claim",
@@ -235,13 +236,13 @@ def test_what_has_no_default_is_asked_for():
 
 
 def test_the_next_commands():
-    outputs = wired(PartitionMode="per-user").outputs
+    outputs = wired(PartitionMode="per-user", Folders="timer").outputs
     assert outputs["Next"] == (
         f"hpj admin status --region us-west-2 --domain {DOMAIN} --file-system {FILE_SYSTEM} "
         "--partition-mode per-user --shared-path /shared"
     )
     assert "--mounted-at /fsx --yes" in outputs["FoldersNext"]
-    outputs = wired(ClusterUser="1000").outputs
+    outputs = wired(ClusterUser="1000", Folders="timer").outputs
     assert "--mounted-at /fsx --cluster-user 1000 --yes" in outputs["FoldersNext"]
     assert "FoldersNext" not in wired(Folders="none").outputs
 

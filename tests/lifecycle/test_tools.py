@@ -78,7 +78,10 @@ def test_programs_are_in_the_terminals_of_both_applications(space, script, tools
 def test_what_the_image_has_stays(space, script, tools):
     with space(network=False) as started:
         own = "#!/bin/sh\necho mine\n"
-        started.run("install", "-m", "755", "/dev/stdin", "/opt/conda/bin/kubectl", input=own)
+        done = started.run(
+            "bash", "-c", "cat >/opt/conda/bin/kubectl; chmod 755 /opt/conda/bin/kubectl", input=own
+        )
+        assert done.returncode == 0, done.stderr
         for version in ("1", "2"):
             returned(*started.lifecycle(script(**tools(version))))
             words = "in terminals: helm session-manager-plugin; the image has its own: kubectl"
@@ -116,12 +119,12 @@ def test_without_room_nothing_half_is_left(space, script, tools):
     with space(network=False) as started:
         started.lifecycle(script())
         started.ended()
-        started.run("mount", "-t", "tmpfs", "-o", "size=256k", "bin", "/mnt", root=True)
+        started.run("mount", "-t", "tmpfs", "-o", "size=256k", "bin", "/media", root=True)
         started.run(
-            "bash", "-c", "cp -P /opt/conda/bin/python3* /opt/conda/bin/hpj /mnt", root=True
+            "bash", "-c", "cp -P /opt/conda/bin/python3* /opt/conda/bin/hpj /media", root=True
         )
-        started.run("bash", "-c", "cat /dev/zero >/mnt/full", root=True)
-        started.run("mount", "--bind", "/mnt", "/opt/conda/bin", root=True)
+        started.run("bash", "-c", "cat /dev/zero >/media/full", root=True)
+        started.run("mount", "--bind", "/media", "/opt/conda/bin", root=True)
         returned(*started.lifecycle(script(**tools("1"))))
         status = started.ended()
         assert steps(status)["tools"] == "failed", started.log()

@@ -42,6 +42,7 @@ class Outcome:
         held: What waits for something or for somebody's decision.
         failed: What was tried and did not succeed.
         left: What there was no time for.
+        blind: Why nobody could look at folders, who was to.
     """
 
     planned: bool = False
@@ -50,6 +51,7 @@ class Outcome:
     held: list[Step] = field(default_factory=list)
     failed: list[Result] = field(default_factory=list)
     left: list[Step] = field(default_factory=list)
+    blind: HyperpodError | None = None
 
     @property
     def total(self) -> int:
@@ -77,6 +79,8 @@ class Outcome:
             parts.append(
                 f"there was no time for {len(self.left)}: " + _some(one.target for one in self.left)
             )
+        if self.blind:
+            parts.append(str(self.blind))
         return "; ".join(parts)
 
     def counts(self) -> dict[str, int]:

@@ -19,14 +19,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hyperpod_jlab.admin.lambdas.converging import Outcome, waits_for_sagemaker
-from hyperpod_jlab.admin.lambdas.keeping import keeper_of
 from hyperpod_jlab.admin.lambdas.limit import Context, Limit
-from hyperpod_jlab.admin.lambdas.running import made_so, tell
+from hyperpod_jlab.admin.lambdas.running import made_as_told, tell
 from hyperpod_jlab.admin.lambdas.settings import Settings
 from hyperpod_jlab.admin.modes import private_path
 from hyperpod_jlab.admin.plan import EntryStep, FolderStep, Step
 from hyperpod_jlab.admin.reading import Among
-from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import HyperpodError, InvalidInputError
 
 log = logging.getLogger(__name__)
@@ -142,15 +140,13 @@ async def _wired(settings: Settings, made: list[Made], limit: Limit) -> set[str]
         return isinstance(step, EntryStep)  # what all need is the stack's and the schedule's to do
 
     try:
-        async with keeper_of(settings, Aws()) as keeper:
-            outcome = await made_so(
-                wiring, limit, keeper=keeper, concerned=concerned, patiently=True
-            )
+        outcome = await made_as_told(settings, wiring, limit, concerned=concerned, patiently=True)
     except HyperpodError as error:
         log.error("none of %s: %s", ", ".join(sorted({one.words for one in made})), error)  # noqa: TRY400
         return {one.message for one in made}
     late = _late(outcome)
-    return {one.message for one in made if not outcome.planned or one.words in late}
+    all_again = not outcome.planned or (private and outcome.blind is not None)
+    return {one.message for one in made if all_again or one.words in late}
 
 
 def _late(outcome: Outcome) -> set[str]:

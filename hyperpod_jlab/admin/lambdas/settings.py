@@ -53,8 +53,12 @@ class Settings(BaseModel):
     shared_path: str = Field("/shared", alias="SharedPath", pattern=FOLDER, max_length=LONGEST)
     """The folder that all have in mode ``shared``."""
 
-    folders: Literal["kubernetes", "cluster", "none"] = Field("cluster", alias="Folders")
-    """Who makes folders: a Kubernetes Job that is started from here, ``hpj admin apply`` on the cluster, or nobody, since they are there already."""
+    folders: Literal["kubernetes", "cluster", "timer", "none"] = Field("cluster", alias="Folders")
+    """Who makes folders: a Kubernetes Job or a session on Slurm's controller, which are started from here, a timer with ``hpj admin apply`` on the cluster, or nobody,
+    since they are there already."""
+
+    controller_group: Text = Field(None, alias="ControllerGroup")
+    """The instance group of Slurm's controller, where the cluster's settings do not say which it is."""
 
     cluster_user: Annotated[Annotated[int, Field(ge=1, le=MOST_UID)] | None, _EMPTY] = Field(
         None, alias="ClusterUser"
@@ -158,6 +162,7 @@ VARIABLES: Mapping[str, str] = {
     "HPJ_PARTITION_MODE": "PartitionMode",
     "HPJ_SHARED_PATH": "SharedPath",
     "HPJ_FOLDERS": "Folders",
+    "HPJ_CONTROLLER_GROUP": "ControllerGroup",
     "HPJ_CLUSTER_USER": "ClusterUser",
     "HPJ_TAKE_OVER": "TakeOver",
     "HPJ_NAMESPACE": "Namespace",
