@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from hyperpod_jlab.admin.lambdas.rights import OF_CLUSTER, OF_EKS, Function, rights
+from hyperpod_jlab.admin.lambdas.rights import OF_CLUSTER, OF_EKS, OF_SESSIONS, Function, rights
 from hyperpod_jlab.aws import feature
 from hyperpod_jlab.aws.feature import Feature, Permission
 from hyperpod_jlab.aws.features import FEATURES
@@ -135,11 +135,17 @@ def of_functions() -> tuple[Permission, ...]:
 OF_JOBS = (OF_CLUSTER, OF_EKS)
 """What they need where a Job makes folders."""
 
+OF_THE_CONTROLLER = (OF_CLUSTER, *OF_SESSIONS)
+"""What they need where a session on Slurm's controller makes them."""
+
+OF_FOLDERS = {*OF_JOBS, *OF_THE_CONTROLLER}
+
 BLOCKS: Mapping[str, tuple[Block, ...]] = {
     "wire-domain.yaml": (
         # One role for all functions; the template names the file system, so of clusters only Jobs need to know.
-        Block("wiring", more=tuple(one for one in of_functions() if one not in OF_JOBS)),
+        Block("wiring", more=tuple(one for one in of_functions() if one not in OF_FOLDERS)),
         Block("kubernetes", more=OF_JOBS),
+        Block("controller", more=OF_THE_CONTROLLER),
     ),
     "roles.yaml": (
         Block("reading", reading_features(), of_eks="HasEks"),

@@ -53,6 +53,19 @@ def claim_tag(file_system: str) -> str:
 
 
 @dataclass(frozen=True)
+class Among:
+    """A part of a domain: what was just made.
+
+    Attributes:
+        profiles: Profiles, with their private spaces.
+        spaces: Spaces, with the owners of those that are private.
+    """
+
+    profiles: frozenset[str] = frozenset()
+    spaces: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class Question:
     """What is to be read.
 
@@ -61,14 +74,14 @@ class Question:
         file_system: The file system's id.
         all_tags: Whether tags are asked for also where the file system is in no list: marks that were left by an apply that was broken off. They are
             too where the domain says that there was one.
-        profiles: Only these profiles and their private spaces, and nothing of the domain's own; None: all.
+        among: Only these, and nothing of the domain's own; None: all.
         gone: Whether the file system may have been deleted, so that what names it can still be found.
     """
 
     domain: str
     file_system: str
     all_tags: bool = False
-    profiles: frozenset[str] | None = None
+    among: Among | None = None
     gone: bool = False
 
 
@@ -104,10 +117,7 @@ class Reader:
         tags = await self._tags(str(domain["DomainArn"]))
         claim = tags.get(claim_tag(self._question.file_system))
         self._all_tags = self._all_tags or claim is not None
-        names, spaces = await asyncio.gather(
-            self._names("ListUserProfiles", "UserProfiles", "UserProfileName"),
-            self._names("ListSpaces", "Spaces", "SpaceName"),
-        )
+        names, spaces = await self._names()
         self._total = len(names) + len(spaces)
         profiles, rooms, group = await asyncio.gather(
             self._all(self._profile, names, apps),
@@ -121,7 +131,7 @@ class Reader:
             group=group,
             file_system=file_system,
             holders=(*self._defaults(domain, tags), *profiles, *rooms)
-            if self._question.profiles is None
+            if self._question.among is None
             else (*profiles, *rooms),
             claim=claim,
         )
@@ -194,20 +204,21 @@ class Reader:
 
     # ------------------------------------------------------------------------------ profiles and spaces
 
-    async def _names(self, operation: str, member: str, name: str) -> list[str]:
-        listed = await self._list(operation, member)
-        return [str(one[name]) for one in listed if self._is_asked_for(one)]
-
-    def _is_asked_for(self, listed: Mapping[str, Any]) -> bool:
-        """Whether a profile or space of a list is one of the question's."""
-        chosen = self._question.profiles
-        if chosen is None:
-            return True
-        if "UserProfileName" in listed:
-            return listed["UserProfileName"] in chosen
-        private = (listed.get("SpaceSharingSettingsSummary") or {}).get("SharingType") == "Private"
-        owner = (listed.get("OwnershipSettingsSummary") or {}).get("OwnerUserProfileName")
-        return private and owner in chosen
+    async def _names(self) -> tuple[list[str], list[str]]:
+        """The names of the profiles and of the spaces that are asked for."""
+        profiles, spaces = await asyncio.gather(
+            self._list("ListUserProfiles", "UserProfiles"), self._list("ListSpaces", "Spaces")
+        )
+        names = [str(one["UserProfileName"]) for one in profiles]
+        owners = {str(one["SpaceName"]): _listed_owner(one) for one in spaces}
+        among = self._question.among
+        if among is None:
+            return names, list(owners)
+        people = among.profiles | {owners.get(name) for name in among.spaces} - {None}
+        return (
+            [name for name in names if name in people],
+            [name for name, owner in owners.items() if name in among.spaces or owner in people],
+        )
 
     async def _list(self, operation: str, member: str) -> list[dict[str, Any]]:
         """All of a list of the domain's."""
@@ -331,6 +342,13 @@ class Reader:
 
 
 _MODES: Mapping[str, Mode] = {"shared": "shared", "per-user": "per-user"}
+
+
+def _listed_owner(space: Mapping[str, Any]) -> str | None:
+    """Whose a space of a list is; None: it is shared."""
+    private = (space.get("SpaceSharingSettingsSummary") or {}).get("SharingType") == "Private"
+    owner = (space.get("OwnershipSettingsSummary") or {}).get("OwnerUserProfileName")
+    return str(owner) if private and owner else None
 
 
 def _app_settings(settings: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -21,7 +21,7 @@ from hyperpod_jlab.admin.lifecycle.steps import LifecycleWanted
 from hyperpod_jlab.admin.patience import PatientAws
 from hyperpod_jlab.admin.plan import DeletionStep, FolderStep, Plan, Wanted
 from hyperpod_jlab.admin.planning import plan
-from hyperpod_jlab.admin.reading import Question, Reader
+from hyperpod_jlab.admin.reading import Among, Question, Reader
 from hyperpod_jlab.admin.there import FileSystem, Folder, There
 from hyperpod_jlab.aws.clusters import describe_cluster
 from hyperpod_jlab.aws.session import Aws
@@ -45,7 +45,7 @@ class Wiring:
         file_system: The file system's id; None: the one that the cluster mounts.
         mounted_at: Where the whole file system is mounted on this machine, so that folders are looked at and made there; None: nowhere.
         lifecycle: What is wanted of lifecycle configurations; None: they are left alone.
-        among: Only these profiles and their private spaces are read, and what is wanted for all is planned for them; None: all.
+        among: Only these are read, and what is wanted for all is planned for them; None: all.
         gone: Whether the file system may have been deleted.
     """
 
@@ -55,7 +55,7 @@ class Wiring:
     file_system: str | None = None
     mounted_at: Path | None = None
     lifecycle: LifecycleFile | None = None
-    among: frozenset[str] | None = None
+    among: Among | None = None
     gone: bool = False
 
 
@@ -105,7 +105,7 @@ class Wirer:
             wiring.domain,
             name,
             all_tags=wiring.wanted.mode is None,
-            profiles=wiring.among,
+            among=wiring.among,
             gone=wiring.gone,
         )
         there = await Reader(self._aws, question, self._told).read()

@@ -32,7 +32,7 @@ SINCE = {
 }
 """Versions of boto3 that are known to have an operation (botocore's models of those versions); older ones may have it too."""
 
-_ENDPOINTS = {
+ENDPOINTS = {
     "sagemaker": "sagemaker.api",
     "cloudwatch": "monitoring",
     "aps": "aps-workspaces",
@@ -219,7 +219,7 @@ def _of_credentials(error: Exception) -> HyperpodError | None:
 
 
 def _no_answer(error: Exception, call: Call) -> HyperpodError:
-    endpoint = _ENDPOINTS.get(call.service, call.service)
+    endpoint = ENDPOINTS.get(call.service, call.service)
     return UnreachableError(
         f"{call.service} does not answer in {call.region}: {without_passwords(error)}",
         code="aws_unreachable",

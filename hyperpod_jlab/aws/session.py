@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from hyperpod_jlab.aws.answers import check_kind, keep_newer
 from hyperpod_jlab.aws.call_meter import METER
 from hyperpod_jlab.aws.errors import Call, boto3_missing, boto3_too_old, no_region, translate
-from hyperpod_jlab.aws.signed import post_form
+from hyperpod_jlab.aws.signed import headers_for, post_form
 from hyperpod_jlab.aws.studio import find_studio
 from hyperpod_jlab.model.errors import HyperpodError
 
@@ -288,6 +288,23 @@ class Aws:
             return post_form(*_session.signing(url), call, url, form)
 
         self.calls += 1
+        return await self._done(call, work)
+
+    async def signed(self, call: Call, url: str) -> dict[str, str]:
+        """The headers by which AWS knows who opens an address.
+
+        Args:
+            call: What is done: the service that the signature is for, what IAM calls it, and the region.
+            url: The address.
+
+        Raises:
+            HyperpodError: See `aws.errors`.
+        """
+
+        def work() -> dict[str, str]:
+            core, _ = _session.signing(url)
+            return headers_for(core, call, url)
+
         return await self._done(call, work)
 
     async def _done(self, call: Call, work: Callable[[], T]) -> T:

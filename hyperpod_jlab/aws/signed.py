@@ -62,19 +62,35 @@ def _waits() -> list[float]:
     return [random.random() * 2**turn for turn in range(3)]  # noqa: S311
 
 
+def headers_for(core: Any, call: Call, url: str) -> dict[str, str]:
+    """The headers by which AWS knows who opens an address.
+
+    Raises:
+        botocore.exceptions.BotoCoreError: There are no credentials.
+    """
+    from botocore.awsrequest import AWSRequest
+
+    return dict(_with_signature(core, call, AWSRequest("GET", url)).headers.items())
+
+
 def _signed(core: Any, call: Call, url: str, body: str) -> Any:
     """The request, with a signature that is good for some minutes."""
-    from botocore.auth import SigV4Auth
     from botocore.awsrequest import AWSRequest
+
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    request = AWSRequest("POST", url, headers=headers, data=body)
+    return _with_signature(core, call, request).prepare()
+
+
+def _with_signature(core: Any, call: Call, request: Any) -> Any:
+    from botocore.auth import SigV4Auth
     from botocore.exceptions import NoCredentialsError
 
     found = core.get_credentials()
     if found is None:
         raise NoCredentialsError
-    headers = {"Content-Type": "application/x-www-form-urlencoded"}
-    request = AWSRequest("POST", url, headers=headers, data=body)
     SigV4Auth(found.get_frozen_credentials(), call.service, call.region).add_auth(request)
-    return request.prepare()
+    return request
 
 
 def _decoded(answer: Any, call: Call) -> Any:

@@ -2,6 +2,6 @@
 # The way to EKS: nothing to be prepared, hyperpod_jlab signs its own tokens.
 
 do_access() {
-  tell "no kubeconfig is needed, and none was asked for"
+  tell "no kubeconfig was asked for, and hpj needs none"
   return 2
 }

@@ -1,7 +1,8 @@
-"""Systems Manager: to start a session on a node of a HyperPod cluster. Nobody is at the other end."""
+"""Systems Manager: to start a session on a node of a HyperPod cluster. Nobody is at the other end, unless the account has nodes that answer (`node_channel`)."""
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 from testbed.aws.operations import Request, Resource, Service
@@ -19,11 +20,14 @@ def start_session(request: Request) -> dict[str, Any]:
     )
     if target.partition("_")[2] not in names:
         raise ApiError("TargetNotConnected", f"{target} is not connected.")
-    return {
-        "SessionId": f"{request.caller.arn.rpartition('/')[2]}-0123456789abcdef0",
-        "TokenValue": "of-the-testbed",
-        "StreamUrl": f"wss://ssmmessages.{request.region}.amazonaws.com/v1/data-channel/of-the-testbed",
-    }
+    session = f"{request.caller.arn.rpartition('/')[2]}-0123456789abcdef0"
+    token, address = "of-the-testbed", f"wss://ssmmessages.{request.region}.amazonaws.com"
+    if request.account.node_channel is not None:
+        token, address = secrets.token_hex(16), request.account.node_channel
+        commands = request.given.get("Parameters", {}).get("command", [])
+        request.account.sessions[token] = request.given.get("DocumentName"), commands
+    address += f"/v1/data-channel/{session}?role=publish_subscribe"
+    return {"SessionId": session, "TokenValue": token, "StreamUrl": address}
 
 
 def _cluster(request: Request) -> Cluster | None:

@@ -316,6 +316,8 @@ class Account:
         tasks: Data repository tasks of FSx by region.
         lifecycle_configs: Lifecycle configurations of Studio by region and name.
         ground: What clusters are made from: roles, buckets, quotas, instance types.
+        node_channel: Where sessions on nodes are answered; None: nowhere.
+        sessions: What sessions that were started are to do, by their token: document and command.
     """
 
     account_id: str = "111122223333"
@@ -339,6 +341,8 @@ class Account:
     tasks: dict[str, list[DataRepositoryTask]] = field(default_factory=dict)
     lifecycle_configs: dict[tuple[str, str], StudioLifecycleConfig] = field(default_factory=dict)
     ground: Ground = field(default_factory=Ground)
+    node_channel: str | None = None
+    sessions: dict[str, tuple[str | None, list[str]]] = field(default_factory=dict)
 
     def add_caller(
         self,

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
 import pytest
 from cfnlint.template import Template
 
+from hyperpod_jlab.aws.errors import ENDPOINTS
+from hyperpod_jlab.aws.features import FEATURES
 from tests.cloudformation.conftest import IMAGE
 from tests.cloudformation.resolving import RefusedError, load, resolve
 
+ROOT = Path(__file__).resolve().parents[2]
 GROUP = "sg-0123456789abcdef0"
 NEW: dict[str, Any] = {
     "VpcId": "vpc-1",
@@ -103,7 +108,37 @@ def test_a_new_file_system_stays_and_lets_lustre_in_from_the_cluster():
     assert stack.outputs["FileSystemMount"] == "FileSystem.DNSName@tcp:/FileSystem.LustreMountName"
 
 
-ALWAYS = {"sagemaker.api", "sts", "logs", "monitoring", "ec2", "fsx", "ssm", "ssmmessages"}
+NOT_OF_FEATURES = {
+    "sts": "credentials",
+    "sagemaker.runtime": "Studio itself asks for it in a VPC without a way out",
+    "ecr.api": "images",
+    "ecr.dkr": "images",
+    "ssmmessages": "sessions of Systems Manager",
+    "eks-auth": "identities of pods",
+}
+"""Endpoints that no feature calls, and what for."""
+
+WITHOUT = {"iam"}
+"""It has no endpoint in a VPC, and is asked by admins only."""
+
+OF_EKS = {"eks", "eks-auth"}
+
+
+def services_called():
+    """What the features call, and the scripts that prepare a space."""
+    called = {one.action.partition(":")[0] for feature in FEATURES for one in feature.permissions}
+    for script in (ROOT / "lifecycle-configs").rglob("*.sh"):
+        called |= set(
+            re.findall(r"^[^#]*\baws ([a-z0-9]+) [a-z]", script.read_text(), re.MULTILINE)
+        )
+    return called
+
+
+def needed():
+    return {ENDPOINTS.get(one, one) for one in services_called() - WITHOUT} | set(NOT_OF_FEATURES)
+
+
+ALWAYS = needed() - OF_EKS - {"s3"}
 
 
 @pytest.mark.parametrize(
@@ -112,11 +147,11 @@ ALWAYS = {"sagemaker.api", "sts", "logs", "monitoring", "ec2", "fsx", "ssm", "ss
         ({}, set()),
         ({"CreateEndpoints": "true"}, ALWAYS),
         ({"CreateEndpoints": "true", "RouteTableIds": "rtb-1"}, ALWAYS | {"s3"}),
-        ({"CreateEndpoints": "true", **EKS}, ALWAYS | {"eks", "eks-auth"}),
+        ({"CreateEndpoints": "true", **EKS}, ALWAYS | OF_EKS),
         ({"RouteTableIds": "rtb-1", **EKS}, set()),
     ],
 )
-def test_endpoints(given, expected):
+def test_endpoints_are_those_of_what_is_called(given, expected):
     made_for = made(**given).of_type("AWS::EC2::VPCEndpoint").values()
     assert {
         one["ServiceName"].removeprefix("com.amazonaws.us-west-2.") for one in made_for

@@ -48,6 +48,8 @@ EVENT: dict[str, Any] = {
     },
 }
 
+SPACE = {"domainId": DOMAIN, "spaceName": "dora-work"}
+
 
 @pytest.fixture(scope="module")
 def graph():
@@ -82,7 +84,7 @@ def test_there_is_no_circle(graph):
 
 
 @pytest.mark.parametrize("mode", ["shared", "per-user"])
-@pytest.mark.parametrize("folders", [{"Folders": "cluster"}, {"Folders": "none"}, BY_JOBS])
+@pytest.mark.parametrize("folders", [{"Folders": "cluster"}, {"Folders": "timer"}, BY_JOBS])
 def test_what_the_functions_are_told(mode, folders):
     stack = wired(PartitionMode=mode, ClusterUser="1000", **folders)
     told = {
@@ -93,6 +95,7 @@ def test_what_the_functions_are_told(mode, folders):
         "SharedPath": "/shared",
         "TakeOver": "false",
         "Folders": folders["Folders"],
+        "ControllerGroup": "controller-machine",
         "ClusterUser": "1000",
         "Namespace": "hyperpod-jlab",
         "ClaimName": "fsx-claim",
@@ -136,13 +139,24 @@ def changed(**detail):
         (changed(requestParameters={"domainId": "d-other", "userProfileName": "dora"}), False),
         (changed(requestParameters=None), False),
         (changed(eventName="DeleteUserProfile"), False),
+        (changed(eventName="CreateSpace", requestParameters=SPACE), True),
+        (changed(eventName="CreateSpace", requestParameters={**SPACE, "domainId": "d-x"}), False),
+        (changed(eventName="CreateSpace", requestParameters=SPACE, errorCode="x"), False),
+        (changed(eventName="DeleteApp", requestParameters={**SPACE, "appName": "default"}), True),
+        (changed(eventName="UpdateSpace", requestParameters=SPACE), False),
         (changed(errorCode="AccessDenied", errorMessage="no"), False),
         ({**EVENT, "source": "aws.ec2"}, False),
         ({**EVENT, "detail-type": "SageMaker Domain State Change"}, False),
     ],
 )
-def test_the_rule_takes_new_profiles_of_this_domain_only(event, expected):
+def test_the_rule_takes_new_profiles_and_spaces_of_this_domain_only(event, expected):
     assert matches(wired().properties("NewProfileRule")["EventPattern"], event) is expected
+
+
+def test_the_rule_and_the_function_know_the_same_calls(lambdas):
+    pattern = wired().properties("NewProfileRule")["EventPattern"]
+    new_profile = importlib.import_module("hyperpod_jlab.admin.lambdas.new_profile")
+    assert set(pattern["detail"]["eventName"]) == set(new_profile.EVENTS)
 
 
 def test_from_event_to_function_and_what_becomes_of_failures():
@@ -222,13 +236,13 @@ def test_what_has_no_default_is_asked_for():
 
 
 def test_the_next_commands():
-    outputs = wired(PartitionMode="per-user").outputs
+    outputs = wired(PartitionMode="per-user", Folders="timer").outputs
     assert outputs["Next"] == (
         f"hpj admin status --region us-west-2 --domain {DOMAIN} --file-system {FILE_SYSTEM} "
         "--partition-mode per-user --shared-path /shared"
     )
     assert "--mounted-at /fsx --yes" in outputs["FoldersNext"]
-    outputs = wired(ClusterUser="1000").outputs
+    outputs = wired(ClusterUser="1000", Folders="timer").outputs
     assert "--mounted-at /fsx --cluster-user 1000 --yes" in outputs["FoldersNext"]
     assert "FoldersNext" not in wired(Folders="none").outputs
 

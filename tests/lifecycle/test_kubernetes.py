@@ -1,4 +1,4 @@
-"""From a space to a real Kubernetes as EKS: nothing but the package and the configuration is needed, and a kubeconfig comes when it is asked for."""
+"""From a space to a real Kubernetes as EKS: the package and the configuration are all that hpj needs, and kubectl has a context unless none is wanted."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tests.aws.conftest import KEY, REGION, endpoint, no_aws
 from tests.kubernetes.cluster import build
 from tests.lifecycle.space import Space
 from tests.lifecycle.test_in_space import message, returned, steps
+from tests.lifecycle.test_tools import made as made_tools
 
 pytestmark = pytest.mark.timeout(600)
 """They install and start things, on machines that have other work too."""
@@ -59,8 +60,22 @@ def space(endpoint, no_aws, bed, base, conda):
     assert made.problems == []
 
 
+@pytest.fixture
+def kubectl(bed, base):
+    """An archive with the testbed's kubectl, on the partition: its settings."""
+    programs = base / "programs"
+    programs.mkdir()
+    path = Path(order(SCRIPT, bed, "env").splitlines()[1].partition("=")[2].split(":")[0])
+    (programs / "kubectl").write_text(f'#!/bin/sh\nexec {path}/kubectl "$@"\n')
+    archive = bed.parent / "fsx" / "alice" / "tools.tar.gz"
+    archive.unlink(missing_ok=True)
+    done = made_tools("--from", programs, archive)
+    assert done.returncode == 0, done.stderr
+    return {"tools": archive.name, "tools_sha256": done.stdout.strip()}
+
+
 @pytest.mark.parametrize("kubeconfig", [False, True], ids=["no kubeconfig", "kubeconfig"])
-def test_a_job_on_eks(space, script, kubeconfig):
+def test_a_job_on_eks(space, script, kubectl, kubeconfig):
     text = script(
         orchestrator="eks",
         cluster="research-eks",
@@ -71,7 +86,9 @@ def test_a_job_on_eks(space, script, kubeconfig):
         claim_mount="/fsx",
         package="/mnt/custom-file-systems/fsx_lustre/fs-0123456789abcdef0/",
         login_nodes=(),
-        kubeconfig=kubeconfig,
+        namespace="default",
+        **({} if kubeconfig else {"kubeconfig": False}),
+        **kubectl,
     )
     returned(*space.lifecycle(text))
     status = space.ended()
@@ -90,9 +107,20 @@ def test_a_job_on_eks(space, script, kubeconfig):
     assert steps(status)["access"] == "done", space.log()
     assert message(status, "access") == "research-eks is a context of ~/.kube/config"
     assert "current-context: research-eks" in kept.read_text()
-    kept.write_text(
-        kept.read_text().replace("current-context: research-eks", "current-context: mine")
+    assert kept.stat().st_mode & 0o777 == 0o600
+    done = space.run(
+        "bash", "-c", "kubectl get nodes -o name && kubectl config get-contexts -o name"
     )
-    space.lifecycle(text)
-    space.ended()
+    assert done.stdout.splitlines() == ["node/node1", "research-eks"], done.stderr
+
+    # A context of one's own stays, and stays the one that kubectl uses.
+    done = space.run(
+        "bash",
+        "-c",
+        "kubectl config set-context mine --namespace x; kubectl config use-context mine",
+    )
+    assert done.returncode == 0, done.stderr
+    returned(*space.lifecycle(text))
+    assert message(space.ended(), "access").endswith("is a context of ~/.kube/config already")
+    assert "current-context: mine" in kept.read_text()
     assert kept.read_text().count("name: research-eks") == 1

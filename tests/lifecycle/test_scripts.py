@@ -35,7 +35,8 @@ SLURM = ScriptSettings(
     slurm_user="ubuntu",
     python="/fsx/shared/environments/training/bin/python",
 )
-MUNGE = replace(SLURM, slurm_auth="munge", munge_key="secret:m", munge_key_sha256="c" * 64)
+TOOLS = {"tools": "hyperpod-jlab/tools.tar.gz", "tools_sha256": "d" * 64}
+MUNGE = replace(SLURM, slurm_auth="munge", munge_key="secret:m", munge_key_sha256="c" * 64, **TOOLS)
 JWT = replace(SLURM, slurm_auth="jwt", slurm_token=".slurm/token")
 SSH = replace(
     SLURM, slurm_client=None, slurm_client_sha256=None, login_nodes=("ubuntu@10.1.2.3", "login-2")
@@ -58,7 +59,10 @@ KINDS = {
     "munge": MUNGE,
     "jwt": JWT,
     "eks": EKS,
-    "kubeconfig": replace(EKS, kubeconfig=True),
+    "no kubeconfig": replace(EKS, kubeconfig=False),
+    "tools": replace(
+        EKS, tools=f"s3://bucket-of-the-team/{LONG}/tools.tar.gz", tools_sha256="d" * 64
+    ),
 }
 
 
@@ -120,6 +124,9 @@ BAD = [
     ("munge_key", None),
     ("munge_key_sha256", "0"),
     ("slurm_bin", "/opt/$(id)"),
+    ("tools", "tools/"),
+    ("tools", "a;id.tar.gz"),
+    ("tools_sha256", "0"),
 ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -20,8 +21,8 @@ from hyperpod_jlab.model.finding import refuse_on_error
 log = logging.getLogger(__name__)
 
 ROUNDS = 3
-_PAUSE = 2.0
-"""Seconds before the second round; the third comes after twice as long."""
+_PAUSE, _LONGEST_PAUSE = 2.0, 15.0
+"""Seconds before the second round; the third comes after twice as long, and so on up to the longest."""
 
 _NOT_FROM_HERE = "nobody_makes_folders"
 """The code of what is made elsewhere."""
@@ -41,6 +42,7 @@ class Outcome:
         held: What waits for something or for somebody's decision.
         failed: What was tried and did not succeed.
         left: What there was no time for.
+        blind: Why nobody could look at folders, who was to.
     """
 
     planned: bool = False
@@ -49,6 +51,7 @@ class Outcome:
     held: list[Step] = field(default_factory=list)
     failed: list[Result] = field(default_factory=list)
     left: list[Step] = field(default_factory=list)
+    blind: HyperpodError | None = None
 
     @property
     def total(self) -> int:
@@ -76,6 +79,8 @@ class Outcome:
             parts.append(
                 f"there was no time for {len(self.left)}: " + _some(one.target for one in self.left)
             )
+        if self.blind:
+            parts.append(str(self.blind))
         return "; ".join(parts)
 
     def counts(self) -> dict[str, int]:
@@ -112,6 +117,7 @@ async def converge(
     *,
     concerned: Callable[[Step], bool] | None = None,
     told: Callable[[str], None] = lambda _: None,
+    patiently: bool = False,
 ) -> Outcome:
     """Make it so, as far as time allows.
 
@@ -120,27 +126,30 @@ async def converge(
         limit: The time that there is.
         concerned: Which steps are to be done, beside whatever else is under way; None: all.
         told: Called with how far it is, in words.
+        patiently: Whether to go on while SageMaker is at work on what is to be changed, to the end of the time.
 
     Raises:
         RefusedError: The plan has a finding of level ``error``.
         HyperpodError: What is there cannot be read.
     """
     outcome = Outcome()
-    for number in range(ROUNDS):
+    for number in itertools.count():
         work = _Round(wirer, concerned, told, outcome.done)
         try:
             async with asyncio.timeout(limit.to_work()):
-                await asyncio.sleep(number * _PAUSE)
+                await asyncio.sleep(min(number * _PAUSE, _LONGEST_PAUSE))
                 await work.run()
         except TimeoutError:
             if work.plan is None:
                 return outcome  # that of the round before
         except UnreachableError:
-            if number + 1 == ROUNDS or limit.to_work() == 0:
+            if number + 1 >= ROUNDS or limit.to_work() == 0:
                 raise
             continue
         outcome = work.outcome()
-        if not work.may_go_on():
+        if not work.may_go_on() or (
+            number + 1 >= ROUNDS and not (patiently and work.waits_for_sagemaker())
+        ):
             break
     return outcome
 
@@ -209,9 +218,14 @@ class _Round:
 
     def may_go_on(self) -> bool:
         """Whether another round may bring more."""
-        passing = any(map(waits_for_sagemaker, self.plan.steps if self.plan else ()))
-        errors = [one.error for one in self._results.values() if one.error is not None]
-        return passing or any(map(is_passing, errors))
+        errors = [one.error for one in self._results.values()]
+        return self.waits_for_sagemaker() or any(map(is_passing, errors))
+
+    def waits_for_sagemaker(self) -> bool:
+        """Whether something can be done once SageMaker has ended what it is at work on."""
+        errors = [one.error for one in self._results.values()]
+        at_work = map(waits_for_sagemaker, self.plan.steps if self.plan else ())
+        return any(at_work) or any(map(is_in_use, errors))
 
 
 def _is_for_others(result: Result) -> bool:

@@ -14,9 +14,8 @@ from typing import Any, Self
 
 from hyperpod_jlab.admin.lambdas.answering import Answer
 from hyperpod_jlab.admin.lambdas.converging import Outcome, is_of_the_whole, is_passing
-from hyperpod_jlab.admin.lambdas.keeping import keeper_of
 from hyperpod_jlab.admin.lambdas.limit import Context, Limit
-from hyperpod_jlab.admin.lambdas.running import made_so, tell
+from hyperpod_jlab.admin.lambdas.running import made_as_told, made_so, tell
 from hyperpod_jlab.admin.lambdas.settings import Settings
 from hyperpod_jlab.admin.plan import EntryStep, Wanted
 from hyperpod_jlab.admin.wiring import Wirer, Wiring
@@ -113,8 +112,7 @@ async def _asked(event: Mapping[str, Any], answer: Answer, limit: Limit) -> dict
     else:
         await _make_room(event, wired, known, wirer, answer, limit)
     wiring = replace(settings.wiring(), file_system=wired.file_system)
-    async with keeper_of(settings, Aws()) as keeper:
-        outcome = await made_so(wiring, limit, keeper=keeper, told=_teller(answer))
+    outcome = await made_as_told(settings, wiring, limit, told=_teller(answer))
     _check(outcome, reconciled=settings.reconciled == "true", gives=True)
     # Only now: an update that fails goes on under the old name.
     answer.physical_id = wired.physical_id

@@ -1,8 +1,10 @@
-"""Profiles that are made: EventBridge tells of each through a queue, and it is wired as the domain is.
+"""Profiles and spaces that are made: EventBridge tells of each through a queue, and it is wired as the domain is.
+
+A space that was started before it was wired is wired once its application ends: SageMaker changes no space in which something runs.
 
 An event is what CloudTrail has of the call (``"detail-type": "AWS API Call via CloudTrail"``, ``"source": "aws.sagemaker"``; EventBridge's documentation of events of
-AWS services via CloudTrail), with the request's members in lower camel case, as AWS' own samples for SageMaker read them: ``detail.requestParameters.domainId`` and
-``.userProfileName``. A call that failed has an ``errorCode``. The queue hands over batches, and those that failed are named
+AWS services via CloudTrail), with the request's members in lower camel case, as AWS' own samples for SageMaker read them: ``detail.requestParameters.domainId``,
+``.userProfileName`` and ``.spaceName``. A call that failed has an ``errorCode``. The queue hands over batches, and those that failed are named
 in the answer (Lambda's documentation of partial batch responses, ``ReportBatchItemFailures``): the queue gives them again, and to its
 dead-letter queue in the end.
 """
@@ -14,32 +16,45 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from hyperpod_jlab.admin.lambdas.converging import Outcome, waits_for_sagemaker
-from hyperpod_jlab.admin.lambdas.keeping import keeper_of
 from hyperpod_jlab.admin.lambdas.limit import Context, Limit
-from hyperpod_jlab.admin.lambdas.running import made_so, tell
+from hyperpod_jlab.admin.lambdas.running import made_as_told, tell
 from hyperpod_jlab.admin.lambdas.settings import Settings
 from hyperpod_jlab.admin.modes import private_path
 from hyperpod_jlab.admin.plan import EntryStep, FolderStep, Step
-from hyperpod_jlab.admin.there import Holder
-from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.admin.reading import Among
 from hyperpod_jlab.model.errors import HyperpodError, InvalidInputError
 
 log = logging.getLogger(__name__)
 
+Kind = Literal["profile", "space"]
+
+EVENTS: Mapping[str, tuple[Kind, str]] = {
+    "CreateUserProfile": ("profile", "userProfileName"),
+    "CreateSpace": ("space", "spaceName"),
+    "DeleteApp": ("space", "spaceName"),
+}
+"""The calls that are told, each with what it is about and the member that names it."""
+
 
 @dataclass(frozen=True)
 class Made:
-    """A profile that was made, by the message that says so."""
+    """A profile or space that was made, by the message that says so."""
 
     message: str
-    profile: str
+    kind: Kind
+    name: str
+
+    @property
+    def words(self) -> str:
+        """As `Holder.words`."""
+        return f"{self.kind} {self.name}"
 
 
 def handler(event: Any, context: Context) -> dict[str, Any]:
-    """Wire the profiles of a batch.
+    """Wire the profiles and spaces of a batch.
 
     Args:
         event: The queue's batch.
@@ -61,27 +76,27 @@ def handler(event: Any, context: Context) -> dict[str, Any]:
     for record in records:
         message = str(record.get("messageId") or "")
         try:
-            profile = profile_of(record, settings.domain)
+            found = made_by(record, settings.domain)
         except InvalidInputError as error:
             log.error("message %s: %s", message, error)  # noqa: TRY400 - no fault of ours
             again.add(message)
         else:
-            if profile is not None:
-                made.append(Made(message, profile))
+            if found is not None:
+                made.append(found)
     if made:
         again |= asyncio.run(_wired(settings, made, limit))
     return {"batchItemFailures": [{"itemIdentifier": one} for one in sorted(again)]}
 
 
-def profile_of(record: Mapping[str, Any], domain: str) -> str | None:
-    """The profile of our domain that a message says was made; None: it says nothing of the kind.
+def made_by(record: Mapping[str, Any], domain: str) -> Made | None:
+    """The profile or space of our domain that a message is about; None: it is about none.
 
     Args:
         record: One of the batch.
         domain: The domain's id.
 
     Raises:
-        InvalidInputError: It is no event of EventBridge, or does not name a profile.
+        InvalidInputError: It is no event of EventBridge, or does not name a profile or space.
     """
     try:
         told = json.loads(str(record.get("body")))
@@ -90,55 +105,65 @@ def profile_of(record: Mapping[str, Any], domain: str) -> str | None:
     detail = told.get("detail") if isinstance(told, Mapping) else None
     if not isinstance(detail, Mapping):
         raise InvalidInputError("it is no event of EventBridge: it has no detail")
-    if told.get("source") != "aws.sagemaker" or detail.get("eventName") != "CreateUserProfile":
-        log.warning("an event that the rule should not let through: %s", detail.get("eventName"))
+    call = str(detail.get("eventName"))
+    if told.get("source") != "aws.sagemaker" or call not in EVENTS:
+        log.warning("an event that the rule should not let through: %s", call)
         return None
     if detail.get("errorCode"):
         return None  # none was made
+    kind, member = EVENTS[call]
     given = detail.get("requestParameters")
-    if not isinstance(given, Mapping) or not (
-        isinstance(given.get("domainId"), str) and isinstance(given.get("userProfileName"), str)
-    ):
-        raise InvalidInputError("its requestParameters do not name a domain and a profile")
+    if not isinstance(given, Mapping) or not isinstance(given.get("domainId"), str):
+        raise InvalidInputError("its requestParameters do not name a domain")
     if given["domainId"] != domain:
-        log.warning("a profile of another domain: the rule should name %s", domain)
+        log.warning("a %s of another domain: the rule should name %s", kind, domain)
         return None
-    return str(given["userProfileName"])
+    name = given.get(member)
+    if isinstance(name, str):
+        return Made(str(record.get("messageId") or ""), kind, name)
+    if call == "DeleteApp":
+        return None  # one that ran in no space
+    raise InvalidInputError(f"its requestParameters do not name a {kind}")
 
 
 async def _wired(settings: Settings, made: list[Made], limit: Limit) -> set[str]:
-    """Wire profiles; the messages that are to come again."""
-    names = frozenset(one.profile for one in made)
-    wiring = settings.wiring(among=names)
-    paths = {private_path(name) for name in names} if settings.mode == "per-user" else set()
+    """Wire profiles and spaces; the messages that are to come again."""
+    profiles, spaces = (
+        frozenset(one.name for one in made if one.kind == kind) for kind in ("profile", "space")
+    )
+    wiring = settings.wiring(among=Among(profiles, spaces))
+    private = settings.mode == "per-user"
 
     def concerned(step: Step) -> bool:
         if isinstance(step, FolderStep):
-            return step.path in paths
+            return private and step.path != settings.shared_path
         return isinstance(step, EntryStep)  # what all need is the stack's and the schedule's to do
 
     try:
-        async with keeper_of(settings, Aws()) as keeper:
-            outcome = await made_so(wiring, limit, keeper=keeper, concerned=concerned)
+        outcome = await made_as_told(settings, wiring, limit, concerned=concerned, patiently=True)
     except HyperpodError as error:
-        log.error("none of %s: %s", ", ".join(sorted(names)), error)  # noqa: TRY400
+        log.error("none of %s: %s", ", ".join(sorted({one.words for one in made})), error)  # noqa: TRY400
         return {one.message for one in made}
     late = _late(outcome)
-    return {one.message for one in made if not outcome.planned or one.profile in late}
+    all_again = not outcome.planned or (private and outcome.blind is not None)
+    return {one.message for one in made if all_again or one.words in late}
 
 
 def _late(outcome: Outcome) -> set[str]:
-    """Profiles of which something is still to be done, and that may be done by trying again."""
+    """Profiles and spaces, in words, of which something is still to be done that may be done by trying again."""
     steps = [*outcome.left, *(one.step for one in outcome.failed)]
     steps += [one for one in outcome.held if waits_for_sagemaker(one)]
-    found = set()
-    for step in steps:
-        if isinstance(step, FolderStep):
-            found.add(step.path.strip("/"))
-        elif isinstance(step, EntryStep):
-            found.add(_profile_of(step.holder))
-    return found
+    paths = {step.path for step in steps if isinstance(step, FolderStep)}
+    late = set()
+    for step in (*steps, *outcome.held):
+        if isinstance(step, EntryStep) and (step in steps or _private_path(step) in paths):
+            late.add(step.holder.words)
+            if step.holder.owner is not None:
+                late.add(f"profile {step.holder.owner}")
+    return late
 
 
-def _profile_of(holder: Holder) -> str:
-    return holder.owner or holder.name if holder.kind == "space" else holder.name
+def _private_path(step: EntryStep) -> str | None:
+    """The folder of its own that a profile has, or the owner of a space."""
+    name = step.holder.name if step.holder.kind == "profile" else step.holder.owner
+    return private_path(name) if name else None

@@ -10,11 +10,9 @@ import logging
 from typing import Any
 
 from hyperpod_jlab.admin.lambdas.converging import Outcome, is_passing, plain
-from hyperpod_jlab.admin.lambdas.keeping import keeper_of
 from hyperpod_jlab.admin.lambdas.limit import Context, Limit
-from hyperpod_jlab.admin.lambdas.running import made_so, tell
+from hyperpod_jlab.admin.lambdas.running import made_as_told, tell
 from hyperpod_jlab.admin.lambdas.settings import Settings
-from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import RefusedError
 
 log = logging.getLogger(__name__)
@@ -41,11 +39,10 @@ def handler(event: Any, context: Context) -> dict[str, Any]:  # noqa: ARG001 - L
     for step in outcome.held:
         log.warning("%s waits: %s -> %s: %s", step.target, step.before, step.after, step.reason)
     lasting = [one for one in outcome.failed if not is_passing(one.error)]
-    if lasting:
+    if lasting or outcome.blind:
         raise RefusedError(f"not all is as wanted: {outcome.words()}", code="not_done")
     return plain(outcome)
 
 
 async def _reconciled(settings: Settings, limit: Limit) -> Outcome:
-    async with keeper_of(settings, Aws()) as keeper:
-        return await made_so(settings.wiring(), limit, keeper=keeper)
+    return await made_as_told(settings, settings.wiring(), limit)

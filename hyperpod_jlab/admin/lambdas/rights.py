@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from hyperpod_jlab.aws.feature import CLUSTER, DOMAIN, EKS, EVERY, PROFILE, SPACE, Permission
+from hyperpod_jlab.aws.node_session import DOCUMENT
 from hyperpod_jlab.aws.permissions import choose
 
 Function = Literal["custom_resource", "new_profile", "reconcile"]
@@ -21,6 +22,22 @@ OF_CLUSTER = Permission(
 
 OF_EKS = Permission("eks:DescribeCluster", EKS, "Folders: kubernetes makes no folders")
 """Needed where a Job makes folders; what it may do in the cluster is an access entry's to say."""
+
+OF_SESSIONS = (
+    Permission("ssm:StartSession", CLUSTER, "Folders: cluster makes no folders"),
+    Permission(
+        "ssm:StartSession",
+        f"arn:{{partition}}:ssm:{{region}}::document/{DOCUMENT}",
+        "Folders: cluster makes no folders",
+    ),
+    Permission(
+        "ssmmessages:OpenDataChannel",
+        "arn:{partition}:ssm:{region}:{account}:session/*",
+        "Folders: cluster makes no folders",
+    ),
+    Permission("sagemaker:ListClusterNodes", CLUSTER, "Folders: cluster finds no controller"),
+)
+"""Needed where a session on the controller of a Slurm cluster makes folders."""
 
 _ONE_DOMAIN = {
     DOMAIN: DOMAIN.replace("*", "{domain}"),
@@ -58,7 +75,7 @@ def rights(function: Function) -> tuple[Permission, ...]:
         left_out = function == "new_profile" and one.action in _OF_ALL
         if not (left_out or one.action in _NOT_CALLED):
             found += _narrowed(one, function)
-    return (*found, OF_CLUSTER, OF_EKS)
+    return (*found, OF_CLUSTER, OF_EKS, *OF_SESSIONS)
 
 
 def _narrowed(one: Permission, function: Function) -> list[Permission]:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from hyperpod_jlab.admin.modes import FOLDER, LONGEST
 from hyperpod_jlab.admin.plan import MOST_UID, Mode, Wanted
+from hyperpod_jlab.admin.reading import Among
 from hyperpod_jlab.admin.wiring import Wiring
 from hyperpod_jlab.model.errors import InvalidInputError, nearest_hint
 from hyperpod_jlab.model.validation import DOMAIN_ID, FILE_SYSTEM_ID
@@ -52,8 +53,12 @@ class Settings(BaseModel):
     shared_path: str = Field("/shared", alias="SharedPath", pattern=FOLDER, max_length=LONGEST)
     """The folder that all have in mode ``shared``."""
 
-    folders: Literal["kubernetes", "cluster", "none"] = Field("cluster", alias="Folders")
-    """Who makes folders: a Kubernetes Job that is started from here, ``hpj admin apply`` on the cluster, or nobody, since they are there already."""
+    folders: Literal["kubernetes", "cluster", "timer", "none"] = Field("cluster", alias="Folders")
+    """Who makes folders: a Kubernetes Job or a session on Slurm's controller, which are started from here, a timer with ``hpj admin apply`` on the cluster, or nobody,
+    since they are there already."""
+
+    controller_group: Text = Field(None, alias="ControllerGroup")
+    """The instance group of Slurm's controller, where the cluster's settings do not say which it is."""
 
     cluster_user: Annotated[Annotated[int, Field(ge=1, le=MOST_UID)] | None, _EMPTY] = Field(
         None, alias="ClusterUser"
@@ -126,12 +131,12 @@ class Settings(BaseModel):
                 "; ".join(problems), detail={"field": _field(error.errors()[0])}
             ) from None
 
-    def wiring(self, *, taken_back: bool = False, among: frozenset[str] | None = None) -> Wiring:
+    def wiring(self, *, taken_back: bool = False, among: Among | None = None) -> Wiring:
         """What is to be there.
 
         Args:
             taken_back: Whether nothing of ours is.
-            among: Only these profiles are looked at.
+            among: Only these are looked at.
         """
         wanted = Wanted(
             None if taken_back else self.mode,
@@ -157,6 +162,7 @@ VARIABLES: Mapping[str, str] = {
     "HPJ_PARTITION_MODE": "PartitionMode",
     "HPJ_SHARED_PATH": "SharedPath",
     "HPJ_FOLDERS": "Folders",
+    "HPJ_CONTROLLER_GROUP": "ControllerGroup",
     "HPJ_CLUSTER_USER": "ClusterUser",
     "HPJ_TAKE_OVER": "TakeOver",
     "HPJ_NAMESPACE": "Namespace",

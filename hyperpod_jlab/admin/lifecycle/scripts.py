@@ -45,7 +45,7 @@ def render(app: App, settings: ScriptSettings) -> str:
         InvalidInputError: A setting is wrong or missing, or the script would be too long.
     """
     settings.check()
-    steps = ["package", "partition", "config"]
+    steps = ["package", "partition", "config", *(["tools"] if settings.tools else [])]
     steps.append("client" if settings.orchestrator == "slurm" else "access")
     steps.append("doctor")
     text = _HEAD.format(cluster=settings.cluster)
@@ -106,14 +106,16 @@ def _variables(app: App, settings: ScriptSettings) -> dict[str, str]:
         values |= {"MUNGE_KEY": settings.munge_key, "MUNGE_KEY_SHA256": settings.munge_key_sha256}
     if settings.slurm_auth == "jwt":
         values["SLURM_TOKEN"] = settings.slurm_token
-    if settings.kubeconfig:
-        values["EKS"] = settings.eks
+    if settings.tools:
+        values |= {"TOOLS": settings.tools, "TOOLS_SHA256": settings.tools_sha256}
+    if settings.orchestrator == "eks" and settings.kubeconfig:
+        values |= {"EKS": settings.eks, "NAMESPACE": settings.namespace}
     return {name: value or "" for name, value in values.items()}
 
 
 def _later(app: App, settings: ScriptSettings) -> list[str]:
     """The parts that a running script takes from the installed package."""
-    names = [f"{app}/ready", "later/doctor"]
+    names = [f"{app}/ready", "later/doctor", *(["later/tools"] if settings.tools else [])]
     if settings.orchestrator == "slurm":
         return [*names, "later/slurm-client", f"later/slurm-{settings.slurm_auth}"]
     return [*names, "later/kubeconfig" if settings.kubeconfig else "later/eks"]

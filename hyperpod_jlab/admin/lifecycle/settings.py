@@ -61,7 +61,9 @@ class ScriptSettings:
         image: Container image of the runs.
         claim: Persistent volume claim of the file system; None: pods do not see it.
         claim_mount: Where pods mount it.
-        kubeconfig: Write a kubeconfig; without one all works as well, but for kubectl.
+        kubeconfig: With EKS, add the cluster to the person's kubeconfig; `hpj` needs none, kubectl and helm do.
+        tools: An archive (``.tar.gz``) of programs for terminals, such as kubectl, helm and session-manager-plugin; None: those of the image.
+        tools_sha256: SHA-256 of that archive.
         shared: Whether people see each other's runs on the partition.
     """
 
@@ -88,7 +90,9 @@ class ScriptSettings:
     image: str | None = None
     claim: str | None = None
     claim_mount: str = "/data"
-    kubeconfig: bool = False
+    kubeconfig: bool = True
+    tools: str | None = None
+    tools_sha256: str | None = None
     shared: bool = False
 
     def check(self) -> None:
@@ -109,6 +113,7 @@ class ScriptSettings:
             if _HOST.fullmatch(host) is None:
                 raise _wrong("login_nodes", host, "write [USER@]HOST[:PORT]")
         self._check_package()
+        self._check_tools()
         self._check_slurm()
         if self.orchestrator == "eks" and self.eks is None:
             raise _missing("eks", "name the EKS cluster behind the HyperPod cluster")
@@ -122,6 +127,14 @@ class ScriptSettings:
             return
         _check_path("package", self.package)
         _check_digest("package_sha256", self.package_sha256)
+
+    def _check_tools(self) -> None:
+        if self.tools is None:
+            return
+        _check_path("tools", self.tools)
+        if not self.tools.endswith(".tar.gz"):
+            raise _wrong("tools", self.tools, "an archive of make-tools.sh ends with .tar.gz")
+        _check_digest("tools_sha256", self.tools_sha256)
 
     def _check_slurm(self) -> None:
         if self.slurm_client is not None:

@@ -55,7 +55,11 @@ login_nodes = ["..."]                  # [USER@]HOST[:PORT]
 # namespace = "research"
 # image = "..."
 # claim = "fsx"
-# kubeconfig = true                    # for kubectl; runs need none
+# kubeconfig = false                   # do not add the cluster to ~/.kube/config, for kubectl and helm; runs need none
+
+# Programs for terminals: kubectl, helm, session-manager-plugin. An archive of lifecycle-configs/make-tools.sh.
+# tools = "hyperpod-jlab/tools.tar.gz"
+# tools_sha256 = "..."
 """
 
 

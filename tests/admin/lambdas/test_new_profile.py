@@ -1,8 +1,9 @@
-"""Profiles that are made, and the schedule: the package's other two functions, with events as AWS hands them over."""
+"""Profiles and spaces that are made, and the schedule: the package's other two functions, with events as AWS hands them over."""
 
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 
@@ -37,6 +38,12 @@ def event(name, domain=DOMAIN, **detail):
             **detail,
         },
     }
+
+
+def space_event(name, call="CreateSpace", domain=DOMAIN, **requested):
+    """The same of a space; what CloudTrail has of the owner is not needed."""
+    given = {"domainId": domain, "spaceName": name, **requested}
+    return event("", eventName=call, requestParameters=given)
 
 
 def batch(*bodies):
@@ -93,6 +100,7 @@ def test_each_message_has_a_fate_of_its_own(account, wired):
     account.profiles[DOMAIN, "ed"] = Profile(file_systems=[EFS], status="Pending")
     account.spaces[DOMAIN, "dora-work"] = Space("dora")
     account.profiles[DOMAIN, "flo"] = Profile(file_systems=[EFS], status="Failed")
+    wired.seconds = 10
     invoked = wired.invoke(
         "new_profile",
         batch(
@@ -115,6 +123,60 @@ def test_each_message_has_a_fate_of_its_own(account, wired):
     account.profiles[DOMAIN, "ed"].status = "InService"
     assert again(wired.invoke("new_profile", batch(event("ed")))) == set()
     assert account.profiles[DOMAIN, "ed"].file_systems == [EFS, lustre_at(FILE_SYSTEM, "/shared")]
+
+
+def test_a_new_space_has_the_file_system_at_once(account, endpoint, wired):
+    account.spaces[DOMAIN, "dora-work"] = Space("alice")
+    account.spaces[DOMAIN, "all"] = Space("bob", sharing="Shared")
+    account.spaces[DOMAIN, "carol-work"] = Space("carol")
+    endpoint.calls.clear()
+    messages = batch(
+        space_event("dora-work"),
+        space_event("all"),
+        space_event("gone"),
+        space_event("x", domain="d-other"),
+        event("", eventName="CreateSpace", requestParameters={"domainId": DOMAIN}),
+        event("", eventName="DeleteApp", requestParameters={"domainId": DOMAIN}),
+        event("", eventName="CreateSpace", errorCode="ValidationException"),
+    )
+    assert again(wired.invoke("new_profile", messages)) == {"message-4"}
+    for name in ("dora-work", "all"):
+        assert account.spaces[DOMAIN, name].file_systems == [attached(FILE_SYSTEM)]
+    assert account.spaces[DOMAIN, "carol-work"].file_systems == []
+    # The owner of a private space is looked at too, and nobody else.
+    described = [one for one in endpoint.calls if one.action == "sagemaker:DescribeUserProfile"]
+    assert [one.given["UserProfileName"] for one in described] == ["alice"]
+    endpoint.calls.clear()
+    assert again(wired.invoke("new_profile", messages)) == {"message-4"}
+    assert not [one.action for one in endpoint.calls if one.action.partition(":")[2] in CHANGING]
+
+
+def test_a_space_that_sagemaker_still_makes_is_waited_for(account, wired):
+    made = account.spaces[DOMAIN, "dora-work"] = Space("alice", status="Pending")
+    account.timeline.after(timedelta(seconds=10), lambda: setattr(made, "status", "InService"))
+    assert again(wired.invoke("new_profile", batch(space_event("dora-work")))) == set()
+    assert made.file_systems == [attached(FILE_SYSTEM)]
+
+
+def test_a_space_that_was_started_before_is_wired_once_it_is_stopped(account, wired):
+    made = account.spaces[DOMAIN, "dora-work"] = Space("alice", apps=["JupyterLab"])
+    # It is no failure, and does not come again: who stops it says so by another event.
+    assert again(wired.invoke("new_profile", batch(space_event("dora-work")))) == set()
+    assert made.file_systems == []
+    made.apps.clear()
+    assert again(wired.invoke("new_profile", batch(space_event("dora-work", "DeleteApp")))) == set()
+    assert made.file_systems == [attached(FILE_SYSTEM)]
+
+
+def test_in_mode_per_user_a_space_is_for_its_owner_only(account, wired):
+    wired.environment |= {"HPJ_PARTITION_MODE": "per-user", "HPJ_FOLDERS": "none"}
+    account.spaces[DOMAIN, "dora-work"] = Space("alice")
+    account.spaces[DOMAIN, "all"] = Space("bob", sharing="Shared")
+    messages = batch(space_event("dora-work"), space_event("all"))
+    assert again(wired.invoke("new_profile", messages)) == set()
+    assert account.spaces[DOMAIN, "dora-work"].file_systems == [attached(FILE_SYSTEM)]
+    assert account.profiles[DOMAIN, "alice"].file_systems == [lustre_at(FILE_SYSTEM, "/alice")]
+    assert account.spaces[DOMAIN, "all"].file_systems == []
 
 
 def test_one_that_fails_comes_again_alone(account, endpoint, wired):

@@ -51,7 +51,7 @@ def test_there_is_nothing_that_is_not_needed():
     ours = {name.split("/")[1] for name in names() if name.startswith("hyperpod_jlab/")}
     assert ours == {"__init__.py", "admin", "aws", "launcher", "model", "orchestrators", "storage"}
     services = {name.split("/")[2] for name in names() if re.match("botocore/data/[^/]*/", name)}
-    assert services == {"ec2", "eks", "fsx", "sagemaker", "sts"}
+    assert services == {"ec2", "eks", "fsx", "sagemaker", "ssm", "sts"}
     assert not [name for name in names() if "__pycache__" in name]
 
 

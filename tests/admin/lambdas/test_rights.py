@@ -8,6 +8,7 @@ import pytest
 
 from hyperpod_jlab.admin.lambdas.rights import (
     OF_EKS,
+    OF_SESSIONS,
     Function,
     actions_on_everything,
     rights,
@@ -60,15 +61,16 @@ def test_the_stack_under_exactly_its_policy(account, endpoint, stack, environmen
     cluster.add_group("workers", "ml.p5.48xlarge", 1, storage=[storage])
     grant(account, "custom_resource")
     endpoint.calls.clear()
-    given = properties(FileSystemId="", ClusterName="ml-cluster")
+    given = properties(FileSystemId="", ClusterName="ml-cluster", Folders="timer")
     assert stack.create(**given)["Status"] == "SUCCESS"
     grant(account, "reconcile")
     assert stack.function.invoke("reconcile", {}).result["failed"] == 0
     grant(account, "custom_resource")
     assert stack.delete()["Status"] == "SUCCESS"
     asked = {call.action for call in endpoint.calls}
-    of_jobs = {OF_EKS.action}  # see test_kubernetes
-    assert asked | of_jobs == {one.action for one in rights("custom_resource")}
+    # See test_kubernetes and test_controller.
+    of_folders = {OF_EKS.action, *(one.action for one in OF_SESSIONS)}
+    assert asked | of_folders == {one.action for one in rights("custom_resource")}
 
 
 def test_new_profiles_under_exactly_their_policy(account, endpoint, stack, environment):
