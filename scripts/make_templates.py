@@ -34,6 +34,7 @@ OF_THE_DOMAIN = {
     feature.SPACE: "arn:{partition}:sagemaker:{region}:{account}:space/${{DomainId}}/*",
     feature.EKS: "arn:{partition}:eks:{region}:{account}:cluster/${{EksClusterName}}",
     "arn:{partition}:iam::{account}:role/*": "arn:{partition}:iam::{account}:role/${{ClusterRoleName}}",
+    feature.SESSION: feature.SESSION.replace("${{", "${{!"),  # IAM's variable, not the template's
     feature.ADDON: "arn:{partition}:eks:{region}:{account}:addon/${{EksClusterName}}/*",
 }
 """What templates know more narrowly than features do."""
@@ -144,7 +145,7 @@ BLOCKS: Mapping[str, tuple[Block, ...]] = {
     "roles.yaml": (
         Block("reading", reading_features(), of_eks="HasEks"),
         Block("node-actions", ("node-actions",)),
-        Block("terminal", ("terminal",)),
+        Block("terminal", ("terminal", "ssh")),
         Block("storage-tasks", ("storage-tasks",)),
         Block("admin", domain_features(), of_eks="HasEks"),
         Block("admin-clusters", cluster_features(), of_eks="HasEks"),

@@ -316,6 +316,8 @@ class Account:
         tasks: Data repository tasks of FSx by region.
         lifecycle_configs: Lifecycle configurations of Studio by region and name.
         ground: What clusters are made from: roles, buckets, quotas, instance types.
+        session_preferences: The inputs of Session Manager's preferences by region; none: they were never saved.
+        role_tags: The tags of roles by their names.
     """
 
     account_id: str = "111122223333"
@@ -339,6 +341,8 @@ class Account:
     tasks: dict[str, list[DataRepositoryTask]] = field(default_factory=dict)
     lifecycle_configs: dict[tuple[str, str], StudioLifecycleConfig] = field(default_factory=dict)
     ground: Ground = field(default_factory=Ground)
+    session_preferences: dict[str, dict[str, Any]] = field(default_factory=dict)
+    role_tags: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def add_caller(
         self,
