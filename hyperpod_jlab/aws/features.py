@@ -19,6 +19,7 @@ from hyperpod_jlab.aws.feature import (
     POLICY,
     PROFILE,
     QUOTA,
+    ROLE,
     SESSION,
     SHELL_DOCUMENT,
     SPACE,
@@ -114,6 +115,8 @@ FEATURES: tuple[Feature, ...] = (
             Permission("ec2:DescribeSubnets", EVERY, "neither network ACLs nor routes are checked"),
             Permission("ec2:DescribeNetworkAcls", EVERY, "network ACLs are not checked"),
             Permission("ec2:DescribeRouteTables", EVERY, "routes are not checked"),
+            Permission("ssm:GetDocument", SHELL_DOCUMENT, "it is not known who a terminal is"),
+            Permission("iam:ListRoleTags", ROLE, "it is not known who a terminal is"),
         ),
     ),
     Feature(

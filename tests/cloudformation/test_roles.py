@@ -96,7 +96,8 @@ def assert_neither_more_nor_less(statements, want):
         for one in wide:
             allowing = Policy(document([{"Effect": "Allow", "Action": action, "Resource": one}]))
             sample = resource.replace("*", "x")
-            if decide((allowing,), Asked(action, sample, {})).allowed:
+            itself = {"aws:userid": "${aws:userid}"}
+            if decide((allowing,), Asked(action, sample, itself)).allowed:
                 break
         else:
             pytest.fail(f"{action} on {resource} is wider than {wide}")
@@ -168,7 +169,8 @@ def test_nobody_makes_himself_an_admin():
             ]
         )
     }  # fmt: skip
-    assert not {action for action in actions if action.startswith("iam:")}
+    # Reading tags makes nobody anything.
+    assert {action for action in actions if action.startswith("iam:")} <= {"iam:ListRoleTags"}
     assert not actions & {"eks:CreateAccessEntry", "eks:AssociateAccessPolicy", "sts:AssumeRole"}
 
 
