@@ -1,15 +1,17 @@
 """Stands in for the AWS CLI and its Session Manager plugin: what both call for a session, and what AWS says to it.
 
-They start the session, take it up again after a broken connection, and end it. With ``TESTBED_SSH_PORT`` in the environment a session by
-``AWS-StartSSHSession`` leads to that port of this machine, as a session leads to the node's.
+They start the session, take it up again after a broken connection, and end it. ``TESTBED_SSH`` in the environment names a file that says where the sshd of
+each instance listens, by its id: a session by ``AWS-StartSSHSession`` leads there.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sys
 import threading
+from pathlib import Path
 
 import boto3
 from botocore.exceptions import ClientError
@@ -29,8 +31,9 @@ def main(words: list[str]) -> int:
     refused = []
     try:
         session = ssm.start_session(Target=given["--target"], **more)["SessionId"]
-        if "TESTBED_SSH_PORT" in os.environ:
-            pipe(int(os.environ["TESTBED_SSH_PORT"]))
+        if "TESTBED_SSH" in os.environ:
+            instance = "i-" + given["--target"].rpartition("-i-")[2]
+            pipe(*json.loads(Path(os.environ["TESTBED_SSH"]).read_text())[instance])
     except ClientError as error:
         sys.exit(str(error))
     for call in (ssm.resume_session, ssm.terminate_session):
@@ -42,9 +45,9 @@ def main(words: list[str]) -> int:
     return bool(refused)
 
 
-def pipe(port: int) -> None:
+def pipe(host: str, port: int) -> None:
     """Standard input and output are the connection's, until one side closes."""
-    with socket.create_connection(("127.0.0.1", port)) as connection:
+    with socket.create_connection((host, port)) as connection:
         threading.Thread(target=send, args=(connection,), daemon=True).start()
         while chunk := connection.recv(65536):
             sys.stdout.buffer.write(chunk)
