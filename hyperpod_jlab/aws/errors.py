@@ -67,6 +67,7 @@ _ON = re.compile(r"on resource: (arn:\S+|\*)")
 _ABSENT = frozenset(
     {
         "FileSystemNotFound",
+        "InvalidDocument",
         "InvalidGroup.NotFound",
         "InvalidNetworkInterfaceID.NotFound",
         "NoSuchBucket",

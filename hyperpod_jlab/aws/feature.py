@@ -52,6 +52,15 @@ FSX = "arn:{partition}:fsx:{region}:{account}:*"
 FSX_TASK = "arn:{partition}:fsx:{region}:{account}:task/*"
 """A data repository task of FSx."""
 
+SHELL_DOCUMENT = "arn:{partition}:ssm:{region}:{account}:document/SSM-SessionManagerRunShell"
+"""The account's preferences of Session Manager, by which a terminal is opened."""
+
+SSH_DOCUMENT = "arn:{partition}:ssm:{region}:*:document/AWS-StartSSHSession"
+"""AWS' own document for ssh through Session Manager; the ARNs of such documents name no account."""
+
+SESSION = "arn:{partition}:ssm:{region}:{account}:session/${{aws:userid}}-*"
+"""Sessions of whoever asks: AWS' sample policies for Session Manager name them so."""
+
 ROLE = "arn:{partition}:iam::{account}:role/*"
 """A role."""
 

@@ -19,11 +19,30 @@ from hyperpod_jlab.aws.feature import (
     POLICY,
     PROFILE,
     QUOTA,
+    ROLE,
+    SESSION,
+    SHELL_DOCUMENT,
     SPACE,
+    SSH_DOCUMENT,
     WORKSPACE,
     Feature,
     Permission,
 )
+
+_NO_LOGIN = "the configuration has to name login nodes"
+
+
+def _session(without: str, document: str) -> tuple[Permission, ...]:
+    """What the AWS CLI and its plugin call for a session on a node, by a document."""
+    return (
+        # The service authorization reference names no cluster of SageMaker here; Systems Manager is asked for one.
+        Permission("ssm:StartSession", CLUSTER, without),
+        Permission("ssm:StartSession", document, without),
+        Permission("ssmmessages:OpenDataChannel", SESSION, without),
+        Permission("ssm:ResumeSession", SESSION, "a session that loses its connection ends"),
+        Permission("ssm:TerminateSession", SESSION, "a session stays open until it times out"),
+    )
+
 
 FEATURES: tuple[Feature, ...] = (
     Feature(
@@ -96,6 +115,8 @@ FEATURES: tuple[Feature, ...] = (
             Permission("ec2:DescribeSubnets", EVERY, "neither network ACLs nor routes are checked"),
             Permission("ec2:DescribeNetworkAcls", EVERY, "network ACLs are not checked"),
             Permission("ec2:DescribeRouteTables", EVERY, "routes are not checked"),
+            Permission("ssm:GetDocument", SHELL_DOCUMENT, "it is not known who a terminal is"),
+            Permission("iam:ListRoleTags", ROLE, "it is not known who a terminal is"),
         ),
     ),
     Feature(
@@ -158,10 +179,14 @@ FEATURES: tuple[Feature, ...] = (
                 CLUSTER,
                 "only those of runs: which series are the cluster's is known by its nodes",
             ),
-            Permission(
-                "eks:DescribeAddon",
-                ADDON,
-                "the workspace of HyperPod's observability add-on is not known, only those that the configuration names",
+            # IAM's reference names the add-on, AWS' page on Studio and EKS the cluster.
+            *(
+                Permission(
+                    "eks:DescribeAddon",
+                    resource,
+                    "the workspace of HyperPod's observability add-on is not known, only those that the configuration names",
+                )
+                for resource in (ADDON, EKS)
             ),
             Permission("aps:QueryMetrics", WORKSPACE, "only what CloudWatch has"),
         ),
@@ -249,10 +274,29 @@ FEATURES: tuple[Feature, ...] = (
         (
             Permission("sagemaker:DescribeCluster", CLUSTER, "no command: it has the cluster's id"),
             Permission("sagemaker:ListClusterNodes", CLUSTER, "no command: the node is not found"),
-            # The service authorization reference names no cluster of SageMaker here; Systems Manager is asked for one.
-            Permission("ssm:StartSession", CLUSTER, "the command opens no terminal"),
+            *_session("the command opens no terminal", SHELL_DOCUMENT),
         ),
         changes=True,
+    ),
+    Feature(
+        "ssh",
+        "ssh to login nodes through Session Manager",
+        ("hpj ssh-config --hyperpod NAME", "ssh with what it writes"),
+        (
+            Permission("sagemaker:DescribeCluster", CLUSTER, "no Host blocks"),
+            Permission("sagemaker:ListClusterNodes", CLUSTER, "no Host blocks"),
+            *_session("ssh does not connect", SSH_DOCUMENT),
+        ),
+        changes=True,
+    ),
+    Feature(
+        "login-nodes",
+        "Login nodes that AWS knows",
+        ("hpj nodes --cluster NAME", "hpj ssh-config --hyperpod NAME"),
+        (
+            Permission("sagemaker:DescribeCluster", CLUSTER, _NO_LOGIN),
+            Permission("sagemaker:ListClusterNodes", CLUSTER, _NO_LOGIN),
+        ),
     ),
     Feature(
         "page",

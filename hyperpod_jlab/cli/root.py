@@ -75,6 +75,9 @@ COMMANDS = (
                 "node-logs", "node_logs", "Print or follow the logs of a HyperPod cluster's node."
             ),
             Entry("terminal", "terminal", "Open a terminal on a HyperPod cluster's node."),
+            Entry(
+                "ssh-config", "ssh_config", "Print ssh's way to a HyperPod cluster's login nodes."
+            ),
         ),
     ),
     Section(

@@ -59,7 +59,7 @@ class SlurmCluster(_Part):
     transport: Literal["here", "ssh"] = "here"
     """Whether Slurm's commands run on this machine or on a login node."""
     login_nodes: list[str] = []
-    """Login nodes for ssh, the first that answers is used: ``[user@]host[:port]``, or names of ssh's configuration."""
+    """Login nodes for ssh: ``[user@]host[:port]``, or names of ssh's configuration. They are shared out among users; each goes on to the next one that answers. Default: those that AWS names of the HyperPod cluster."""
     ssh_config: str | None = None
     """Configuration file for ssh (as ``ssh -F``); default: ssh's own."""
     commands: str | None = None

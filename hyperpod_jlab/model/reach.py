@@ -152,7 +152,8 @@ def _slurm(cluster: HyperpodCluster, look: Look | None, place: Place, name: str)
             "set the storage partition in the configuration file to a folder there",
             f'[storage]\npath = "{place.mount}"\n',
         )
-    by_ssh = slurm_block(cluster.name, name, place, login_node="")
+    known = any(group.slurm_role in {"Login", "Controller"} for group in cluster.groups or ())
+    by_ssh = slurm_block(cluster.name, name, place, login_node="", known=known)
     if look is None:
         return _unlooked(slurm_block(cluster.name, name, place))
     if look.problem is not None and look.problem.code == "no_slurm_client":
@@ -285,6 +286,7 @@ def slurm_block(
     place: Place,
     commands: str | None = None,
     login_node: str | None = None,
+    known: bool = False,
 ) -> str:
     """What the configuration needs for a cluster with Slurm, in TOML.
 
@@ -294,6 +296,7 @@ def slurm_block(
         place: Where runs go.
         commands: Folder of Slurm's commands, where they are not on the PATH.
         login_node: A login node for ssh; None: Slurm's commands are here; empty: it is still to be filled in.
+        known: Whether AWS names its login nodes, so that none has to be filled in.
     """
     lines = [_table(name), 'orchestrator = "slurm"', f"hyperpod = {quoted(hyperpod)}"]
     if commands is not None:
@@ -303,6 +306,8 @@ def slurm_block(
         lines.append(
             f"login_nodes = [{quoted(login_node)}]"
             if login_node
+            else '# login_nodes = ["USER@HOST"]  # default: those that AWS names'
+            if known
             else '# login_nodes = ["USER@HOST"]  # to be filled in: a machine that has its Slurm'
         )
     if place.there is None:

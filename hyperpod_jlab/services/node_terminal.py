@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import InternalError
+from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance
 from hyperpod_jlab.services.hyperpod_instances import find_cluster, find_instance
 
 PROGRAMS: Final = {
@@ -65,10 +66,23 @@ async def terminal_on(aws: Aws, cluster: str, node: str) -> NodeTerminal:
     """
     found = await find_cluster(aws, cluster)
     one = await find_instance(aws, cluster, node)
-    ident = found.arn.rpartition("/")[2]
-    target = f"sagemaker-cluster:{ident}_{one.instance_group}-{one.name}"
-    words = ("aws", "ssm", "start-session", "--target", target, "--region", await aws.region())
-    return NodeTerminal(one.name, target, plain_words(words))
+    target = session_target(found, one)
+    return NodeTerminal(one.name, target, session_command(target, await aws.region()))
+
+
+def session_target(cluster: HyperpodCluster, instance: Instance) -> str:
+    """What Systems Manager calls an instance of a cluster."""
+    ident = cluster.arn.rpartition("/")[2]
+    return f"sagemaker-cluster:{ident}_{instance.instance_group}-{instance.name}"
+
+
+def session_command(target: str, region: str) -> tuple[str, ...]:
+    """The command of the AWS CLI that opens a session there.
+
+    Raises:
+        InternalError: A word is not plain.
+    """
+    return plain_words(("aws", "ssm", "start-session", "--target", target, "--region", region))
 
 
 def plain_words(words: Sequence[str]) -> tuple[str, ...]:

@@ -207,6 +207,7 @@ class Endpoint:
         context: dict[str, str | tuple[str, ...]] = {
             "aws:RequestedRegion": request.region,
             "aws:PrincipalAccount": request.account.account_id,
+            "aws:userid": caller.user_id,
         }
         if tags := _tag_keys(request.given):
             context["aws:TagKeys"] = tags

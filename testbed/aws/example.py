@@ -80,6 +80,8 @@ def example_account(region: str) -> Account:
     add_others(account, region)
     account.spaces[DOMAIN, "work"] = Space("alice", file_systems=[attached(FILE_SYSTEM)])
     add_file_system(account, region)
+    account.session_preferences[region] = {"runAsEnabled": True, "runAsDefaultUser": ""}
+    account.role_tags["StudioRole"] = {"SSMSessionRunAs": "alice"}
     return account
 
 

@@ -46,6 +46,7 @@ _STATEMENT = frozenset(
     {"Sid", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition"}
 )
 _ARN_PARTS = 6
+_USER_ID = "${aws:userid}"
 _ACTION = re.compile(r"\*|[a-z0-9-]+:[A-Za-z0-9*?]+")
 
 
@@ -152,8 +153,8 @@ class _Statement:
             if not _ACTION.fullmatch(action):
                 raise PolicyError(f"{action!r} is no action")
         for resource in self._resources:
-            if "${" in resource:
-                raise PolicyError(f"{resource!r}: variables are not known here")
+            if "${" in resource.replace(_USER_ID, ""):
+                raise PolicyError(f"{resource!r}: variables are not known here, but {_USER_ID}")
             if resource != "*" and (
                 not resource.startswith("arn:") or resource.count(":") < _ARN_PARTS - 1
             ):
@@ -163,12 +164,20 @@ class _Statement:
     def is_about(self, asked: Asked) -> bool:
         """Whether action, resource and conditions all match."""
         action = any(_action_pattern(one).fullmatch(asked.action) for one in self._actions)
-        resource = any(matches_arn(one, asked.resource) for one in self._resources)
+        resource = any(
+            matches_arn(_filled(one, asked.context), asked.resource) for one in self._resources
+        )
         return (
             action is not self._not_actions
             and resource is not self._not_resources
             and all(holds(asked.context) for holds in self._conditions)
         )
+
+
+def _filled(resource: str, context: Context) -> str:
+    """A resource with who asks in the place of the variable; without a value it is nothing's name."""
+    value = context.get("aws:userid", "")
+    return resource.replace(_USER_ID, value if isinstance(value, str) else "")
 
 
 def _either(given: Mapping[str, Any], name: str) -> tuple[list[str], bool]:

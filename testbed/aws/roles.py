@@ -1,4 +1,4 @@
-"""IAM's one operation that we use: what a role is, and whom it trusts."""
+"""IAM: what a role is, whom it trusts, and its tags."""
 
 from __future__ import annotations
 
@@ -30,9 +30,17 @@ def get_role(request: Request) -> dict[str, Any]:
     }
 
 
+def list_role_tags(request: Request) -> dict[str, Any]:
+    tags = request.account.role_tags.get(request.given["RoleName"], {})
+    return {
+        "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
+        "IsTruncated": False,
+    }
+
+
 def _resource(request: Request) -> Resource:
     name = request.given["RoleName"]
     return Resource(name, request.account.role_arn(name))
 
 
-SERVICE = Service("iam", {"GetRole": get_role}, _resource)
+SERVICE = Service("iam", {"GetRole": get_role, "ListRoleTags": list_role_tags}, _resource)

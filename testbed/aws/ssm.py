@@ -1,8 +1,14 @@
-"""Systems Manager: to start a session on a node of a HyperPod cluster. Nobody is at the other end, unless the account has nodes that answer (`node_channel`)."""
+"""Systems Manager: sessions on nodes of a HyperPod cluster, and the account's preferences for them.
+
+Nobody is at the other end, unless the account has nodes that answer (`node_channel`). Opening the data channel is a right of whoever starts a session; here it
+is asked for at once. A session is named for IAM as AWS' sample policies have it: by the caller's user id.
+"""
 
 from __future__ import annotations
 
+import json
 import secrets
+from collections.abc import Iterable
 from typing import Any
 
 from testbed.aws.operations import Request, Resource, Service
@@ -11,16 +17,54 @@ from testbed.aws.state import Cluster
 
 _PREFIX = "sagemaker-cluster:"
 
+SHELL = "SSM-SessionManagerRunShell"
+SSH = "AWS-StartSSHSession"
+COMMAND = "AWS-StartNonInteractiveCommand"
+_NUMBER = "0123456789abcdef0"
+
 
 def start_session(request: Request) -> dict[str, Any]:
-    target = request.given["Target"]
+    target, document = request.given["Target"], _document_of(request)
     cluster = _cluster(request)
     names = (
         [] if cluster is None else [f"{node.group}-{node.instance_id}" for node in cluster.nodes]
     )
     if target.partition("_")[2] not in names:
         raise ApiError("TargetNotConnected", f"{target} is not connected.")
-    session = f"{request.caller.arn.rpartition('/')[2]}-0123456789abcdef0"
+    if document not in {SHELL, SSH, COMMAND}:
+        raise ApiError("InvalidDocument", f"Document with name {document} does not exist.")
+    port = request.given.get("Parameters", {}).get("portNumber", [])
+    if (document == SSH) != (len(port) == 1):
+        raise ApiError("InvalidParameters", f"{document}: {request.given.get('Parameters')}")
+    return _session(request)
+
+
+def resume_session(request: Request) -> dict[str, Any]:
+    return _session(request)
+
+
+def terminate_session(request: Request) -> dict[str, Any]:
+    return {"SessionId": request.given["SessionId"]}
+
+
+def get_document(request: Request) -> dict[str, Any]:
+    name = request.given["Name"]
+    preferences = request.account.session_preferences.get(request.region)
+    if name != SHELL or preferences is None:
+        raise ApiError("InvalidDocument", f"Document with name {name} does not exist.")
+    content = {"schemaVersion": "1.0", "sessionType": "Standard_Stream", "inputs": preferences}
+    return {
+        "Name": name,
+        "DocumentVersion": "1",
+        "Status": "Active",
+        "Content": json.dumps(content),
+        "DocumentType": "Session",
+        "DocumentFormat": "JSON",
+    }
+
+
+def _session(request: Request) -> dict[str, Any]:
+    session = f"{request.caller.arn.rpartition('/')[2]}-{_NUMBER}"
     token, address = "of-the-testbed", f"wss://ssmmessages.{request.region}.amazonaws.com"
     if request.account.node_channel is not None:
         token, address = secrets.token_hex(16), request.account.node_channel
@@ -36,9 +80,48 @@ def _cluster(request: Request) -> Cluster | None:
     return next((one for one in clusters if one.arn.rpartition("/")[2] == ident), None)
 
 
+def _document_of(request: Request) -> str:
+    return str(request.given.get("DocumentName", SHELL))
+
+
+def _arn(request: Request, account: str, resource: str) -> str:
+    return f"arn:{request.account.partition}:ssm:{request.region}:{account}:{resource}"
+
+
+def _document_arn(request: Request, name: str) -> str:
+    owner = "" if name.startswith("AWS-") else request.account.account_id
+    return _arn(request, owner, f"document/{name}")
+
+
+def _session_resource(request: Request) -> Resource:
+    name = f"session/{request.caller.user_id}-{_NUMBER}"
+    return Resource(name, _arn(request, request.account.account_id, name))
+
+
+def _data_channel(request: Request) -> Iterable[tuple[str, Resource]]:
+    yield "ssmmessages:OpenDataChannel", _session_resource(request)
+
+
 def _resource(request: Request) -> Resource:
+    if "SessionId" in request.given:
+        return _session_resource(request)
+    if "Name" in request.given:
+        return Resource(request.given["Name"], _document_arn(request, request.given["Name"]))
     cluster = _cluster(request) if request.given["Target"].startswith(_PREFIX) else None
-    return Resource(cluster.name, cluster.arn) if cluster else Resource(None, "*")
+    document = _document_arn(request, _document_of(request))
+    if cluster is None:
+        return Resource(None, "*")
+    return Resource(cluster.name, cluster.arn, (document,))
 
 
-SERVICE = Service("ssm", {"StartSession": start_session}, _resource)
+SERVICE = Service(
+    "ssm",
+    {
+        "StartSession": start_session,
+        "ResumeSession": resume_session,
+        "TerminateSession": terminate_session,
+        "GetDocument": get_document,
+    },
+    _resource,
+    besides={"StartSession": _data_channel},
+)

@@ -318,6 +318,8 @@ class Account:
         ground: What clusters are made from: roles, buckets, quotas, instance types.
         node_channel: Where sessions on nodes are answered; None: nowhere.
         sessions: What sessions that were started are to do, by their token: document and command.
+        session_preferences: The inputs of Session Manager's preferences by region; none: they were never saved.
+        role_tags: The tags of roles by their names.
     """
 
     account_id: str = "111122223333"
@@ -343,6 +345,8 @@ class Account:
     ground: Ground = field(default_factory=Ground)
     node_channel: str | None = None
     sessions: dict[str, tuple[str | None, list[str]]] = field(default_factory=dict)
+    session_preferences: dict[str, dict[str, Any]] = field(default_factory=dict)
+    role_tags: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def add_caller(
         self,

@@ -60,6 +60,8 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("node", "replace", "ip-10-0-0-3", "--hyperpod", "ml-cluster", "--yes"),
     ),
     "terminal": (("terminal", "ip-10-0-0-2", "--hyperpod", "ml-cluster", "--open"),),
+    "ssh": (("ssh-config", "--hyperpod", "ml-cluster"),),
+    "login-nodes": (("ssh-config", "--hyperpod", "ml-cluster"),),
     "eks": (
         ("nodes", "--cluster", "on-eks"),
         SUBMIT,

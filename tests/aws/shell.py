@@ -24,6 +24,16 @@ class Shell:
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
+    def sh(self, line: str) -> str:
+        """All that a line for a shell prints, without a terminal."""
+        environment = self._home.process_environment(
+            {"PATH": f"{self._folder}{os.pathsep}{os.environ['PATH']}"}
+        )
+        done = subprocess.run(
+            line, shell=True, env=environment, capture_output=True, text=True, check=False
+        )
+        return done.stdout + done.stderr
+
     def run(self, *words: str, typed: str = "") -> tuple[int, str]:
         """Exit code and what stood on the screen.
 

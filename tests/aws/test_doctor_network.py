@@ -30,7 +30,10 @@ LOST = {
         "profile",
         "idle-shutdown",
     },  # whose profile it is, the space says
-    "sagemaker:ListClusters": {"hyperpod", "names", "mounts-missing", "shared", *NETWORK},
+    "sagemaker:ListClusters": {
+        *("hyperpod", "names", "run-as", "mounts-missing", "shared"),
+        *NETWORK,
+    },
 }
 """What is not known without a right, where it is more than one check."""
 

@@ -8,8 +8,10 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from hyperpod_jlab.aws.permissions import choose, policy
 from testbed.aws.example import example_account
-from tests.aws.conftest import REGION
+from testbed.aws.iam import Asked, Policy, decide
+from tests.aws.conftest import KEY, REGION
 from tests.aws.shell import Shell
 
 
@@ -40,6 +42,48 @@ def test_the_command_is_for_a_shell_as_it_is(example, hpj, node):
     assert ssm.start_session(Target=found["target"])["SessionId"]
     with pytest.raises(ClientError, match="not connected"):
         ssm.start_session(Target=found["target"].replace("i-", "i-0"))
+
+
+SHELL = "document/SSM-SessionManagerRunShell"
+SSH = "document/AWS-StartSSHSession"
+
+
+@pytest.mark.parametrize(
+    ("feature", "lost", "named"),
+    [
+        ("terminal", "cluster/*", "ssm:StartSession"),
+        ("terminal", SHELL, SHELL),
+        ("terminal", "session/", "ssmmessages:OpenDataChannel"),
+        ("ssh", "cluster/*", "ssm:StartSession"),
+        ("ssh", SSH, SSH),
+    ],
+)
+def test_a_session_needs_each_resource_of_its_policy(example, feature, lost, named):
+    granted = policy(choose([feature]), region=REGION, account=example.account.account_id)
+    more = {"DocumentName": "AWS-StartSSHSession", "Parameters": {"portNumber": ["22"]}}
+    given = {"Target": target_of(example), **(more if feature == "ssh" else {})}
+    ssm = boto3.Session().client("ssm", region_name=REGION)
+    example.account.add_caller(KEY, "Narrow", granted)
+    assert ssm.start_session(**given)["SessionId"]
+    kept = [one for one in granted["Statement"] if lost not in one["Resource"]]
+    assert len(kept) == len(granted["Statement"]) - 1
+    example.account.add_caller(KEY, "Narrow", {**granted, "Statement": kept})
+    with pytest.raises(ClientError, match=named):
+        ssm.start_session(**given)
+
+
+def test_the_policy_for_ssh_opens_no_terminal_and_ends_nobody_elses_session(example):
+    granted = policy(choose(["ssh"]), region=REGION, account=example.account.account_id)
+    example.account.add_caller(KEY, "Narrow", granted)
+    ssm = boto3.Session().client("ssm", region_name=REGION)
+    with pytest.raises(ClientError, match=SHELL):
+        ssm.start_session(Target=target_of(example))
+    other = f"arn:aws:ssm:{REGION}:{example.account.account_id}:session/AROAOTHER:Someone-0123"
+    context = {"aws:userid": "AROAEXAMPLE:SageMaker"}
+    for action in ("ssm:TerminateSession", "ssm:ResumeSession", "ssmmessages:OpenDataChannel"):
+        own = other.replace("AROAOTHER:Someone", "AROAEXAMPLE:SageMaker")
+        assert decide((Policy(granted),), Asked(action, own, context)).allowed
+        assert not decide((Policy(granted),), Asked(action, other, context)).allowed
 
 
 def test_what_is_not_there(example, hpj):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -23,18 +24,8 @@ from tests.aws.shell import Shell
 
 REFUSALS = ("does not let you", "not authorized", "missing_right")
 
-AWS_CLI = """
-import sys, boto3
-from botocore.exceptions import ClientError
-words = sys.argv[1:]
-assert words[:2] == ["ssm", "start-session"], words
-given = dict(zip(words[2::2], words[3::2], strict=True))
-try:
-    boto3.client("ssm", region_name=given["--region"]).start_session(Target=given["--target"])
-except ClientError as error:
-    sys.exit(str(error))
-"""
-"""What the AWS CLI does up to where its plugin begins: it starts the session, or says what AWS says."""
+AWS_CLI = Path(__file__).with_name("aws_cli.py")
+"""In place of the AWS CLI and its plugin."""
 
 WITH_COMMANDS = [feature for feature in FEATURES if feature.name in RUNS]
 
@@ -60,11 +51,15 @@ def account(features):
 @pytest.fixture
 def shell(home, tmp_path):
     made = Shell(home, tmp_path / "bin")
-    cli = tmp_path / "aws_cli.py"
-    cli.write_text(AWS_CLI)
-    made.install("aws", f'exec "{sys.executable}" "{cli}" "$@"')
+    made.install("aws", f'exec "{sys.executable}" "{AWS_CLI}" "$@"')
     made.install("session-manager-plugin", "exit 0")
     return made
+
+
+def proxy_commands(blocks):
+    """What ssh runs by these blocks, for port 22."""
+    found = re.findall(r"^ *ProxyCommand (.*)$", blocks, re.MULTILINE)
+    return [line.replace("%p", "22") for line in found]
 
 
 @pytest.fixture
@@ -81,6 +76,8 @@ def run(hpj, shell, features):
             forget_session()  # a command is a process of its own
             done = hpj(*line)
             words.append(done.out + done.err)
+            if feature.name == "ssh":
+                words += [shell.sh(line) for line in proxy_commands(done.out)]
         return "\n".join(words)
 
     return print_all
@@ -165,7 +162,9 @@ def test_every_operation_in_the_code_is_of_a_feature():
     named = set().union(*map(operations_in, askers)) - {"sts:GetCallerIdentity"}
     # The AWS CLI starts sessions, not this code; roles are passed by other calls; queries of Prometheus are no operation of boto3.
     listed = {one.action for feature in FEATURES for one in feature.permissions}
-    assert named == listed - {"ssm:StartSession", "aps:QueryMetrics", "iam:PassRole"}
+    sessions = {"ssm:StartSession", "ssm:ResumeSession", "ssm:TerminateSession"}
+    sessions |= {"ssmmessages:OpenDataChannel"}
+    assert named == listed - sessions - {"aps:QueryMetrics", "iam:PassRole"}
 
 
 @pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])

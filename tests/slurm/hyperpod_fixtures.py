@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from hyperpod_jlab.model.config import Settings
 from hyperpod_jlab.model.run import Run
 from hyperpod_jlab.model.validation import parse
+from hyperpod_jlab.orchestrators.slurm.transports.sharing import person_here, shared_out
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from tests.session import Session
 from tests.slurm.cluster import SlurmTestbed
 
 CLUSTER = "slurm"
+
+
+def first_first(hosts: Sequence[str]) -> list[str]:
+    """The hosts in the order of a configuration by which this user's login node is the first of them."""
+    turned = ([*hosts[at:], *hosts[:at]] for at in range(len(hosts)))
+    return next(one for one in turned if shared_out(one, person_here())[0] == hosts[0])
 
 
 def settings_for(cluster: SlurmTestbed, transport: str = "here", **more: Any) -> Settings:
@@ -21,7 +29,10 @@ def settings_for(cluster: SlurmTestbed, transport: str = "here", **more: Any) ->
     if transport == "here":
         way["slurm_conf"] = cluster.environment["SLURM_CONF"]
     else:
-        way = {"login_nodes": list(cluster.login_hosts), "ssh_config": str(cluster.ssh_config)}
+        way = {
+            "login_nodes": first_first(cluster.login_hosts),
+            "ssh_config": str(cluster.ssh_config),
+        }
     slurm = {
         "orchestrator": "slurm",
         "transport": transport,

@@ -17,7 +17,7 @@ from hyperpod_jlab.services.node_terminal import PROGRAMS, missing_programs, ter
 _HELP = """\
 Print the command that opens a terminal on a node of a HyperPod cluster, by AWS Systems Manager; with --open, run it.
 
-NODE is an instance id, or a node's name in Slurm or Kubernetes. You are root there, unless the account's Session Manager says otherwise.
+NODE is an instance id, or a node's name in Slurm or Kubernetes. You are root there, unless the account runs sessions as another user (Run As); hpj doctor says who.
 """
 
 _EXAMPLES = (

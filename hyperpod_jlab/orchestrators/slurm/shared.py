@@ -51,7 +51,7 @@ def queue_file(what: str, config: SlurmCluster) -> Path:
         config: The way.
     """
     way = [config.transport, config.user, config.ssh_config, config.commands, config.slurm_conf]
-    way += config.login_nodes
+    way += config.login_nodes or [config.hyperpod if config.transport == "ssh" else None]
     if config.transport == "here":
         way += [os.environ.get(name) for name in _NAME_THE_CLUSTER]
     base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()

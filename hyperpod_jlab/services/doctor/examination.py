@@ -18,6 +18,7 @@ from hyperpod_jlab.services.doctor.network import NetworkLooks
 from hyperpod_jlab.services.doctor.opened import Opened
 from hyperpod_jlab.services.doctor.partition import partition_steps
 from hyperpod_jlab.services.doctor.rights import rights_steps
+from hyperpod_jlab.services.doctor.run_as import run_as_steps
 from hyperpod_jlab.services.doctor.studio import StudioLooks
 from hyperpod_jlab.services.doctor.subnets import SubnetLooks
 
@@ -73,6 +74,7 @@ def _steps(opened: Opened, wanted: Asked) -> list[Step]:
         *lifecycle_steps(),
         *StudioLooks(at_aws).steps(),
         *rights_steps(at_aws),
+        *run_as_steps(at_aws),
         *network.steps(),
         *SubnetLooks(at_aws, network).steps(),
         *MountLooks(opened, at_aws).steps(),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from hyperpod_jlab.model.config import SlurmCluster
+from hyperpod_jlab.orchestrators.slurm.transports.found_nodes import FoundNodes
 from hyperpod_jlab.orchestrators.slurm.transports.here import Here
 from hyperpod_jlab.orchestrators.slurm.transports.protocol import Transport
+from hyperpod_jlab.orchestrators.slurm.transports.sharing import person_here
 from hyperpod_jlab.orchestrators.slurm.transports.ssh import Ssh
 
 
@@ -17,6 +19,8 @@ def transport_of(config: SlurmCluster) -> Transport:
     if config.transport == "ssh":
         return Ssh(
             config.login_nodes,
+            found=FoundNodes(config.hyperpod) if config.hyperpod is not None else None,
+            person=person_here(),
             user=config.user,
             config=config.ssh_config,
             commands=config.commands,

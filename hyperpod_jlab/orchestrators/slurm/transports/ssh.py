@@ -27,6 +27,7 @@ from hyperpod_jlab.model.errors import (
     InvalidInputError,
     UnreachableError,
 )
+from hyperpod_jlab.orchestrators.slurm.transports.found_nodes import FoundNodes
 from hyperpod_jlab.orchestrators.slurm.transports.login_address import LoginAddress
 from hyperpod_jlab.orchestrators.slurm.transports.login_connection import Patience
 from hyperpod_jlab.orchestrators.slurm.transports.login_node import LoginNode, UnansweredError
@@ -36,6 +37,7 @@ from hyperpod_jlab.orchestrators.slurm.transports.protocol import (
     Output,
 )
 from hyperpod_jlab.orchestrators.slurm.transports.remote import Remote, repeatable
+from hyperpod_jlab.orchestrators.slurm.transports.sharing import shared_out
 from hyperpod_jlab.orchestrators.slurm.transports.socket_folder import SocketFolder
 
 _FIRST_PAUSE = 15.0
@@ -72,7 +74,9 @@ class Ssh:
     """Runs the commands on the first login node that answers.
 
     Args:
-        login_nodes: ``[user@]host[:port]``, in the order in which they are used.
+        login_nodes: ``[user@]host[:port]``.
+        found: Where login nodes are found when none is named.
+        person: Whom the login nodes are shared out to: the first one follows from the name. None: they are used in their order.
         user: Who logs in where an entry does not say.
         config: File for ``ssh -F``; None for ssh's own.
         commands: Folder of Slurm's commands there, or None for those on PATH.
@@ -87,20 +91,27 @@ class Ssh:
         self,
         login_nodes: Sequence[str],
         *,
+        found: FoundNodes | None = None,
+        person: str | None = None,
         user: str | None = None,
         config: str | None = None,
         commands: str | None = None,
         slurm_conf: str | None = None,
         patience: Patience | None = None,
     ) -> None:
-        if not login_nodes:
+        if not login_nodes and found is None:
             raise InvalidInputError(
                 'transport = "ssh" needs login_nodes',
                 code="no_login_nodes",
-                hint='name them in the configuration: login_nodes = ["login-1", "login-2"]',
+                hint='name them in the configuration: login_nodes = ["login-1", "login-2"], or the HyperPod cluster: hyperpod = "NAME"',
                 detail={"field": "login_nodes"},
             )
-        self._addresses = [LoginAddress.of(text, user) for text in dict.fromkeys(login_nodes)]
+        self._user = user
+        self._person = person
+        self._addresses = self._in_order(login_nodes)
+        self._found = None if login_nodes else found
+        self._note: str | None = None
+        self._finding = asyncio.Lock()
         self._config = config
         self._commands = commands
         self._slurm_conf = slurm_conf
@@ -110,11 +121,12 @@ class Ssh:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Which login nodes are not used, why, and which one is instead; nothing when the first one is."""
+        """Which login nodes are not used, why, and which one is instead; nothing when the first one is. Before that, what is to be said of those that were found."""
         faults = [standing for standing in self._standings if standing.fault is not None]
         used = next((each.node for each in self._standings if each.fault is None), None)
         instead = f"; {used.address.text} is used" if used is not None and used.connected else ""
-        return tuple(f"{each.fault.message}{instead}" for each in faults if each.fault is not None)
+        told = (f"{each.fault.message}{instead}" for each in faults if each.fault is not None)
+        return (*((self._note,) if self._note else ()), *told)
 
     async def run(
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = COMMAND_TIMEOUT
@@ -130,7 +142,18 @@ class Ssh:
         remote = Remote(argv, self._commands, self._slurm_conf, waits=not again)
         if remote.waits and b"\0" in stdin:
             raise InvalidInputError(f"{argv[0]} cannot be given a script with a NUL character")
-        faults: list[HyperpodError] = []
+        while True:
+            faults: list[HyperpodError] = []
+            output = await self._on_any(remote, stdin, timeout, faults)
+            if output is not None:
+                return output
+            if not faults or not await self._found_others():
+                raise _together(faults)
+
+    async def _on_any(
+        self, remote: Remote, stdin: bytes, timeout: float, faults: list[HyperpodError]
+    ) -> Output | None:
+        """Run it on the first login node that takes it; None when none does, with the reasons in `faults`."""
         order = await self._order()
         while (standing := await self._first(order, faults)) is not None:
             order.remove(standing)
@@ -139,13 +162,13 @@ class Ssh:
             except UnansweredError as fault:
                 if not standing.node.connected:  # else it is back since
                     standing.failed(fault.error)
-                if fault.may_have_run and not again:
-                    raise _lost(argv[0], standing.node, fault.error) from fault
+                if fault.may_have_run and remote.waits:
+                    raise _lost(remote.argv[0], standing.node, fault.error) from fault
                 faults.append(fault.error)
             else:
                 standing.answered()
                 return output
-        raise _together(faults)
+        return None
 
     async def close(self) -> None:
         """End all connections."""
@@ -162,11 +185,7 @@ class Ssh:
     async def _order(self) -> list[_Standing]:
         """The login nodes in the order to try: those without a fault first; those whose pause is over are tried beside that."""
         if not self._standings:
-            folder = self._folder = self._folder or SocketFolder()
-            self._standings = [
-                _Standing(LoginNode(address, folder.path, self._config, self._patience))
-                for address in self._addresses
-            ]
+            await self._begin()
         good = [each for each in self._standings if each.fault is None]
         bad = [each for each in self._standings if each.fault is not None]
         if good:
@@ -174,6 +193,46 @@ class Ssh:
                 if time.monotonic() >= each.until:
                     self._start_probe(each)
         return [*good, *sorted(bad, key=lambda each: each.until)]
+
+    async def _begin(self) -> None:
+        """Find the login nodes, where none is named; nothing is connected yet."""
+        async with self._finding:
+            if self._standings:
+                return
+            addresses = self._addresses
+            if self._found is not None:
+                found = await self._found.get()
+                self._note, addresses = found.note, self._in_order(found.hosts)
+            self._standings = [_Standing(self._node(address)) for address in addresses]
+
+    async def _found_others(self) -> bool:
+        """Whether there are other login nodes now than those that did not answer; then those are used."""
+        if self._found is None:
+            return False
+        async with self._finding:
+            found = await self._found.get(anew=True)
+            known = {each.node.address: each for each in self._standings}
+            addresses = self._in_order(found.hosts)
+            if set(addresses) <= known.keys():
+                return False
+            self._note = found.note
+            self._standings = [
+                known[address] if address in known else _Standing(self._node(address))
+                for address in addresses
+            ]
+            gone = [each for address, each in known.items() if address not in addresses]
+            await asyncio.gather(*(each.node.close() for each in gone))
+            return True
+
+    def _in_order(self, hosts: Sequence[str]) -> list[LoginAddress]:
+        """The addresses in the order in which they are tried."""
+        once = list(dict.fromkeys(hosts))
+        mine = once if self._person is None else shared_out(once, self._person)
+        return [LoginAddress.of(text, self._user) for text in mine]
+
+    def _node(self, address: LoginAddress) -> LoginNode:
+        folder = self._folder = self._folder or SocketFolder()
+        return LoginNode(address, folder.path, self._config, self._patience)
 
     async def _first(self, order: list[_Standing], faults: list[HyperpodError]) -> _Standing | None:
         """The first of these that is connected, or lets us in; None when none does.
