@@ -66,6 +66,7 @@ CASES: dict[str, dict[str, Any]] = {
     "image": {
         "spec": {"environment": {"image": "registry/other:2", "python": "/opt/py/bin/python"}}
     },
+    "service_account": {"spec": {"kubernetes": {"service_account": "trainer"}}},
     "namespace": {"spec": {"kubernetes": {"namespace": "team-b"}}},
     "sub_path": {"storage": {"claim": "fsx", "mount": "/fsx", "sub_path": "alice"}},
     "without_storage": {"storage": None, "spec": {"resources": {"nodes": 2}}},

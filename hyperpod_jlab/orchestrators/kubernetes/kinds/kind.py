@@ -27,6 +27,7 @@ class Pod:
         labels: Its own.
         annotations: Its own.
         priority_class: The cluster's priority class, or None.
+        service_account: Its service account, or None for the namespace's default.
     """
 
     image: str
@@ -40,6 +41,7 @@ class Pod:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     priority_class: str | None = None
+    service_account: str | None = None
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,7 @@ def native_findings(spec: JobSpec) -> Iterator[Finding]:
         "max_restarts": spec.max_restarts or None,
         "auto_resume": spec.auto_resume,
         "kubernetes.kind": spec.kubernetes.kind,
+        "kubernetes.service_account": spec.kubernetes.service_account,
         "kubernetes.patch": spec.kubernetes.patch or None,
     }
     for field, value in given.items():

@@ -95,8 +95,9 @@ async def asked(client: KubeClient, given: RenderInput, place: Place) -> list[Fi
     document = patched_manifest(given, place)
     if large := [*size_findings(document)]:
         return large
-    of_claim, of_runtime, verdict, of_pods = await asyncio.gather(
+    of_claim, of_account, of_runtime, verdict, of_pods = await asyncio.gather(
         _claim(client, place),
+        _service_account(client, given.spec.kubernetes.service_account, place.namespace),
         check_runtime(client, place.kind, place.namespace),
         _dry_run(client, document, place),
         check_pod(client, document, place.namespace),
@@ -106,7 +107,9 @@ async def asked(client: KubeClient, given: RenderInput, place: Place) -> list[Fi
             return verdict  # nothing else can be there then
         return namespace_named_in(verdict, "kubernetes.namespace", "kubernetes.namespace")
     if any(finding.level == "error" for finding in verdict):
-        return [*of_claim, *of_runtime, *verdict]
+        return [*of_claim, *of_account, *of_runtime, *verdict]
+    if of_account:  # the pods' own verdict would be the same in other words
+        return [*of_claim, *of_account, *of_runtime]
     refused = any(finding.level == "error" for finding in of_pods)
     return [*of_claim, *of_runtime, *of_pods, *([] if refused else verdict)]
 
@@ -131,6 +134,27 @@ async def _claim(client: KubeClient, place: Place) -> list[Finding]:
     message = f"the claim {name} is {phase}: pods wait until it has a volume"
     hint = f"see: kubectl -n {place.namespace} describe pvc {name}"
     return [Finding(level="warning", code="claim_unbound", message=message, hint=hint)]
+
+
+async def _service_account(client: KubeClient, name: str | None, namespace: str) -> list[Finding]:
+    """Whether the service account of the pods is there; those who may not look get no word."""
+    if name is None:
+        return []
+    try:
+        await client.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}")
+    except DeniedError:
+        return []
+    except NotFoundError:
+        return [
+            Finding(
+                level="error",
+                code="no_service_account",
+                message=f"the namespace {namespace} has no service account called {name}; its pods would never be made",
+                hint=f"see: kubectl -n {namespace} get serviceaccounts",
+                field="kubernetes.service_account",
+            )
+        ]
+    return []
 
 
 async def _dry_run(client: KubeClient, document: Mapping[str, Any], place: Place) -> list[Finding]:

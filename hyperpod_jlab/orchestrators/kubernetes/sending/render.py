@@ -170,6 +170,7 @@ def _pod(given: RenderInput, place: Place, name: str, labels: Mapping[str, str])
         labels=labels,
         annotations=topology(spec),
         priority_class=spec.priority if spec.queue is None else None,
+        service_account=spec.kubernetes.service_account,
     )
 
 
