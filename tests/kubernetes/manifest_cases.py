@@ -92,6 +92,8 @@ CASES: dict[str, dict[str, Any]] = {
         "spec": {"resources": {"instance_type": "ml.g5.xlarge"}},
     },
     "job": {"kind": "Job", "spec": {"time_limit": "2h"}},
+    "array": {"spec": {"array": "1-7,9%2", "time_limit": "2h", "queue": "team-a"}, "kind": "Job"},
+    "array_from_0": {"spec": {"array": "0-3"}, "kind": "Job", "storage": None},
     "job_two_nodes": {"kind": "Job", "spec": {"resources": {"nodes": 2, "gpus_per_node": 8}}},
     "job_without_storage": {"kind": "Job", "storage": None},
     "hyperpod_job": {

@@ -32,6 +32,7 @@ from hyperpod_jlab.orchestrators.kubernetes.sending.sender import Sender
 from hyperpod_jlab.orchestrators.kubernetes.sending.sent import read_sent
 from hyperpod_jlab.orchestrators.kubernetes.tables.view import ClusterView
 from hyperpod_jlab.orchestrators.kubernetes.targets import target_of
+from hyperpod_jlab.orchestrators.kubernetes.task_orders import cancel_task, refuse_task
 from hyperpod_jlab.orchestrators.kubernetes.waiting.queued import with_queue_words
 from hyperpod_jlab.orchestrators.kubernetes.waiting.quota import manifest_findings, room_findings
 from hyperpod_jlab.orchestrators.kubernetes.waiting.wait import explain
@@ -60,7 +61,13 @@ class KubernetesOrchestrator:
 
     kind = "kubernetes"
     capabilities = Capabilities(
-        hold=True, requeue=True, changes=("queue",), ports=True, adopt=True, drain=True
+        hold=True,
+        requeue=True,
+        changes=("queue",),
+        arrays=True,
+        ports=True,
+        adopt=True,
+        drain=True,
     )
 
     def __init__(self, name: str, config: KubernetesCluster, partition: Partition) -> None:
@@ -135,7 +142,7 @@ class KubernetesOrchestrator:
         return await self._sender.find(bundle)
 
     async def cancel(self, bundle: BundleReader) -> None:
-        """End the run's job, by removing it; what it has written stays in the bundle."""
+        """End the run's job, by removing it, or one task of an array; what it has written stays in the bundle."""
         try:
             await self._act("cancel", bundle)
         except NotFoundError:
@@ -264,6 +271,13 @@ class KubernetesOrchestrator:
                 await self._watch.catch_up(bundle, _LOOK)
 
         try:
+            if bundle.index is not None:
+                if action != "cancel":
+                    raise refuse_task(bundle.run_id, action)
+                await asyncio.to_thread(bundle.check_own, action)
+                place = await self._watch.look.where(bundle)
+                await cancel_task(client, self._watch.look, place, look if fetched else None)
+                return
             target = await target_of(client, bundle)
             await carry_out(client, action, target, change, look if fetched else None)
         finally:

@@ -58,6 +58,7 @@ class Wanted:
         time_limit: Seconds after which it is ended, or None.
         anew: Whether pods that were deleted, evicted or lost with their node are to be replaced.
         retries: How often HyperPod may resume it on other nodes, or None for not at all.
+        array: As an array: how many tasks, each a pod, and how many of them at once.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Wanted:
     time_limit: int | None = None
     anew: bool = False
     retries: int | None = None
+    array: tuple[int, int] | None = None
 
 
 class Kind(Protocol):

@@ -74,6 +74,7 @@ def native_findings(spec: JobSpec) -> Iterator[Finding]:
         "resources.memory": resources.memory,
         "resources.instance_type": resources.instance_type,
         "resources.instance_group": resources.instance_group,
+        "array": spec.array,
         "launcher": spec.launcher,
         "args": spec.args or None,
         "environment.python": environment.python,
