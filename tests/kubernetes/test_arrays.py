@@ -2,13 +2,66 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from hyperpod_jlab.launcher.commands import task_at
 from hyperpod_jlab.model.errors import HyperpodError, RefusedError, UnsupportedError
 from hyperpod_jlab.model.run import Run
+from hyperpod_jlab.orchestrators.kubernetes.kinds.batch_job import BatchJob
+from hyperpod_jlab.orchestrators.kubernetes.watching.array_tasks import LIMIT, Tasks, place_in
+from hyperpod_jlab.orchestrators.kubernetes.watching.job_rows import job_row
 from tests.kubernetes.session_fixtures import KubernetesSession
 
 BY_CLAIM = pytest.mark.parametrize("claim", [True, False], indirect=True)
+
+
+@pytest.mark.parametrize(
+    ("listed", "tasks"),
+    [("0-3", [0, 1, 2, 3]), ("1-3,7", [1, 2, 3, 7]), ("9", [9]), ("2,4-5", [2, 4, 5])],
+)
+def test_a_place_in_the_job_is_a_task_of_the_array(listed: str, tasks: list[int]):
+    assert [task_at(listed, place) for place in range(len(tasks))] == tasks
+    assert [place_in(listed, task) for task in tasks] == [*range(len(tasks))]
+    with pytest.raises(SystemExit):
+        task_at(listed, len(tasks))
+
+
+def _failed(reason: str) -> list[dict[str, Any]]:
+    return [{"type": "Failed", "status": "True", "reason": reason}]
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ({}, ["waiting"] * 4),
+        ({"active": 2}, ["waiting"] * 4),
+        ({"active": 1, "completedIndexes": "0,2-3"}, ["COMPLETED", "waiting", "COMPLETED", "COMPLETED"]),
+        ({"active": 1, "failedIndexes": "1"}, ["waiting", "FAILED", "waiting", "waiting"]),
+        (
+            {"conditions": _failed("FailedIndexes"), "completedIndexes": "0-2", "failedIndexes": "3"},
+            ["COMPLETED"] * 3 + ["FAILED"],
+        ),
+        ({"conditions": _failed("DeadlineExceeded"), "completedIndexes": "0"}, ["COMPLETED"] + ["TIMEOUT"] * 3),
+        ({"completedIndexes": "nonsense", "failedIndexes": 7}, ["waiting"] * 4),
+    ],
+)  # fmt: skip
+def test_what_a_job_says_of_its_tasks(status: dict[str, Any], words: list[str]):
+    job = {
+        "metadata": {"name": "run-x", "uid": "1"},
+        "spec": {"parallelism": 2, "completions": 4},
+        "status": status,
+    }
+    tasks = Tasks(job, ())
+    seen = []
+    for place in range(4):
+        row = job_row(BatchJob(), job)
+        word = tasks.task(place).observe(row.observe(1000.0), job)
+        seen.append(word.verdict or word.state)
+        waits = LIMIT if word.state == "waiting" and status.get("active") == 2 else None
+        assert word.reason_code == waits
+    assert seen == words
 
 
 async def children(session: KubernetesSession, run_id: str) -> dict[int, Run]:
@@ -49,9 +102,7 @@ async def test_each_task_has_a_state_and_a_log_of_its_own(session: KubernetesSes
 async def test_one_task_is_cancelled_and_the_others_go_on(session: KubernetesSession):
     run_id = await session.submit("echo on; sleep 600", array="0-1")
     for index in (0, 1):
-        await session.until(
-            f"{run_id}.{index}", lambda run: session.log(run.run_id) == "on\n"
-        )
+        await session.until(f"{run_id}.{index}", lambda run: session.log(run.run_id) == "on\n")
     with pytest.raises(UnsupportedError, match="by itself"):
         await session.hyperpod.runs.act(f"{run_id}.1", "requeue")
     await session.hyperpod.runs.act(f"{run_id}.1", "cancel")
@@ -68,7 +119,8 @@ async def test_one_task_is_cancelled_and_the_others_go_on(session: KubernetesSes
 
 async def test_a_lost_pod_comes_anew_for_its_task_alone(session: KubernetesSession):
     """An eviction is no failure of the task; a task that has not begun tells that it waits for its turn, and ends if it is cancelled."""
-    run_id = await session.submit("sleep 8", array="0-2%1")
+    once = '[ "$HYPERPOD_ARRAY_INDEX.$HYPERPOD_ATTEMPT" != 0.1 ] || sleep 600'
+    run_id = await session.submit(once, array="0-2%1")
     await session.running(f"{run_id}.0")
     waiting = await session.hyperpod.runs.get(f"{run_id}.2")
     assert (waiting.state, waiting.status.reason_code) == ("waiting", "array_limit")
@@ -97,3 +149,15 @@ async def test_what_an_array_cannot_be_is_refused_with_why(session: KubernetesSe
     with pytest.raises(HyperpodError, match="wait for others") as refused:
         await session.submit("true", after=[await session.submit("true")])
     assert refused.value.code == "unsupported"
+
+
+async def test_a_requeue_starts_the_tasks_anew_that_run(session: KubernetesSession):
+    once = '[ "$HYPERPOD_ARRAY_INDEX.$HYPERPOD_ATTEMPT" != 1.1 ] || sleep 600'
+    run_id = await session.submit(once, array="0-1")
+    await session.ended(f"{run_id}.0")
+    await session.running(f"{run_id}.1")
+    await session.hyperpod.runs.act(run_id, "requeue")
+    run = await session.ended(run_id)
+    assert run.children == {"succeeded": 2}, run.status
+    tasks = await children(session, run_id)
+    assert [len(tasks[index].status.attempts) for index in (0, 1)] == [1, 2]

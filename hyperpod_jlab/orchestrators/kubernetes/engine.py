@@ -36,6 +36,7 @@ from hyperpod_jlab.orchestrators.kubernetes.task_orders import cancel_task, refu
 from hyperpod_jlab.orchestrators.kubernetes.waiting.queued import with_queue_words
 from hyperpod_jlab.orchestrators.kubernetes.waiting.quota import manifest_findings, room_findings
 from hyperpod_jlab.orchestrators.kubernetes.waiting.wait import explain
+from hyperpod_jlab.orchestrators.kubernetes.watching.array_tasks import LIMIT
 from hyperpod_jlab.orchestrators.kubernetes.watching.foreign import look_up, mark
 from hyperpod_jlab.orchestrators.kubernetes.watching.repairs import labelled_repairs
 from hyperpod_jlab.orchestrators.kubernetes.watching.runs import RunWatch
@@ -220,6 +221,8 @@ class KubernetesOrchestrator:
     async def explain_wait(self, bundle: BundleReader) -> WaitReason:
         """Why a run waits."""
         word = (await self.runs([bundle])).get(bundle.run_id)
+        if word is not None and word.reason_code == LIMIT:  # no room would help it
+            return WaitReason(bundle.run_id, word.reason, word.reason_code)
         return await explain(self._view, bundle, word)
 
     async def usage(self, bundle: BundleReader) -> Usage | None:

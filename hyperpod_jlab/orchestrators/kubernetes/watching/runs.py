@@ -256,10 +256,9 @@ class RunWatch:
         word = explained(word, bundle, records)
         if word.reason_code == POD_ENDED and seen.time - word.time < _REMOVAL:
             return ending(word, seen.time)
-        if place.task is not None and is_told(records):  # there may be many
-            return word
-        with contextlib.suppress(StorageError):  # another user's run too: nothing is written there
-            bundle.add_observation(after(records, word))
+        if place.task is None or not is_told(records):  # of tasks there may be many
+            with contextlib.suppress(StorageError):  # another user's: nothing is written there
+                bundle.add_observation(after(records, word))
         return word
 
     def _is_fetched(self, where: Where) -> bool:
