@@ -147,6 +147,9 @@ def _run_pod(arguments: PodArguments, signals: Signals) -> int:
         key = meeting_key(path, arguments.nodes)
         status = os.path.join(records, "status")
         history = WrittenHistory(files, status, arguments.scheduler_id, arguments.unshared)
+        if arguments.task is not None and history.cancelled():
+            complain("this task was cancelled before it began")
+            return STOPPED.exit_code
         before = history.over(arguments.node_rank)
         if before is not None:
             complain("this run is over: this pod does nothing, and ends as before")
@@ -257,14 +260,30 @@ def parse_pod(words: Sequence[str]) -> PodArguments:
     parser.add_argument("--patience", type=float, default=3600.0, metavar="SECONDS")
     parser.add_argument("--return-patience", type=float, default=900.0, metavar="SECONDS")
     parser.add_argument("--task", type=int)
+    parser.add_argument("--tasks", metavar="1-3,7", help="--task is a place in this list, from 0")
     parser.add_argument("--unshared", action="store_true")
     parser.add_argument("--frames", action="store_true")
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--no-signal-codes", action="store_true")
-    arguments = PodArguments(**vars(parser.parse_args(list(words))))
+    values = vars(parser.parse_args(list(words)))
+    tasks = values.pop("tasks")
+    if tasks is not None:
+        values["task"] = task_at(tasks, values["task"])
+    arguments = PodArguments(**values)
     if not 0 <= arguments.node_rank < arguments.nodes:
         parser.error("there is no node %d of %d" % (arguments.node_rank, arguments.nodes))
     return arguments
+
+
+def task_at(listed: str, place: int) -> int:
+    """The task at a place, from 0, of a list such as ``1-3,7``."""
+    for part in listed.split(","):
+        first, _, last = part.partition("-")
+        count = int(last or first) - int(first) + 1
+        if place < count:
+            return int(first) + place
+        place -= count
+    raise SystemExit("hyperpod: the array has no task at place %d" % place)
 
 
 def parse_node(words: Sequence[str]) -> NodeArguments:

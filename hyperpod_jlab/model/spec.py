@@ -16,7 +16,7 @@ from hyperpod_jlab.model.quantities import WHOLE, Duration, Size
 from hyperpod_jlab.model.ranges import ArrayText
 from hyperpod_jlab.model.run_id import RUN_ID
 from hyperpod_jlab.model.source import FilesSpec, Source
-from hyperpod_jlab.model.validation import DNS_LABEL, LABEL, NAME
+from hyperpod_jlab.model.validation import DNS_LABEL, DNS_SUBDOMAIN, LABEL, NAME
 
 SPEC_FORMAT = 1
 """Format number of the specs that this version writes."""
@@ -192,6 +192,10 @@ class KubernetesOptions(_Part):
     """Kind of object; default: the best that the cluster offers."""
     namespace: Annotated[str, Field(pattern=DNS_LABEL)] | None = None
     """Namespace; default: the cluster's configured one."""
+    service_account: Annotated[
+        str | None, Field(pattern=DNS_SUBDOMAIN), option("--service-account", metavar="NAME")
+    ] = None
+    """Kubernetes service account of the pods, which gives them its AWS role (EKS Pod Identity, IRSA); default: the namespace's."""
     topology: Topology | None = None
     """How near each other the pods are to be."""
     patch: dict[str, Any] = Field(default_factory=dict)

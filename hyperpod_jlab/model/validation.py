@@ -21,6 +21,9 @@ LABEL = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
 """The pattern of names in Kubernetes."""
 
+DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$"
+"""The pattern of names of most objects in Kubernetes."""
+
 DOMAIN_ID = r"^d-(-*[a-z0-9]){1,61}$"
 """The pattern of ids of domains of Studio (SageMaker's model of ``DomainId``)."""
 
@@ -80,6 +83,7 @@ _PATTERN_WORDS: Mapping[str, str] = {
     NAME: "may have up to 63 letters A-Z, digits, spaces and . _ -, a letter or digit first",
     LABEL: "may have up to 63 letters A-Z, digits and . _ -, a letter or digit first",
     DNS_LABEL: "may have up to 63 small letters, digits and -, a letter or digit first and last",
+    DNS_SUBDOMAIN: "may have up to 253 small letters, digits, - and ., a letter or digit first and last",
 }
 """Patterns in words."""
 

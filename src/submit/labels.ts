@@ -69,6 +69,7 @@ function surroundings(trans: TranslationBundle): Record<string, string> {
     'slurm.flags': trans.__('sbatch options'),
     'kubernetes.kind': trans.__('Kind of object'),
     'kubernetes.namespace': trans.__('Namespace'),
+    'kubernetes.service_account': trans.__('Service account'),
     'kubernetes.patch': trans.__('Patch on the manifest')
   };
 }

@@ -85,6 +85,7 @@ CASES: dict[str, dict[str, Any]] = {
     "image": {
         "spec": {"environment": {"image": "registry/other:2", "python": "/opt/py/bin/python"}}
     },
+    "service_account": {"spec": {"kubernetes": {"service_account": "trainer"}}},
     "namespace": {"spec": {"kubernetes": {"namespace": "team-b"}}},
     "sub_path": {"storage": {"claim": "fsx", "mount": "/fsx", "sub_path": "alice"}},
     "without_storage": {"storage": None, "spec": {"resources": {"nodes": 2}}},
@@ -110,6 +111,8 @@ CASES: dict[str, dict[str, Any]] = {
         "spec": {"resources": {"instance_type": "ml.g5.xlarge"}},
     },
     "job": {"kind": "Job", "spec": {"time_limit": "2h"}},
+    "array": {"spec": {"array": "1-7,9%2", "time_limit": "2h", "queue": "team-a"}, "kind": "Job"},
+    "array_from_0": {"spec": {"array": "0-3"}, "kind": "Job", "storage": None},
     "job_two_nodes": {"kind": "Job", "spec": {"resources": {"nodes": 2, "gpus_per_node": 8}}},
     "job_without_storage": {"kind": "Job", "storage": None},
     "hyperpod_job": {

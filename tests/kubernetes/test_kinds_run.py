@@ -170,6 +170,20 @@ async def test_the_pods_are_checked_too(session: KubernetesSession):
         assert [one for one in found.values() if one.level == "error"], wrong
 
 
+async def test_pods_have_the_service_account_that_the_spec_names(session: KubernetesSession):
+    asked = {"kubernetes": {"service_account": "trainer"}}
+    found = await findings(session, **asked)
+    missing = found["no_service_account"]
+    assert (missing.level, missing.field) == ("error", "kubernetes.service_account")
+    assert "trainer" in missing.message
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "trainer"}}
+    session.cluster.create(account, namespace=session.namespace)
+    run_id = await session.submit("true", **asked)
+    assert (await session.ended(run_id)).state == "succeeded"
+    (pod,) = session.pods_of(run_id)
+    assert pod["spec"]["serviceAccountName"] == "trainer"
+
+
 async def test_a_full_quota_is_said_and_refuses_nothing(session: KubernetesSession):
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}}
     session.cluster.create({**quota, "spec": {"hard": {"pods": "0"}}}, namespace=session.namespace)

@@ -139,6 +139,19 @@ def test_what_has_the_wrong_shape_is_named(patch: dict[str, Any], said: str):
         text({"patches": [patch]})
 
 
+@pytest.mark.parametrize("kind", ["PyTorchJob", "HyperPodPyTorchJob"])
+def test_a_run_whose_nodes_are_counted_cannot_be_made_elastic(kind: str):
+    patch = {"spec": {"elasticPolicy": {"minReplicas": 1, "maxReplicas": 4}}}
+    with pytest.raises(RefusedError, match="fixed number of nodes") as caught:
+        text({"kind": kind, "patches": [patch]})
+    assert "own manifest" in (caught.value.hint or "")
+
+
+def test_a_patch_leaves_an_arrays_tasks_as_they_are():
+    with pytest.raises(RefusedError, match="completions"):
+        text({"kind": "Job", "spec": {"array": "0-3"}, "patches": [{"spec": {"completions": 2}}]})
+
+
 def test_a_train_job_has_no_template():
     with pytest.raises(RefusedError, match="template") as caught:
         text({"kind": "TrainJob", "patches": [{"template": {}}]})

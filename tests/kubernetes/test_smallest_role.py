@@ -186,6 +186,23 @@ def restricted_patch() -> dict[str, Any]:
 
 
 @pytest.mark.full
+async def test_one_task_of_an_array_is_cancelled_by_those_who_may_remove_pods(
+    user: MakeUser,
+) -> None:
+    smallest = user()
+    run_id = await smallest.submit("sleep 600", array="0-1")
+    await smallest.running(f"{run_id}.1")
+    with pytest.raises(DeniedError, match="delete") as caught:
+        await smallest.hyperpod.runs.act(f"{run_id}.1", "cancel")
+    assert f"hpj cancel {run_id}" in (caught.value.hint or "")
+    assert (await smallest.hyperpod.runs.get(f"{run_id}.1")).state == "running"
+    more = user("hyperpod-jlab-tasks")
+    await more.hyperpod.runs.act(f"{run_id}.1", "cancel")
+    assert (await more.ended(f"{run_id}.1")).state == "cancelled"
+    await smallest.hyperpod.runs.act(run_id, "cancel")
+    assert (await smallest.ended(run_id)).children == {"cancelled": 2}
+
+
 @pytest.mark.parametrize("file", ["fsx-claim.yaml", "queue.yaml", "role.yaml", "role-options.yaml"])
 def test_the_files_are_taken(
     kubernetes_cluster: KubernetesTestbed, namespace: str, file: str

@@ -31,9 +31,11 @@ from hyperpod_jlab.orchestrators.kubernetes.sending.sender import Sender
 from hyperpod_jlab.orchestrators.kubernetes.sending.sent import read_sent, sent_in
 from hyperpod_jlab.orchestrators.kubernetes.tables.view import ClusterView
 from hyperpod_jlab.orchestrators.kubernetes.targets import target_of
+from hyperpod_jlab.orchestrators.kubernetes.task_orders import cancel_task, refuse_task
 from hyperpod_jlab.orchestrators.kubernetes.waiting.queued import with_queue_words
 from hyperpod_jlab.orchestrators.kubernetes.waiting.quota import manifest_findings, room_findings
 from hyperpod_jlab.orchestrators.kubernetes.waiting.wait import explain
+from hyperpod_jlab.orchestrators.kubernetes.watching.array_tasks import LIMIT
 from hyperpod_jlab.orchestrators.kubernetes.watching.foreign import look_up, mark
 from hyperpod_jlab.orchestrators.kubernetes.watching.repairs import labelled_repairs
 from hyperpod_jlab.orchestrators.kubernetes.watching.runs import RunWatch
@@ -59,7 +61,13 @@ class KubernetesOrchestrator:
 
     kind = "kubernetes"
     capabilities = Capabilities(
-        hold=True, requeue=True, changes=("queue",), ports=True, adopt=True, drain=True
+        hold=True,
+        requeue=True,
+        changes=("queue",),
+        arrays=True,
+        ports=True,
+        adopt=True,
+        drain=True,
     )
 
     def __init__(self, name: str, config: KubernetesCluster, partition: Partition) -> None:
@@ -135,7 +143,7 @@ class KubernetesOrchestrator:
         return await self._sender.find(bundle)
 
     async def cancel(self, bundle: BundleReader) -> None:
-        """End the run's job, by removing it, and what stands beside it; what it has written stays in the bundle."""
+        """End the run's job, by removing it, and what stands beside it, or one task of an array; what it has written stays in the bundle."""
         try:
             await self._act("cancel", bundle)
         except NotFoundError:
@@ -215,6 +223,8 @@ class KubernetesOrchestrator:
     async def explain_wait(self, bundle: BundleReader) -> WaitReason:
         """Why a run waits."""
         word = (await self.runs([bundle])).get(bundle.run_id)
+        if word is not None and word.reason_code == LIMIT:  # no room would help it
+            return WaitReason(bundle.run_id, word.reason, word.reason_code)
         return await explain(self._view, bundle, word)
 
     async def usage(self, bundle: BundleReader) -> Usage | None:
@@ -266,6 +276,13 @@ class KubernetesOrchestrator:
                 await self._watch.catch_up(bundle, _LOOK)
 
         try:
+            if bundle.index is not None:
+                if action != "cancel":
+                    raise refuse_task(bundle.run_id, action)
+                await asyncio.to_thread(bundle.check_own, action)
+                place = await self._watch.look.where(bundle)
+                await cancel_task(client, self._watch.look, place, look if fetched else None)
+                return
             target = await target_of(client, bundle)
             await carry_out(client, action, target, change, look if fetched else None)
         finally:

@@ -162,6 +162,7 @@ def _ignored(spec: JobSpec) -> list[Finding]:
         "auto_resume": spec.auto_resume,
         "slurm": spec.slurm.flags or None,
         "kubernetes": spec.kubernetes.patch or None,
+        "kubernetes.service_account": spec.kubernetes.service_account,
     }
     result = [
         Finding(

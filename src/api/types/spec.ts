@@ -114,6 +114,8 @@ export interface IKubernetesOptions {
     'PyTorchJob' | 'HyperPodPyTorchJob' | 'TrainJob' | 'Job' | null;
   /** Namespace; default: the cluster's configured one. */
   readonly namespace?: string | null;
+  /** Kubernetes service account of the pods, which gives them its AWS role (EKS Pod Identity, IRSA); default: the namespace's. */
+  readonly service_account?: string | null;
   /** How near each other the pods are to be. */
   readonly topology?: ITopology | null;
   /** A patch on the manifest (RFC 7396; lists of things with names are merged by name); what stands under template is for each pod. */

@@ -16,7 +16,7 @@ from hyperpod_jlab.orchestrators.kubernetes.kinds.pod_template import pod_templa
 class BatchJob:
     """An indexed Job: the pod with index 0 is the master.
 
-    A pod that was lost with its node, or evicted, is made again; any other that fails ends the job.
+    A pod that was lost with its node, or evicted, is made again; any other that fails ends the job, or of an array its own task alone.
     """
 
     name = "Job"
@@ -42,14 +42,16 @@ class BatchJob:
         template = pod_template(wanted.pod, self.container, restart="Never")
         if wanted.nodes > 1:
             template["spec"] = {"subdomain": wanted.name, **template["spec"]}
+        count, at_once = wanted.array or (wanted.nodes, wanted.nodes)
         spec: dict[str, Any] = {
-            "completions": wanted.nodes,
-            "parallelism": wanted.nodes,
+            "completions": count,
+            "parallelism": at_once,
             "completionMode": "Indexed",
-            "backoffLimit": 0,
+            ("backoffLimit" if wanted.array is None else _LIMIT_OF_TASKS): 0,
             "podFailurePolicy": {"rules": [_LOST]},
         }
-        if wanted.time_limit is not None:
+        # A time limit is each task's own, so that only their launchers can keep it.
+        if wanted.time_limit is not None and wanted.array is None:
             spec["activeDeadlineSeconds"] = wanted.time_limit
         return {
             **head_of(self, wanted),
@@ -58,8 +60,8 @@ class BatchJob:
 
     def companions(self, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The headless service by which the pods find node 0 before it is ready."""
-        metadata = wanted["metadata"]
-        if wanted["spec"].get("completions", 1) <= 1:
+        metadata, spec = wanted["metadata"], wanted["spec"]
+        if spec.get("completions", 1) <= 1 or _LIMIT_OF_TASKS in spec:
             return []
         return [
             {
@@ -102,6 +104,9 @@ class BatchJob:
         """Its completion index."""
         return number_label(pod, "batch.kubernetes.io/job-completion-index")
 
+
+_LIMIT_OF_TASKS = "backoffLimitPerIndex"
+"""A Job with it executes all of its indexes, whichever fail (Kubernetes 1.29 or newer)."""
 
 _DECIDED = frozenset({"FailureTarget", "SuccessCriteriaMet"})
 """Conditions of a Job whose end is decided (k8s.io/api/batch/v1, JobConditionType)."""

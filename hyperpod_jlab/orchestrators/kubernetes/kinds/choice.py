@@ -48,6 +48,8 @@ def choose(spec: JobSpec, offers: Offers, runtime: str | None) -> Choice:
     Raises:
         RefusedError: The cluster does not offer the kind that the spec names, or not the runtime.
     """
+    if spec.array is not None:
+        return Choice(BY_NAME["Job"], "the tasks of an array are the pods of a Job")
     named = spec.kubernetes.kind
     if offers.kinds is None:
         kind = BY_NAME[named or KINDS[0].name]

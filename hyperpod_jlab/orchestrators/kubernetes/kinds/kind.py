@@ -27,6 +27,7 @@ class Pod:
         labels: Its own.
         annotations: Its own.
         priority_class: The cluster's priority class, or None.
+        service_account: Its service account, or None for the namespace's default.
     """
 
     image: str
@@ -40,6 +41,7 @@ class Pod:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     priority_class: str | None = None
+    service_account: str | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Wanted:
         time_limit: Seconds after which it is ended, or None.
         anew: Whether pods that were deleted, evicted or lost with their node are to be replaced.
         retries: How often HyperPod may resume it on other nodes, or None for not at all.
+        array: As an array: how many tasks, each a pod, and how many of them at once.
     """
 
     name: str
@@ -67,6 +70,7 @@ class Wanted:
     time_limit: int | None = None
     anew: bool = False
     retries: int | None = None
+    array: tuple[int, int] | None = None
 
 
 class Kind(Protocol):

@@ -17,6 +17,9 @@ CORDON_ANNOTATION = "hyperpod-jlab/cordon-reason"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 
+LEAST_PARALLEL_ANNOTATION = "kueue.x-k8s.io/job-min-parallelism"
+"""On a Job: with how many pods at once Kueue may let it begin; it then lowers the Job's own number."""
+
 _LONGEST = 63
 """Characters of a label's value."""
 

@@ -28,6 +28,8 @@ def pod_template(pod: Pod, container: str, *, restart: str | None = None) -> dic
         spec["tolerations"] = [dict(one) for one in pod.tolerations]
     if pod.priority_class is not None:
         spec["priorityClassName"] = pod.priority_class
+    if pod.service_account is not None:
+        spec["serviceAccountName"] = pod.service_account
     spec["containers"] = [_container(pod, container)]
     spec["volumes"] = [dict(one) for one in pod.volumes]
     return {"metadata": metadata, "spec": spec}

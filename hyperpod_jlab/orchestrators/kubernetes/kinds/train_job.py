@@ -65,6 +65,8 @@ class TrainJob:
             override["nodeSelector"] = dict(pod.node_selector)
         if pod.tolerations:
             override["tolerations"] = [dict(one) for one in pod.tolerations]
+        if pod.service_account is not None:
+            override["serviceAccountName"] = pod.service_account
         override["volumes"] = [dict(one) for one in pod.volumes]
         override["containers"] = [
             {"name": self.container, "volumeMounts": [dict(one) for one in pod.mounts]}

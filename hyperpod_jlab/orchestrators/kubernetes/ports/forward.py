@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from dataclasses import replace
 
+from hyperpod_jlab.model.run_id import split_run_id
 from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL
 from hyperpod_jlab.orchestrators.kubernetes.ports.channel import PodPort, open_port
 from hyperpod_jlab.orchestrators.kubernetes.ports.pods import ReachablePod, by_rank, pod_of
 from hyperpod_jlab.orchestrators.kubernetes.sending.adopted import adopted_uid
 from hyperpod_jlab.orchestrators.kubernetes.sending.sent import read_sent
+from hyperpod_jlab.orchestrators.kubernetes.watching.array_tasks import place_in
 from hyperpod_jlab.orchestrators.ports import Shell
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -56,12 +59,17 @@ class Forwarder:
         client = await self._connection.client()
         sent = await asyncio.to_thread(read_sent, bundle)
         adopted = await asyncio.to_thread(adopted_uid, bundle) is not None
-        ours = f"{RUN_LABEL}={bundle.run_id}"
+        run_id, _ = split_run_id(bundle.run_id)
         labelled = sent.kind.labels_pods and not adopted
-        selector = ours if labelled else sent.kind.pods_selector(sent.name)
+        selector = f"{RUN_LABEL}={run_id}" if labelled else sent.kind.pods_selector(sent.name)
         path = f"/api/v1/namespaces/{sent.namespace}/pods"
         found = await client.get(path, labelSelector=selector)
-        return by_rank(found.get("items") or [], sent.kind)
+        pods = by_rank(found.get("items") or [], sent.kind)
+        if bundle.index is None:
+            return pods
+        array = (await asyncio.to_thread(bundle.spec)).array or ""
+        place = place_in(array, bundle.index)
+        return [replace(pod, node_rank=0) for pod in pods if pod.node_rank == place]
 
 
 def shell_command(pod: ReachablePod, context: str | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hyperpod_jlab.model.ranges import format_ranges, parse_array
 from hyperpod_jlab.orchestrators.kubernetes.kinds.meeting import Meeting
 from hyperpod_jlab.orchestrators.kubernetes.sending.code import UNPACK
 from hyperpod_jlab.orchestrators.protocol import RenderInput
@@ -30,7 +31,7 @@ def pod_command(
         literal(given.python or "python3"),
         *map(literal, before),
         "pod",
-        *_whereabouts(meeting),
+        *(_whereabouts(meeting) if given.spec.array is None else _task(given.spec.array)),
         f"--nodes={given.spec.resources.nodes}",
         f"--scheduler-id={name}",
         f"--max-restarts={given.spec.max_restarts}",
@@ -45,6 +46,13 @@ def _whereabouts(meeting: Meeting) -> list[str]:
     if meeting.late:
         return []
     return [f"--node-rank={meeting.node_rank}", f"--master-addr={meeting.master_addr}"]
+
+
+def _task(array: str) -> list[str]:
+    """The pod's task, by its index; each is a run of one node."""
+    indices = parse_array(array).indices
+    words = ["--node-rank=0", "--master-addr=127.0.0.1", "--task=$(JOB_COMPLETION_INDEX)"]
+    return words if indices[-1] < len(indices) else [*words, f"--tasks={format_ranges(indices)}"]
 
 
 def _time_limit(given: RenderInput) -> list[str]:

@@ -84,6 +84,7 @@ def native_findings(spec: JobSpec) -> Iterator[Finding]:
         "resources.memory": resources.memory,
         "resources.instance_type": resources.instance_type,
         "resources.instance_group": resources.instance_group,
+        "array": spec.array,
         "launcher": spec.launcher,
         "args": spec.args or None,
         "environment.python": environment.python,
@@ -95,6 +96,7 @@ def native_findings(spec: JobSpec) -> Iterator[Finding]:
         "max_restarts": spec.max_restarts or None,
         "auto_resume": spec.auto_resume,
         "kubernetes.kind": spec.kubernetes.kind,
+        "kubernetes.service_account": spec.kubernetes.service_account,
         "kubernetes.patch": spec.kubernetes.patch or None,
     }
     for field, value in given.items():

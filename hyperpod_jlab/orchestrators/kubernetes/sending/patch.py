@@ -29,6 +29,11 @@ def patched(document: Mapping[str, Any], patch: Mapping[str, Any], kind: Kind) -
         RefusedError: The patch takes away what the run needs, or has a template for a kind without one.
     """
     _check_shape(patch)
+    if _at(patch, "spec", "elasticPolicy") is not None:
+        raise _refused(
+            "a run whose launcher is ours has a fixed number of nodes, so that elasticPolicy cannot hold for it",
+            "send an elastic job as your own manifest, with torchrun or hyperpodrun as its command: hpj submit job.yaml",
+        )
     rest = {name: value for name, value in patch.items() if name != "template"}
     made: dict[str, Any] = merged(document, rest)
     if "template" in patch:
@@ -187,6 +192,7 @@ _NEEDED = (
     ("metadata", "namespace"),
     _LABEL,
     ("spec", "trainer", "command"),
+    ("spec", "completions"),
 )
 
 

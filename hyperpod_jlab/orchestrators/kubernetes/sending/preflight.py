@@ -14,8 +14,10 @@ from hyperpod_jlab.model.errors import (
     UnreachableError,
 )
 from hyperpod_jlab.model.finding import Finding, Level
+from hyperpod_jlab.model.ranges import format_ranges, parse_array
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
+from hyperpod_jlab.orchestrators.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.orchestrators.kubernetes.kinds.choice import Choice
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind, jobs_path
 from hyperpod_jlab.orchestrators.kubernetes.sending.object_size import size_findings
@@ -31,6 +33,8 @@ from hyperpod_jlab.orchestrators.kubernetes.sending.runtime_check import check_r
 from hyperpod_jlab.orchestrators.protocol import RenderInput
 
 _LONGEST_DIFFERENCE = 4000
+_LONGEST_LIST = 100_000
+"""Characters of one word of a command, of which Linux takes 128 KiB."""
 
 NO_NAMESPACE = "no_namespace"
 """Code of the error for a namespace that is not there."""
@@ -38,20 +42,40 @@ NO_NAMESPACE = "no_namespace"
 
 def unsupported(spec: JobSpec) -> Iterator[Finding]:
     """What runs on Kubernetes cannot do."""
-    if spec.array is not None:
-        yield _unsupported("array", "run arrays", "submit the runs one by one")
+    if spec.array is not None and spec.source.kind != "native":
+        yield from _array(spec, spec.array)
     if spec.after:
-        yield _unsupported("after", "wait for other runs", "submit it when they have succeeded")
+        yield _unsupported(
+            "after",
+            "Kubernetes cannot make a run wait for others: no kind of object knows such a condition, and nothing that always runs could start it later",
+            "submit it when they have succeeded (hpj logs -f RUN waits), or use a Slurm cluster or the local one",
+        )
 
 
-def _unsupported(field: str, what: str, hint: str) -> Finding:
-    return Finding(
-        level="error",
-        code="unsupported",
-        message=f"Kubernetes clusters cannot {what}",
-        hint=f"{hint}, or use a Slurm cluster or the local one",
-        field=field,
-    )
+def _array(spec: JobSpec, array: str) -> Iterator[Finding]:
+    kind = spec.kubernetes.kind
+    if kind not in {None, BatchJob.name}:
+        yield _unsupported(
+            "kubernetes.kind",
+            f"a {kind} cannot be an array: the tasks of an array are the pods of a Job",
+            "leave kubernetes.kind out",
+        )
+    if spec.resources.nodes > 1:
+        yield _unsupported(
+            "resources.nodes",
+            "the tasks of an array have one node each on Kubernetes: they are the pods of one Job, which knows no groups of pods",
+            "submit the runs of several nodes one by one, or use a Slurm cluster",
+        )
+    if len(format_ranges(parse_array(array).indices)) > _LONGEST_LIST:
+        yield _unsupported(
+            "array",
+            "the list of the array's indices is too long for the command of a pod",
+            "use indices with fewer gaps, such as 0-9999",
+        )
+
+
+def _unsupported(field: str, message: str, hint: str) -> Finding:
+    return Finding(level="error", code="unsupported", message=message, hint=hint, field=field)
 
 
 def chosen(choice: Choice) -> Iterator[Finding]:
@@ -95,8 +119,9 @@ async def asked(client: KubeClient, given: RenderInput, place: Place) -> list[Fi
     document = patched_manifest(given, place)
     if large := [*size_findings(document)]:
         return large
-    of_claim, of_runtime, verdict, of_pods = await asyncio.gather(
+    of_claim, of_account, of_runtime, verdict, of_pods = await asyncio.gather(
         _claim(client, place),
+        _service_account(client, given.spec.kubernetes.service_account, place.namespace),
         check_runtime(client, place.kind, place.namespace),
         _dry_run(client, document, place),
         check_pod(client, document, place.namespace),
@@ -106,7 +131,9 @@ async def asked(client: KubeClient, given: RenderInput, place: Place) -> list[Fi
             return verdict  # nothing else can be there then
         return namespace_named_in(verdict, "kubernetes.namespace", "kubernetes.namespace")
     if any(finding.level == "error" for finding in verdict):
-        return [*of_claim, *of_runtime, *verdict]
+        return [*of_claim, *of_account, *of_runtime, *verdict]
+    if of_account:  # the pods' own verdict would be the same in other words
+        return [*of_claim, *of_account, *of_runtime]
     refused = any(finding.level == "error" for finding in of_pods)
     return [*of_claim, *of_runtime, *of_pods, *([] if refused else verdict)]
 
@@ -131,6 +158,27 @@ async def _claim(client: KubeClient, place: Place) -> list[Finding]:
     message = f"the claim {name} is {phase}: pods wait until it has a volume"
     hint = f"see: kubectl -n {place.namespace} describe pvc {name}"
     return [Finding(level="warning", code="claim_unbound", message=message, hint=hint)]
+
+
+async def _service_account(client: KubeClient, name: str | None, namespace: str) -> list[Finding]:
+    """Whether the service account of the pods is there; those who may not look get no word."""
+    if name is None:
+        return []
+    try:
+        await client.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}")
+    except DeniedError:
+        return []
+    except NotFoundError:
+        return [
+            Finding(
+                level="error",
+                code="no_service_account",
+                message=f"the namespace {namespace} has no service account called {name}; its pods would never be made",
+                hint=f"see: kubectl -n {namespace} get serviceaccounts",
+                field="kubernetes.service_account",
+            )
+        ]
+    return []
 
 
 async def _dry_run(client: KubeClient, document: Mapping[str, Any], place: Place) -> list[Finding]:

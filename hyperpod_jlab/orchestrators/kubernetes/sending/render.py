@@ -12,8 +12,11 @@ from typing import Any
 from hyperpod_jlab.model.config import PodStorage
 from hyperpod_jlab.model.errors import RefusedError
 from hyperpod_jlab.model.instance_types import InstanceType
+from hyperpod_jlab.model.ranges import parse_array
+from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind, Pod, Wanted
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import (
+    LEAST_PARALLEL_ANNOTATION,
     NAME_ANNOTATION,
     PRIORITY_LABEL,
     QUEUE_LABEL,
@@ -123,8 +126,18 @@ def manifest(given: RenderInput, place: Place) -> dict[str, Any]:
             time_limit=spec.time_limit or given.time_limit,
             anew=_anew(given, place),
             retries=(spec.max_restarts or RETRIES) if spec.auto_resume else None,
+            array=_array(spec),
         )
     )
+
+
+def _array(spec: JobSpec) -> tuple[int, int] | None:
+    """How many tasks, and how many at once."""
+    if spec.array is None:
+        return None
+    array = parse_array(spec.array)
+    count = len(array.indices)
+    return count, min(count, array.throttle or count)
 
 
 def _labels(given: RenderInput) -> dict[str, str]:
@@ -139,6 +152,8 @@ def _annotations(given: RenderInput) -> dict[str, str]:
     notes = {NAME_ANNOTATION: given.name}
     if given.user is not None:
         notes[USER_ANNOTATION] = given.user
+    if given.spec.array is not None and given.spec.queue is not None:
+        notes[LEAST_PARALLEL_ANNOTATION] = "1"
     return notes
 
 
@@ -173,6 +188,7 @@ def _pod(given: RenderInput, place: Place, name: str, labels: Mapping[str, str])
         labels=labels,
         annotations=topology(spec),
         priority_class=spec.priority if spec.queue is None else None,
+        service_account=spec.kubernetes.service_account,
     )
 
 

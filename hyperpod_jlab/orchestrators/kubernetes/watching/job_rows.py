@@ -11,6 +11,7 @@ from hyperpod_jlab.model.records import Observation
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind, labels_of
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL
 from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import KINDS
+from hyperpod_jlab.orchestrators.kubernetes.watching.array_tasks import Task
 
 _DROPPED = frozenset(
     {"template", "managedFields", "podTemplateOverrides", "podSpecOverrides", "env"}
@@ -26,16 +27,19 @@ class JobRow:
         run_id: The run that its label names; "" without one.
         uid: Its own id.
         job: The object, without what is large.
+        task: Which of its tasks the row is of, where it is an array's; None for the whole.
     """
 
     kind: Kind
     run_id: str
     uid: str
     job: Mapping[str, Any] = field(repr=False)
+    task: Task | None = None
 
     def observe(self, now: float) -> Observation:
         """What it says of its run, seen at `now` (Unix seconds)."""
-        return self.kind.observe(self.job, now)
+        word = self.kind.observe(self.job, now)
+        return word if self.task is None else self.task.observe(word, self.job)
 
 
 def job_row(kind: Kind, job: Mapping[str, Any]) -> JobRow:

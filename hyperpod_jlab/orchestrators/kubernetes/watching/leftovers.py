@@ -46,7 +46,7 @@ class Leftovers:
             for pod in seen.pods
             if not (pod.ended or pod.state.deleting or pod.uid in self._seen)
         ]
-        if not left or seen.job is None or where.native:
+        if not left or seen.job is None or where.native or where.task is not None:
             return
         ended = seen.job.observe(seen.time)
         goes_on = ended.state != "ended"

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hyperpod_jlab.model.errors import DeniedError, NotFoundError
+from hyperpod_jlab.model.run_id import split_run_id
 from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
 from hyperpod_jlab.orchestrators.kubernetes.api.pod_log import PodNews
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind, jobs_path
@@ -19,6 +20,7 @@ from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL
 from hyperpod_jlab.orchestrators.kubernetes.sending.adopted import adopted_uid
 from hyperpod_jlab.orchestrators.kubernetes.sending.companions import is_kept
 from hyperpod_jlab.orchestrators.kubernetes.sending.sent import read_sent
+from hyperpod_jlab.orchestrators.kubernetes.watching.array_tasks import Tasks, place_in
 from hyperpod_jlab.orchestrators.kubernetes.watching.job_rows import REDUCE, JobRow
 from hyperpod_jlab.orchestrators.kubernetes.watching.run_pods import RunPod, in_order, run_pod
 from hyperpod_jlab.storage.records import BundleReader
@@ -46,6 +48,8 @@ class Where:
         uid: Its own id, for an adopted job: a later object of the same name is another one. None for those that have their run's label.
         native: Whether its pods run without our launcher.
         accompanied: Whether objects stand beside it that go when it has ended.
+        array: The indices of an array, or of the array that a task belongs to; None for any other run.
+        task: The index in the array's Job, for a task.
     """
 
     run_id: str
@@ -55,6 +59,20 @@ class Where:
     uid: str | None
     native: bool = False
     accompanied: bool = False
+    array: str | None = None
+    task: int | None = None
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is an array as a whole."""
+        return self.array is not None and self.task is None
+
+    @property
+    def whole(self) -> Where:
+        """The array that a task belongs to; any other run itself."""
+        if self.task is None:
+            return self
+        return replace(self, run_id=split_run_id(self.run_id)[0], task=None)
 
     @property
     def path(self) -> str:
@@ -71,7 +89,7 @@ class Where:
         """The labels of its pods."""
         if not self.labelled:
             return self.kind.pods_selector(self.name)
-        return f"{RUN_LABEL}={self.run_id}"
+        return f"{RUN_LABEL}={self.whole.run_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +99,15 @@ class Seen:
     job: JobRow | None
     pods: tuple[RunPod, ...]
     time: float
+
+    def tasks(self) -> Tasks:
+        """An array's tasks."""
+        return Tasks(self.job.job if self.job is not None else None, self.pods)
+
+    def of_task(self, tasks: Tasks, place: int) -> Seen:
+        """The same of one task of an array."""
+        job = self.job and replace(self.job, task=tasks.task(place))
+        return Seen(job, tasks.pods(place), self.time)
 
 
 class RunLook:
@@ -116,9 +143,12 @@ class RunLook:
         """
         key = bundle.run_id, await asyncio.to_thread(lambda: bundle.owner)
         found = self._where.get(key)
-        if found is None:
+        if found is None and bundle.index is not None:
+            array = await self.where(bundle.array())
+            found = task_of(array, bundle.index)
+        elif found is None:
             found = await asyncio.to_thread(_read_where, bundle)
-            self._where[key] = found
+        self._where[key] = found
         return found
 
     async def look(self, places: Sequence[Where]) -> dict[str, Seen]:
@@ -128,6 +158,16 @@ class RunLook:
             DeniedError: This user may not see them.
             UnreachableError: The cluster does not answer.
         """
+        found = await self._look([*dict.fromkeys(one.whole for one in places)])
+        arrays = {one.whole.run_id for one in places if one.task is not None}
+        tasks = {run_id: found[run_id].tasks() for run_id in arrays}
+        for one in places:
+            if one.task is not None:
+                array = one.whole.run_id
+                found[one.run_id] = found[array].of_task(tasks[array], one.task)
+        return found
+
+    async def _look(self, places: Sequence[Where]) -> dict[str, Seen]:
         now = time.monotonic()
         self._seen = {id_: one for id_, one in self._seen.items() if now - one[0] <= _FRESH}
         found = {
@@ -151,9 +191,9 @@ class RunLook:
             UnreachableError: The cluster does not answer.
         """
         now = time.monotonic()
-        seen = await self._ask(place)
-        self._seen[place.run_id] = (now, seen)
-        return seen
+        seen = await self._ask(place.whole)
+        self._seen[place.whole.run_id] = (now, seen)
+        return seen if place.task is None else seen.of_task(seen.tasks(), place.task)
 
     async def pods(self, place: Where) -> tuple[RunPod, ...]:
         """A run's pods."""
@@ -233,9 +273,22 @@ def _is_it(job: JobRow, place: Where) -> bool:
     return job.run_id == place.run_id if place.uid is None else job.uid == place.uid
 
 
+def task_of(array: Where, index: int) -> Where:
+    """A task of an array, by its index in the array."""
+    run_id = f"{array.run_id}.{index}"
+    return replace(array, run_id=run_id, task=place_in(array.array or "", index))
+
+
 def _read_where(bundle: BundleReader) -> Where:
     sent = read_sent(bundle)
-    native = bundle.spec().source.kind == "native"
-    goes = any(not is_kept(one) for one in sent.companions)
-    place = bundle.run_id, sent.kind, sent.namespace, sent.name, adopted_uid(bundle)
-    return Where(*place, native, goes)
+    spec = bundle.spec()
+    return Where(
+        bundle.run_id,
+        sent.kind,
+        sent.namespace,
+        sent.name,
+        adopted_uid(bundle),
+        native=spec.source.kind == "native",
+        accompanied=any(not is_kept(one) for one in sent.companions),
+        array=spec.array,
+    )

@@ -13,7 +13,10 @@ from hyperpod_jlab.model.records import Observation, RunRecords
 from hyperpod_jlab.model.state import Moment, derive
 from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
 from hyperpod_jlab.orchestrators.kubernetes.kinds.batch_job import BatchJob
-from hyperpod_jlab.orchestrators.kubernetes.kinds.conditions import OBSERVER
+from hyperpod_jlab.orchestrators.kubernetes.watching.array_watch import (
+    ArrayWatch,
+    has_open_task,
+)
 from hyperpod_jlab.orchestrators.kubernetes.watching.leftovers import Leftovers
 from hyperpod_jlab.orchestrators.kubernetes.watching.look import RunLook, Seen, Where
 from hyperpod_jlab.orchestrators.kubernetes.watching.over import over, restarts_anyway
@@ -36,6 +39,14 @@ from hyperpod_jlab.orchestrators.kubernetes.watching.why_failed import (
     explained,
     gave_up,
 )
+from hyperpod_jlab.orchestrators.kubernetes.watching.words import (
+    after,
+    array_word,
+    ending,
+    gone,
+    is_new,
+    is_told,
+)
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -50,8 +61,8 @@ _REMOVAL = 10.0
 _JOB_FOLLOWS = 10.0
 """Seconds in which a job ends once all of its pods have."""
 
-_SETTLES = 20.0
-"""Seconds after a submit in which the API server may not have the job yet."""
+_AT_ONCE = 16
+"""Tasks of an array of which what they say is fetched at a time."""
 
 
 class RunWatch:
@@ -67,8 +78,14 @@ class RunWatch:
         self._look = RunLook(connection)
         self._spooler = Spooler(connection, self._look)
         self._leftovers = Leftovers(connection)
+        self._arrays = ArrayWatch(fetched=not shared)
         self._ends: dict[str, asyncio.Task[bool]] = {}
         self._attended = False
+
+    @property
+    def look(self) -> RunLook:
+        """Tells what the cluster has of a run."""
+        return self._look
 
     def attend(self) -> None:
         """Somebody goes on looking at runs: lists are watched, and what pods say is fetched as it comes."""
@@ -83,6 +100,13 @@ class RunWatch:
         """What the cluster says of these runs."""
         places = await self._places(bundles)
         seen = await self._look.look([place for _, place in places])
+        arrays = [(bundle, place) for bundle, place in places if place.is_array]
+        places = [(bundle, place) for bundle, place in places if not place.is_array]
+        if arrays:
+            asked = {place.run_id for _, place in places}
+            due = await asyncio.to_thread(self._tasks_due, arrays, seen)
+            places += [(bundle, place) for bundle, place in due if place.run_id not in asked]
+            seen |= await self._look.look([place for _, place in places])
         said, undone, doubted = await asyncio.to_thread(self._words, places, seen)
         for bundle, place, records in doubted:
             seen[place.run_id] = again = await self._look.anew(place)
@@ -98,7 +122,22 @@ class RunWatch:
                 await self._leftovers.end(bundle, place, found, word)
             if place.accompanied and (ended or await self._follows(bundle, place)):
                 await self._leftovers.remove_companions(bundle, place)
+        for bundle, place in arrays:
+            is_open = has_open_task(place.run_id, said)
+            found = seen[place.run_id]
+            word = await asyncio.to_thread(array_word, bundle, place, found, is_open=is_open)
+            said |= {place.run_id: word} if word is not None else {}
         return said
+
+    def _tasks_due(
+        self, arrays: Sequence[tuple[BundleReader, Where]], seen: Mapping[str, Seen]
+    ) -> list[tuple[BundleReader, Where]]:
+        """The tasks of arrays that are to be looked at. Blocking."""
+        return [
+            task
+            for bundle, place in arrays
+            for task in self._arrays.due(bundle, place, seen[place.run_id])
+        ]
 
     async def _follows(self, bundle: BundleReader, place: Where) -> bool:
         """Whether a run's job ends now, whose records say already that the run has succeeded: it may be that nobody looks again."""
@@ -146,6 +185,8 @@ class RunWatch:
         place = await self._look.where(bundle)
         if not self._is_fetched(place) or await asyncio.to_thread(is_done, bundle):
             return False
+        if place.is_array:
+            return await self._catch_up_tasks(bundle, place, seconds)
         over = await self._spooler.catch_up(bundle, place, seconds)
         if over is not None:
             seen = (await self._look.look([place]))[place.run_id]
@@ -155,6 +196,21 @@ class RunWatch:
         if isinstance(trouble, DeniedError) and not await asyncio.to_thread(_has_logs, bundle):
             raise trouble
         return True
+
+    async def _catch_up_tasks(self, bundle: BundleReader, place: Where, seconds: float) -> bool:
+        """The same of an array: some of its tasks at a time, in their order, as many as the time allows."""
+        seen = await self._look.look([place])
+        due = await asyncio.to_thread(self._tasks_due, [(bundle, place)], seen)
+        room = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(child: BundleReader) -> None:
+            async with room:
+                await self.catch_up(child, seconds)
+
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*(one(child) for child, _ in due))
+        return bool(due)
 
     async def close(self) -> None:
         """Fetch nothing any more."""
@@ -202,7 +258,9 @@ class RunWatch:
             StandIn(bundle, place.name, modes_of(bundle)).play(seen.pods)
         records = known or bundle.read()
         if seen.job is None:
-            return _gone(place, records, seen)
+            return gone(place, records, seen)
+        if place.task is not None and not records.attempts and is_told(records):
+            return None  # cancelled before its turn
         retried = place.native and place.kind.name == BatchJob.name
         word = refined(seen.job.observe(seen.time), seen.pods, records.head.nodes, retried=retried)
         if place.native:
@@ -216,12 +274,13 @@ class RunWatch:
                 return records
             return _again(bundle, records, seen, word)
         if not self._is_settled(bundle, place, seen) and seen.time - word.time < _LAST_WORDS:
-            return _ending(word, seen.time)
+            return ending(word, seen.time)
         word = explained(word, bundle, records)
         if word.reason_code == POD_ENDED and seen.time - word.time < _REMOVAL:
-            return _ending(word, seen.time)
-        with contextlib.suppress(StorageError):  # another user's run too: nothing is written there
-            bundle.add_observation(_after(records, word))
+            return ending(word, seen.time)
+        if place.task is None or not is_told(records):  # of tasks there may be many
+            with contextlib.suppress(StorageError):  # another user's: nothing is written there
+                bundle.add_observation(after(records, word))
         return word
 
     def _is_fetched(self, where: Where) -> bool:
@@ -246,7 +305,7 @@ def _note_end(bundle: BundleReader, where: Where, seen: Seen) -> None:
     """Write down that all was fetched of a run whose job has ended or was removed. Blocking."""
     records = bundle.read()
     if seen.job is None:
-        if _is_new(records, seen.time):
+        if is_new(records, seen.time):
             return
     elif seen.job.observe(seen.time).state != "ended":
         return
@@ -294,11 +353,11 @@ def _again(
         launchers = _launchers_wait(records)
         if launchers is None:
             return word
-        return _after(records, between_attempts(word, seen.pods, launchers))
+        return after(records, between_attempts(word, seen.pods, launchers))
     if not _waits_after_attempt(records, seen, word):
         return word
     number = records.attempts[-1].number
-    word = _after(records, word).model_copy(
+    word = after(records, word).model_copy(
         update={"attempt": number, "reason_code": word.reason_code or "recovering"}
     )
     if retried or any(one.attempt == number and one.verdict for one in records.observations):
@@ -316,49 +375,3 @@ def _launchers_wait(records: RunRecords) -> Observation | None:
     if newest is None or newest.state != "waiting" or not records.attempts:
         return None
     return newest if newest.attempt == records.attempts[-1].number else None
-
-
-def _ending(word: Observation, now: float) -> Observation:
-    return word.model_copy(
-        update={
-            "time": now,
-            "state": "running",
-            "verdict": None,
-            "exit_code": None,
-            "reason": "its last nodes end",
-            "reason_code": "ending",
-        }
-    )
-
-
-def _after(records: RunRecords, word: Observation) -> Observation:
-    """A word that is later than all that was said before: the cluster's clock may be behind ours."""
-    moment = max([word.time, *(seen.time + 0.001 for seen in records.observations)])
-    return word.model_copy(update={"time": moment})
-
-
-def _is_new(records: RunRecords, now: float) -> bool:
-    """Whether a run was sent so lately that its job may not be seen yet, or never was."""
-    if records.attempts or records.claim is not None:
-        return False
-    sent = records.submission
-    return sent is None or now - sent.submitted_at < _SETTLES
-
-
-def _gone(place: Where, records: RunRecords, seen: Seen) -> Observation | None:
-    """The word on a run whose object is not there any more: somebody removed it. None when it was never seen there."""
-    told = any(
-        one.observer == OBSERVER and one.verdict and one.state == "ended"
-        for one in records.observations
-    )
-    if told or _is_new(records, seen.time):
-        return None
-    return Observation(
-        time=max([seen.time, *(one.time + 0.001 for one in records.observations)]),
-        observer=OBSERVER,
-        scheduler_id=place.name,
-        state="ended",
-        verdict="LOST",
-        reason=f"its {place.kind.name} {place.name} was removed from the cluster",
-        reason_code="lost",
-    )

@@ -163,7 +163,10 @@ async def _gone_pods(
     if uid and owner[1] == where.name:
         events = [one for one in events if one["involvedObject"].get("uid") == uid]
     said = (_MADE.match(str(one.get("message") or "")) for one in events)
-    names = sorted({found[1] for found in said if found is not None})[:_MOST_PODS]
+    names = sorted({found[1] for found in said if found is not None})
+    if where.task is not None:
+        names = [name for name in names if _rank(where.name, name) == where.task]
+    names = names[:_MOST_PODS]
     room = asyncio.Semaphore(_AT_ONCE)
 
     async def ask(name: str) -> list[Mapping[str, Any]]:
@@ -177,12 +180,15 @@ async def _gone_pods(
         for one in listed:
             by_uid.setdefault(str(one["involvedObject"].get("uid")), []).append(one)
         for uid, of_pod in by_uid.items():
-            pod = None if uid in here else _gone_pod(where.name, name, uid, of_pod)
+            rank = _rank(where.name, name) if where.task is None else 0
+            pod = None if uid in here else _gone_pod(rank, name, uid, of_pod)
             found += [pod] if pod is not None else []
     return found
 
 
-def _gone_pod(job: str, name: str, uid: str, events: Sequence[Mapping[str, Any]]) -> GonePod | None:
+def _gone_pod(
+    rank: int, name: str, uid: str, events: Sequence[Mapping[str, Any]]
+) -> GonePod | None:
     """A pod by its events; None for one whose container never began."""
     started = [
         one
@@ -201,7 +207,7 @@ def _gone_pod(job: str, name: str, uid: str, events: Sequence[Mapping[str, Any]]
     first = min(started, key=_time)
     node = (first.get("source") or {}).get("host") or first.get("reportingInstance") or ""
     began = _time(first)
-    return GonePod(_rank(job, name), uid, name, str(node), began, max(ends) if ends else None, why)
+    return GonePod(rank, uid, name, str(node), began, max(ends) if ends else None, why)
 
 
 def _rank(job: str, name: str) -> int:

@@ -228,6 +228,7 @@ def _words(spec: JobSpec) -> Iterator[Finding]:
         "resources.efa": spec.resources.efa,
         "kubernetes.kind": spec.kubernetes.kind,
         "kubernetes.namespace": spec.kubernetes.namespace,
+        "kubernetes.service_account": spec.kubernetes.service_account,
         "kubernetes.patch": spec.kubernetes.patch or None,
         "kubernetes.keep_companions": spec.kubernetes.keep_companions or None,
     }
