@@ -255,6 +255,14 @@ class JobSpec(_Part):
     kubernetes: KubernetesOptions = Field(default_factory=KubernetesOptions)
     """Kubernetes' own options."""
 
+    def is_resumed(self, on_hyperpod: bool) -> bool:
+        """Whether HyperPod is to resume the run: on its clusters unless the run refuses it, on others when it asks for it.
+
+        Args:
+            on_hyperpod: Whether the cluster is configured as one of HyperPod's.
+        """
+        return on_hyperpod if self.auto_resume is None else self.auto_resume
+
     @property
     def resolved_launcher(self) -> LauncherKind:
         """The launcher, the default resolved (design: none for a command, torchrun for several processes, else python)."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hyperpod_jlab.model.records import Observation
-from hyperpod_jlab.orchestrators.kubernetes.kinds import conditions
+from hyperpod_jlab.orchestrators.kubernetes.kinds import auto_resume, conditions
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import (
     Wanted,
     head_of,
@@ -15,6 +15,13 @@ from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import (
 )
 from hyperpod_jlab.orchestrators.kubernetes.kinds.meeting import Meeting
 from hyperpod_jlab.orchestrators.kubernetes.kinds.pod_template import pod_template
+
+_RESTARTS = 3
+"""Restarts of containers for each pod, in all pods that run together, by which a job with OnFailure has failed.
+
+Launchers only end when the run is over, or they were killed. Those of a run that has failed end again at once when the kubelet starts them, which it does after 0, 10
+and 20 seconds: then the job has failed too. So many also may be killed, or lose power, in pods that live on.
+"""
 
 
 class PyTorchJob:
@@ -46,8 +53,10 @@ class PyTorchJob:
     def manifest(self, wanted: Wanted) -> dict[str, Any]:
         """The object; its pods stay when it ends, and with them their logs."""
         template = pod_template(wanted.pod, self.container)
-        # No backoffLimit: at its limit the operator removes the failed pods, whatever the policy, and their logs with them (seen on 1.9.3).
+        # At a backoffLimit the operator removes all pods, whatever the policy, and their logs with them (seen on 1.8.1).
         policy: dict[str, Any] = {"cleanPodPolicy": "None"}
+        if wanted.retries is not None:
+            policy["backoffLimit"] = _RESTARTS * wanted.nodes
         if wanted.time_limit is not None:
             policy["activeDeadlineSeconds"] = wanted.time_limit
         restart = _restart(wanted)
@@ -55,7 +64,7 @@ class PyTorchJob:
         if wanted.nodes > 1:
             replicas["Worker"] = _replica(wanted.nodes - 1, restart, template)
         return {
-            **head_of(self, wanted, _auto_resume(wanted.retries)),
+            **head_of(self, wanted, auto_resume.notes_for(wanted.retries)),
             "spec": {
                 # One launcher a pod starts all of its ranks, so for the operator each pod is one process.
                 "nprocPerNode": "1",
@@ -96,22 +105,17 @@ class PyTorchJob:
 
 
 def _restart(wanted: Wanted) -> str:
-    """By ExitCode the operator makes pods anew that were deleted, evicted or lost with their node; by Never the job has failed with them (seen on 1.9.3)."""
+    """By ExitCode the operator makes pods anew that were deleted, evicted or lost with their node; by Never the job has failed with them (seen on 1.8.1).
+
+    By OnFailure, which HyperPod's auto-resume needs, it does too, and the kubelet starts a container that failed again in its pod.
+    """
+    if wanted.retries is not None:
+        return auto_resume.RESTART_POLICY
     return "ExitCode" if wanted.anew else "Never"
 
 
 def _replica(count: int, restart: str, template: dict[str, Any]) -> dict[str, Any]:
     return {"replicas": count, "restartPolicy": restart, "template": template}
-
-
-def _auto_resume(retries: int | None) -> dict[str, str]:
-    """HyperPod's annotations, by which it starts a job again once a node was replaced (research: aws.md 2.6)."""
-    if retries is None:
-        return {}
-    return {
-        "sagemaker.amazonaws.com/enable-job-auto-resume": "true",
-        "sagemaker.amazonaws.com/job-max-retry-count": str(retries),
-    }
 
 
 def _all_done(job: Mapping[str, Any]) -> bool:

@@ -10,7 +10,10 @@ from typing import Any
 from hyperpod_jlab.model.errors import DeniedError, HyperpodError, NotFoundError, UnreachableError
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
+from hyperpod_jlab.orchestrators.kubernetes.kinds import auto_resume
+from hyperpod_jlab.orchestrators.kubernetes.kinds.discovery import operator_version
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import jobs_path
+from hyperpod_jlab.orchestrators.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import kind_of
 from hyperpod_jlab.orchestrators.kubernetes.sending.creation import check_ours
 from hyperpod_jlab.orchestrators.kubernetes.sending.image_name import image_findings
@@ -50,10 +53,12 @@ async def verdict(
     if wrong := [*image_findings(document, None), *size_findings(document, "source")]:
         return wrong
     path = jobs_path(kind, metadata["namespace"])
+    asked = auto_resume.is_asked_for(document) and kind.name == PyTorchJob.name
+    resumed = auto_resume.of_manifest(document, await operator_version(client)) if asked else ()
     try:
         with contextlib.suppress(NotFoundError, DeniedError):
             check_ours(await client.get(f"{path}/{metadata['name']}"), document)
-        found = await dry_run(client, kind, [(path, document)])
+        found = [*resumed, *await dry_run(client, kind, [(path, document)])]
         if metadata["namespace"] == configured:
             return found
         return namespace_named_in(found, "metadata.namespace in the manifest", "source")

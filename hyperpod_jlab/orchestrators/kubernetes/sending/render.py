@@ -5,12 +5,16 @@ One pod a node, our launcher in each. What a user wrote stands in the launcher's
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from hyperpod_jlab.model.config import PodStorage
 from hyperpod_jlab.model.errors import RefusedError
+from hyperpod_jlab.model.finding import Finding
+from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.orchestrators.kubernetes.kinds import auto_resume
+from hyperpod_jlab.orchestrators.kubernetes.kinds.hyperpod_job import HyperPodPyTorchJob
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind, Pod, Wanted
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import (
     NAME_ANNOTATION,
@@ -22,6 +26,7 @@ from hyperpod_jlab.orchestrators.kubernetes.kinds.names import (
     label_value,
     object_name,
 )
+from hyperpod_jlab.orchestrators.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.orchestrators.kubernetes.sending.bundle_volume import BundleVolume, claimed
 from hyperpod_jlab.orchestrators.kubernetes.sending.code import NOTE, carried
 from hyperpod_jlab.orchestrators.kubernetes.sending.command import pod_command, pod_environment
@@ -35,7 +40,7 @@ from hyperpod_jlab.orchestrators.protocol import Rendered, RenderInput
 FILENAME = "manifest.yaml"
 
 RETRIES = 3
-"""How often HyperPod may resume a run that asks for it without saying how often."""
+"""How often HyperPod may resume a run that does not say how often."""
 
 _SHM = "/dev/shm"  # noqa: S108 - in the pod, its own; data loaders need more of it than the 64 MB that pods have
 
@@ -51,6 +56,7 @@ class Place:
         storage: The partition as pods see it; None: they do not.
         hyperpod: Whether the nodes are HyperPod's.
         patches: Patches on the manifest, in their order.
+        operator: The version of Kubeflow's training operator; None when it cannot be seen.
     """
 
     namespace: str
@@ -59,6 +65,7 @@ class Place:
     storage: PodStorage | None = None
     hyperpod: bool = False
     patches: tuple[Mapping[str, Any], ...] = field(default=())
+    operator: str | None = None
 
 
 def render(given: RenderInput, place: Place) -> Rendered:
@@ -119,9 +126,26 @@ def manifest(given: RenderInput, place: Place) -> dict[str, Any]:
             annotations=_annotations(given),
             time_limit=spec.time_limit or given.time_limit,
             anew=_anew(given, place),
-            retries=(spec.max_restarts or RETRIES) if spec.auto_resume else None,
+            retries=retries(spec, place),
         )
     )
+
+
+def retries(spec: JobSpec, place: Place) -> int | None:
+    """How often HyperPod may resume a run; None for not at all."""
+    count = spec.max_restarts or RETRIES
+    if isinstance(place.kind, HyperPodPyTorchJob):  # there are none but on HyperPod
+        return count if spec.is_resumed(on_hyperpod=True) else None
+    return count if spec.is_resumed(place.hyperpod) and not any(obstacles(place)) else None
+
+
+def obstacles(place: Place) -> Iterator[Finding]:
+    """What keeps HyperPod from resuming any run there."""
+    if isinstance(place.kind, PyTorchJob):
+        shared = place.storage is not None
+        yield from auto_resume.obstacles(place.namespace, place.operator, shared=shared)
+    elif not isinstance(place.kind, HyperPodPyTorchJob):
+        yield auto_resume.wrong_kind(place.kind.name)
 
 
 def _labels(given: RenderInput) -> dict[str, str]:
@@ -151,11 +175,12 @@ def _pod(given: RenderInput, place: Place, name: str, labels: Mapping[str, str])
     spec, kind = given.spec, place.kind
     volume: BundleVolume = claimed(place.storage) if place.storage is not None else carried()
     meeting = kind.meeting(name, spec.resources.nodes)
-    command = pod_command(given, name, meeting, unpack=not volume.shared)
+    resumed = retries(spec, place) is not None
+    command = pod_command(given, name, meeting, unpack=not volume.shared, resumed=resumed)
     wanted = resources(spec)
     return Pod(
         image=_image(given, place),
-        command=kind.wrap(command, spec.resources.nodes, anew=_anew(given, place)),
+        command=kind.wrap(command, spec.resources.nodes, anew=_anew(given, place) and not resumed),
         env=(
             *pod_environment(),
             *key_environment(spec.resources.nodes),
