@@ -16,6 +16,13 @@ from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import (
 from hyperpod_jlab.orchestrators.kubernetes.kinds.meeting import Meeting
 from hyperpod_jlab.orchestrators.kubernetes.kinds.pod_template import pod_template
 
+_INDEX = {
+    "name": "HYPERPOD_INDEX",
+    "valueFrom": {
+        "fieldRef": {"fieldPath": "metadata.labels['training.kubeflow.org/replica-index']"}
+    },
+}
+
 _RESTARTS = 3
 """Restarts of containers for each pod, in all pods that run together, by which a job with OnFailure has failed.
 
@@ -25,9 +32,15 @@ and 20 seconds: then the job has failed too. So many also may be killed, or lose
 
 
 class PyTorchJob:
-    """One Master and the other nodes as Workers.
+    """One Master and the other nodes as Workers; only Workers in one that HyperPod resumes.
+
+    The container that the operator puts before each worker of a Master ends with an error again and again while the master waits for a node, and with OnFailure
+    each of these counts against the backoffLimit.
 
     Its conditions keep history: Running turns false when the job ends, Restarting takes Running's place, and Succeeded means the master alone (research).
+
+    Args:
+        resumed: Whether HyperPod resumes it.
     """
 
     name = "PyTorchJob"
@@ -38,15 +51,20 @@ class PyTorchJob:
     labels_pods = True
     suspend_in: tuple[str, ...] = ("spec", "runPolicy")
 
+    def __init__(self, *, resumed: bool = False) -> None:
+        self.resumed = resumed
+
     def meeting(self, name: str, nodes: int) -> Meeting:
-        """With one process a pod for the operator, RANK is the pod's."""
-        del name, nodes
+        """With one process a pod for the operator, RANK is the pod's; workers alone get neither that nor an address."""
+        del nodes
+        if self.resumed:
+            return Meeting(f"$({_INDEX['name']})", f"{name}-worker-0")
         return Meeting("$(RANK)", "$(MASTER_ADDR)")
 
     def wrap(self, command: Sequence[str], nodes: int, *, anew: bool) -> list[str]:
         """The launcher; where pods are replaced, so that no code from 128 on comes of what a new pod would not mend: a rank's signal, a missing python."""
         del nodes
-        if not anew:
+        if self.resumed or not anew:
             return list(command)
         return ["/bin/sh", "-c", 'exec "$0" "$@"', *command, "--no-signal-codes"]
 
@@ -55,16 +73,21 @@ class PyTorchJob:
         template = pod_template(wanted.pod, self.container)
         # At a backoffLimit the operator removes all pods, whatever the policy, and their logs with them (seen on 1.8.1).
         policy: dict[str, Any] = {"cleanPodPolicy": "None"}
-        if wanted.retries is not None:
-            policy["backoffLimit"] = _RESTARTS * wanted.nodes
         if wanted.time_limit is not None:
             policy["activeDeadlineSeconds"] = wanted.time_limit
-        restart = _restart(wanted)
-        replicas = {"Master": _replica(1, restart, template)}
-        if wanted.nodes > 1:
-            replicas["Worker"] = _replica(wanted.nodes - 1, restart, template)
+        if self.resumed:
+            policy["backoffLimit"] = _RESTARTS * wanted.nodes
+            template["spec"]["containers"][0]["env"].append(_INDEX)
+            replicas = {"Worker": _replica(wanted.nodes, auto_resume.RESTART_POLICY, template)}
+        else:
+            restart = _restart(wanted)
+            replicas = {"Master": _replica(1, restart, template)}
+            if wanted.nodes > 1:
+                replicas["Worker"] = _replica(wanted.nodes - 1, restart, template)
         return {
-            **head_of(self, wanted, auto_resume.notes_for(wanted.retries)),
+            **head_of(
+                self, wanted, auto_resume.notes_for(wanted.retries if self.resumed else None)
+            ),
             "spec": {
                 # One launcher a pod starts all of its ranks, so for the operator each pod is one process.
                 "nprocPerNode": "1",
@@ -96,21 +119,22 @@ class PyTorchJob:
         return f"training.kubeflow.org/job-name={name}"
 
     def node_rank(self, pod: Mapping[str, Any]) -> int | None:
-        """The master is 0, worker i is i + 1."""
+        """The master is 0, worker i is i + 1, or i in a job that has only workers."""
         index = number_label(pod, "training.kubeflow.org/replica-index")
         role = labels_of(pod).get("training.kubeflow.org/replica-type", "").lower()
         if index is None or role not in {"master", "worker"}:
             return None
-        return index if role == "master" else index + 1
+        return index + 1 if role == "worker" and _waits_for_master(pod) else index
+
+
+def _waits_for_master(pod: Mapping[str, Any]) -> bool:
+    """Whether a worker's job has a master: only then the operator gives it the container that waits for that (setInitContainer, 1.7 to 1.9)."""
+    prepared = (pod.get("spec") or {}).get("initContainers") or []
+    return any(one.get("name") == "init-pytorch" for one in prepared)
 
 
 def _restart(wanted: Wanted) -> str:
-    """By ExitCode the operator makes pods anew that were deleted, evicted or lost with their node; by Never the job has failed with them (seen on 1.8.1).
-
-    By OnFailure, which HyperPod's auto-resume needs, it does too, and the kubelet starts a container that failed again in its pod.
-    """
-    if wanted.retries is not None:
-        return auto_resume.RESTART_POLICY
+    """By ExitCode the operator makes pods anew that were deleted, evicted or lost with their node; by Never the job has failed with them (seen on 1.8.1)."""
     return "ExitCode" if wanted.anew else "Never"
 
 

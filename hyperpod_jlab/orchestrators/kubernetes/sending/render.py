@@ -116,7 +116,7 @@ def manifest(given: RenderInput, place: Place) -> dict[str, Any]:
     spec = given.spec
     name = object_name(given.run_id)
     labels = _labels(given)
-    return place.kind.manifest(
+    return kind_of_run(spec, place).manifest(
         Wanted(
             name=name,
             namespace=place.namespace,
@@ -137,6 +137,12 @@ def retries(spec: JobSpec, place: Place) -> int | None:
     if isinstance(place.kind, HyperPodPyTorchJob):  # there are none but on HyperPod
         return count if spec.is_resumed(on_hyperpod=True) else None
     return count if spec.is_resumed(place.hyperpod) and not any(obstacles(place)) else None
+
+
+def kind_of_run(spec: JobSpec, place: Place) -> Kind:
+    """The kind that was chosen, in the form that HyperPod resumes where it does."""
+    resumed = isinstance(place.kind, PyTorchJob) and retries(spec, place) is not None
+    return PyTorchJob(resumed=True) if resumed else place.kind
 
 
 def obstacles(place: Place) -> Iterator[Finding]:
@@ -172,7 +178,7 @@ def _queue(given: RenderInput) -> dict[str, str]:
 
 
 def _pod(given: RenderInput, place: Place, name: str, labels: Mapping[str, str]) -> Pod:
-    spec, kind = given.spec, place.kind
+    spec, kind = given.spec, kind_of_run(given.spec, place)
     volume: BundleVolume = claimed(place.storage) if place.storage is not None else carried()
     meeting = kind.meeting(name, spec.resources.nodes)
     resumed = retries(spec, place) is not None
@@ -180,7 +186,7 @@ def _pod(given: RenderInput, place: Place, name: str, labels: Mapping[str, str])
     wanted = resources(spec)
     return Pod(
         image=_image(given, place),
-        command=kind.wrap(command, spec.resources.nodes, anew=_anew(given, place) and not resumed),
+        command=kind.wrap(command, spec.resources.nodes, anew=_anew(given, place)),
         env=(
             *pod_environment(),
             *key_environment(spec.resources.nodes),
