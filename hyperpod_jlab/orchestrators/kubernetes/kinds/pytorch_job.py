@@ -76,6 +76,8 @@ class PyTorchJob:
         if wanted.time_limit is not None:
             policy["activeDeadlineSeconds"] = wanted.time_limit
         if self.resumed:
+            # The operator may make pods anew while it notes that the job has failed (seen on 1.8.1); by None they would start again for ever.
+            policy["cleanPodPolicy"] = "Running"
             policy["backoffLimit"] = _RESTARTS * wanted.nodes
             template["spec"]["containers"][0]["env"].append(_INDEX)
             replicas = {"Worker": _replica(wanted.nodes, auto_resume.RESTART_POLICY, template)}
