@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
@@ -177,9 +179,15 @@ async def test_a_run_whose_ranks_fail_ends_as_failed_and_leaves_no_pods(
     run = await resumed.ended(run_id)
     assert (run.state, run.status.exit_code, len(run.status.attempts)) == ("failed", 4, 2)
     assert [resumed.log(run_id, 0, 0, attempt) for attempt in (1, 2)] == ["ran\n"] * 2
-    assert "Failed" in resumed.cluster.conditions("pytorchjob", f"run-{run_id}", resumed.namespace)
-    left = [pod for pod in resumed.pods_of(run_id) if "deletionTimestamp" not in pod["metadata"]]
-    assert left == []
+    job, end = f"run-{run_id}", time.monotonic() + resumed.deadline
+    while "Failed" not in resumed.cluster.conditions("pytorchjob", job, resumed.namespace):
+        assert time.monotonic() < end, "its job goes on"
+        await asyncio.sleep(1)
+    while resumed.pods_of(run_id):
+        assert time.monotonic() < end, "its pods stay"
+        await asyncio.sleep(1)
+    assert (await resumed.ended(run_id)).status.exit_code == 4
+    assert len(list((resumed.records(run_id) / "status").glob("attempt-*"))) == 2
 
 
 async def test_what_stands_in_the_way_is_said_before_the_submit_and_by_the_doctor(
