@@ -239,7 +239,7 @@ class JobSpec(_Part):
     max_restarts: Annotated[int, Field(ge=0, le=100), WHOLE, option("--max-restarts")] = 0
     """How many further attempts a failed run gets."""
     auto_resume: Annotated[bool | None, option("--auto-resume/--no-auto-resume")] = None
-    """HyperPod's auto-resume on node failure, where the cluster has it."""
+    """HyperPod's auto-resume on node failure; default: on, where the cluster has it."""
     stop_grace: Annotated[Duration, option("--stop-grace", metavar="TIME")] = 10
     """Seconds between SIGTERM and SIGKILL when a run is ended."""
     forward_signals: Literal["caught", "always", "never"] = "caught"

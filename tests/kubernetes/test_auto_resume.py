@@ -77,7 +77,15 @@ def test_it_is_on_where_the_cluster_has_it_unless_the_run_refuses(
     assert (ENABLED in text(case)) is resumed
 
 
-@pytest.mark.parametrize("change", [{"namespace": "a"}, {"operator": "1.9.3"}, {"storage": None}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"namespace": "a"},
+        {"operator": "1.9.3"},
+        {"storage": None},
+        {"patches": [{"spec": {"pytorchReplicaSpecs": {"Master": {"restartPolicy": "Never"}}}}]},
+    ],
+)
 def test_a_run_is_sent_without_the_annotation_where_it_cannot_work(change: dict[str, Any]):
     space = change.pop("namespace", "hyperpod")
     case = {"spec": {"kubernetes": {"namespace": space}}, "hyperpod": True, **change}

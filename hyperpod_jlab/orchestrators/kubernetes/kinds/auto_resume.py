@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hyperpod_jlab.model.finding import Finding, Level
@@ -76,6 +76,18 @@ def obstacles(
         )
 
 
+def patched_master(patches: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    """What to say of patches that are on a job's master: a job that is resumed has none."""
+    for patch in patches:
+        if "Master" in _replicas(patch):
+            yield _finding(
+                "patch",
+                "a run that HyperPod resumes has only workers, and a patch names its Master",
+                "write the patch for template, which is all pods",
+                "kubernetes.patch",
+            )
+
+
 def wrong_kind(name: str) -> Finding:
     """What to say of a kind that HyperPod resumes never."""
     return _finding(
@@ -99,9 +111,9 @@ def unknown_operator(field: str = _FIELD) -> Finding:
 
 def restart_policies(document: Mapping[str, Any], field: str = _FIELD) -> Iterator[Finding]:
     """What keeps HyperPod from resuming a manifest's job that has the annotation: pods of another restart policy."""
-    replicas = _mapping(_mapping(document.get("spec")).get("pytorchReplicaSpecs"))
     policies = {
-        name: str(_mapping(one).get("restartPolicy") or "none") for name, one in replicas.items()
+        name: str(_mapping(one).get("restartPolicy") or "none")
+        for name, one in _replicas(document).items()
     }
     wrong = [f"{name} {policy}" for name, policy in policies.items() if policy != RESTART_POLICY]
     if wrong:
@@ -126,6 +138,10 @@ def of_manifest(document: Mapping[str, Any], operator: str | None) -> Iterator[F
 
 def _finding(what: str, message: str, hint: str, field: str, level: Level = "warning") -> Finding:
     return Finding(level=level, code=f"auto_resume_{what}", message=message, hint=hint, field=field)
+
+
+def _replicas(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _mapping(_mapping(document.get("spec")).get("pytorchReplicaSpecs"))
 
 
 def _mapping(found: object) -> Mapping[str, Any]:

@@ -150,6 +150,7 @@ def obstacles(place: Place) -> Iterator[Finding]:
     if isinstance(place.kind, PyTorchJob):
         shared = place.storage is not None
         yield from auto_resume.obstacles(place.namespace, place.operator, shared=shared)
+        yield from auto_resume.patched_master(place.patches)
     elif not isinstance(place.kind, HyperPodPyTorchJob):
         yield auto_resume.wrong_kind(place.kind.name)
 
