@@ -11,10 +11,11 @@ from uuid import uuid4
 import pytest
 import yaml
 
+from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.model.validation import parse
 from hyperpod_jlab.orchestrators.kubernetes.kinds import auto_resume
 from hyperpod_jlab.orchestrators.kubernetes.kinds.auto_resume import ENABLED
-from tests.kubernetes.manifest_cases import JobSpec, text
+from tests.kubernetes.manifest_cases import text
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
 from tests.kubernetes.test_doctor import examine
 from tests.kubernetes.test_kinds_run import findings
