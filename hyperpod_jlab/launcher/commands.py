@@ -150,7 +150,9 @@ def _run_pod(arguments: PodArguments, signals: Signals) -> int:
         if arguments.task is not None and history.cancelled():
             complain("this task was cancelled before it began")
             return STOPPED.exit_code
-        before = history.over(arguments.node_rank)
+        # Node 0's word is for all: a pod that came anew meanwhile has heard nothing.
+        over = [history.over(rank) for rank in (arguments.node_rank, 0)]
+        before = over[0] if over[0] is not None else over[1]
         if before is not None:
             complain("this run is over: this pod does nothing, and ends as before")
             return before

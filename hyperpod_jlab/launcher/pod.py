@@ -65,7 +65,7 @@ class Pod:
         self._exit_code: Optional[int] = None
         self._finish_by: Optional[float] = None
         self._told_at = time.monotonic() - 55.0
-        self._noted = False
+        self._noted = self._run_failed = False
         self.gave_up: Optional[str] = None
         self._card = Card(
             run_id,
@@ -114,7 +114,8 @@ class Pod:
 
     def _note_over(self) -> None:
         """Write down that all is over: where this program is started again, it must do nothing then."""
-        if not (self._noted or self.gave_up):
+        waits_no_more = self.gave_up is None or self._meeting is not None
+        if waits_no_more and not self._noted:
             self._noted = True
             self._history.note_over(self._arguments.node_rank, self._outcome())
 
@@ -290,6 +291,7 @@ class Pod:
             return False
         if directive.get("succeeded") is True and self._exit_code is None:
             self._exit_code = 0  # a pod made anew after its node had succeeded
+        self._run_failed = directive.get("succeeded") is False
         self._note_over()
         if not isinstance(self._link, Host):
             return True
@@ -305,4 +307,6 @@ class Pod:
             return code
         if code == 0 and self._meeting is not None:
             code = self._meeting.exit_code
+        elif code == 0 and self._run_failed:  # this node was done before another one failed
+            code = 1
         return 1 if code >= 128 and self._arguments.no_signal_codes else code

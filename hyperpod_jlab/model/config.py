@@ -123,6 +123,11 @@ class Settings(_Part):
     clusters: dict[ClusterName, ClusterConfig] = {}
     """Clusters by name; ``local`` always exists."""
 
+    def is_on_hyperpod(self, name: str) -> bool:
+        """Whether a cluster is said to be one of HyperPod's."""
+        found = self.clusters.get(name)
+        return not isinstance(found, LocalCluster | None) and found.hyperpod is not None
+
     @field_validator("clusters")
     @classmethod
     def _local_is_local(cls, clusters: dict[str, ClusterConfig]) -> dict[str, ClusterConfig]:

@@ -245,7 +245,7 @@ class JobSpec(_Part):
     max_restarts: Annotated[int, Field(ge=0, le=100), WHOLE, option("--max-restarts")] = 0
     """How many further attempts a failed run gets."""
     auto_resume: Annotated[bool | None, option("--auto-resume/--no-auto-resume")] = None
-    """HyperPod's auto-resume on node failure, where the cluster has it."""
+    """HyperPod's auto-resume on node failure; default: on, where the cluster has it."""
     stop_grace: Annotated[Duration, option("--stop-grace", metavar="TIME")] = 10
     """Seconds between SIGTERM and SIGKILL when a run is ended."""
     forward_signals: Literal["caught", "always", "never"] = "caught"
@@ -260,6 +260,14 @@ class JobSpec(_Part):
     """Slurm's own options."""
     kubernetes: KubernetesOptions = Field(default_factory=KubernetesOptions)
     """Kubernetes' own options."""
+
+    def is_resumed(self, on_hyperpod: bool) -> bool:
+        """Whether HyperPod is to resume the run: on its clusters unless the run refuses it, on others when it asks for it.
+
+        Args:
+            on_hyperpod: Whether the cluster is configured as one of HyperPod's.
+        """
+        return on_hyperpod if self.auto_resume is None else self.auto_resume
 
     @property
     def resolved_launcher(self) -> LauncherKind:

@@ -16,6 +16,8 @@ def launch_plan(
     command: Sequence[str | dict[str, Any]],
     python: str | None,
     cwd: str = "work",
+    *,
+    on_hyperpod: bool = False,
 ) -> dict[str, Any]:
     """The plan for the launcher, as docs/bundle-format.md describes it.
 
@@ -25,6 +27,7 @@ def launch_plan(
         command: What a rank executes, as capture gave it.
         python: Interpreter on the far side, or None for the one that runs the launcher.
         cwd: The folder in the bundle in which the command runs.
+        on_hyperpod: Whether the cluster is configured as one of HyperPod's.
     """
     launcher = spec.resolved_launcher
     return {
@@ -39,7 +42,7 @@ def launch_plan(
         "variables": dict(spec.environment.variables),
         "secrets": sorted(spec.environment.secrets),
         # A later attempt comes without anybody who could deliver them again.
-        "keep_secrets": spec.max_restarts > 0 or bool(spec.auto_resume),
+        "keep_secrets": spec.max_restarts > 0 or spec.is_resumed(on_hyperpod),
         "setup": spec.environment.setup,
         "stop_grace": spec.stop_grace,
         "forward_signals": spec.forward_signals,

@@ -2,7 +2,8 @@
 # Programs, images and manifests, built once into the user's cache folder. Sourced by kubernetes-testbed.sh.
 
 VERSION=$(awk '$1 == "k8s.io/kubernetes" && NF == 2 {print $2}' "$HERE/knode/go.mod")
-readonly VERSION OPERATOR=v1.9.3 KWOK=v0.8.0
+OPERATOR=$(sed -n 's/.*testbed\/training-operator:\(v[0-9.]*\).*/\1/p' "$HERE/addons/training-operator/kustomization.yaml")
+readonly VERSION OPERATOR KWOK=v0.8.0
 readonly CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/hyperpod-jlab/kubernetes-$VERSION
 
 # gobuild build|install ARG...: programs that need nothing but the kernel.
@@ -20,14 +21,18 @@ made() { echo "$NEW_SUM" >"$1.sum"; }
 # module_dir MODULE VERSION: where its files are.
 module_dir() { (cd / && go mod download -json "$1@$2") | awk -F'"' '$2 == "Dir" {print $4}'; }
 
+# file_of PART: what its image and its manifest are called in the cache; of the training operator each version has files of its own.
+file_of() { if [[ $1 == training-operator ]]; then echo "$1-$OPERATOR"; else echo "$1"; fi; }
+
 # program_image NAME:TAG BINARY PATH_IN_IMAGE: an image of one program.
 program_image() {
-  local folder result=0
+  local folder result=0 file
+  file=$(file_of "${1%%:*}")
   folder=$(mktemp -d "$CACHE/tmp-$PART.XXXX") || return
   mkdir -p "$folder/tmp" "$folder${3%/*}"
   chmod 1777 "$folder/tmp"
   cp "$2" "$folder$3" &&
-    python3 "$HERE/mkimage.py" "localhost/testbed/$1" "$folder" "$CACHE/images/${1%%:*}.tar" --entrypoint "[\"$3\"]" --user 65532:65532 || result=1
+    python3 "$HERE/mkimage.py" "localhost/testbed/$1" "$folder" "$CACHE/images/$file.tar" --entrypoint "[\"$3\"]" --user 65532:65532 || result=1
   rm -rf "$folder"
   return $result
 }
@@ -38,7 +43,7 @@ manifest() {
   folder=$(mktemp -d "$CACHE/tmp-$PART.XXXX") || return
   cp "$HERE/addons/$1"/*.yaml "$folder"
   ln -s "$2" "$folder/base"
-  "$CACHE/bin/knode" kubectl kustomize "$folder" >"$folder/out" && mv "$folder/out" "$CACHE/manifests/$1.yaml" || result=1
+  "$CACHE/bin/knode" kubectl kustomize "$folder" >"$folder/out" && mv "$folder/out" "$CACHE/manifests/$(file_of "$1").yaml" || result=1
   rm -rf "$folder"
   return $result
 }
@@ -55,7 +60,7 @@ version_flags() {
 
 fresh_knode() { fresh "$CACHE/bin/knode" "$HERE"/knode/{go.mod,go.sum,main.go,pause/main.go}; }
 fresh_python() { fresh "$CACHE/images/python.tar" "$HERE/rootfs.sh" "$HERE/mkimage.py"; }
-fresh_operator() { fresh "$CACHE/manifests/training-operator.yaml" "$HERE"/addons/training-operator/*.yaml <(echo "$OPERATOR"); }
+fresh_operator() { fresh "$CACHE/manifests/$(file_of training-operator).yaml" "$HERE"/addons/training-operator/*.yaml; }
 
 # do_built: whether a start with the training operator builds nothing.
 do_built() { command -v containerd >/dev/null && fresh_knode && fresh_python && fresh_operator; }
@@ -87,10 +92,10 @@ build_training_operator() {
   fresh_operator && return
   say "building the training operator $OPERATOR"
   (cd / && GOBIN="$CACHE/bin" gobuild install -ldflags '-s -w' "$module/cmd/training-operator.v1@$OPERATOR") &&
-    program_image training-operator:test "$CACHE/bin/training-operator.v1" /manager &&
+    program_image "training-operator:$OPERATOR" "$CACHE/bin/training-operator.v1" /manager &&
     folder=$(module_dir "$module" "$OPERATOR") &&
     manifest training-operator "$folder/manifests/overlays/standalone" || die "building the training operator failed"
-  made "$CACHE/manifests/training-operator.yaml"
+  made "$CACHE/manifests/$(file_of training-operator).yaml"
 }
 
 # build_queueing NAME PACKAGE MODULE FOLDER: a program of the module in queueing/, with the manifests in the module's FOLDER.

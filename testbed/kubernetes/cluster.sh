@@ -84,7 +84,7 @@ do_start() {
   prepare_folder
   choose_partition
   for part in pause python $ADDONS; do
-    [[ -e $D/images/$part.tar ]] || { ln -s "$CACHE/images/$part.tar" "$D/images/$part.tar" && import_images "$D/images/$part.tar"; }
+    [[ -e $D/images/$part.tar ]] || { ln -s "$CACHE/images/$(file_of "$part").tar" "$D/images/$part.tar" && import_images "$D/images/$part.tar"; }
   done
   [[ -e $D/pki/outside.kubeconfig ]] || "$HERE/pki.sh" "$D/pki" 127.0.0.1 "$CTL_IP" 10.88.8.1 || die "making certificates failed"
   watch_owner "$OWNER"
@@ -127,10 +127,11 @@ give_gpus() {
 }
 
 start_addon() {
-  local namespace
+  local namespace manifest
   [[ ! -e $D/run/addon-$1 ]] || return 0
-  kc apply --server-side --force-conflicts -f "$CACHE/manifests/$1.yaml" >/dev/null || die "cannot apply the manifest of $1"
-  namespace=$(awk '/^kind: Deployment/ {d = 1} d && $1 == "namespace:" {print $2; exit}' "$CACHE/manifests/$1.yaml")
+  manifest=$CACHE/manifests/$(file_of "$1").yaml
+  kc apply --server-side --force-conflicts -f "$manifest" >/dev/null || die "cannot apply the manifest of $1"
+  namespace=$(awk '/^kind: Deployment/ {d = 1} d && $1 == "namespace:" {print $2; exit}' "$manifest")
   kc -n "$namespace" wait --for=condition=Available deployment --all --timeout=180s >/dev/null || die "$1 does not become available"
   touch "$D/run/addon-$1"
   say "$1 is up"

@@ -80,7 +80,15 @@ CASES: dict[str, dict[str, Any]] = {
         }
     },
     "priority_class": {"spec": {"priority": "high"}},
-    "auto_resume": {"spec": {"auto_resume": True, "max_restarts": 5}, "hyperpod": True},
+    "auto_resume": {
+        "spec": {
+            "max_restarts": 5,
+            "resources": {"nodes": 2},
+            "kubernetes": {"namespace": "hyperpod-ns-team-a"},
+        },
+        "hyperpod": True,
+        "operator": "1.8.1",
+    },
     "secrets": {"spec": {"environment": {"secrets": {"TOKEN": "hub/token", "BY_FILE": ""}}}},
     "image": {
         "spec": {"environment": {"image": "registry/other:2", "python": "/opt/py/bin/python"}}
@@ -117,7 +125,7 @@ CASES: dict[str, dict[str, Any]] = {
     "job_without_storage": {"kind": "Job", "storage": None},
     "hyperpod_job": {
         "kind": "HyperPodPyTorchJob",
-        "spec": {**_GPUS, "auto_resume": True, "time_limit": "2h"},
+        "spec": {**_GPUS, "time_limit": "2h"},
         "hyperpod": True,
     },
     "odd_text": {
@@ -142,6 +150,7 @@ def place(case: dict[str, Any]) -> Place:
         hyperpod=case.get("hyperpod", False),
         instance=instance_type(spec.resources.instance_type),
         patches=tuple(case.get("patches", ())),
+        operator=case.get("operator"),
     )
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import yaml
+
+from tests.kubernetes.hyperpod_crd import crd
 
 CRDS = Path(__file__).parent / "crds"
 RECORDED = CRDS / "schemas.json.gz"
@@ -25,8 +26,11 @@ _CRDS = {
 def schemas() -> dict[str, Any]:
     """By kind: JSON schemas that know no further fields."""
     found: dict[str, Any] = json.loads(gzip.decompress(RECORDED.read_bytes()))
-    crd = yaml.safe_load((CRDS / "hyperpodpytorchjobs.yaml").read_text())
-    found["HyperPodPyTorchJob"] = _schema_of(crd)
+    hyperpod = found["HyperPodPyTorchJob"] = _schema_of(crd())
+    worker = found["PyTorchJob"]["properties"]["spec"]["properties"]["pytorchReplicaSpecs"]
+    replica = hyperpod["properties"]["spec"]["properties"]["replicaSpecs"]["items"]
+    template = worker["additionalProperties"]["properties"]["template"]  # a pod's is a pod's
+    replica["properties"]["template"] = template
     return {kind: _strict(schema) for kind, schema in found.items()}
 
 

@@ -134,7 +134,7 @@ def test_anothers_run_is_not() -> None:
 
 
 def test_a_job_whose_master_succeeded_runs_while_it_has_pods() -> None:
-    """Once it has a completion time the operator counts no worker's end any more (seen on 1.9.3)."""
+    """Once it has a completion time the operator counts no worker's end any more (1.8.1 and 1.9.3)."""
     status = {
         **conditions("Created", "Succeeded"),
         "completionTime": "2026-01-01T00:00:00Z",

@@ -15,7 +15,7 @@ import yaml
 from hyperpod_jlab.model.errors import HyperpodError
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.storage.records import BundleReader
-from tests.kubernetes.schemas import CRDS
+from tests.kubernetes.hyperpod_crd import crd
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
 
 TWO_BY_TWO = {"nodes": 2, "processes_per_node": 2}
@@ -124,10 +124,10 @@ async def test_a_hyperpod_job_is_taken_and_said_to_need_its_agent(hyperpod_kind:
     assert found["needs_agent"].level == "warning"
     assert "HyperPodPyTorchJob" in found["dry_run"].message
     assert [one for one in found.values() if one.level == "error"] == []
-    wrong = {"spec": {"runPolicy": {"cleanPodPolicy": "Running"}}}
+    wrong = {"spec": {"runPolicy": {"metricThreshold": 1}}}
     found = await findings(hyperpod_kind, kubernetes={"kind": "HyperPodPyTorchJob", "patch": wrong})
-    assert any("cleanPodPolicy" in one.message for one in found.values() if one.level == "error")
-    assert "cleanPodPolicy: Running" in found["patched"].message
+    assert any("metricThreshold" in one.message for one in found.values() if one.level == "error")
+    assert "metricThreshold: 1" in found["patched"].message
 
 
 async def test_the_choice_is_made_and_said(session: KubernetesSession):
@@ -233,7 +233,7 @@ def hyperpod_kind(session: KubernetesSession) -> Iterator[KubernetesSession]:
     name = "hyperpodpytorchjobs.sagemaker.amazonaws.com"
     known = session.cluster.run("get", "crd", name).returncode == 0
     if not known:
-        session.cluster.kubectl("create", "-f", CRDS / "hyperpodpytorchjobs.yaml")
+        session.cluster.create(crd())
         session.cluster.kubectl("wait", "--for=condition=Established", f"crd/{name}")
     yield session
     if not known:

@@ -9,9 +9,11 @@ from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
 from hyperpod_jlab.orchestrators.kubernetes.api.connections import shown_server
 from hyperpod_jlab.orchestrators.kubernetes.api.rights import Right
-from hyperpod_jlab.orchestrators.kubernetes.kinds.choice import choose
+from hyperpod_jlab.orchestrators.kubernetes.kinds.auto_resume import unknown_operator
+from hyperpod_jlab.orchestrators.kubernetes.kinds.choice import Offers, choose
 from hyperpod_jlab.orchestrators.kubernetes.kinds.discovery import discover
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind
+from hyperpod_jlab.orchestrators.kubernetes.sending.render import Place, obstacles
 from hyperpod_jlab.orchestrators.kubernetes.tables.view import ClusterView
 
 API_SERVER = "api-server"
@@ -51,6 +53,9 @@ class KubernetesCheckup:
             Step("rights-there", "rights on", "identity", self._rights, place, name),
             Step("queue", "queues", "queue", self._queues, place, name),
         ]
+        if self._config.hyperpod is not None:
+            label = "auto-resume"
+            steps.append(Step(label, label, "queue", self._auto_resume, place, name))
         storage = self._config.storage
         if storage is not None:
 
@@ -115,15 +120,29 @@ class KubernetesCheckup:
             return fail(f"{name} is being removed", "name another namespace", "you")
         return ok(f"{name} is there")
 
-    async def _kind(self) -> Kind:
-        """The kind that a run becomes that names none."""
+    async def _kind(self) -> tuple[Kind, Offers]:
+        """The kind that a run becomes that names none, and what the cluster has."""
         spec = JobSpec.model_validate({"source": {"kind": "command", "command": "true"}})
         offers = await discover(await self._connection.client(), self._connection.namespace)
-        return choose(spec, offers, self._config.runtime).kind
+        return choose(spec, offers, self._config.runtime).kind, offers
+
+    async def _auto_resume(self) -> Told:
+        """Whether HyperPod can resume runs there."""
+        kind, offers = await self._kind()
+        namespace, storage = self._connection.namespace, self._config.storage
+        place = Place(namespace, kind, storage=storage, operator=offers.operator)
+        found = [*obstacles(place)]
+        if found:
+            said = "; ".join(f"{one.code}: {one.message}" for one in found)
+            return warn(said, "; ".join(one.hint or "" for one in found))
+        if offers.operator is None:
+            what = unknown_operator()
+            return unknown(f"{what.code}: {what.message}", what.hint, "admin")
+        return ok(f"HyperPod resumes runs in {namespace}, with the operator {offers.operator}")
 
     async def _rights(self) -> Told:
         """What a run needs from its submit to its log."""
-        namespace, kind = self._connection.namespace, await self._kind()
+        namespace, (kind, _) = self._connection.namespace, await self._kind()
         rights = await self._connection.rights()
         needed = [
             Right(verb, kind.group, kind.plural, namespace) for verb in ("create", "get", "delete")

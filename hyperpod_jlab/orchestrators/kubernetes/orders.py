@@ -246,7 +246,7 @@ async def _until_gone(
         look: See `Look`.
         most: Seconds to wait at the most.
         begun: Only for those of which a container has begun; others have nothing to say, and may stay for long: the shell of the operator's init
-            container, which waits for node 0, does not hear the signal to end (seen on 1.9.3).
+            container, which waits for node 0, does not hear the signal to end (seen on 1.8.1 and 1.9.3).
     """
     path = f"/api/v1/namespaces/{target.namespace}/pods"
     selector = target.kind.pods_selector(target.name)

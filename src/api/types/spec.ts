@@ -91,7 +91,7 @@ export interface IJobSpec {
   readonly time_limit?: number | string | null;
   /** How many further attempts a failed run gets. */
   readonly max_restarts?: number;
-  /** HyperPod's auto-resume on node failure, where the cluster has it. */
+  /** HyperPod's auto-resume on node failure; default: on, where the cluster has it. */
   readonly auto_resume?: boolean | null;
   /** Seconds between SIGTERM and SIGKILL when a run is ended. */
   readonly stop_grace?: number | string;

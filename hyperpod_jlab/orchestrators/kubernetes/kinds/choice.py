@@ -22,11 +22,13 @@ class Offers:
         kinds: Names of the kinds that it knows; None when it could not be asked, and the usual one is taken.
         runtimes: Training runtimes, the namespace's own first; None when they could not be listed.
         denied: Names of those kinds that this user may not make.
+        operator: The version of Kubeflow's training operator; None when it cannot be seen.
     """
 
     kinds: frozenset[str] | None = None
     runtimes: tuple[Runtime, ...] | None = None
     denied: frozenset[str] = frozenset()
+    operator: str | None = None
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,16 @@ from typing import Any
 
 from hyperpod_jlab.model.errors import DeniedError, NotFoundError, UnreachableError
 from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
+from hyperpod_jlab.orchestrators.kubernetes.kinds.auto_resume import version_of
 from hyperpod_jlab.orchestrators.kubernetes.kinds.choice import Offers
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind
+from hyperpod_jlab.orchestrators.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import KINDS
 from hyperpod_jlab.orchestrators.kubernetes.kinds.train_job import Runtime, TrainJob
 
 _TRAINER = f"/apis/{TrainJob.group}/{TrainJob.version}"
+_OPERATOR = "/apis/apps/v1/namespaces/kubeflow/deployments"
+_OPERATOR_LABEL = "control-plane=kubeflow-training-operator"
 
 
 async def discover(client: KubeClient, namespace: str) -> Offers:
@@ -33,7 +37,22 @@ async def discover(client: KubeClient, namespace: str) -> Offers:
             hint="look at the server's address and the proxy in the kubeconfig",
         )
     runtimes = await _runtimes(client, namespace) if TrainJob.name in kinds else ()
-    return Offers(kinds, runtimes)
+    operator = await operator_version(client) if PyTorchJob.name in kinds else None
+    return Offers(kinds, runtimes, operator=operator)
+
+
+async def operator_version(client: KubeClient) -> str | None:
+    """The version of Kubeflow's training operator; None when it cannot be seen: few may look into its namespace."""
+    try:
+        found: dict[str, Any] = await client.get(_OPERATOR, labelSelector=_OPERATOR_LABEL)
+    except (NotFoundError, DeniedError):
+        return None
+    for one in found.get("items") or []:
+        for container in one["spec"]["template"]["spec"]["containers"]:
+            version = version_of(str(container.get("image")))
+            if version is not None:
+                return version
+    return None
 
 
 async def _has(client: KubeClient, kind: Kind) -> bool | None:

@@ -1,4 +1,4 @@
-"""Why a job failed, in words: what operators write into its condition. The texts are those of the training operator 1.9, Kubernetes 1.34 and JobSet 0.8."""
+"""Why a job failed, in words: what operators write into its condition. The texts are those of the training operator 1.8 and 1.9, Kubernetes 1.34 and JobSet 0.8."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import (
     number_label,
 )
 from hyperpod_jlab.orchestrators.kubernetes.kinds.meeting import Meeting
+from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL
 from hyperpod_jlab.orchestrators.kubernetes.kinds.pod_template import pod_template
 
 _AGENT_PORT = 8080
@@ -28,6 +29,19 @@ _IN_SHELL = (
     'exec "$@" "--node-rank=$RANK" "--master-addr=$MASTER_ADDR"'
 )
 """No signal that may be for the ranks ends what starts the launcher."""
+
+
+def _one_a_node(labels: Mapping[str, str]) -> dict[str, Any]:
+    """No two pods of a run on one node, as in AWS's example."""
+    return {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "labelSelector": {"matchLabels": {RUN_LABEL: labels[RUN_LABEL]}},
+                "topologyKey": "kubernetes.io/hostname",
+            }
+        ]
+    }
+
 
 _ENDED = {
     "succeeded": conditions.succeeded,
@@ -72,12 +86,14 @@ class HyperPodPyTorchJob:
         ]
 
     def manifest(self, wanted: Wanted) -> dict[str, Any]:
-        """The object; its pods stay when it ends (``cleanPodPolicy``, and no time to live)."""
+        """The object; its pods stay when it ends (``cleanPodPolicy``), and so does it: -1 is no time to live, where the operator's own default may be 0."""
         template = pod_template(wanted.pod, self.container)
         template["spec"]["containers"][0]["ports"] = [{"containerPort": _AGENT_PORT}]
+        template["spec"]["affinity"] = {"podAntiAffinity": _one_a_node(wanted.pod.labels)}
         policy: dict[str, Any] = {
             "cleanPodPolicy": "None",
             "jobMaxRetryCount": wanted.retries or 0,
+            "ttlSecondsAfterFinished": -1,
         }
         if wanted.time_limit is not None:
             policy["activeDeadlineSeconds"] = wanted.time_limit

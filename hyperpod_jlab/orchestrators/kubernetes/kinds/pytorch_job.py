@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hyperpod_jlab.model.records import Observation
-from hyperpod_jlab.orchestrators.kubernetes.kinds import conditions
+from hyperpod_jlab.orchestrators.kubernetes.kinds import auto_resume, conditions
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import (
     Wanted,
     head_of,
@@ -16,11 +16,31 @@ from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import (
 from hyperpod_jlab.orchestrators.kubernetes.kinds.meeting import Meeting
 from hyperpod_jlab.orchestrators.kubernetes.kinds.pod_template import pod_template
 
+_INDEX = {
+    "name": "HYPERPOD_INDEX",
+    "valueFrom": {
+        "fieldRef": {"fieldPath": "metadata.labels['training.kubeflow.org/replica-index']"}
+    },
+}
+
+_RESTARTS = 3
+"""Restarts of containers for each pod, in all pods that run together, by which a job with OnFailure has failed.
+
+Launchers only end when the run is over, or they were killed. Those of a run that has failed end again at once when the kubelet starts them, which it does after 0, 10
+and 20 seconds: then the job has failed too. So many also may be killed, or lose power, in pods that live on.
+"""
+
 
 class PyTorchJob:
-    """One Master and the other nodes as Workers.
+    """One Master and the other nodes as Workers; only Workers in one that HyperPod resumes.
+
+    The container that the operator puts before each worker of a Master ends with an error again and again while the master waits for a node, and with OnFailure
+    each of these counts against the backoffLimit.
 
     Its conditions keep history: Running turns false when the job ends, Restarting takes Running's place, and Succeeded means the master alone (research).
+
+    Args:
+        resumed: Whether HyperPod resumes it.
     """
 
     name = "PyTorchJob"
@@ -31,31 +51,45 @@ class PyTorchJob:
     labels_pods = True
     suspend_in: tuple[str, ...] = ("spec", "runPolicy")
 
+    def __init__(self, *, resumed: bool = False) -> None:
+        self.resumed = resumed
+
     def meeting(self, name: str, nodes: int) -> Meeting:
-        """With one process a pod for the operator, RANK is the pod's."""
-        del name, nodes
+        """With one process a pod for the operator, RANK is the pod's; workers alone get neither that nor an address."""
+        del nodes
+        if self.resumed:
+            return Meeting(f"$({_INDEX['name']})", f"{name}-worker-0")
         return Meeting("$(RANK)", "$(MASTER_ADDR)")
 
     def wrap(self, command: Sequence[str], nodes: int, *, anew: bool) -> list[str]:
         """The launcher; where pods are replaced, so that no code from 128 on comes of what a new pod would not mend: a rank's signal, a missing python."""
         del nodes
-        if not anew:
+        if self.resumed or not anew:
             return list(command)
         return ["/bin/sh", "-c", 'exec "$0" "$@"', *command, "--no-signal-codes"]
 
     def manifest(self, wanted: Wanted) -> dict[str, Any]:
         """The object; its pods stay when it ends, and with them their logs."""
         template = pod_template(wanted.pod, self.container)
-        # No backoffLimit: at its limit the operator removes the failed pods, whatever the policy, and their logs with them (seen on 1.9.3).
+        # At a backoffLimit the operator removes all pods, whatever the policy, and their logs with them (seen on 1.8.1).
         policy: dict[str, Any] = {"cleanPodPolicy": "None"}
         if wanted.time_limit is not None:
             policy["activeDeadlineSeconds"] = wanted.time_limit
-        restart = _restart(wanted)
-        replicas = {"Master": _replica(1, restart, template)}
-        if wanted.nodes > 1:
-            replicas["Worker"] = _replica(wanted.nodes - 1, restart, template)
+        if self.resumed:
+            # The operator may make pods anew while it notes that the job has failed (seen on 1.8.1); by None they would start again for ever.
+            policy["cleanPodPolicy"] = "Running"
+            policy["backoffLimit"] = _RESTARTS * wanted.nodes
+            template["spec"]["containers"][0]["env"].append(_INDEX)
+            replicas = {"Worker": _replica(wanted.nodes, auto_resume.RESTART_POLICY, template)}
+        else:
+            restart = _restart(wanted)
+            replicas = {"Master": _replica(1, restart, template)}
+            if wanted.nodes > 1:
+                replicas["Worker"] = _replica(wanted.nodes - 1, restart, template)
         return {
-            **head_of(self, wanted, _auto_resume(wanted.retries)),
+            **head_of(
+                self, wanted, auto_resume.notes_for(wanted.retries if self.resumed else None)
+            ),
             "spec": {
                 # One launcher a pod starts all of its ranks, so for the operator each pod is one process.
                 "nprocPerNode": "1",
@@ -102,22 +136,12 @@ def _waits_for_master(pod: Mapping[str, Any]) -> bool:
 
 
 def _restart(wanted: Wanted) -> str:
-    """By ExitCode the operator makes pods anew that were deleted, evicted or lost with their node; by Never the job has failed with them (seen on 1.9.3)."""
+    """By ExitCode the operator makes pods anew that were deleted, evicted or lost with their node; by Never the job has failed with them (seen on 1.8.1)."""
     return "ExitCode" if wanted.anew else "Never"
 
 
 def _replica(count: int, restart: str, template: dict[str, Any]) -> dict[str, Any]:
     return {"replicas": count, "restartPolicy": restart, "template": template}
-
-
-def _auto_resume(retries: int | None) -> dict[str, str]:
-    """HyperPod's annotations, by which it starts a job again once a node was replaced (research: aws.md 2.6)."""
-    if retries is None:
-        return {}
-    return {
-        "sagemaker.amazonaws.com/enable-job-auto-resume": "true",
-        "sagemaker.amazonaws.com/job-max-retry-count": str(retries),
-    }
 
 
 def _all_done(job: Mapping[str, Any]) -> bool:

@@ -10,9 +10,17 @@ from hyperpod_jlab.orchestrators.kubernetes.sending.code import UNPACK
 from hyperpod_jlab.orchestrators.protocol import RenderInput
 from hyperpod_jlab.orchestrators.seal import guarded
 
+RESUMED_PATIENCE = 3600
+"""Seconds for which the launchers of a run that HyperPod resumes wait for a node that was lost: another instance takes its place in 20 to 30 minutes, or longer."""
+
 
 def pod_command(
-    given: RenderInput, name: str, meeting: Meeting, *, unpack: bool = False
+    given: RenderInput,
+    name: str,
+    meeting: Meeting,
+    *,
+    unpack: bool = False,
+    resumed: bool = False,
 ) -> list[str]:
     """The launcher with what the kind's environment says; ``$(NAME)`` is replaced by the kubelet.
 
@@ -21,6 +29,7 @@ def pod_command(
         name: The object's name.
         meeting: What the launcher is told of its rank and its master.
         unpack: Whether the bundle has to be unpacked in the pod first.
+        resumed: Whether HyperPod resumes the run.
     """
     bundle = given.paths.there / given.bundle
     if unpack:  # what travels in the job's own object lies on no storage that others may write to
@@ -37,6 +46,7 @@ def pod_command(
         f"--max-restarts={given.spec.max_restarts}",
         "--node-name=$(HYPERPOD_NODE)",
         *_time_limit(given),
+        *([f"--return-patience={RESUMED_PATIENCE}"] if resumed else []),
         *(["--frames", "--unshared"] if unpack else ["--quiet"]),
     ]
 

@@ -9,6 +9,9 @@ from typing import Any
 from hyperpod_jlab.model.errors import DeniedError, HyperpodError, NotFoundError, UnreachableError
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
+from hyperpod_jlab.orchestrators.kubernetes.kinds import auto_resume
+from hyperpod_jlab.orchestrators.kubernetes.kinds.discovery import operator_version
+from hyperpod_jlab.orchestrators.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.orchestrators.kubernetes.sending.companion_objects import collection, findings
 from hyperpod_jlab.orchestrators.kubernetes.sending.creation import check_ours
 from hyperpod_jlab.orchestrators.kubernetes.sending.image_name import image_findings
@@ -38,12 +41,15 @@ async def verdict(client: KubeClient, sent: Sent, configured: str) -> list[Findi
     beside = [finding async for finding in findings(client, sent)]
     if any(finding.level == "error" for finding in beside):
         return beside
+    document = sent.document
+    asked = auto_resume.is_asked_for(document) and sent.kind.name == PyTorchJob.name
+    resumed = auto_resume.of_manifest(document, await operator_version(client)) if asked else ()
     try:
         with contextlib.suppress(NotFoundError, DeniedError):
-            check_ours(await client.get(sent.place), sent.document)
+            check_ours(await client.get(sent.place), document)
         paths = [await collection(client, one) for one in sent.companions]
-        pairs = [*zip(paths, sent.companions, strict=True), (sent.path, sent.document)]
-        found = [*beside, *await dry_run(client, sent.kind, pairs)]
+        pairs = [*zip(paths, sent.companions, strict=True), (sent.path, document)]
+        found = [*beside, *resumed, *await dry_run(client, sent.kind, pairs)]
         if sent.namespace == configured:
             return found
         return namespace_named_in(found, "metadata.namespace in the manifest", "source")

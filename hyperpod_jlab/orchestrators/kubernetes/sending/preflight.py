@@ -17,15 +17,19 @@ from hyperpod_jlab.model.finding import Finding, Level
 from hyperpod_jlab.model.ranges import format_ranges, parse_array
 from hyperpod_jlab.model.spec import JobSpec
 from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
+from hyperpod_jlab.orchestrators.kubernetes.kinds import auto_resume
 from hyperpod_jlab.orchestrators.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.orchestrators.kubernetes.kinds.choice import Choice
+from hyperpod_jlab.orchestrators.kubernetes.kinds.hyperpod_job import HyperPodPyTorchJob
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind, jobs_path
+from hyperpod_jlab.orchestrators.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.orchestrators.kubernetes.sending.object_size import size_findings
 from hyperpod_jlab.orchestrators.kubernetes.sending.patch import difference
 from hyperpod_jlab.orchestrators.kubernetes.sending.pod_check import check_pod
 from hyperpod_jlab.orchestrators.kubernetes.sending.render import (
     Place,
     manifest,
+    obstacles,
     patched_manifest,
     to_yaml,
 )
@@ -87,7 +91,7 @@ def chosen(choice: Choice) -> Iterator[Finding]:
         message=f"it runs as a {name}: {choice.why}",
         field="kubernetes.kind",
     )
-    if name == "HyperPodPyTorchJob":
+    if name == HyperPodPyTorchJob.name:
         yield Finding(
             level="warning",
             code="needs_agent",
@@ -108,6 +112,21 @@ def changed(given: RenderInput, place: Place) -> Iterator[Finding]:
             message=f"the manifest is changed by a patch:\n{text[:_LONGEST_DIFFERENCE]}{more}",
             field="kubernetes.patch",
         )
+
+
+def resumption(given: RenderInput, place: Place) -> Iterator[Finding]:
+    """What keeps HyperPod from resuming the run, where it is to."""
+    spec = given.spec
+    if not spec.is_resumed(place.hyperpod) or place.kind.name == HyperPodPyTorchJob.name:
+        return
+    if place.kind.name != PyTorchJob.name and spec.auto_resume is None:
+        return  # nobody expects it there
+    found = [*obstacles(place)]
+    yield from found
+    if not found:
+        yield from auto_resume.restart_policies(patched_manifest(given, place))
+        if place.operator is None:
+            yield auto_resume.unknown_operator()
 
 
 async def asked(client: KubeClient, given: RenderInput, place: Place) -> list[Finding]:

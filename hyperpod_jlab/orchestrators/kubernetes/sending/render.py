@@ -5,15 +5,18 @@ One pod a node, our launcher in each. What a user wrote stands in the launcher's
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from hyperpod_jlab.model.config import PodStorage
 from hyperpod_jlab.model.errors import RefusedError
+from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.instance_types import InstanceType
 from hyperpod_jlab.model.ranges import parse_array
 from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.orchestrators.kubernetes.kinds import auto_resume
+from hyperpod_jlab.orchestrators.kubernetes.kinds.hyperpod_job import HyperPodPyTorchJob
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind, Pod, Wanted
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import (
     LEAST_PARALLEL_ANNOTATION,
@@ -26,6 +29,7 @@ from hyperpod_jlab.orchestrators.kubernetes.kinds.names import (
     label_value,
     object_name,
 )
+from hyperpod_jlab.orchestrators.kubernetes.kinds.pytorch_job import PyTorchJob
 from hyperpod_jlab.orchestrators.kubernetes.sending.bundle_volume import BundleVolume, claimed
 from hyperpod_jlab.orchestrators.kubernetes.sending.code import NOTE, carried
 from hyperpod_jlab.orchestrators.kubernetes.sending.command import pod_command, pod_environment
@@ -39,7 +43,7 @@ from hyperpod_jlab.orchestrators.protocol import Rendered, RenderInput
 FILENAME = "manifest.yaml"
 
 RETRIES = 3
-"""How often HyperPod may resume a run that asks for it without saying how often."""
+"""How often HyperPod may resume a run that does not say how often."""
 
 _SHM = "/dev/shm"  # noqa: S108 - in the pod, its own; data loaders need more of it than the 64 MB that pods have
 
@@ -56,6 +60,7 @@ class Place:
         hyperpod: Whether the nodes are HyperPod's.
         instance: What is known of the spec's instance type.
         patches: Patches on the manifest, in their order.
+        operator: The version of Kubeflow's training operator; None when it cannot be seen.
     """
 
     namespace: str
@@ -65,6 +70,7 @@ class Place:
     hyperpod: bool = False
     instance: InstanceType | None = None
     patches: tuple[Mapping[str, Any], ...] = field(default=())
+    operator: str | None = None
 
 
 def render(given: RenderInput, place: Place) -> Rendered:
@@ -115,7 +121,7 @@ def manifest(given: RenderInput, place: Place) -> dict[str, Any]:
     spec = given.spec
     name = object_name(given.run_id)
     labels = _labels(given)
-    return place.kind.manifest(
+    return kind_of_run(spec, place).manifest(
         Wanted(
             name=name,
             namespace=place.namespace,
@@ -125,7 +131,7 @@ def manifest(given: RenderInput, place: Place) -> dict[str, Any]:
             annotations=_annotations(given),
             time_limit=spec.time_limit or given.time_limit,
             anew=_anew(given, place),
-            retries=(spec.max_restarts or RETRIES) if spec.auto_resume else None,
+            retries=retries(spec, place),
             array=_array(spec),
         )
     )
@@ -138,6 +144,30 @@ def _array(spec: JobSpec) -> tuple[int, int] | None:
     array = parse_array(spec.array)
     count = len(array.indices)
     return count, min(count, array.throttle or count)
+
+
+def retries(spec: JobSpec, place: Place) -> int | None:
+    """How often HyperPod may resume a run; None for not at all."""
+    count = spec.max_restarts or RETRIES
+    if isinstance(place.kind, HyperPodPyTorchJob):  # there are none but on HyperPod
+        return count if spec.is_resumed(on_hyperpod=True) else None
+    return count if spec.is_resumed(place.hyperpod) and not any(obstacles(place)) else None
+
+
+def kind_of_run(spec: JobSpec, place: Place) -> Kind:
+    """The kind that was chosen, in the form that HyperPod resumes where it does."""
+    resumed = isinstance(place.kind, PyTorchJob) and retries(spec, place) is not None
+    return PyTorchJob(resumed=True) if resumed else place.kind
+
+
+def obstacles(place: Place) -> Iterator[Finding]:
+    """What keeps HyperPod from resuming any run there."""
+    if isinstance(place.kind, PyTorchJob):
+        shared = place.storage is not None
+        yield from auto_resume.obstacles(place.namespace, place.operator, shared=shared)
+        yield from auto_resume.patched_master(place.patches)
+    elif not isinstance(place.kind, HyperPodPyTorchJob):
+        yield auto_resume.wrong_kind(place.kind.name)
 
 
 def _labels(given: RenderInput) -> dict[str, str]:
@@ -166,10 +196,11 @@ def _queue(given: RenderInput) -> dict[str, str]:
 
 
 def _pod(given: RenderInput, place: Place, name: str, labels: Mapping[str, str]) -> Pod:
-    spec, kind = given.spec, place.kind
+    spec, kind = given.spec, kind_of_run(given.spec, place)
     volume: BundleVolume = claimed(place.storage) if place.storage is not None else carried()
     meeting = kind.meeting(name, spec.resources.nodes)
-    command = pod_command(given, name, meeting, unpack=not volume.shared)
+    resumed = retries(spec, place) is not None
+    command = pod_command(given, name, meeting, unpack=not volume.shared, resumed=resumed)
     wanted = resources(spec, place.instance)
     return Pod(
         image=_image(given, place),

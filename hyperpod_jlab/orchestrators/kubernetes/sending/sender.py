@@ -110,6 +110,7 @@ class Sender:
             found += preflight.chosen(self._choice(spec))
             place = self._place(spec)
             found += preflight.changed(given, place)
+            found += preflight.resumption(given, place)
             found += image_findings(patched_manifest(given, place), "environment.image")
             if not any(finding.level == "error" for finding in found):
                 found += await preflight.asked(client, given, place)
@@ -210,14 +211,15 @@ class Sender:
         return choose(spec, offers, self._connection.config.runtime)
 
     def _place(self, spec: JobSpec) -> Place:
-        config = self._connection.config
+        config, namespace = self._connection.config, self._namespace(spec)
         patches = (config.patch, spec.kubernetes.patch)
         return Place(
-            namespace=self._namespace(spec),
+            namespace=namespace,
             kind=self._choice(spec).kind,
             image=config.image,
             storage=self._storage,
             hyperpod=config.hyperpod is not None,
             instance=self.instance(spec),
             patches=tuple(patch for patch in patches if patch),
+            operator=self._offers[namespace][1].operator if namespace in self._offers else None,
         )

@@ -9,6 +9,7 @@ import logging
 from hyperpod_jlab.model.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.model.records import Observation
 from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
+from hyperpod_jlab.orchestrators.kubernetes.kinds.train_job import TrainJob
 from hyperpod_jlab.orchestrators.kubernetes.sending.companion_objects import remove
 from hyperpod_jlab.orchestrators.kubernetes.sending.sent import read_sent
 from hyperpod_jlab.orchestrators.kubernetes.watching.look import Seen, Where
@@ -54,6 +55,8 @@ class Leftovers:
         if not late or not await asyncio.to_thread(lambda: bundle.is_own):
             return
         self._seen.update(pod.uid for pod in left)
+        if goes_on and where.kind.name != TrainJob.name:  # it has a limit
+            return
         if goes_on:  # its job would make its pods anew
             await self._delete(f"{where.path}/{where.name}", seen.job.uid)
             return

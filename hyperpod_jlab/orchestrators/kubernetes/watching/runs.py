@@ -266,7 +266,7 @@ class RunWatch:
         if place.native:
             word = gave_up(word, seen.job.job, records)
         if word.state != "ended" and not place.native:
-            word = over(bundle, place, records, word) or word
+            word = over(bundle, seen.job, records, word) or word
         if word.state != "ended":
             if place.native and _is_retried(records):
                 return _again(bundle, records, seen, word, retried=True)
@@ -291,7 +291,8 @@ class RunWatch:
         """Whether all that can be known of an ended run is there. Blocking."""
         if self._is_fetched(place):
             return is_done(bundle)
-        return restarts_anyway(place) or all(pod.ended for pod in seen.pods)
+        again = seen.job is not None and restarts_anyway(seen.job)
+        return again or all(pod.ended for pod in seen.pods)
 
 
 def _has_succeeded(bundle: BundleReader) -> bool:
