@@ -16,6 +16,7 @@ from testbed.aws.governance import OPERATIONS, governance_resource
 from testbed.aws.lookup import cluster_arn, cluster_of
 from testbed.aws.node_actions import batch_reboot_cluster_nodes, batch_replace_cluster_nodes
 from testbed.aws.operations import Request, Resource, Service
+from testbed.aws.otherwise import roles_of_update
 from testbed.aws.pages import page
 from testbed.aws.profiles import describe_user_profile, profile_resource
 from testbed.aws.replies import ApiError
@@ -24,6 +25,8 @@ from testbed.aws.state import Cluster, Group, Node
 from testbed.aws.studio_lifecycle import OPERATIONS as LIFECYCLE_OPERATIONS
 from testbed.aws.studio_lifecycle import lifecycle_resource
 from testbed.aws.studio_lists import list_apps, list_domains, list_spaces, list_user_profiles
+from testbed.aws.studio_making import OPERATIONS as MAKING_OPERATIONS
+from testbed.aws.studio_making import passed_role
 from testbed.aws.studio_updates import update_domain, update_space, update_user_profile
 from testbed.aws.tags import add_tags, delete_tags, list_tags
 
@@ -202,8 +205,14 @@ SERVICE = Service(
         "DeleteTags": delete_tags,
         "ListTags": list_tags,
         **LIFECYCLE_OPERATIONS,
+        **MAKING_OPERATIONS,
         **OPERATIONS,
     },
     _resource,
-    besides={"CreateCluster": passed_roles, "UpdateCluster": passed_roles},
+    besides={
+        "CreateCluster": passed_roles,
+        "UpdateCluster": passed_roles,
+        "CreateDomain": passed_role,
+        "UpdateDomain": roles_of_update,
+    },
 )

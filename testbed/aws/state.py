@@ -11,6 +11,7 @@ from typing import Any
 from testbed.aws.ground import Ground
 from testbed.aws.iam import EVERYTHING, Policy
 from testbed.aws.network import SUBNET, VPC, Network
+from testbed.aws.otherwise import Otherwise
 from testbed.aws.telemetry import Telemetry
 from testbed.aws.timeline import Timeline
 
@@ -197,6 +198,8 @@ class Domain:
     shared_idle: dict[str, Any] = field(default_factory=dict)
     app_settings: AppSettings = field(default_factory=dict)
     shared_app_settings: AppSettings = field(default_factory=dict)
+    space_role: str | None = field(default=None, compare=False)
+    created: datetime = field(default=START, compare=False)
 
 
 @dataclass
@@ -281,13 +284,14 @@ class DataRepositoryTask:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who owns a key, and what they may do."""
+    """Who owns a key, and what they may do; of a session with a policy of its own, no more than that allows."""
 
     arn: str
     user_id: str
     expired: bool = False
     policies: tuple[Policy, ...] = (Policy(EVERYTHING),)
     secret: str = "of-the-testbed"
+    session: Policy | None = None
 
 
 @dataclass
@@ -316,6 +320,8 @@ class Account:
         tasks: Data repository tasks of FSx by region.
         lifecycle_configs: Lifecycle configurations of Studio by region and name.
         ground: What clusters are made from: roles, buckets, quotas, instance types.
+        trail: Records of CloudTrail, as JSON has them.
+        otherwise: Where AWS is otherwise than is believed.
     """
 
     account_id: str = "111122223333"
@@ -339,6 +345,8 @@ class Account:
     tasks: dict[str, list[DataRepositoryTask]] = field(default_factory=dict)
     lifecycle_configs: dict[tuple[str, str], StudioLifecycleConfig] = field(default_factory=dict)
     ground: Ground = field(default_factory=Ground)
+    trail: list[dict[str, Any]] = field(default_factory=list)
+    otherwise: Otherwise = field(default_factory=Otherwise)
 
     def add_caller(
         self,
