@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hyperpod_jlab.aws.clusters import node_target
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import InternalError
 from hyperpod_jlab.services.hyperpod_instances import find_cluster, find_instance
@@ -65,8 +66,7 @@ async def terminal_on(aws: Aws, cluster: str, node: str) -> NodeTerminal:
     """
     found = await find_cluster(aws, cluster)
     one = await find_instance(aws, cluster, node)
-    ident = found.arn.rpartition("/")[2]
-    target = f"sagemaker-cluster:{ident}_{one.instance_group}-{one.name}"
+    target = node_target(found.arn, one)
     words = ("aws", "ssm", "start-session", "--target", target, "--region", await aws.region())
     return NodeTerminal(one.name, target, plain_words(words))
 

@@ -26,6 +26,7 @@ class Otherwise:
         looks_before_rights: Whether a user profile is there is looked at before rights.
         addon_is_cluster: ``eks:DescribeAddon`` asks for the right on the cluster, not on the add-on.
         nodes_are_connected: Systems Manager has heard of the nodes of clusters.
+        domains_fail: A domain that is made comes to nothing.
     """
 
     role_is_passed: str = "never"
@@ -37,6 +38,7 @@ class Otherwise:
     looks_before_rights: bool = False
     addon_is_cluster: bool = False
     nodes_are_connected: bool = True
+    domains_fail: bool = False
 
 
 def roles_of_update(request: Request) -> Iterator[tuple[str, Resource]]:

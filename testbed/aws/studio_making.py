@@ -51,7 +51,7 @@ def create_domain(request: Request) -> dict[str, Any]:
     )
     domain.idle = apply_app_settings(users, domain.app_settings, domain.idle)
     _add_groups(request, name, domain.vpc)
-    _settle(request, domain, f"{name}")
+    _settle(request, domain, "Failed" if account.otherwise.domains_fail else "InService")
     request.given["DomainId"] = name
     arn = domain_resource(request).arn
     return {"DomainArn": arn, "DomainId": name, "Url": f"https://{name}.studio.example.com"}
@@ -76,7 +76,7 @@ def create_user_profile(request: Request) -> dict[str, Any]:
     if key in account.profiles:
         raise ApiError("ResourceInUse", f"User Profile {key[1]} already exists.")
     profile = account.profiles[key] = Profile(status="Pending", tags=_tags(request))
-    _settle(request, profile, key[1])
+    _settle(request, profile)
     return {"UserProfileArn": profile_resource(request).arn}
 
 
@@ -106,7 +106,7 @@ def create_space(request: Request) -> dict[str, Any]:
         raise ApiError("ValidationException", f"there is no user profile {owner}")
     sharing = given.get("SpaceSharingSettings", {}).get("SharingType", "Private")
     space = account.spaces[key] = Space(owner, sharing, status="Pending", tags=_tags(request))
-    _settle(request, space, key[1])
+    _settle(request, space)
     return {"SpaceArn": space_resource(request).arn}
 
 
@@ -135,9 +135,7 @@ def _tags(request: Request) -> dict[str, str]:
     return {one["Key"]: one["Value"] for one in request.given.get("Tags", ())}
 
 
-def _settle(request: Request, thing: Domain | Profile | Space, name: str) -> None:
-    ends = request.account.update_ends.get(name, "InService")
-
+def _settle(request: Request, thing: Domain | Profile | Space, ends: str = "InService") -> None:
     def end() -> None:
         if thing.status == "Pending":
             thing.status = ends
