@@ -95,6 +95,13 @@ class CleanUp:
             RefusedError: Something else is in a domain, which stays then.
             HyperpodError: See `aws.errors`.
         """
+        try:
+            await self._delete_all(one)
+            self._journal.end(one.name)
+        finally:
+            self._journal.release(one.name)
+
+    async def _delete_all(self, one: Left) -> None:
         domains = (await self._domains()).get(one.name, {})
         for domain in domains:
             await self._delete_domain(one.name, domain)
@@ -103,7 +110,6 @@ class CleanUp:
             await self._call("DeleteStudioLifecycleConfig", StudioLifecycleConfigName=one.name)
         for domain in {*one.gone, *one.domains, *domains}:
             await self._delete_groups(domain)
-        self._journal.end(one.name)
 
     async def _domains(self) -> dict[str, dict[str, float]]:
         """Ids and times of the domains that are ours, by name."""
@@ -119,7 +125,7 @@ class CleanUp:
         """ARNs and times of the lifecycle configurations that are ours, by name."""
         found: dict[str, dict[str, float]] = {}
         operation, member = "ListStudioLifecycleConfigs", "StudioLifecycleConfigs"
-        for one in await self._aws.listed("sagemaker", operation, member, NameContains=PREFIX):
+        for one in await self._aws.listed("sagemaker", operation, member, NameContains=TAG):
             name, arn = str(one["StudioLifecycleConfigName"]), str(one["StudioLifecycleConfigArn"])
             if name.startswith(PREFIX) and await self._is_ours(name, arn):
                 found[name] = {arn: one["CreationTime"].timestamp()}

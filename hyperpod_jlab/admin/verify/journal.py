@@ -61,6 +61,10 @@ class Journal:
     def end(self, name: str) -> None:
         """All that the run has made is gone."""
         (self._folder / name).unlink(missing_ok=True)
+        self.release(name)
+
+    def release(self, name: str) -> None:
+        """The run is over, whatever it has left."""
         held = self._held.pop(name, None)
         if held is not None:
             os.close(held)
