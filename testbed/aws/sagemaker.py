@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from testbed.aws.cluster_changes import (
@@ -10,7 +11,7 @@ from testbed.aws.cluster_changes import (
     passed_roles,
     update_cluster,
 )
-from testbed.aws.domains import describe_domain, domain_resource
+from testbed.aws.domains import describe_domain, domain_arn, domain_resource
 from testbed.aws.events import describe_cluster_event, list_cluster_events
 from testbed.aws.governance import OPERATIONS, governance_resource
 from testbed.aws.lookup import cluster_arn, cluster_of
@@ -166,6 +167,12 @@ def _resource(request: Request) -> Resource:
     return Resource(named, cluster_arn(request))
 
 
+def _tagging(request: Request) -> Iterator[tuple[str, Resource]]:
+    """What is made with tags needs the right to add tags too."""
+    if request.given.get("Tags"):
+        yield "sagemaker:AddTags", _resource(request)
+
+
 def _studio_resource(request: Request) -> Resource | None:
     """What is named of Studio, where something of it is."""
     if "SpaceName" in request.given:
@@ -174,6 +181,8 @@ def _studio_resource(request: Request) -> Resource | None:
         return profile_resource(request)
     if "DomainId" in request.given:
         return domain_resource(request)
+    if "DomainName" in request.given:  # one that is to be made
+        return Resource("d-new", domain_arn(request, "d-new"))
     return Resource(None, "*") if "DomainIdEquals" in request.given else None
 
 
@@ -212,7 +221,10 @@ SERVICE = Service(
     besides={
         "CreateCluster": passed_roles,
         "UpdateCluster": passed_roles,
-        "CreateDomain": passed_role,
+        "CreateDomain": lambda request: (*passed_role(request), *_tagging(request)),
+        "CreateUserProfile": _tagging,
+        "CreateSpace": _tagging,
+        "CreateStudioLifecycleConfig": _tagging,
         "UpdateDomain": roles_of_update,
     },
 )

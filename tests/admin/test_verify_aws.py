@@ -43,7 +43,7 @@ def verdicts(found, *names):
 
 def test_what_can_be_read_is_checked_and_nothing_is_changed(believed, endpoint, verify):
     before = studio(believed)
-    found = verify()
+    found = verify("--domain", DOMAIN)
     assert {call.action for call in endpoint.calls if not READING.fullmatch(call.action)} == set()
     assert list(found) == [fact.name for fact in FACTS]
     assert verdicts(found, *(NAMES["read"] - {"addon-right"})) == {"holds"}
@@ -61,7 +61,7 @@ def test_who_may_not_pass_the_role_on_is_told_that_the_fact_matters(believed, ve
     allow = {"Effect": "Allow", "Action": "*", "Resource": "*"}
     policy = {"Version": "2012-10-17", "Statement": [allow, deny]}
     believed.add_caller(KEY, "StudioRole", policy)
-    found = verify("--only", "update-domain-without-pass-role")
+    found = verify("--domain", DOMAIN, "--only", "update-domain-without-pass-role")
     assert "this fact decides" in found["update-domain-without-pass-role"][1]
 
 

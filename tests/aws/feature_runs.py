@@ -18,6 +18,11 @@ SLURM, SECOND = (
 )
 ON_EKS = str(_CLUSTERS / "eks" / "cluster-config.json")
 
+TRYING = (
+    *("--write", "--yes", "--as-role", "arn:aws:iam::111122223333:role/Narrow"),
+    *("--only", "update-domain-without-pass-role", "--only", "none-takes-script-out"),
+)
+
 RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "clusters": (
         ("clusters", "--hyperpod"),
@@ -70,6 +75,8 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("admin", "plan", *BY_CLUSTER, *LIFECYCLE),
         ("admin", "destroy", *WIRING, "--yes"),
     ),
+    "admin-verify": (("admin", "verify-aws"),),
+    "admin-verify-write": (("admin", "verify-aws", *TRYING),),
     "admin-cluster-validate": (
         ("admin", "validate", SLURM, SECOND),
         ("admin", "validate", ON_EKS),

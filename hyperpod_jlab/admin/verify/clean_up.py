@@ -19,6 +19,12 @@ YOUNG = 3600.0
 
 _DELETING = "Deleting"
 
+_RULES = (
+    ("RevokeSecurityGroupIngress", "IpPermissions"),
+    ("RevokeSecurityGroupEgress", "IpPermissionsEgress"),
+)
+"""What takes the rules of a security group away, and where they stand in its description."""
+
 
 @dataclass(frozen=True)
 class Left:
@@ -150,23 +156,40 @@ class CleanUp:
                 hint="delete that, then run: hpj admin verify-aws --clean-up",
             )
         if spaces:
-            await self._delete("Space", f"the space {name}", DomainId=domain, SpaceName=name)
+            await self._delete(
+                *("DescribeSpace", "DeleteSpace"),
+                f"the space {name}",
+                DomainId=domain,
+                SpaceName=name,
+            )
         if profiles:
-            words = f"the user profile {name}"
-            await self._delete("UserProfile", words, DomainId=domain, UserProfileName=name)
+            await self._delete(
+                *("DescribeUserProfile", "DeleteUserProfile"),
+                f"the user profile {name}",
+                DomainId=domain,
+                UserProfileName=name,
+            )
         retention = {"RetentionPolicy": {"HomeEfsFileSystem": "Delete"}}
         await self._delete(
-            "Domain", f"the domain {domain} with its EFS file system", retention, DomainId=domain
+            *("DescribeDomain", "DeleteDomain"),
+            f"the domain {domain} with its EFS file system",
+            retention,
+            DomainId=domain,
         )
 
     async def _delete(
-        self, kind: str, words: str, more: Mapping[str, Any] | None = None, **named: str
+        self,
+        describe: str,
+        delete: str,
+        words: str,
+        more: Mapping[str, Any] | None = None,
+        **named: str,
     ) -> None:
         """Delete something, and wait until it is gone."""
         told_of = False
         async for _ in looks(words):
             try:
-                status = (await self._call(f"Describe{kind}", **named))["Status"]
+                status = (await self._call(describe, **named))["Status"]
             except NotFoundError:
                 return
             if status in PASSING or status == _DELETING:
@@ -175,7 +198,7 @@ class CleanUp:
                 self._tell(f"delete {words}")
                 told_of = True
             try:
-                await to_its_end(self._call(f"Delete{kind}", **named, **(more or {})))
+                await to_its_end(self._call(delete, **named, **(more or {})))
             except NotFoundError:
                 return
             except HyperpodError as error:
@@ -191,11 +214,10 @@ class CleanUp:
         for one in groups:
             ident = str(one["GroupId"])
             self._tell(f"empty the security group {ident} ({one['GroupName']})")
-            for way, member in (("Ingress", "IpPermissions"), ("Egress", "IpPermissionsEgress")):
+            for revoke, member in _RULES:
                 if one.get(member):
-                    await self._aws.call(
-                        "ec2", f"RevokeSecurityGroup{way}", GroupId=ident, IpPermissions=one[member]
-                    )
+                    given = {"GroupId": ident, "IpPermissions": one[member]}
+                    await self._aws.call("ec2", revoke, **given)
         for one in groups:
             self._tell(f"delete the security group {one['GroupId']}")
             async for _ in looks(f"security group {one['GroupId']}"):

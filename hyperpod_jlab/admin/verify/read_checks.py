@@ -30,10 +30,11 @@ _MINUTES = 15
 
 async def pass_role(ground: Ground) -> Finding:
     """Whether the caller may pass the domain's role on; the fact itself is checked with ``--write`` only."""
-    domain = await ground.some_domain()
-    if domain is None:
-        return unknown("needs --write; there is no domain of Studio in this region")
-    told = await ground.aws.call("sagemaker", "DescribeDomain", DomainId=domain)
+    if ground.domain is None:
+        return unknown(
+            "needs --write and --as-role; with --domain it says whether you have iam:PassRole"
+        )
+    told = await ground.aws.call("sagemaker", "DescribeDomain", DomainId=ground.domain)
     role = (told.get("DefaultUserSettings") or {}).get("ExecutionRole")
     identity = await ground.aws.call("sts", "GetCallerIdentity")
     source = await _principal(ground.aws, str(identity["Arn"]))

@@ -98,13 +98,13 @@ async def update_without_pass_role(trial: Trial) -> Finding:
     limited = await trial.ground.limited(_UPDATE)
     if limited is None:
         return unknown(_NEEDS_ROLE)
-    trial.tell("update the space defaults with its own role, in a session without iam:PassRole")
+    trial.tell("update the space defaults with its own role, in a session that may not pass it on")
     first = await _update_space_defaults(trial, limited)
     trial.tell("update the space defaults with its own role, as you")
     own = await _update_space_defaults(trial, trial.aws)
     if own is not None:
         return unknown(f"the same update fails for you too: {own.message}")
-    trial.tell("update the space defaults once more, in a session without iam:PassRole")
+    trial.tell("update the space defaults once more, in a session that may not pass the role on")
     second = await _update_space_defaults(trial, limited)
     for error in (first, second):
         if error is not None and "PassRole" not in error.message:
@@ -113,7 +113,9 @@ async def update_without_pass_role(trial: Trial) -> Finding:
         return wrong(f"refused with the role that is there already: {second.message}")
     if first is not None:
         return wrong("refused where the space defaults had no role; with one it is taken")
-    return holds("taken twice without iam:PassRole: with no role there before, and with the same")
+    return holds(
+        "taken twice by a session that may not pass the role on: with no role there before, and with the same"
+    )
 
 
 async def _update_space_defaults(trial: Trial, aws: Aws) -> HyperpodError | None:

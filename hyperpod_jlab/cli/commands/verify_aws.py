@@ -209,7 +209,8 @@ async def _tried(
         steps = teller.steps
         for one in old:
             await delete(one)
-        found |= await read_only(asked.facts, asked.ground, steps.next)
+        read = [fact for fact in asked.facts if fact.how == "read"]
+        found |= await read_only(read, asked.ground, steps.next)
         try:
             await made.make()
             trial = Trial(asked.ground, made, teller, asked.file_system)
