@@ -25,7 +25,7 @@ MAKING = {
     "sagemaker:UpdateUserProfile",
 }
 WORDS = ("admin", "verify-aws", "--write", "--yes", "--as-role", ROLE)
-ONLY = ("--only", "none-takes-script-out")
+ONLY = ("--only", "none-takes-script-out", "--only", "create-space-event")
 
 
 def end_at(endpoint, home, number, number_of_signal):

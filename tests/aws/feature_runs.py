@@ -20,7 +20,14 @@ ON_EKS = str(_CLUSTERS / "eks" / "cluster-config.json")
 
 TRYING = (
     *("--write", "--yes", "--as-role", "arn:aws:iam::111122223333:role/Narrow"),
-    *("--only", "update-domain-without-pass-role", "--only", "none-takes-script-out"),
+    *(
+        "--only",
+        "update-domain-without-pass-role",
+        "--only",
+        "none-takes-script-out",
+        "--only",
+        "create-space-event",
+    ),
 )
 
 RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {

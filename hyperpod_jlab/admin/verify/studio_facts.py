@@ -30,7 +30,7 @@ STUDIO_FACTS = (
         (_HOLDERS, f"{_SCRIPTS}/applying.py"),
         "`hpj admin apply` erases other settings of the domain. Do not use it.",
         "write",
-        "Updates `SharingSettings`, and looks whether the role and the lifecycle configuration are still there.",
+        "Updates `CodeEditorAppSettings`, and looks whether the role and JupyterLab's script are still there.",
     ),
     Fact(
         "file-system-list-is-replaced",

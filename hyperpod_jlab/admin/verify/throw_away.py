@@ -100,6 +100,7 @@ class ThrowAway:
         self.name = f"{PREFIX}{secrets.token_hex(4)}"
         self.domain = ""
         self.script = ""
+        self._tags = [{"Key": TAG, "Value": self.name}]
 
     def words(self) -> list[str]:
         """What will be made, a line each."""
@@ -107,37 +108,35 @@ class ThrowAway:
         return [
             f"the lifecycle configuration {self.name} (it does nothing)",
             f"the domain of Studio {self.name} in {where}, with the role {self.place.role}; SageMaker adds an EFS file system and two security groups",
-            f"in it the user profile and the space {self.name}; no application is started",
+            f"in it a user profile and a space, both {self.name}; no application is started",
         ]
 
     async def make(self) -> None:
-        """Make all of it.
+        """Make all of it but the space.
 
         Raises:
             StorageError: It cannot be noted, so nothing was made.
             HyperpodError: See `aws.errors`; what was made by then is there.
         """
         self._journal.begin(self.name)
-        tags = [{"Key": TAG, "Value": self.name}]
         self._tell(f"make the lifecycle configuration {self.name}")
         told = await self._made(
             "CreateStudioLifecycleConfig",
             StudioLifecycleConfigName=self.name,
             StudioLifecycleConfigContent=_SCRIPT,
             StudioLifecycleConfigAppType="JupyterLab",
-            Tags=tags,
+            Tags=self._tags,
         )
         self.script = str(told["StudioLifecycleConfigArn"])
         self._tell(f"make the domain {self.name} in {self.place.vpc} (this takes some minutes)")
-        apps = {"BuiltInLifecycleConfigArn": self.script}
         told = await self._made(
             "CreateDomain",
             DomainName=self.name,
             AuthMode="IAM",
             VpcId=self.place.vpc,
             SubnetIds=list(self.place.subnets),
-            DefaultUserSettings={"ExecutionRole": self.place.role, "JupyterLabAppSettings": apps},
-            Tags=tags,
+            DefaultUserSettings={"ExecutionRole": self.place.role},
+            Tags=self._tags,
         )
         self.domain = str(told.get("DomainId") or str(told["DomainArn"]).rpartition("/")[2])
         self._journal.add(self.name, self.domain)
@@ -145,20 +144,26 @@ class ThrowAway:
         await settled(self._aws, "DescribeDomain", **inside)
         self._tell(f"make the user profile {self.name} in the domain {self.domain}")
         inside["UserProfileName"] = self.name
-        await self._made("CreateUserProfile", **inside, Tags=tags)
+        await self._made("CreateUserProfile", **inside, Tags=self._tags)
         await settled(self._aws, "DescribeUserProfile", **inside)
+
+    async def make_space(self) -> None:
+        """Make a space of the user profile.
+
+        Raises:
+            HyperpodError: See `aws.errors`.
+        """
         self._tell(f"make the space {self.name} in the domain {self.domain}")
-        del inside["UserProfileName"]
+        inside = {"DomainId": self.domain, "SpaceName": self.name}
         await self._made(
             "CreateSpace",
             **inside,
-            SpaceName=self.name,
             OwnershipSettings={"OwnerUserProfileName": self.name},
             SpaceSharingSettings={"SharingType": "Private"},
             SpaceSettings={"AppType": "JupyterLab"},
-            Tags=tags,
+            Tags=self._tags,
         )
-        await settled(self._aws, "DescribeSpace", **inside, SpaceName=self.name)
+        await settled(self._aws, "DescribeSpace", **inside)
 
     async def _made(self, operation: str, **given: Any) -> dict[str, Any]:
         return await to_its_end(self._aws.call("sagemaker", operation, **given))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +29,12 @@ _NEEDS_ROLE = (
     "needs --as-role: a role that you may assume and that may do this, for a session without rights"
 )
 _UPDATE = ("sagemaker:DescribeDomain", "sagemaker:UpdateDomain")
+
+
+PATIENCE = 30.0
+"""Seconds until what was written is taken for not being there."""
+
+Settings = Mapping[str, Any]
 
 
 @dataclass
@@ -62,13 +70,13 @@ class Trial:
         await self.aws.call("sagemaker", operation, **whose, **given)
         await settled(self.aws, operation.replace("Update", "Describe"), **whose)
 
-    async def of_users(self) -> Mapping[str, Any]:
+    async def of_users(self) -> Settings:
         """The domain's settings of users."""
         told = await settled(self.aws, "DescribeDomain", DomainId=self.made.domain)
-        found: Mapping[str, Any] = told.get("DefaultUserSettings") or {}
+        found: Settings = told.get("DefaultUserSettings") or {}
         return found
 
-    async def of_profile(self) -> Mapping[str, Any]:
+    async def of_profile(self) -> Settings:
         """The profile's settings."""
         told = await settled(
             self.aws,
@@ -76,7 +84,17 @@ class Trial:
             DomainId=self.made.domain,
             UserProfileName=self.made.name,
         )
-        found: Mapping[str, Any] = told.get("UserSettings") or {}
+        found: Settings = told.get("UserSettings") or {}
+        return found
+
+    async def seen(
+        self, read: Callable[[], Awaitable[Settings]], wanted: Callable[[Settings], bool]
+    ) -> Settings:
+        """Settings once they are as wanted; as they are where that does not come: what was written may be seen a moment later only."""
+        deadline, pause = time.monotonic() + PATIENCE, 0.1
+        while not wanted(found := await read()) and time.monotonic() < deadline:
+            await asyncio.sleep(pause)
+            pause *= 1.5
         return found
 
 
@@ -133,19 +151,16 @@ async def _update_space_defaults(trial: Trial, aws: Aws) -> HyperpodError | None
 
 async def update_keeps_others(trial: Trial) -> Finding:
     """Whether an update leaves alone what it does not name."""
-    trial.tell("update SharingSettings of the throw-away domain")
-    sharing = {"SharingSettings": {"NotebookOutputOption": "Disabled"}}
-    await trial.update("UpdateDomain", DefaultUserSettings=sharing)
-    users = await trial.of_users()
-    script = (users.get("JupyterLabAppSettings") or {}).get("BuiltInLifecycleConfigArn")
-    gone = [
-        name
-        for name, found, wanted in (
-            ("ExecutionRole", users.get("ExecutionRole"), trial.made.place.role),
-            ("JupyterLabAppSettings", script, trial.made.script),
-        )
-        if found != wanted
-    ]
+    if not await _attached(trial):
+        return unknown("the script that was set is not there")
+    trial.tell("update CodeEditorAppSettings of the throw-away domain")
+    editor = {"CodeEditorAppSettings": {"DefaultResourceSpec": {"InstanceType": "ml.t3.medium"}}}
+    await trial.update("UpdateDomain", DefaultUserSettings=editor)
+    users = await trial.seen(trial.of_users, lambda told: "CodeEditorAppSettings" in told)
+    if "CodeEditorAppSettings" not in users:
+        return unknown("the settings that were set are not there")
+    gone = [] if _script(users) == trial.made.script else ["JupyterLabAppSettings"]
+    gone += [] if users.get("ExecutionRole") == trial.made.place.role else ["ExecutionRole"]
     if gone:
         return wrong(f"{' and '.join(gone)} went away")
     return holds("ExecutionRole and JupyterLabAppSettings are still there")
@@ -159,36 +174,35 @@ async def list_is_replaced(trial: Trial) -> Finding:
     trial.tell(f"name the file system {trial.file_system} in the throw-away profile")
     listed = [{"FSxLustreFileSystemConfig": one}]
     await trial.update("UpdateUserProfile", UserSettings={"CustomFileSystemConfigs": listed})
-    if not (await trial.of_profile()).get("CustomFileSystemConfigs"):
-        return wrong("the list that was set is not there")
+    if not _list(await trial.seen(trial.of_profile, _list)):
+        return unknown("the list that was set is not there")
     trial.tell("give the throw-away profile an empty list")
     await trial.update("UpdateUserProfile", UserSettings={"CustomFileSystemConfigs": []})
-    if (await trial.of_profile()).get("CustomFileSystemConfigs"):
+    if _list(await trial.seen(trial.of_profile, lambda told: not _list(told))):
         return wrong("the file system is still there after an empty list")
     return holds("an empty list clears it")
 
 
 async def none_takes_out(trial: Trial) -> Finding:
     """Whether ``None`` takes a script out of settings."""
-    for value, words in ((trial.made.script, "set"), ("None", "take out")):
-        trial.tell(f"{words} the built-in script of the throw-away profile")
-        apps = {"JupyterLabAppSettings": {"BuiltInLifecycleConfigArn": value}}
-        try:
-            await trial.update("UpdateUserProfile", UserSettings=apps)
-        except InvalidInputError as error:
-            return wrong(f"to {words} it is refused: {error.message}")
-    found = (await trial.of_profile()).get("JupyterLabAppSettings") or {}
-    left = found.get("BuiltInLifecycleConfigArn")
-    if left not in {None, "", "None"}:
+    trial.tell("set the built-in script of the throw-away profile")
+    await trial.update("UpdateUserProfile", UserSettings=_built_in(trial.made.script))
+    if _script(await trial.seen(trial.of_profile, _has_script)) is None:
+        return unknown("the script that was set is not there")
+    trial.tell("take the built-in script out of the throw-away profile")
+    try:
+        await trial.update("UpdateUserProfile", UserSettings=_built_in("None"))
+    except InvalidInputError as error:
+        return wrong(f"refused: {error.message}")
+    if _has_script(await trial.seen(trial.of_profile, lambda told: not _has_script(told))):
         return wrong("the script is still there")
     return holds("it is out of the settings")
 
 
 async def used_script_stays(trial: Trial) -> Finding:
     """Whether a script that the domain names can be deleted. It comes last: the script may be gone then."""
-    named = (await trial.of_users()).get("JupyterLabAppSettings") or {}
-    if named.get("BuiltInLifecycleConfigArn") != trial.made.script:
-        return unknown("the domain does not name the script any more")
+    if not await _attached(trial):
+        return unknown("the script that was set is not there")
     trial.tell("try to delete the throw-away script while the throw-away domain names it")
     given = {"StudioLifecycleConfigName": trial.made.name}
     try:
@@ -221,6 +235,34 @@ async def rights_come_first(trial: Trial) -> Finding:
     except (NotFoundError, InvalidInputError):
         return wrong("without the right AWS says that there is no such profile")
     return wrong("an update of a profile that is not there was taken")
+
+
+async def _attached(trial: Trial) -> bool:
+    """Let the throw-away domain name the script, if it does not; whether it does."""
+    if _script(await trial.of_users()) == trial.made.script:
+        return True
+    trial.tell("name the throw-away script in the throw-away domain")
+    await trial.update("UpdateDomain", DefaultUserSettings=_built_in(trial.made.script))
+    return _has_script(await trial.seen(trial.of_users, _has_script))
+
+
+def _built_in(script: str) -> Settings:
+    return {"JupyterLabAppSettings": {"BuiltInLifecycleConfigArn": script}}
+
+
+def _has_script(settings: Settings) -> bool:
+    return _script(settings) is not None
+
+
+def _script(settings: Settings) -> str | None:
+    """The built-in script of JupyterLab; None: there is none."""
+    named = (settings.get("JupyterLabAppSettings") or {}).get("BuiltInLifecycleConfigArn")
+    return None if named in {None, "", "None"} else str(named)
+
+
+def _list(settings: Settings) -> bool:
+    """Whether there is a list of file systems."""
+    return bool(settings.get("CustomFileSystemConfigs"))
 
 
 WRITE_CHECKS: Mapping[str, Check] = {

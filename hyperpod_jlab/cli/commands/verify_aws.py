@@ -42,6 +42,8 @@ tried on and deleted again; this takes about 15 minutes. Nothing else is touched
 The report is Markdown without account ids, for an issue. The exit code is 1 when a fact does not hold.
 """
 _CLEAN = "hpj admin verify-aws --clean-up"
+_SPACE_EVENT = "create-space-event"
+_LATER = f"in about 15 minutes CloudTrail has the events of this run: hpj admin verify-aws --only create-profile-event --only {_SPACE_EVENT}"
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 
 
@@ -215,13 +217,14 @@ async def _tried(
             await made.make()
             trial = Trial(asked.ground, made, teller, asked.file_system)
             found |= await tried(asked.facts, trial, steps.next)
+            if _SPACE_EVENT in {fact.name for fact in asked.facts}:
+                await made.make_space()
+                notes.append(_LATER)
         except HyperpodError as error:
-            notes.append(f"the throw-away domain could not be made: {words_of(error)}")
-            found |= {
-                fact.name: unknown(f"the throw-away domain could not be made: {error.message}")
-                for fact in asked.facts
-                if fact.how == "write"
-            }
+            notes.append(f"not all could be made: {words_of(error)}")
+            reason = unknown(f"the throw-away domain could not be made: {error.message}")
+            left = {fact.name: reason for fact in asked.facts if fact.how == "write"}
+            found = {**left, **found}
             failures.append(error)
         except asyncio.CancelledError:
             teller(f"delete what was made; Ctrl-C once more leaves it to: {_CLEAN}")
