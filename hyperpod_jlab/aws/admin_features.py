@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hyperpod_jlab.aws.feature import (
+    ADDON,
     CLUSTER,
     DOMAIN,
     EKS,
@@ -10,10 +11,12 @@ from hyperpod_jlab.aws.feature import (
     GROUP,
     INTERFACE,
     LIFECYCLE,
+    LOGS,
     PROFILE,
     ROLE,
     SCRIPTS,
     SPACE,
+    WORKSPACE,
     Feature,
     Permission,
 )
@@ -74,6 +77,50 @@ _VALIDATION = (
     Permission("eks:DescribeCluster", EKS, "the EKS cluster is not checked"),
 )
 
+_VERIFYING = (
+    Permission("sagemaker:ListClusters", EVERY, "no --cluster: nothing of clusters is checked"),
+    Permission("sagemaker:DescribeCluster", CLUSTER, "nothing of clusters is checked"),
+    Permission("sagemaker:ListClusterNodes", CLUSTER, "names of nodes and logs are not checked"),
+    Permission("ssm:GetConnectionStatus", EVERY, "names of nodes are not checked"),
+    Permission("ec2:DescribeInstanceTypes", EVERY, "instance types are not checked"),
+    Permission("logs:DescribeLogStreams", LOGS, "names of logs are not checked"),
+    Permission("cloudwatch:ListMetrics", EVERY, "names of metrics are not checked"),
+    Permission("eks:DescribeAddon", ADDON, "labels of the add-on's metrics are not checked"),
+    Permission("aps:QueryMetrics", WORKSPACE, "labels of the add-on's metrics are not checked"),
+    Permission("cloudtrail:LookupEvents", EVERY, "events are not checked"),
+    Permission("sagemaker:DescribeDomain", DOMAIN, "it is not told whether you have iam:PassRole"),
+    Permission("iam:GetRole", ROLE, "it is not told whether you have iam:PassRole"),
+    Permission("iam:SimulatePrincipalPolicy", ROLE, "it is not told whether you have iam:PassRole"),
+)
+
+_TRYING = (
+    Permission("sagemaker:CreateStudioLifecycleConfig", LIFECYCLE, "nothing is tried"),
+    Permission("sagemaker:CreateDomain", DOMAIN, "nothing is tried"),
+    Permission("iam:PassRole", ROLE, "nothing is tried: the throw-away domain gets a role"),
+    Permission("sagemaker:CreateUserProfile", PROFILE, "nothing is tried"),
+    Permission("sagemaker:CreateSpace", SPACE, "nothing is tried"),
+    Permission("sagemaker:AddTags", EVERY, "nothing is tried: what is made gets a tag"),
+    Permission("sagemaker:ListDomains", EVERY, "nothing is tried: what is left could not be found"),
+    Permission("sagemaker:ListStudioLifecycleConfigs", EVERY, "nothing is tried: the same"),
+    Permission("sagemaker:ListTags", EVERY, "nothing is tried: the same"),
+    Permission("sagemaker:DescribeDomain", DOMAIN, "nothing is tried"),
+    Permission("sagemaker:DescribeUserProfile", PROFILE, "nothing is tried"),
+    Permission("sagemaker:DescribeSpace", SPACE, "nothing is tried"),
+    Permission("sagemaker:UpdateDomain", DOMAIN, "updates of the domain are not tried"),
+    Permission("sagemaker:UpdateUserProfile", PROFILE, "updates of the profile are not tried"),
+    Permission("sts:AssumeRole", ROLE, "what needs --as-role is not tried"),
+    Permission("sagemaker:ListSpaces", EVERY, "what was made stays"),
+    Permission("sagemaker:ListUserProfiles", EVERY, "what was made stays"),
+    Permission("sagemaker:DeleteSpace", SPACE, "what was made stays"),
+    Permission("sagemaker:DeleteUserProfile", PROFILE, "what was made stays"),
+    Permission("sagemaker:DeleteDomain", DOMAIN, "what was made stays"),
+    Permission("sagemaker:DeleteStudioLifecycleConfig", LIFECYCLE, "what was made stays"),
+    Permission("ec2:DescribeSecurityGroups", EVERY, "two security groups stay"),
+    Permission("ec2:RevokeSecurityGroupIngress", GROUP, "two security groups stay"),
+    Permission("ec2:RevokeSecurityGroupEgress", GROUP, "two security groups stay"),
+    Permission("ec2:DeleteSecurityGroup", GROUP, "two security groups stay"),
+)
+
 ADMIN_FEATURES: tuple[Feature, ...] = (
     Feature(
         "admin-plan",
@@ -131,6 +178,19 @@ ADMIN_FEATURES: tuple[Feature, ...] = (
             Permission("sagemaker:ListClusterEvents", CLUSTER, "no events with --wait"),
             Permission("sagemaker:DescribeClusterEvent", CLUSTER, "no reasons of failures"),
         ),
+        changes=True,
+    ),
+    Feature(
+        "admin-verify",
+        "Check what is believed of AWS, changing nothing",
+        ("`hpj admin verify-aws`",),
+        _VERIFYING,
+    ),
+    Feature(
+        "admin-verify-write",
+        "Try what is believed of AWS in a throw-away domain; `admin-verify` besides",
+        ("`hpj admin verify-aws --write`", "`hpj admin verify-aws --clean-up`"),
+        _TRYING,
         changes=True,
     ),
     Feature(

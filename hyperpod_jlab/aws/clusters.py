@@ -107,6 +107,16 @@ async def list_instances(aws: Aws, cluster: str) -> AsyncIterator[list[Instance]
         seen.update(found)
 
 
+def node_target(arn: str, node: Instance) -> str:
+    """What Systems Manager calls a node: ``sagemaker-cluster:CLUSTERID_GROUP-INSTANCE`` (HyperPod's documentation).
+
+    Args:
+        arn: The cluster's ARN.
+        node: The node.
+    """
+    return f"sagemaker-cluster:{arn.rpartition('/')[2]}_{node.instance_group}-{node.name}"
+
+
 async def list_tags(aws: Aws, arn: str) -> dict[str, str]:
     """The tags of something of SageMaker, by its ARN.
 

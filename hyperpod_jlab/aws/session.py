@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hyperpod_jlab.aws.answers import check_kind, keep_newer
@@ -42,10 +43,20 @@ _CREDENTIALS = frozenset(
 )
 
 
+@dataclass(frozen=True)
+class Keys:
+    """Credentials of a session that this process was given for something, as STS has them."""
+
+    access_key: str
+    secret: str = field(repr=False)
+    token: str = field(repr=False)
+
+
 class _Session:
     """boto3's session and clients. To make a client is not safe in several threads at once; to use one is."""
 
-    def __init__(self) -> None:
+    def __init__(self, keys: Keys | None = None) -> None:
+        self._keys = keys
         self._lock = threading.Lock()
         self._session: Any = None
         self._http: Any = None
@@ -152,7 +163,9 @@ class _Session:
             core.set_config_variable("metadata_service_timeout", 1)
             core.set_config_variable("metadata_service_num_attempts", 1)
             core.set_config_variable("sts_regional_endpoints", "regional")
-            self._session = boto3.Session(botocore_session=core)
+            own = self._keys
+            given = (own.access_key, own.secret, own.token) if own else ()
+            self._session = boto3.Session(*given, botocore_session=core)
         return self._session
 
 
@@ -202,11 +215,15 @@ class Aws:
     Args:
         region: The region; default: ``AWS_REGION``, ``AWS_DEFAULT_REGION``, the region of the AWS configuration, or Studio's.
         hasty: Whether calls give up soon: for what stands beside an answer, and is not worth to be waited for.
+        keys: Other credentials than the process's own.
     """
 
-    def __init__(self, region: str | None = None, *, hasty: bool = False) -> None:
+    def __init__(
+        self, region: str | None = None, *, hasty: bool = False, keys: Keys | None = None
+    ) -> None:
         self._region = region
         self._hasty = hasty
+        self._session = _session if keys is None else _Session(keys)
         self.calls = 0
         """How many calls were made, retries not counted."""
 
@@ -235,7 +252,7 @@ class Aws:
         call = Call(service, operation, await self.region())
 
         def work() -> dict[str, Any]:
-            client = _session.client(call, hasty=self._hasty)
+            client = self._session.client(call, hasty=self._hasty)
             answer: dict[str, Any] = getattr(client, _method(client, call))(**given)
             return answer
 
@@ -250,7 +267,7 @@ class Aws:
             InvalidInputError: Nobody says which region, or the AWS configuration is wrong.
         """
         call = Call(service, operation, await self.region())
-        await self._done(call, lambda: _method(_session.client(call), call))
+        await self._done(call, lambda: _method(self._session.client(call), call))
 
     async def pages(
         self, service: str, operation: str, **given: Any
@@ -263,7 +280,7 @@ class Aws:
         call = Call(service, operation, await self.region())
 
         def begin() -> Any:
-            client = _session.client(call, hasty=self._hasty)
+            client = self._session.client(call, hasty=self._hasty)
             paginator = client.get_paginator(_method(client, call))
             return iter(paginator.paginate(**given, PaginationConfig={"PageSize": PAGE}))
 
@@ -285,7 +302,7 @@ class Aws:
         """
 
         def work() -> Any:
-            return post_form(*_session.signing(url), call, url, form)
+            return post_form(*self._session.signing(url), call, url, form)
 
         self.calls += 1
         return await self._done(call, work)

@@ -71,6 +71,36 @@ def _set_json(context: click.Context, _: click.Parameter, value: bool) -> None:
         context.ensure_object(Invocation).as_json = True
 
 
+def run_cancelled(work: Callable[[], Awaitable[T]]) -> T:
+    """Run it to its end. Ctrl-C cancels it, instead of being raised just anywhere in it: what it has begun is to be ended too.
+
+    Raises:
+        KeyboardInterrupt: It was cancelled, and has ended.
+    """
+    import asyncio
+    import signal
+
+    from hyperpod_jlab.cli.interrupts import raise_interrupts
+
+    call = invocation()
+    if call.run is not None:  # in a kernel, whose interrupts do the same
+        found: T = call.run(work)
+        return found
+
+    async def cancelled_by_interrupt() -> T:
+        task = asyncio.current_task()
+        if task is not None:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
+        return await work()
+
+    try:
+        return asyncio.run(cancelled_by_interrupt())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    finally:
+        raise_interrupts()
+
+
 def with_services(work: Callable[[Hyperpod], Awaitable[T]], *, asking: bool = False) -> T:
     """Run `work` on the services of the user's configuration.
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hyperpod_jlab.aws.clusters import node_target
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import InternalError
-from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance
 from hyperpod_jlab.services.hyperpod_instances import find_cluster, find_instance
 
 PROGRAMS: Final = {
@@ -66,14 +66,8 @@ async def terminal_on(aws: Aws, cluster: str, node: str) -> NodeTerminal:
     """
     found = await find_cluster(aws, cluster)
     one = await find_instance(aws, cluster, node)
-    target = session_target(found, one)
+    target = node_target(found.arn, one)
     return NodeTerminal(one.name, target, session_command(target, await aws.region()))
-
-
-def session_target(cluster: HyperpodCluster, instance: Instance) -> str:
-    """What Systems Manager calls an instance of a cluster."""
-    ident = cluster.arn.rpartition("/")[2]
-    return f"sagemaker-cluster:{ident}_{instance.instance_group}-{instance.name}"
 
 
 def session_command(target: str, region: str) -> tuple[str, ...]:

@@ -6,10 +6,11 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from hyperpod_jlab.aws.clusters import node_target
 from hyperpod_jlab.aws.login_nodes import LoginNodes, find_login_nodes
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.services.node_terminal import session_command, session_target
+from hyperpod_jlab.services.node_terminal import session_command
 
 _BY_SSH = "--document-name AWS-StartSSHSession --parameters portNumber=%p"
 """What AWS documents for ssh through Session Manager."""
@@ -102,7 +103,7 @@ async def ssh_config(aws: Aws, cluster: str, user: str | None = None) -> SshConf
 def _hosts(nodes: LoginNodes, region: str) -> tuple[SshHost, ...]:
     found = []
     for number, one in enumerate(nodes.instances, 1):
-        target = session_target(nodes.cluster, one)
+        target = node_target(nodes.cluster.arn, one)
         # In these quotes AWS documents it: a shell finds the AWS CLI as in a terminal.
         proxy = f'sh -c "{" ".join(session_command(target, region))} {_BY_SSH}"'
         found.append(SshHost(f"{nodes.cluster.name}-{number}", one.name, target, proxy))

@@ -95,7 +95,7 @@ def _check_right(account: Account, faults: Faults, query: Query, workspace: str)
         "aws:PrincipalAccount": account.account_id,
     }
     asked = Asked(ACTION, f"arn:{where}:workspace/{workspace}", context)
-    verdict = decide(query.caller.policies, asked)
+    verdict = decide(query.caller.policies, asked, query.caller.session)
     if faults.denies(ACTION, workspace):
         verdict = Verdict(allowed=False)
     if not verdict.allowed:

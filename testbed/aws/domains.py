@@ -30,6 +30,7 @@ def describe_domain(request: Request) -> dict[str, Any]:
             **app_settings(domain.app_settings, domain.idle),
         },
         "DefaultSpaceSettings": {
+            **({"ExecutionRole": domain.space_role} if domain.space_role else {}),
             **settings(domain.groups, domain.shared_file_systems),
             **app_settings(domain.shared_app_settings, domain.shared_idle),
         },
@@ -56,6 +57,12 @@ def app_settings(apps: AppSettings, idle: dict[str, Any]) -> dict[str, Any]:
 
 
 def domain_resource(request: Request) -> Resource:
-    account, name = request.account, request.given["DomainId"]
+    name = request.given["DomainId"]
+    return Resource(name, domain_arn(request, name))
+
+
+def domain_arn(request: Request, name: str) -> str:
+    """The ARN of a domain, whether it is there or not."""
+    account = request.account
     where = f"{account.partition}:sagemaker:{request.region}:{account.account_id}"
-    return Resource(name, f"arn:{where}:domain/{name}")
+    return f"arn:{where}:domain/{name}"

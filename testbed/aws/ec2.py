@@ -67,6 +67,42 @@ def modify_network_interface_attribute(request: Request) -> dict[str, Any]:
     return {}
 
 
+def delete_security_group(request: Request) -> dict[str, Any]:
+    network, name = _network(request), request.given["GroupId"]
+    _known_group(request)
+    rules = [
+        rule
+        for one in network.groups.values()
+        if one.group_id != name
+        for rule in (*one.inbound, *one.outbound)
+    ]
+    named = {pair["GroupId"] for rule in rules for pair in rule.get("UserIdGroupPairs", ())}
+    if name in named or any(name in one.groups for one in network.interfaces.values()):
+        raise ApiError("DependencyViolation", f"resource {name} has a dependent object")
+    del network.groups[name]
+    return {}
+
+
+def revoke_security_group_ingress(request: Request) -> dict[str, Any]:
+    group, gone = _known_group(request), request.given["IpPermissions"]
+    group.inbound = [rule for rule in group.inbound if rule not in gone]
+    return {}
+
+
+def revoke_security_group_egress(request: Request) -> dict[str, Any]:
+    group, gone = _known_group(request), request.given["IpPermissions"]
+    group.outbound = [rule for rule in group.outbound if rule not in gone]
+    return {}
+
+
+def _known_group(request: Request) -> SecurityGroup:
+    name = request.given["GroupId"]
+    found = _network(request).groups.get(name)
+    if found is None:
+        raise ApiError("InvalidGroup.NotFound", f"The security group '{name}' does not exist")
+    return found
+
+
 def create_tags(request: Request) -> dict[str, Any]:
     for one in _tagged(request):
         one.tags.update({tag["Key"]: tag["Value"] for tag in request.given["Tags"]})
@@ -127,10 +163,13 @@ def _resource(request: Request) -> Resource:
     named = request.given.get("NetworkInterfaceId") or next(
         iter(request.given.get("Resources", ())), None
     )
-    if named is None:
-        return Resource(None, "*")
     account = request.account
     where = f"{account.partition}:ec2:{request.region}:{account.account_id}"
+    group = request.given.get("GroupId")
+    if group is not None:
+        return Resource(group, f"arn:{where}:security-group/{group}")
+    if named is None:
+        return Resource(None, "*")
     # Each group that an interface gets is asked for too (service authorization reference of EC2).
     groups = tuple(f"arn:{where}:security-group/{one}" for one in request.given.get("Groups", ()))
     return Resource(named, f"arn:{where}:network-interface/{named}", groups)
@@ -147,6 +186,9 @@ SERVICE = Service(
         "DescribeInstanceTypes": describe_instance_types,
         "DescribeInstanceTypeOfferings": describe_instance_type_offerings,
         "ModifyNetworkInterfaceAttribute": modify_network_interface_attribute,
+        "DeleteSecurityGroup": delete_security_group,
+        "RevokeSecurityGroupIngress": revoke_security_group_ingress,
+        "RevokeSecurityGroupEgress": revoke_security_group_egress,
         "CreateTags": create_tags,
         "DeleteTags": delete_tags,
     },

@@ -50,7 +50,7 @@ def describe_addon(request: Request) -> dict[str, Any]:
             "clusterName": cluster,
             "status": "ACTIVE",
             "addonVersion": "v1.0.4-eksbuild.1",
-            "addonArn": _resource(request).arn,
+            "addonArn": _addon_arn(request),
             **told,
         }
     }
@@ -72,10 +72,16 @@ def _resource(request: Request) -> Resource:
     given = request.given
     if "addonName" not in given:
         return Resource(given["name"], _cluster_arn(request, given["name"]))
-    name = f"{given['clusterName']}/{given['addonName']}/{_ADDON_ID}"
     account = request.account
+    if account.otherwise.addon_is_cluster:
+        return Resource(given["addonName"], _cluster_arn(request, given["clusterName"]))
+    return Resource(given["addonName"], _addon_arn(request))
+
+
+def _addon_arn(request: Request) -> str:
+    account, given = request.account, request.given
     where = f"{account.partition}:eks:{request.region}:{account.account_id}"
-    return Resource(given["addonName"], f"arn:{where}:addon/{name}")
+    return f"arn:{where}:addon/{given['clusterName']}/{given['addonName']}/{_ADDON_ID}"
 
 
 SERVICE = Service(

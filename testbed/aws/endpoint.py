@@ -32,12 +32,14 @@ from testbed.aws import (
     service_quotas,
     ssm,
     sts,
+    trail,
 )
 from testbed.aws.cbor_wire import CborWire
 from testbed.aws.ec2_wire import Ec2Wire
 from testbed.aws.faults import Faults
 from testbed.aws.iam import Asked, Verdict, decide, denied
 from testbed.aws.operations import Request, Resource, Service
+from testbed.aws.otherwise import look_before_rights
 from testbed.aws.presigned import opened
 from testbed.aws.query_wire import QueryWire
 from testbed.aws.replies import ApiError, DriftError, Reply
@@ -60,6 +62,7 @@ SERVICES = {
     "s3": s3.SERVICE,
     "servicequotas": service_quotas.SERVICE,
     "monitoring": cloudwatch.SERVICE,
+    "cloudtrail": trail.SERVICE,
 }
 """By the name that requests are signed for."""
 
@@ -181,6 +184,7 @@ class Endpoint:
             errors = "error" if len(wrong) == 1 else "errors"
             words = f"{len(wrong)} validation {errors} detected: {some}"
             raise ApiError("ValidationException", words)
+        look_before_rights(operation.name, request)
         self._check_right(operation.name, service, request)
         with self.changing():
             answer = service.operations[operation.name](request)
@@ -214,7 +218,7 @@ class Endpoint:
         # An action that is done to nothing single is allowed by "Resource": "*" only, whatever its message names.
         subject = "*" if resource.name is None else resource.arn
         for arn in (subject, *resource.also):
-            verdict = decide(caller.policies, Asked(action, arn, context))
+            verdict = decide(caller.policies, Asked(action, arn, context), caller.session)
             if self.faults.denies(action, resource.name):
                 verdict = Verdict(allowed=False)
             if not verdict.allowed:

@@ -104,14 +104,15 @@ class Policy:
         return {one.effect for one in self._statements if one.is_about(asked)}
 
 
-def decide(policies: tuple[Policy, ...], asked: Asked) -> Verdict:
-    """The verdict of all policies that somebody has."""
+def decide(policies: tuple[Policy, ...], asked: Asked, session: Policy | None = None) -> Verdict:
+    """The verdict of all policies that somebody has; with a policy of the session, which has to allow it too."""
     if asked.action in ALWAYS:
         return Verdict(allowed=True)
     effects = {effect for policy in policies for effect in policy.effects(asked)}
     if "Deny" in effects:
         return Verdict(allowed=False, explicit=True)
-    return Verdict(allowed="Allow" in effects)
+    limits = {"Allow"} if session is None else session.effects(asked)
+    return Verdict(allowed="Allow" in effects and limits == {"Allow"})
 
 
 def denied(protocol: str, caller: str, asked: Asked, *, explicit: bool = False) -> ApiError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from testbed.aws.cluster_changes import (
@@ -10,12 +11,13 @@ from testbed.aws.cluster_changes import (
     passed_roles,
     update_cluster,
 )
-from testbed.aws.domains import describe_domain, domain_resource
+from testbed.aws.domains import describe_domain, domain_arn, domain_resource
 from testbed.aws.events import describe_cluster_event, list_cluster_events
 from testbed.aws.governance import OPERATIONS, governance_resource
 from testbed.aws.lookup import cluster_arn, cluster_of
 from testbed.aws.node_actions import batch_reboot_cluster_nodes, batch_replace_cluster_nodes
 from testbed.aws.operations import Request, Resource, Service
+from testbed.aws.otherwise import roles_of_update
 from testbed.aws.pages import page
 from testbed.aws.profiles import describe_user_profile, profile_resource
 from testbed.aws.replies import ApiError
@@ -24,6 +26,8 @@ from testbed.aws.state import Cluster, Group, Node
 from testbed.aws.studio_lifecycle import OPERATIONS as LIFECYCLE_OPERATIONS
 from testbed.aws.studio_lifecycle import lifecycle_resource
 from testbed.aws.studio_lists import list_apps, list_domains, list_spaces, list_user_profiles
+from testbed.aws.studio_making import OPERATIONS as MAKING_OPERATIONS
+from testbed.aws.studio_making import passed_role
 from testbed.aws.studio_updates import update_domain, update_space, update_user_profile
 from testbed.aws.tags import add_tags, delete_tags, list_tags
 
@@ -163,6 +167,12 @@ def _resource(request: Request) -> Resource:
     return Resource(named, cluster_arn(request))
 
 
+def _tagging(request: Request) -> Iterator[tuple[str, Resource]]:
+    """What is made with tags needs the right to add tags too."""
+    if request.given.get("Tags"):
+        yield "sagemaker:AddTags", _resource(request)
+
+
 def _studio_resource(request: Request) -> Resource | None:
     """What is named of Studio, where something of it is."""
     if "SpaceName" in request.given:
@@ -171,6 +181,8 @@ def _studio_resource(request: Request) -> Resource | None:
         return profile_resource(request)
     if "DomainId" in request.given:
         return domain_resource(request)
+    if "DomainName" in request.given:  # one that is to be made
+        return Resource("d-new", domain_arn(request, "d-new"))
     return Resource(None, "*") if "DomainIdEquals" in request.given else None
 
 
@@ -202,8 +214,17 @@ SERVICE = Service(
         "DeleteTags": delete_tags,
         "ListTags": list_tags,
         **LIFECYCLE_OPERATIONS,
+        **MAKING_OPERATIONS,
         **OPERATIONS,
     },
     _resource,
-    besides={"CreateCluster": passed_roles, "UpdateCluster": passed_roles},
+    besides={
+        "CreateCluster": passed_roles,
+        "UpdateCluster": passed_roles,
+        "CreateDomain": lambda request: (*passed_role(request), *_tagging(request)),
+        "CreateUserProfile": _tagging,
+        "CreateSpace": _tagging,
+        "CreateStudioLifecycleConfig": _tagging,
+        "UpdateDomain": roles_of_update,
+    },
 )

@@ -25,11 +25,7 @@ _NUMBER = "0123456789abcdef0"
 
 def start_session(request: Request) -> dict[str, Any]:
     target, document = request.given["Target"], _document_of(request)
-    cluster = _cluster(request)
-    names = (
-        [] if cluster is None else [f"{node.group}-{node.instance_id}" for node in cluster.nodes]
-    )
-    if target.partition("_")[2] not in names:
+    if not _is_connected(request):
         raise ApiError("TargetNotConnected", f"{target} is not connected.")
     if document not in {SHELL, SSH, COMMAND}:
         raise ApiError("InvalidDocument", f"Document with name {document} does not exist.")
@@ -72,6 +68,19 @@ def _session(request: Request) -> dict[str, Any]:
         request.account.sessions[token] = request.given.get("DocumentName"), commands
     address += f"/v1/data-channel/{session}?role=publish_subscribe"
     return {"SessionId": session, "TokenValue": token, "StreamUrl": address}
+
+
+def get_connection_status(request: Request) -> dict[str, Any]:
+    status = "connected" if _is_connected(request) else "notconnected"
+    return {"Target": request.given["Target"], "Status": status}
+
+
+def _is_connected(request: Request) -> bool:
+    cluster = _cluster(request)
+    if cluster is None or not request.account.otherwise.nodes_are_connected:
+        return False
+    names = {f"{node.group}-{node.instance_id}" for node in cluster.nodes}
+    return request.given["Target"].partition("_")[2] in names
 
 
 def _cluster(request: Request) -> Cluster | None:
@@ -120,6 +129,7 @@ SERVICE = Service(
         "StartSession": start_session,
         "ResumeSession": resume_session,
         "TerminateSession": terminate_session,
+        "GetConnectionStatus": get_connection_status,
         "GetDocument": get_document,
     },
     _resource,

@@ -11,6 +11,7 @@ from typing import Any
 from testbed.aws.ground import Ground
 from testbed.aws.iam import EVERYTHING, Policy
 from testbed.aws.network import SUBNET, VPC, Network
+from testbed.aws.otherwise import Otherwise
 from testbed.aws.telemetry import Telemetry
 from testbed.aws.timeline import Timeline
 
@@ -197,6 +198,8 @@ class Domain:
     shared_idle: dict[str, Any] = field(default_factory=dict)
     app_settings: AppSettings = field(default_factory=dict)
     shared_app_settings: AppSettings = field(default_factory=dict)
+    space_role: str | None = field(default=None, compare=False)
+    created: datetime = field(default=START, compare=False)
 
 
 @dataclass
@@ -281,13 +284,14 @@ class DataRepositoryTask:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who owns a key, and what they may do."""
+    """Who owns a key, and what they may do; of a session with a policy of its own, no more than that allows."""
 
     arn: str
     user_id: str
     expired: bool = False
     policies: tuple[Policy, ...] = (Policy(EVERYTHING),)
     secret: str = "of-the-testbed"
+    session: Policy | None = None
 
 
 @dataclass
@@ -320,6 +324,8 @@ class Account:
         sessions: What sessions that were started are to do, by their token: document and command.
         session_preferences: The inputs of Session Manager's preferences by region; none: they were never saved.
         role_tags: The tags of roles by their names.
+        trail: Records of CloudTrail, as JSON has them.
+        otherwise: Where AWS is otherwise than is believed.
     """
 
     account_id: str = "111122223333"
@@ -347,6 +353,8 @@ class Account:
     sessions: dict[str, tuple[str | None, list[str]]] = field(default_factory=dict)
     session_preferences: dict[str, dict[str, Any]] = field(default_factory=dict)
     role_tags: dict[str, dict[str, str]] = field(default_factory=dict)
+    trail: list[dict[str, Any]] = field(default_factory=list)
+    otherwise: Otherwise = field(default_factory=Otherwise)
 
     def add_caller(
         self,

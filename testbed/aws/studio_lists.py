@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from testbed.aws.domains import domain_arn
 from testbed.aws.operations import Request
 from testbed.aws.pages import page
 
 
 def list_domains(request: Request) -> dict[str, Any]:
     found = [
-        {"DomainId": name, "DomainName": domain.name, "Status": domain.status}
+        {
+            "DomainId": name,
+            "DomainArn": domain_arn(request, name),
+            "DomainName": domain.name,
+            "Status": domain.status,
+            "CreationTime": domain.created,
+        }
         for name, domain in request.account.domains.items()
     ]
     shown, following = page(found, lambda one: [one["DomainId"]], request.given)

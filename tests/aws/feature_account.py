@@ -16,6 +16,7 @@ from testbed.aws.endpoint import Endpoint
 from testbed.aws.events import event_id
 from testbed.aws.example import example_account
 from testbed.aws.example_telemetry import add_telemetry
+from testbed.aws.ground import TRUST
 from testbed.aws.observability import install_addon
 from testbed.aws.state import DataRepositoryTask, Event, Profile, Space
 from testbed.aws.studio import ROOT_MOUNT, SimulatedStudio, whole_file_system
@@ -86,6 +87,7 @@ class FeatureAccount:
         account.update_time = timedelta(0)
         account.timeline = Timeline(runs=True)
         account.ground.pace = 0
+        account.ground.roles["Narrow"] = TRUST
         account.ground.failing["accelerated"] = "the GPU driver did not load"
         account.profiles["d-example", "bob"] = Profile()
         account.spaces["d-example", "empty"] = Space("alice")

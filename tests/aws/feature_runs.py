@@ -23,6 +23,17 @@ SUBMIT = (
     *("--image", "registry/train:1", "--instance-type", "ml.p5.48xlarge"),
 )
 """What EC2 says of the type is remembered, and the table knows it, too."""
+TRYING = (
+    *("--write", "--yes", "--as-role", "arn:aws:iam::111122223333:role/Narrow"),
+    *(
+        "--only",
+        "update-domain-without-pass-role",
+        "--only",
+        "none-takes-script-out",
+        "--only",
+        "create-space-event",
+    ),
+)
 
 RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "clusters": (
@@ -81,6 +92,8 @@ RUNS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("admin", "plan", *BY_CLUSTER, *LIFECYCLE),
         ("admin", "destroy", *WIRING, "--yes"),
     ),
+    "admin-verify": (("admin", "verify-aws"),),
+    "admin-verify-write": (("admin", "verify-aws", *TRYING),),
     "admin-cluster-validate": (
         ("admin", "validate", SLURM, SECOND),
         ("admin", "validate", ON_EKS),

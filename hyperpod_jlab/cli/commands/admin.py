@@ -37,6 +37,10 @@ _COMMANDS = (
         "Rights",
         (Entry("policy", "policy", "Print the IAM policy that the features need."),),
     ),
+    Section(
+        "What could not be tried",
+        (Entry("verify-aws", "verify_aws", "Check on this account what is believed of AWS."),),
+    ),
 )
 
 

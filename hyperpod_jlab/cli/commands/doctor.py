@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import cast
 
 import click
 
 from hyperpod_jlab.cli.failure import ChecksFailedError, OutputError
 from hyperpod_jlab.cli.group import HpjCommand
-from hyperpod_jlab.cli.interrupts import raise_interrupts
-from hyperpod_jlab.cli.invocation import invocation
+from hyperpod_jlab.cli.invocation import invocation, run_cancelled
 from hyperpod_jlab.cli.output import coloured, print_json
 from hyperpod_jlab.cli.slow_steps import slow_steps
 from hyperpod_jlab.cli.terminal import printable, shown_text
@@ -58,7 +53,7 @@ def doctor(cluster: str | None, job: bool, report: str | None) -> None:
     """Check the installation."""
     as_json = invocation().as_json
     quiet = as_json or report == _STDOUT
-    checks = _wait(lambda: _examine(Asked(cluster, job), quiet))
+    checks = run_cancelled(lambda: _examine(Asked(cluster, job), quiet))
     failed = [check for check in checks if check.level == "fail"]
     text = written(checks) if report is not None else None
     if text is not None and report not in {None, _STDOUT}:
@@ -77,26 +72,6 @@ def doctor(cluster: str | None, job: bool, report: str | None) -> None:
             hint=_first_fix(failed),
             detail={"failed": [check.to_dict() for check in failed]},
         )
-
-
-def _wait(work: Callable[[], Awaitable[list[Check]]]) -> list[Check]:
-    """Run it to its end. Ctrl-C cancels it, instead of being raised just anywhere in it: a job that was sent is to be cancelled too."""
-    call = invocation()
-    if call.run is not None:  # in a kernel, whose interrupts do the same
-        return cast("list[Check]", call.run(work))
-
-    async def cancelled_by_interrupt() -> list[Check]:
-        task = asyncio.current_task()
-        if task is not None:
-            asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
-        return await work()
-
-    try:
-        return asyncio.run(cancelled_by_interrupt())
-    except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
-    finally:
-        raise_interrupts()
 
 
 async def _examine(asked: Asked, quiet: bool) -> list[Check]:

@@ -1,0 +1,149 @@
+"""An account for ``hpj admin verify-aws`` in which all is as believed, and each fact's way to be false."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from testbed.aws.endpoint import Endpoint
+from testbed.aws.example_telemetry import add_telemetry
+from testbed.aws.ground import TRUST, InstanceType
+from testbed.aws.observability import install_addon
+from testbed.aws.state import Account
+from testbed.loopback import Handler, Loopback
+from tests.admin.conftest import DOMAIN, FILE_SYSTEM, domain_account
+from tests.aws.conftest import REGION
+
+ROLE = "arn:aws:iam::111122223333:role/Tester"
+"""A role that may be assumed."""
+
+WRITE = ("--write", "--yes", "--as-role", ROLE, "--file-system", FILE_SYSTEM)
+
+LABELS = {"Hostname": "hyperpod-i-0123456789abcdef0", "gpu": "0"}
+
+
+def workspace(labels: Mapping[str, str]) -> Loopback:
+    """A Prometheus that knows one GPU, with these labels."""
+
+    class Series(Handler):
+        def take(self) -> None:
+            self.body()
+            series = [{"metric": dict(labels), "values": [[1.0, "50"]]}]
+            data = {"resultType": "matrix", "result": series}
+            told = json.dumps({"status": "success", "data": data}).encode()
+            self.answer(200, told, {"Content-Type": "application/json"})
+
+    return Loopback(Series)
+
+
+def record(name: str, **given: str) -> dict[str, Any]:
+    """A record of CloudTrail."""
+    return {
+        "eventName": name,
+        "eventID": f"00000000-0000-4000-8000-{len(name):012d}",
+        "eventTime": "2026-01-06T08:00:00+00:00",
+        "eventSource": "sagemaker.amazonaws.com",
+        "userIdentity": {"arn": "arn:aws:sts::111122223333:assumed-role/Admin/jane@example.com"},
+        "requestParameters": {"domainId": DOMAIN, **given},
+    }
+
+
+def believed_account() -> Account:
+    """The account: a domain, a Slurm cluster and one on EKS, with logs, metrics and records of CloudTrail."""
+    account = domain_account()
+    account.update_time = timedelta(0)
+    slurm = account.add_cluster("ml-cluster", REGION, orchestrator={"Slurm": {}})
+    slurm.add_group("workers", "ml.g5.8xlarge", 2)
+    eks = account.add_cluster("on-eks", REGION, orchestrator=account.eks("research", REGION))
+    eks.add_group("workers", "ml.g5.8xlarge", 1)
+    add_telemetry(account, REGION, hours=1)
+    account.ground.add_types(InstanceType("g5.8xlarge"))
+    account.ground.roles |= {"Tester": TRUST, "StudioRole": TRUST}
+    account.trail = [
+        record("CreateUserProfile", userProfileName="alice"),
+        record("CreateSpace", spaceName="work"),
+    ]
+    return account
+
+
+@pytest.fixture
+def labels() -> dict[str, str]:
+    """Labels of the GPU that the workspace knows."""
+    return dict(LABELS)
+
+
+@pytest.fixture
+def believed(endpoint: Endpoint, labels: dict[str, str]) -> Iterator[Account]:
+    """The account at the endpoint, with a workspace of Prometheus."""
+    endpoint.account = account = believed_account()
+    with workspace(labels) as prometheus:
+        where = os.environ["AWS_ENDPOINT_URL"]
+        install_addon(account, REGION, "research", where, prometheus.url)
+        yield account
+
+
+def studio(account: Account) -> Any:
+    """All that a run may change."""
+    network = account.networks[REGION]
+    return copy.deepcopy(
+        (
+            account.domains,
+            account.profiles,
+            account.spaces,
+            account.lifecycle_configs,
+            network.groups,
+            network.interfaces,
+        )
+    )
+
+
+def _other_members(account: Account, name: str) -> None:
+    for one in account.trail:
+        if one["eventName"] == name:
+            one["requestParameters"] = {"DomainId": DOMAIN}
+
+
+def _other_streams(account: Account) -> None:
+    for streams in account.telemetry.logs.values():
+        lines = [line for some in streams.values() for line in some]
+        streams.clear()
+        streams["on_create"] = lines
+
+
+def _other_metrics(account: Account, namespace: str) -> None:
+    telemetry = account.telemetry
+    some = [metric for metric in telemetry.measured if metric.namespace == namespace]
+    for metric in some:
+        values = telemetry.measured.pop(metric)
+        on = {"ClusterName": "research"} if namespace == "ContainerInsights" else {}
+        telemetry.measure(REGION, namespace, f"other_{metric.name}", on, values)
+
+
+def _set(name: str, value: Any = True) -> Callable[[Account], None]:
+    return lambda account: setattr(account.otherwise, name, value)
+
+
+FALSE: Mapping[str, Callable[[Account], None]] = {
+    "create-profile-event": lambda account: _other_members(account, "CreateUserProfile"),
+    "create-space-event": lambda account: _other_members(account, "CreateSpace"),
+    "node-target": _set("nodes_are_connected", False),
+    "ec2-knows-types": lambda account: account.ground.types.clear(),
+    "node-log-names": _other_streams,
+    "slurm-metrics": lambda account: _other_metrics(account, "/aws/sagemaker/Clusters"),
+    "eks-node-metrics": lambda account: _other_metrics(account, "ContainerInsights"),
+    "addon-right": _set("addon_is_cluster"),
+    "update-domain-without-pass-role": _set("role_is_passed", "always"),
+    "space-defaults-need-role": _set("role_is_optional"),
+    "update-keeps-other-settings": _set("update_erases"),
+    "file-system-list-is-replaced": _set("empty_list_is_nothing"),
+    "none-takes-script-out": _set("none_is_refused"),
+    "script-in-use-stays": _set("used_scripts_go"),
+    "rights-before-existence": _set("looks_before_rights"),
+}
+"""What makes each fact false, but for the labels of GPUs."""
