@@ -61,7 +61,11 @@ _VALIDATION = (
     Permission("ec2:DescribeRouteTables", EVERY, "it is not known whether subnets are private"),
     Permission("ec2:DescribeSecurityGroups", EVERY, "security groups are not checked"),
     Permission("ec2:DescribeNetworkInterfaces", EVERY, "ways to file systems are not checked"),
-    Permission("ec2:DescribeInstanceTypes", EVERY, "EFA and addresses are taken from the package's table, threads are not checked"),
+    Permission(
+        "ec2:DescribeInstanceTypes",
+        EVERY,
+        "EFA and addresses are taken from the package's table, threads are not checked",
+    ),
     Permission("ec2:DescribeInstanceTypeOfferings", EVERY, "zones of types are not checked"),
     Permission("fsx:DescribeFileSystems", EVERY, "file systems are not checked"),
     Permission("s3:ListBucket", SCRIPTS, "it is not known whether life cycle scripts are there"),
