@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.model.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.services.ssh_config import ssh_config
 from tests.slurm.hyperpod_fixtures import SlurmSession, make_hyperpod
 from tests.slurm.login_fixtures import REGION, cluster, endpoint, names
@@ -82,9 +82,8 @@ async def test_a_run_is_sent_by_ssh_through_session_manager(
 
     endpoint.faults.deny("ssm:StartSession")
     refused = start(login_nodes=hosts, ssh_config=str(config))
-    clusters = await refused.hyperpod.clusters()
-    (told,) = [one.reason or "" for one in clusters if one.name == "slurm"]
-    assert "not authorized to perform: ssm:StartSession" in told
+    with pytest.raises(HyperpodError, match="not authorized to perform: ssm:StartSession"):
+        await refused.hyperpod.engines.get("slurm")._client.transport.run(["true"])
 
 
 async def test_a_run_is_sent_to_the_login_nodes_that_aws_names(
