@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import _thread
 import asyncio
+import signal
 import threading
 from collections.abc import AsyncGenerator
 
@@ -26,7 +26,8 @@ def test_an_interrupt_while_it_reads_closes_what_is_read_once() -> None:
     background = Background()
     reading = background.iterate(lines())
     assert next(reading) == 1
-    threading.Timer(0.2, _thread.interrupt_main).start()
+    me = threading.get_ident()
+    threading.Timer(0.2, lambda: signal.pthread_kill(me, signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
         next(reading)
     assert closed.is_set()
