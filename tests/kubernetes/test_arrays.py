@@ -93,6 +93,10 @@ async def test_each_task_has_a_state_and_a_log_of_its_own(session: KubernetesSes
     assert session.log(f"{run_id}.5", attempt=2) == "task 5 attempt 2\n"
     job = session.cluster.get("job", f"run-{run_id}", session.namespace)
     assert job["spec"]["parallelism"] == 2
+    logs = await session.hpj("logs", run_id)
+    assert {f"task {index} attempt 1" for index in tasks} <= {
+        line.rpartition("| ")[2] for line in logs.out.splitlines()
+    }, logs.out
     # Whoever looks for the first time, after all is over, sees the same.
     told = await session.hpj("show", run_id, "--json")
     assert '"succeeded": 3' in told.out
