@@ -95,7 +95,7 @@ async def test_each_task_has_a_state_and_a_log_of_its_own(session: KubernetesSes
     assert job["spec"]["parallelism"] == 2
     logs = await session.hpj("logs", run_id)
     assert {f"task {index} attempt 1" for index in tasks} <= {
-        line.rpartition("| ")[2] for line in logs.out.splitlines()
+        line.rpartition("|")[2].strip() for line in logs.out.splitlines()
     }, logs.out
     # Whoever looks for the first time, after all is over, sees the same.
     told = await session.hpj("show", run_id, "--json")

@@ -168,14 +168,14 @@ async def test_the_pods_are_checked_too(session: KubernetesSession):
 
 
 async def test_pods_have_the_service_account_that_the_spec_names(session: KubernetesSession):
-    asked = {"kubernetes": {"service_account": "trainer"}}
-    found = await findings(session, **asked)
+    asked = {"service_account": "trainer"}
+    found = await findings(session, kubernetes=asked)
     missing = found["no_service_account"]
     assert (missing.level, missing.field) == ("error", "kubernetes.service_account")
     assert "trainer" in missing.message
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "trainer"}}
     session.cluster.create(account, namespace=session.namespace)
-    run_id = await session.submit("true", **asked)
+    run_id = await session.submit("true", kubernetes=asked)
     assert (await session.ended(run_id)).state == "succeeded"
     (pod,) = session.pods_of(run_id)
     assert pod["spec"]["serviceAccountName"] == "trainer"
