@@ -102,7 +102,9 @@ async def test_each_task_has_a_state_and_a_log_of_its_own(session: KubernetesSes
     assert '"succeeded": 3' in told.out
 
 
-@BY_CLAIM
+@pytest.mark.parametrize(
+    "claim", [True, pytest.param(False, marks=pytest.mark.full)], indirect=True
+)
 async def test_one_task_is_cancelled_and_the_others_go_on(session: KubernetesSession):
     run_id = await session.submit("echo on; sleep 600", array="0-1")
     for index in (0, 1):
