@@ -93,12 +93,18 @@ async def test_each_task_has_a_state_and_a_log_of_its_own(session: KubernetesSes
     assert session.log(f"{run_id}.5", attempt=2) == "task 5 attempt 2\n"
     job = session.cluster.get("job", f"run-{run_id}", session.namespace)
     assert job["spec"]["parallelism"] == 2
+    logs = await session.hpj("logs", run_id)
+    assert {f"task {index} attempt 1" for index in tasks} <= {
+        line.rpartition("|")[2].strip() for line in logs.out.splitlines()
+    }, logs.out
     # Whoever looks for the first time, after all is over, sees the same.
     told = await session.hpj("show", run_id, "--json")
     assert '"succeeded": 3' in told.out
 
 
-@BY_CLAIM
+@pytest.mark.parametrize(
+    "claim", [True, pytest.param(False, marks=pytest.mark.full)], indirect=True
+)
 async def test_one_task_is_cancelled_and_the_others_go_on(session: KubernetesSession):
     run_id = await session.submit("echo on; sleep 600", array="0-1")
     for index in (0, 1):

@@ -171,17 +171,55 @@ async def test_the_pods_are_checked_too(session: KubernetesSession):
 
 
 async def test_pods_have_the_service_account_that_the_spec_names(session: KubernetesSession):
-    asked = {"kubernetes": {"service_account": "trainer"}}
-    found = await findings(session, **asked)
+    asked = {"service_account": "trainer"}
+    found = await findings(session, kubernetes=asked)
     missing = found["no_service_account"]
     assert (missing.level, missing.field) == ("error", "kubernetes.service_account")
     assert "trainer" in missing.message
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "trainer"}}
     session.cluster.create(account, namespace=session.namespace)
-    run_id = await session.submit("true", **asked)
+    run_id = await session.submit("true", kubernetes=asked)
     assert (await session.ended(run_id)).state == "succeeded"
     (pod,) = session.pods_of(run_id)
     assert pod["spec"]["serviceAccountName"] == "trainer"
+
+
+ELASTIC = """
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: elastic}
+spec:
+  elasticPolicy: {rdzvBackend: c10d, minReplicas: 1, maxReplicas: 3}
+  pytorchReplicaSpecs:
+    Worker:
+      replicas: 1
+      restartPolicy: OnFailure
+      template:
+        spec:
+          containers:
+            - name: pytorch
+              image: IMAGE
+              command: [sh, -c, "echo $PET_NNODES; until [ -e /data/enough ]; do sleep 0.2; done"]
+              volumeMounts: [{name: data, mountPath: /data, subPath: NAMESPACE}]
+          volumes: [{name: data, persistentVolumeClaim: {claimName: fsx}}]
+"""
+
+
+async def test_an_elastic_job_of_ones_own_grows_while_it_runs(session: KubernetesSession):
+    """Whoever changes the number of pods (an autoscaler, say), the new pod is a node of the run like the first."""
+    text = ELASTIC.replace("IMAGE", session.cluster.image).replace("NAMESPACE", session.namespace)
+    (session.folder / "job.yaml").write_text(text)
+    run_id = await session.submit(source={"kind": "native", "path": "job.yaml"})
+    await session.until(run_id, lambda run: run.state == "running")
+    more = {"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 2}}}}
+    words = ("patch", "pytorchjob", "elastic", "--type=merge", "-p", json.dumps(more))
+    session.cluster.kubectl(*words, namespace=session.namespace)
+    await session.until(run_id, lambda run: len(run.status.attempts[-1].nodes) == 2)
+    (session.partition / "enough").touch()
+    run = await session.ended(run_id)
+    assert (run.state, run.kind) == ("succeeded", "PyTorchJob")
+    logs = (await session.hpj("logs", run_id)).out.split()
+    assert [line.rpartition("|")[2] for line in logs] == ["1:3", "1:3"]
 
 
 async def test_a_full_quota_is_said_and_refuses_nothing(session: KubernetesSession):

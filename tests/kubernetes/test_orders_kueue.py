@@ -75,3 +75,17 @@ async def test_a_waiting_run_is_moved_to_another_queue(session: KubernetesSessio
     await session.until(second, running)
     with pytest.raises(ConflictError, match="only while it waits"):
         await session.hyperpod.runs.act(second, "change", Change(queue="team"))
+
+
+async def test_an_array_begins_with_as_many_tasks_as_the_quota_has_room_for(
+    session: KubernetesSession,
+) -> None:
+    run_id = await session.submit(
+        "sleep 1", queue="team", array="1-6%5", resources={"gpus_per_node": 2}
+    )
+    run = await session.ended(run_id)
+    assert (run.state, run.children) == ("succeeded", {"succeeded": 6})
+    job = session.cluster.get("job", f"run-{run_id}", session.namespace)
+    assert job["spec"]["parallelism"] == 2
+    single = await session.submit("true", queue="team", array="0")
+    assert (await session.ended(single)).state == "succeeded"

@@ -182,7 +182,8 @@ def _annotations(given: RenderInput) -> dict[str, str]:
     notes = {NAME_ANNOTATION: given.name}
     if given.user is not None:
         notes[USER_ANNOTATION] = given.user
-    if given.spec.array is not None and given.spec.queue is not None:
+    array = _array(given.spec)
+    if array is not None and array[1] > 1 and given.spec.queue is not None:
         notes[LEAST_PARALLEL_ANNOTATION] = "1"
     return notes
 
