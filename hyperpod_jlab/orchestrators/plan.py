@@ -16,7 +16,6 @@ def launch_plan(
     command: Sequence[str | dict[str, Any]],
     python: str | None,
     cwd: str = "work",
-    *,
     on_hyperpod: bool = False,
 ) -> dict[str, Any]:
     """The plan for the launcher, as docs/bundle-format.md describes it.

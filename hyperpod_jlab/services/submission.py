@@ -156,9 +156,8 @@ class Submitter:
         if request.clone_of is None:
             findings += await version_findings(engine, request.spec)
         python = engine.python(request.spec)
-        on_hyperpod = self._engines.settings.is_on_hyperpod(engine.name)
-        command, cwd = captured.command, captured.cwd
-        plan = launch_plan(request.spec, run_id, command, python, cwd, on_hyperpod=on_hyperpod)
+        there = self._engines.settings.is_on_hyperpod(engine.name)
+        plan = launch_plan(request.spec, run_id, captured.command, python, captured.cwd, there)
         bundle = str(self._partition.bundle(run_id).relative_to(self._partition.root))
         limit = request.spec.time_limit or await engine.time_limit(request.spec)
         given = RenderInput(

@@ -51,7 +51,8 @@ def over(
         "time": float(said.get("time") or word.time),
         "state": "ended",
         "verdict": "FAILED",
-        "exit_code": code,
+        # Node 0 ends with its own, which need not be the first.
+        "exit_code": None if any(node.exit_code for node in nodes) else code,
         "reason": None,
         "reason_code": None,
     }
