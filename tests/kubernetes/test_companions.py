@@ -32,6 +32,7 @@ from hyperpod_jlab.services.submission import Request
 from hyperpod_jlab.storage.translation import PathMap
 from tests.kubernetes.acting import Acting, acting, user
 from tests.kubernetes.cluster import KubernetesTestbed
+from tests.kubernetes.test_smallest_role import SMALLEST, rules_of
 
 __all__ = ["user"]
 
@@ -397,23 +398,28 @@ async def test_what_the_api_server_will_not_make_is_told_before(
     assert "has no Ship in example.org/v1" in await refused(unknown)
 
 
-async def test_who_may_not_make_it_reads_which_and_nothing_is_made(
+async def test_the_role_of_the_examples_is_enough_and_without_it_nothing_is_made(
     kubernetes_cluster: KubernetesTestbed, user: Acting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rules = [
-        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["*"]},
-        {"apiGroups": [""], "resources": ["services", "pods"], "verbs": ["*"]},
-    ]
-    kubeconfig = kubernetes_cluster.user("narrow", user.namespace, rules=rules)
-    async with acting(
-        kubernetes_cluster, user.namespace, user.folder, monkeypatch, shared=False
-    ) as narrow:
-        monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
-        text = documents(SERVICE, DEPLOYMENT, JOB, image=kubernetes_cluster.image)
-        with pytest.raises((RefusedError, DeniedError), match="deployments") as error:
-            await _submit(narrow, text)
-        assert "Deployment beside" in str(error.value.to_dict())
-    assert left(kubernetes_cluster, user.namespace, "service,deployment,job") == set()
+    text = documents(SERVICE, DEPLOYMENT, JOB, image=kubernetes_cluster.image)
+    enough = [*rules_of(SMALLEST), *rules_of("hyperpod-jlab-companions")]
+    narrow = [rule for rule in enough if "deployments" not in rule["resources"]]
+    assert len(narrow) == len(enough) - 1
+    for name, rules in (("narrow", narrow), ("enough", enough)):
+        kubeconfig = kubernetes_cluster.user(name, user.namespace, rules=rules)
+        folder = user.folder / name
+        folder.mkdir()
+        async with acting(
+            kubernetes_cluster, user.namespace, folder, monkeypatch, shared=False
+        ) as they:
+            monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+            if name == "narrow":
+                with pytest.raises((RefusedError, DeniedError), match="deployments") as error:
+                    await _submit(they, text)
+                assert "Deployment beside" in str(error.value.to_dict())
+            else:
+                assert (await they.ended(await _submit(they, text))).state == "succeeded"
+        assert left(kubernetes_cluster, user.namespace) == set()
 
 
 async def test_a_broken_off_submit_is_taken_up_or_taken_back(
