@@ -44,10 +44,9 @@ from hyperpod_jlab.storage.shards import status_stamp
 
 _AT_ONCE = 500
 _FOREIGN_SECONDS = 2.0  # that a list spends on other users' runs, for each 500
-_NOTICE = 2.0
 _MOMENT = 2.0
 """Seconds for which who asks for one run waits for what its nodes have said."""
-_WAIT_FIRST, _WAIT_LONGEST, _WAIT_GROWTH = 0.05, 1.0, 1.3
+_NOTICE, _WAIT_FIRST, _WAIT_LONGEST, _WAIT_GROWTH = 2.0, 0.05, 1.0, 1.3
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,6 @@ async def test_a_sample_passes_a_dry_run(session: SlurmSession, form: str) -> No
         ("#SBATCH -N5-8\n", "too_many_nodes", "nodes asked for: 5"),
         ("#SBATCH --nodes 3 -p batch\n", "too_many_nodes", "the queue batch has 2"),
         ("#SBATCH -p nowhere\n", "unknown_queue", "no queue 'nowhere'"),
-        ("#SBATCH --time=10:00:00 -p dev\n", None, "time"),
         ("#SBATCH --nodes=2\n#SBATCH --nodez=3\n", None, "nodez"),
         ("#SBATCH --gres=gpu:9\n", None, ""),
     ],
@@ -135,8 +134,7 @@ async def test_what_the_queue_cannot_have_is_told_before(
             await send(session, HEAD + lines)
 
 
-async def test_a_limit_of_the_queue_and_of_a_qos_counts(session: SlurmSession) -> None:
-    """As for other runs: the queue's MaxNodes by its own name, the QoS's by the controller's word."""
+async def test_the_queues_own_limit_counts(session: SlurmSession) -> None:
     session.cluster.exec("ctl", "scontrol", "update", "PartitionName=dev", "MaxNodes=2")
     try:
         found = (await preview(session, HEAD + "#SBATCH -N 3\n")).findings

@@ -45,11 +45,8 @@ def fitting_findings(spec: JobSpec, limits: Limits, *, hyperpod: bool) -> list[F
 def count_findings(spec: JobSpec, limits: Limits) -> list[Finding]:
     """What is wrong with queue and number of nodes, of a script that says all else itself."""
     unknown = list(_unknown(spec, limits))
-    queues = queues_of(spec, limits)
-    if unknown or not queues:
-        return unknown or [_no_default(limits)]
-    found = [list(_node_count(spec, queue)) for queue in queues]
-    return min(found, key=len)
+    found = [list(_node_count(spec, queue)) for queue in queues_of(spec, limits)]
+    return unknown or min(found, key=len, default=[])
 
 
 def default_limit(spec: JobSpec, limits: Limits) -> int | None:
