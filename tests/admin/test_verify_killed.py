@@ -30,7 +30,8 @@ ONLY = ("--only", "none-takes-script-out", "--only", "create-space-event")
 
 def end_at(endpoint, home, number, number_of_signal):
     """Run it and send a signal when its change of that number is done; its exit code, and how many it had."""
-    count, started = 0, None
+    count = 0
+    running: list[subprocess.Popen[bytes]] = []
 
     def interrupt(action, when):
         nonlocal count
@@ -38,7 +39,7 @@ def end_at(endpoint, home, number, number_of_signal):
             return
         count += 1
         if count == number:
-            started.send_signal(number_of_signal)
+            running[0].send_signal(number_of_signal)
             if number_of_signal == signal.SIGKILL:
                 raise ConnectionCutError
 
@@ -46,6 +47,7 @@ def end_at(endpoint, home, number, number_of_signal):
     try:
         quiet = subprocess.DEVNULL
         started = home.start(*WORDS, *ONLY, stdin=quiet, stdout=quiet, stderr=quiet)
+        running.append(started)
         code = started.wait(60)
     finally:
         endpoint.faults.interrupt = None

@@ -272,11 +272,17 @@ def test_the_functions_know_what_they_are_told(lambdas):
 @pytest.mark.parametrize("function", ["custom_resource", "new_profile", "reconcile"])
 def test_what_the_functions_call_their_role_allows(lambdas, function):
     rights = importlib.import_module("hyperpod_jlab.admin.lambdas.rights")
-    policy = Policy(document(statements_of(wired(**BY_JOBS), "FunctionRole")))
+    by_jobs, on_controller = (
+        Policy(document(statements_of(wired(**folders), "FunctionRole")))
+        for folders in (BY_JOBS, {"Folders": "cluster"})
+    )
     places = {"partition": "aws", "region": "us-west-2", "account": ACCOUNT, "domain": DOMAIN}
     for one in rights.rights(function):
+        policy = on_controller if one in rights.OF_SESSIONS else by_jobs
         resource = one.resource.format(**places)
         if resource != "*":
             resource = resource.replace("*", BY_JOBS["EksClusterName"])
         asked = Asked(one.action, resource, {"aws:TagKeys": ("hyperpod-jlab",)})
         assert decide((policy,), asked).allowed, asked
+        if one in rights.OF_SESSIONS:
+            assert not decide((by_jobs,), asked).allowed, asked

@@ -35,8 +35,14 @@ SLURM = ScriptSettings(
     slurm_user="ubuntu",
     python="/fsx/shared/environments/training/bin/python",
 )
-TOOLS = {"tools": "hyperpod-jlab/tools.tar.gz", "tools_sha256": "d" * 64}
-MUNGE = replace(SLURM, slurm_auth="munge", munge_key="secret:m", munge_key_sha256="c" * 64, **TOOLS)
+MUNGE = replace(
+    SLURM,
+    slurm_auth="munge",
+    munge_key="secret:m",
+    munge_key_sha256="c" * 64,
+    tools="hyperpod-jlab/tools.tar.gz",
+    tools_sha256="d" * 64,
+)
 JWT = replace(SLURM, slurm_auth="jwt", slurm_token=".slurm/token")
 SSH = replace(
     SLURM, slurm_client=None, slurm_client_sha256=None, login_nodes=("ubuntu@10.1.2.3", "login-2")
