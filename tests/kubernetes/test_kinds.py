@@ -253,7 +253,11 @@ _REPLICA = "training.kubeflow.org/replica-index"
     ],
 )
 def test_a_pods_place(kind: str, labels: dict[str, str], name: str, rank: int | None):
-    assert BY_NAME[kind].node_rank({"metadata": {"name": name, "labels": labels}}) == rank
+    pod = {
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"initContainers": [{"name": "init-pytorch"}]},
+    }
+    assert BY_NAME[kind].node_rank(pod) == rank
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
