@@ -12,7 +12,7 @@ import pytest
 from cfnlint.data import AdditionalSpecs
 from cfnlint.helpers import load_resource
 
-from hyperpod_jlab.admin.lambdas.rights import OF_CLUSTER, OF_EKS, Function, rights
+from hyperpod_jlab.admin.lambdas.rights import OF_CLUSTER, OF_EKS, OF_SESSIONS, Function, rights
 from hyperpod_jlab.aws.features import FEATURES
 from hyperpod_jlab.aws.session import forget_session
 from scripts.make_templates import (
@@ -105,11 +105,14 @@ def assert_neither_more_nor_less(statements, want):
 
 def test_the_functions_role():
     called = {one for name in get_args(Function) for one in rights(name)}
-    of_jobs = {OF_CLUSTER, OF_EKS}
+    of_jobs, of_sessions = {OF_CLUSTER, OF_EKS}, {OF_CLUSTER, *OF_SESSIONS}
     wiring = statements_of(wired(), "FunctionRole", "wiring")
-    assert granted(wiring) == in_account(called - of_jobs)
+    assert granted(wiring) == in_account(called - of_jobs - of_sessions)
     jobs = statements_of(wired(**BY_JOBS), "FunctionRole", "kubernetes")
     assert_neither_more_nor_less(jobs, in_account(of_jobs))
+    sessions = statements_of(wired(Folders="cluster"), "FunctionRole", "controller")
+    assert_neither_more_nor_less(sessions, in_account(of_sessions))
+    assert not statements_of(wired(Folders="timer"), "FunctionRole", "controller")
 
 
 @pytest.mark.parametrize(("parameters", "eks"), [({}, False), (ON_EKS, True)])
