@@ -30,7 +30,8 @@ ONLY = ("--only", "none-takes-script-out", "--only", "create-space-event")
 
 def end_at(endpoint, home, number, number_of_signal):
     """Run it and send a signal when its change of that number is done; its exit code, and how many it had."""
-    count, started = 0, None
+    count = 0
+    started: subprocess.Popen[bytes] | None = None
 
     def interrupt(action, when):
         nonlocal count
@@ -38,6 +39,7 @@ def end_at(endpoint, home, number, number_of_signal):
             return
         count += 1
         if count == number:
+            assert started is not None
             started.send_signal(number_of_signal)
             if number_of_signal == signal.SIGKILL:
                 raise ConnectionCutError
