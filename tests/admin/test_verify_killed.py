@@ -31,7 +31,7 @@ ONLY = ("--only", "none-takes-script-out", "--only", "create-space-event")
 def end_at(endpoint, home, number, number_of_signal):
     """Run it and send a signal when its change of that number is done; its exit code, and how many it had."""
     count = 0
-    running: list[subprocess.Popen[bytes]] = []
+    started: subprocess.Popen[bytes] | None = None
 
     def interrupt(action, when):
         nonlocal count
@@ -39,7 +39,8 @@ def end_at(endpoint, home, number, number_of_signal):
             return
         count += 1
         if count == number:
-            running[0].send_signal(number_of_signal)
+            assert started is not None
+            started.send_signal(number_of_signal)
             if number_of_signal == signal.SIGKILL:
                 raise ConnectionCutError
 
@@ -47,7 +48,6 @@ def end_at(endpoint, home, number, number_of_signal):
     try:
         quiet = subprocess.DEVNULL
         started = home.start(*WORDS, *ONLY, stdin=quiet, stdout=quiet, stderr=quiet)
-        running.append(started)
         code = started.wait(60)
     finally:
         endpoint.faults.interrupt = None
