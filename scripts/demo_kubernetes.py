@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from testbed.aws.attached import BedError, order  # noqa: E402 - the testbed is no package that is installed
+from testbed.aws.control_plane import AccessEntry  # noqa: E402
 from testbed.aws.kubernetes_bed import SCRIPT, kubernetes_bed, pinned_image  # noqa: E402
-from testbed.aws.state import AccessEntry  # noqa: E402
 
 CLUSTER, EKS = "ml-eks", "ml"
 NODES = 2

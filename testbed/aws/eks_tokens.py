@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 from xml.etree import ElementTree as ET
 
-from testbed.aws.state import AccessEntry, ControlPlane
+from testbed.aws.control_plane import AccessEntry, ControlPlane
 from testbed.loopback import Handler, Loopback
 
 PORT = 21362

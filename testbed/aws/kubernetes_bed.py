@@ -22,10 +22,11 @@ from typing import Any, Self
 import httpx
 
 from testbed.aws.attached import GROUP, Attached, BedError, order
+from testbed.aws.control_plane import AccessEntry, ControlPlane
 from testbed.aws.eks_tokens import TokenAuthenticator
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.lifecycle import Timings
-from testbed.aws.state import AccessEntry, ControlPlane, Node
+from testbed.aws.state import Node
 
 SCRIPT = Path(__file__).parent.parent / "kubernetes-testbed.sh"
 PREFIX = "hyperpod-"

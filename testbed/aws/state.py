@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from testbed.aws.control_plane import ControlPlane
 from testbed.aws.ground import Ground
 from testbed.aws.iam import EVERYTHING, Policy
 from testbed.aws.network import SUBNET, VPC, Network
@@ -240,27 +241,6 @@ class LustreFileSystem:
     vpc: str = VPC
     subnets: list[str] = field(default_factory=lambda: [SUBNET])
     interfaces: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class AccessEntry:
-    """What a role is in an EKS cluster: a user of these groups. Without a name its sessions are called by their ARNs, as on EKS."""
-
-    groups: tuple[str, ...] = ()
-    username: str | None = None
-
-
-@dataclass
-class ControlPlane:
-    """The control plane of an EKS cluster that answers: where, by which authority (base64 of its certificate), and whom it lets in (roles by their ARNs).
-
-    A private one says that its address is known in its VPC only.
-    """
-
-    endpoint: str
-    authority: str
-    entries: dict[str, AccessEntry] = field(default_factory=dict)
-    private: bool = False
 
 
 @dataclass

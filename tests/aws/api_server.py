@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from testbed.aws.state import ControlPlane
+from testbed.aws.control_plane import ControlPlane
 from testbed.loopback import Handler, Loopback
 
 REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"

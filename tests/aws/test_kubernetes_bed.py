@@ -18,10 +18,10 @@ from hyperpod_jlab.orchestrators.kubernetes.api.eks import EksTokens, eks_access
 from hyperpod_jlab.services.configuration import load_settings
 from hyperpod_jlab.services.hyperpod import Hyperpod
 from testbed.aws.attached import BedError, order
+from testbed.aws.control_plane import AccessEntry
 from testbed.aws.eks_tokens import TokenError
 from testbed.aws.kubernetes_bed import HEALTH, SCRIPT, AttachedKubernetes, kubernetes_bed, names_of
 from testbed.aws.server import AwsServer
-from testbed.aws.state import AccessEntry
 from tests.aws.conftest import KEY, REGION
 from tests.kubernetes.cluster import build
 

@@ -15,8 +15,8 @@ from hyperpod_jlab.model.config import Settings
 from hyperpod_jlab.services import reach
 from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters
 from hyperpod_jlab.services.reach import Reaches
+from testbed.aws.control_plane import ControlPlane
 from testbed.aws.example import example_account
-from testbed.aws.state import ControlPlane
 from testbed.aws.studio import SimulatedStudio
 from tests.aws.api_server import REVIEW, api_server
 from tests.aws.conftest import REGION

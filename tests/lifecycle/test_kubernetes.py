@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from testbed.aws.attached import order
+from testbed.aws.control_plane import AccessEntry
 from testbed.aws.kubernetes_bed import SCRIPT, AttachedKubernetes, kubernetes_bed
 from testbed.aws.server import AwsServer
-from testbed.aws.state import AccessEntry
 from tests.aws.conftest import KEY, REGION, endpoint, no_aws
 from tests.kubernetes.cluster import build
 from tests.lifecycle.space import Space
@@ -113,8 +113,11 @@ def test_a_job_on_eks(space, script, kubectl, kubeconfig):
     )
     node, context = done.stdout.splitlines()
     assert (node.partition("/")[0], context) == ("node", "research-eks"), done.stderr
+    _stays_with_ones_own(space, text, kept)
 
-    # A context of one's own stays, and stays the one that kubectl uses.
+
+def _stays_with_ones_own(space, text, kept):
+    """A context of one's own stays, and stays the one that kubectl uses."""
     done = space.run(
         "bash",
         "-c",

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from testbed.aws.attached import order
+from testbed.aws.control_plane import AccessEntry
 from testbed.aws.kubernetes_bed import SCRIPT, AttachedKubernetes, kubernetes_bed
 from testbed.aws.server import AwsServer
-from testbed.aws.state import AccessEntry, Profile, lustre_at
+from testbed.aws.state import Profile, lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.admin.lambdas.conftest import properties
 from tests.admin.lambdas.test_new_profile import again, batch, event
