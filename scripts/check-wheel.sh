@@ -8,7 +8,8 @@ source scripts/progress.sh
 readonly WORK=$PWD/.ci-work
 readonly VENV=$WORK/venv
 # pydantic and click alone are 7.7 of them; ours grows with what it can do.
-readonly MAX_ADDED_MB=12
+# Of these 7.6 are pydantic and click.
+readonly MAX_ADDED_MB=12.25
 
 build_wheel() {
   rm -rf "$WORK/dist"
@@ -43,7 +44,7 @@ install_wheel() {
   install "$WORK"/dist/*.whl
   after=$(installed_size)
   awk -v kb=$((after - before)) -v max=$MAX_ADDED_MB \
-    'BEGIN { printf "    adds %.1f MB to an environment with JupyterLab, bytecode not counted (limit %d)\n", kb / 1024, max; exit kb / 1024 > max }'
+    'BEGIN { printf "    adds %.1f MB to an environment with JupyterLab, bytecode not counted (limit %g)\n", kb / 1024, max; exit kb / 1024 > max }'
 }
 
 # Only the environment's own programs, as on a server that has no Node.
