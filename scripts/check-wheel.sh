@@ -8,7 +8,6 @@ source scripts/progress.sh
 readonly WORK=$PWD/.ci-work
 readonly VENV=$WORK/venv
 # pydantic and click alone are 7.7 of them; ours grows with what it can do.
-# Of these 7.6 are pydantic and click.
 readonly MAX_ADDED_MB=12.25
 
 build_wheel() {
