@@ -75,7 +75,7 @@ STUDIO_FACTS = (
     Fact(
         "create-space-event",
         "CloudTrail's record of `CreateSpace` has `requestParameters.domainId` and `.spaceName`.",
-        ("cloudformation/wire-domain.yaml",),
+        ("hyperpod_jlab/admin/lambdas/new_profile.py", "cloudformation/wire-domain.yaml"),
         "A new space gets the file system only when the schedule next runs, and its user has to restart it.",
         "read",
         "Looks the last such events up in CloudTrail. `--write` makes one: run the command again 15 minutes later.",
