@@ -64,10 +64,11 @@ async def find_login_nodes(aws: Aws, cluster: str) -> LoginNodes:
             if found.orchestrator == "slurm"
             else "Slurm does not orchestrate it"
         )
+        on_slurm = found.orchestrator in {"slurm", None}
         raise NotFoundError(
             f"AWS knows no login nodes of {found.name}: {why}",
             code=NO_LOGIN_NODES,
-            hint=_NAME_THEM,
+            hint=_NAME_THEM if on_slurm else "open a terminal on a node: hpj terminal NODE",
             detail={"field": "login_nodes"},
         )
     ours = [

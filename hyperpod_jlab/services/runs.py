@@ -99,12 +99,11 @@ class Runs:
             raise NotFoundError(
                 f"there is no run {run_id}", code="no_such_run", hint="see: hpj runs"
             )
-        if bundle.index is not None and bundle.index not in self._indices(bundle):
-            raise NotFoundError(
-                f"the array {split_run_id(run_id)[0]} has no child {bundle.index}",
-                code="no_such_run",
-                hint=f"see: hpj show {split_run_id(run_id)[0]}",
-            )
+        if bundle.index is not None and bundle.index not in (known := self._indices(bundle)):
+            whole = split_run_id(run_id)[0]
+            said = f"no task {bundle.index}" if known else "no tasks: it is no array"
+            hint = f"see: hpj show {whole}"
+            raise NotFoundError(f"{whole} has {said}", code="no_such_run", hint=hint)
         return bundle
 
     async def get(self, run_id: str) -> Run:

@@ -97,7 +97,7 @@ async def test_what_was_there_before_is_used_and_stays(
     # Another one of that name is nobody's to change.
     other = text.replace("port: 8000", "port: 8001").replace("name: mine", "name: other")
     with pytest.raises(
-        RefusedError, match=r"Service beside.* is another one: spec.ports\[0\].port"
+        RefusedError, match=r"Service beside.* with other content: spec.ports\[0\].port differs"
     ):
         await _submit(user, other)
     assert left(kubernetes_cluster, namespace) == {"Service beside"}

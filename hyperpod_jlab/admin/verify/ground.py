@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from hyperpod_jlab.admin.choices import list_domains
 from hyperpod_jlab.aws.clusters import describe_cluster, list_clusters, list_instances
 from hyperpod_jlab.aws.session import Aws, Keys
-from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.model.errors import DeniedError, HyperpodError
 from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance
 
 _MOST_CLUSTERS = 10
@@ -61,6 +62,19 @@ class Ground:
             return [await describe_cluster(self.aws, named)]
         found = [one async for page in list_clusters(self.aws) for one in page]
         return [await describe_cluster(self.aws, one) for one in found[:_MOST_CLUSTERS]]
+
+    async def check_named(self) -> None:
+        """See that the domain and the cluster that were named are there, and that AWS can be asked at all; a right that is missing is each fact's own matter.
+
+        Raises:
+            HyperpodError: One of them is not there, or AWS does not answer.
+        """
+        with contextlib.suppress(DeniedError):
+            if self.cluster is not None:
+                await self.clusters()
+        with contextlib.suppress(DeniedError):
+            if self.domain is not None:
+                await self.aws.call("sagemaker", "DescribeDomain", DomainId=self.domain)
 
     async def running_nodes(self, cluster: HyperpodCluster) -> list[Instance]:
         """Some nodes of a cluster that run.

@@ -73,9 +73,15 @@ async def find_place(
     found = vpc or told.get("VpcId")
     # Subnets of another VPC are of no use.
     near = subnets or (told.get("SubnetIds", ()) if found == told.get("VpcId") else ())
+    if vpc is not None and not near:
+        raise InvalidInputError(
+            f"{vpc} is not the VPC of the domain {domain}, so its subnets are not known",
+            hint="name them with --subnet",
+            detail={"field": "subnets"},
+        )
     if not (found and near and (role or theirs)):
         raise InvalidInputError(
-            f"the domain {domain} does not tell VPC, subnets and role",
+            f"the domain {domain} has no VPC, subnets and role of its own to take",
             hint="name all three: --vpc vpc-... --subnet subnet-... --role arn:aws:iam::...:role/...",
             detail={"field": "vpc"},
         )

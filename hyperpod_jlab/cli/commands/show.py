@@ -169,9 +169,10 @@ def _print_shells(shown: _Shown) -> None:
     shells = shown.access.shells if shown.access else ()
     if not shells:
         return
-    print("\nshells on its nodes:")
+    word = "task" if shown.run.children else "node"
+    print(f"\nshells on its {word}s:")
     for shell in shells[:_SHOWN_SHELLS]:
-        print(f"  node {shell.node_rank}: {printable(shell.command)}")
+        print(f"  {word} {shell.node_rank}: {printable(shell.command)}")
     if len(shells) > _SHOWN_SHELLS:
         print(f"  and {len(shells) - _SHOWN_SHELLS} more; see --json")
 

@@ -37,12 +37,14 @@ _HELP = """\
 Check on a real account what this project believes of AWS and could not try. Each fact, and what follows if it is wrong, stands in docs/unverified.md.
 
 Nothing is changed without --write: calls only describe, list, look up and simulate. With --write a domain of Studio with a user profile and a space is made,
-tried on and deleted again; this takes about 15 minutes. Nothing else is touched. What a run that was killed has left, the next run or --clean-up deletes.
+tried on and deleted again; this takes about 15 minutes. Nothing else is touched. What a run that was killed has left, the next one with --write deletes, or --clean-up; both ask first.
 
 The report is Markdown without account ids, for an issue. The exit code is 1 when a fact does not hold.
 """
 _CLEAN = "hpj admin verify-aws --clean-up"
 _SPACE_EVENT = "create-space-event"
+_EVENTS = ("create-profile-event", _SPACE_EVENT)
+"""Facts that are read, of events that --write makes."""
 _LATER = f"in about 15 minutes CloudTrail has the events of this run: hpj admin verify-aws --only create-profile-event --only {_SPACE_EVENT}"
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 
@@ -131,6 +133,7 @@ def _role(_: click.Context, parameter: click.Parameter, value: str | None) -> st
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def verify_aws(region: str | None, write: bool, clean_up: bool, yes: bool, **options: Any) -> None:
     """Go through the table of facts."""
+    _check_options(write, clean_up, options)
     studio = find_studio()
     domain = options["domain"] or (studio.domain_id if studio else None)
     ground = Ground(Aws(region), domain, options["cluster"], options["as_role"])
@@ -151,13 +154,37 @@ def verify_aws(region: str | None, write: bool, clean_up: bool, yes: bool, **opt
         _conclude(asked, found, notes, "read-only")
 
 
+def _check_options(write: bool, clean_up: bool, options: dict[str, Any]) -> None:
+    """See that nothing was given that would be passed over, and that nothing is made for no fact.
+
+    Raises:
+        InvalidInputError: An option has no use here.
+    """
+    if write and clean_up:
+        raise InvalidInputError("--clean-up makes nothing: leave out --write")
+    for field in ("vpc", "subnets", "role", "file_system"):
+        if options[field] and not write:
+            option = field.removesuffix("s").replace("_", "-")
+            raise InvalidInputError(
+                f"--{option} is for the throw-away domain, and none is made",
+                hint=f"add --write, or leave out --{option}",
+                detail={"field": field},
+            )
+    needs = any(fact.how == "write" or fact.name in _EVENTS for fact in chosen(options["only"]))
+    if write and not needs:
+        raise InvalidInputError(
+            "none of these facts needs a throw-away domain",
+            hint="leave out --write",
+            detail={"field": "only"},
+        )
+
+
 async def _read(asked: _Asked) -> tuple[Findings, list[str]]:
+    ground = asked.ground
     async with slow_steps("asking AWS") as steps:
-        found = await read_only(asked.facts, asked.ground, steps.next)
-        try:
-            journal = await _journal(asked.ground.aws)
-        except HyperpodError:
-            return found, []  # each fact says why AWS cannot be asked
+        journal = await _journal(ground.aws)
+        await ground.check_named()
+        found = await read_only(asked.facts, ground, steps.next)
     return found, [f"left by an earlier run: {one.name}; {_CLEAN}" for one in journal.left()]
 
 

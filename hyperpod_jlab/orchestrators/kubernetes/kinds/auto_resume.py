@@ -70,7 +70,7 @@ def obstacles(
     if not shared:
         yield _finding(
             "restart_policy",
-            f"HyperPod resumes jobs with restartPolicy: {RESTART_POLICY} only, by which the logs of a failed run go with its pods: this cluster has no shared storage to keep them",
+            f"HyperPod resumes only jobs with restartPolicy: {RESTART_POLICY}. With that policy the logs of a failed run are deleted with its pods, and this cluster has no shared storage to keep them",
             "name a storage claim in the cluster's configuration",
             field,
         )

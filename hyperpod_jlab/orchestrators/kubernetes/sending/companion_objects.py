@@ -209,7 +209,7 @@ async def _is_usable(
         )
     if (place := difference(document, found)) is not None:
         raise RefusedError(
-            f"it is there already, and is another one: {place}",
+            f"it already exists with other content: {place} differs",
             code="name_taken",
             hint="give yours another name in the manifest, or remove the one that is there",
         )

@@ -14,6 +14,7 @@ from typing import Any
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.spec import JobSpec, Resources
 from hyperpod_jlab.model.validation import NAME
+from hyperpod_jlab.orchestrators.kubernetes.kinds.auto_resume import ENABLED
 from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind
 from hyperpod_jlab.orchestrators.kubernetes.kinds.names import (
     NAME_ANNOTATION,
@@ -39,6 +40,7 @@ from hyperpod_jlab.storage.records import BundleReader
 _SUFFIXES = frozenset({".yaml", ".yml"})
 _DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _MOST_NODES = 10_000
+_BY_ANNOTATION = f"leave it out: the manifest's annotation {ENABLED} says it"
 
 
 def is_native(bundle: BundleReader) -> bool:
@@ -105,7 +107,9 @@ def native_findings(spec: JobSpec) -> Iterator[Finding]:
                 level="error",
                 code="not_for_native",
                 message=f"a manifest that is sent as written has no place for {field}",
-                hint="write it into the manifest, or leave it out",
+                hint=_BY_ANNOTATION
+                if field == "auto_resume"
+                else "write it into the manifest, or leave it out",
                 field=field,
             )
 
