@@ -185,6 +185,30 @@ def test_bad_words_are_refused(believed, hpj, words, field, hint):
     assert hint in done.error["hint"]
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--write", "--clean-up"), "--clean-up makes nothing"),
+        (("--vpc", "vpc-1"), "--vpc is for the throw-away domain"),
+        (("--subnet", "subnet-1"), "--subnet is for the throw-away domain"),
+        (("--write", "--yes", "--only", "node-target"), "needs a throw-away domain"),
+        (("--write", "--yes", "--vpc", "vpc-1"), "is not the VPC of the domain"),
+    ],
+)
+def test_options_without_use_are_refused_and_nothing_is_made(believed, hpj, words, message):
+    before = studio(believed)
+    done = hpj("admin", "verify-aws", *words, "--json")
+    assert (done.code, studio(believed)) == (2, before)
+    assert message in done.error["message"]
+
+
+@pytest.mark.parametrize("words", [("--cluster", "nosuch"), ("--domain", "d-nosuch")])
+def test_what_was_named_and_is_not_there_is_an_error(believed, hpj, words):
+    done = hpj("admin", "verify-aws", *words, "--only", "node-target", "--json")
+    assert done.code == 3
+    assert "nosuch" in done.error["message"]
+
+
 def test_without_any_domain_the_place_has_to_be_named(believed, hpj, verify):
     believed.domains.clear()
     done = hpj("admin", "verify-aws", "--write", "--yes", "--json")
