@@ -45,6 +45,8 @@ FOLLOWS = {
     "ec2": {"fsx", "sagemaker"},  # what to look for there, these say
     "logs": {"sagemaker"},
     "aps": {"eks"},  # where it is, the add-on says
+    "ssm": {"sagemaker", "sts"},  # whether there are clusters, and whose role it is
+    "iam": {"sagemaker", "sts", "ssm"},
 }
 """Services that are asked for what others have told."""
 
