@@ -67,7 +67,8 @@ LINES = [
         for feature in FEATURES
         if feature.name in RUNS and feature.name not in ON_A_TERMINAL
         for words in RUNS[feature.name]
-        if words != SUBMIT  # each run has an id of its own
+        # Each run, and each throw-away domain, has a name of its own.
+        if words != SUBMIT and "--write" not in words
     )
 ]
 

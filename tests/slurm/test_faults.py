@@ -36,7 +36,6 @@ class TestController:
         assert answer.code == 5
         assert answer.error["code"] == "controller_down"
         assert answer.error["hint"]
-        assert answer.seconds < 18  # Slurm's own patience is 9 s, and it is waited for once
         here.cluster.controller_start()
         assert (await hpj(here, *words)).code == 0
         run = await here.ended("run-down")
