@@ -16,6 +16,10 @@ _RUNNING = "Running"
 
 _NAME_THEM = 'name them in the configuration: login_nodes = ["HOST"]'
 
+_NOT_SLURM = (
+    'open a terminal on a node: hpj terminal NODE; in the configuration, orchestrator = "kubernetes"'
+)
+
 NO_LOGIN_NODES = "no_login_nodes"
 """Code of the errors where a cluster has none."""
 
@@ -68,7 +72,7 @@ async def find_login_nodes(aws: Aws, cluster: str) -> LoginNodes:
         raise NotFoundError(
             f"AWS knows no login nodes of {found.name}: {why}",
             code=NO_LOGIN_NODES,
-            hint=_NAME_THEM if on_slurm else "open a terminal on a node: hpj terminal NODE",
+            hint=_NAME_THEM if on_slurm else _NOT_SLURM,
             detail={"field": "login_nodes"},
         )
     ours = [

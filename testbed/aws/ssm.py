@@ -19,7 +19,7 @@ _PREFIX = "sagemaker-cluster:"
 
 SHELL = "SSM-SessionManagerRunShell"
 SSH = "AWS-StartSSHSession"
-COMMAND = "AWS-StartNonInteractiveCommand"
+COMMANDS = {"AWS-StartInteractiveCommand", "AWS-StartNonInteractiveCommand"}
 _NUMBER = "0123456789abcdef0"
 
 
@@ -27,11 +27,12 @@ def start_session(request: Request) -> dict[str, Any]:
     target, document = request.given["Target"], _document_of(request)
     if not _is_connected(request):
         raise ApiError("TargetNotConnected", f"{target} is not connected.")
-    if document not in {SHELL, SSH, COMMAND}:
+    if document not in {SHELL, SSH, *COMMANDS}:
         raise ApiError("InvalidDocument", f"Document with name {document} does not exist.")
-    port = request.given.get("Parameters", {}).get("portNumber", [])
-    if (document == SSH) != (len(port) == 1):
-        raise ApiError("InvalidParameters", f"{document}: {request.given.get('Parameters')}")
+    parameters = request.given.get("Parameters", {})
+    wanted = {"portNumber"} if document == SSH else {"command"} if document in COMMANDS else set()
+    if set(parameters) != wanted or any(len(values) != 1 for values in parameters.values()):
+        raise ApiError("InvalidParameters", f"{document}: {parameters}")
     return _session(request)
 
 

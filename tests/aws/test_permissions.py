@@ -160,10 +160,9 @@ def test_every_operation_in_the_code_is_of_a_feature():
     package = Path(hyperpod_jlab.__file__).parent
     askers = [path for path in package.rglob("*.py") if "aws" in path.read_text(encoding="utf-8")]
     named = set().union(*map(operations_in, askers)) - {"sts:GetCallerIdentity"}
-    # The AWS CLI starts sessions, not this code; roles are passed by other calls; queries of Prometheus are no operation of boto3.
+    # The AWS CLI resumes and ends sessions, not this code; roles are passed by other calls; queries of Prometheus are no operation of boto3.
     listed = {one.action for feature in FEATURES for one in feature.permissions}
-    sessions = {"ssm:StartSession", "ssm:ResumeSession", "ssm:TerminateSession"}
-    sessions |= {"ssmmessages:OpenDataChannel"}
+    sessions = {"ssm:ResumeSession", "ssm:TerminateSession", "ssmmessages:OpenDataChannel"}
     assert named == listed - sessions - {"aps:QueryMetrics", "iam:PassRole"}
 
 

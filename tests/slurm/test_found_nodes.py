@@ -120,12 +120,15 @@ async def test_a_cluster_of_which_aws_does_not_say_it(endpoint, cluster):
     for group in cluster.groups:
         group.slurm_node_type = None
     endpoint.account.add_cluster("eks", REGION, orchestrator=endpoint.account.eks("eks", REGION))
-    said = {"ml": "do not say what they are to Slurm", "eks": "Slurm does not orchestrate it"}
-    for name, words in said.items():
+    said = {
+        "ml": ("do not say what they are to Slurm", "login_nodes = "),
+        "eks": ("Slurm does not orchestrate it", 'orchestrator = "kubernetes"'),
+    }
+    for name, (words, hint) in said.items():
         with pytest.raises(HyperpodError, match=words) as caught:
             await FoundNodes(name).get()
         assert caught.value.code == "no_login_nodes"
-        assert "login_nodes = " in (caught.value.hint or "")
+        assert hint in (caught.value.hint or "")
 
 
 async def test_aws_that_refuses_or_is_silent(endpoint, tmp_path):
