@@ -16,9 +16,7 @@ _RUNNING = "Running"
 
 _NAME_THEM = 'name them in the configuration: login_nodes = ["HOST"]'
 
-_NOT_SLURM = (
-    'open a terminal on a node: hpj terminal NODE; in the configuration, orchestrator = "kubernetes"'
-)
+_NOT_SLURM = 'open a terminal on a node: hpj terminal NODE; in the configuration, orchestrator = "kubernetes"'
 
 NO_LOGIN_NODES = "no_login_nodes"
 """Code of the errors where a cluster has none."""

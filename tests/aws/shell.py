@@ -30,7 +30,7 @@ class Shell:
             {"PATH": f"{self._folder}{os.pathsep}{os.environ['PATH']}"}
         )
         done = subprocess.run(
-            line, shell=True, env=environment, capture_output=True, text=True, check=False
+            ["/bin/sh", "-c", line], env=environment, capture_output=True, text=True, check=False
         )
         return done.stdout + done.stderr
 

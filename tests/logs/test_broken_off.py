@@ -80,7 +80,7 @@ class ApiServer(BaseHTTPRequestHandler):
             ):
                 data = line(number)
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
-                time.sleep(0.002)
+                time.sleep(0.002)  # the pace of what it sends; nothing waits for it
             self.wfile.write(b"0\r\n\r\n")
         except OSError:
             self.close_connection = True
@@ -138,7 +138,7 @@ class Spool(PodSpool):
         pass
 
     def _put(self, portion: Portion) -> bool:
-        time.sleep(0.001)
+        time.sleep(0.001)  # a disk's pace, in which the follow can be broken off
         return False
 
 

@@ -34,12 +34,12 @@ from hyperpod_jlab.cli.terminal import is_terminal, printable, shown_text
 from hyperpod_jlab.model.errors import HyperpodError, InvalidInputError
 
 _HELP = """\
-Check on a real account what this project believes of AWS and could not try. Each fact, and what follows if it is wrong, stands in docs/unverified.md.
+Check on a real account what this project assumes about AWS and could not test. docs/unverified.md lists each fact and what breaks if it is wrong.
 
-Nothing is changed without --write: calls only describe, list, look up and simulate. With --write a domain of Studio with a user profile and a space is made,
-tried on and deleted again; this takes about 15 minutes. Nothing else is touched. What a run that was killed has left, the next one with --write deletes, or --clean-up; both ask first.
+Without --write nothing is changed: the calls only describe, list, look up and simulate. With --write a Studio domain with a user profile and a space is created, used for the checks and
+deleted; this takes about 15 minutes. Nothing else is touched. If such a run is killed, the next one with --write, or --clean-up, deletes what it left. Both ask first.
 
-The report is Markdown without account ids, for an issue. The exit code is 1 when a fact does not hold.
+The report is Markdown without account ids; paste it into an issue. The exit code is 1 if a fact does not hold.
 """
 _CLEAN = "hpj admin verify-aws --clean-up"
 _SPACE_EVENT = "create-space-event"
