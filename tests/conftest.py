@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
+from tests.golden.frozen import Golden, places_of
+
 # pytest-xdist hands its terminal's width on to the workers; a terminal of a test's own says its own.
 for _name in ("COLUMNS", "LINES"):
     os.environ.pop(_name, None)
@@ -21,6 +23,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
     monkeypatch.delenv("HYPERPOD_CONFIG", raising=False)
     return tmp_path
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--freeze``: see `tests.golden.frozen`."""
+    parser.addoption("--freeze", action="store_true", help="write golden files anew")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Golden:
+    """Compares documents with golden files."""
+    return Golden(bool(request.config.getoption("--freeze")), places_of(tmp_path))
 
 
 FIRST = (

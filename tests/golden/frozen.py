@@ -1,0 +1,118 @@
+"""Golden files: what scripts rely on, frozen.
+
+A document is compared with its file in ``tests/golden/documents``. What differs from run to run is replaced by a word in angle brackets first, so that
+a golden file keeps every key, every null, every word and each number that does not vary. ``pytest --freeze`` writes the files anew; read the diff before you commit it.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import re
+import socket
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab import __version__
+
+FOLDER = Path(__file__).parent / "documents"
+
+_MASKS = (
+    (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?"), "<time>"),
+    (re.compile(r"\b[\w-]*\d{8}-\d{6}-[0-9a-z]{4,}\b"), "<run>"),
+    (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<uuid>"),
+    (re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{12,}\b"), "<hex>"),
+    (re.compile(r"\b(127\.0\.0\.1|localhost):\d+"), "<address>"),
+)
+
+
+class Golden:
+    """Compares documents with golden files.
+
+    Args:
+        freeze: Whether files are written rather than compared.
+        places: Folders of this test and what stands for each.
+    """
+
+    def __init__(self, freeze: bool, places: Mapping[str, str]) -> None:
+        self._freeze = freeze
+        own = {str(Path(sys.prefix)): "<python>", str(Path(__file__).parents[2]): "<source>"}
+        own |= {socket.gethostname(): "<host>", str(Path.home()): "<home>"}
+        words = {**places, **own}
+        self._places = sorted(words.items(), key=lambda one: -len(one[0]))
+
+    def check(
+        self,
+        name: str,
+        document: Any,
+        *,
+        varying: Iterable[str] = (),
+        also: Mapping[str, str] | None = None,
+    ) -> None:
+        """Compare a document with its golden file.
+
+        Args:
+            name: The file below ``documents``, without its suffix, such as ``slurm/runs``.
+            document: What JSON knows, or a text.
+            varying: Keys whose values differ from run to run: only their kind is kept.
+            also: Words of this run and what stands for each, such as a job's number.
+
+        Raises:
+            AssertionError: It is not as the file says, or there is no file.
+        """
+        masked = self._masked(document, frozenset(varying), also or {})
+        is_text = isinstance(masked, str)
+        path = FOLDER / f"{name}.{'txt' if is_text else 'json'}"
+        text = (
+            masked if is_text else json.dumps(masked, indent=1, sort_keys=True, ensure_ascii=False)
+        )
+        text = text.rstrip("\n") + "\n"
+        if self._freeze:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            return
+        there = path.read_text(encoding="utf-8") if path.exists() else ""
+        assert text == there, f"{path}: not as frozen; if that is meant: pytest --freeze"
+
+    def _masked(self, value: Any, varying: frozenset[str], also: Mapping[str, str]) -> Any:
+        if isinstance(value, Mapping):
+            return {
+                self._word(str(key), also): _kind(one)
+                if key in varying
+                else self._masked(one, varying, also)
+                for key, one in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [self._masked(one, varying, also) for one in value]
+        return self._word(value, also) if isinstance(value, str) else value
+
+    def _word(self, text: str, also: Mapping[str, str]) -> str:
+        for word, name in also.items():
+            text = re.sub(rf"(?<![\w-]){re.escape(word)}(?![\w-])", name, text)
+        for place, name in self._places:
+            text = text.replace(place, name)
+        for pattern, name in _MASKS:
+            text = pattern.sub(name, text)
+        text = text.replace(__version__, "<version>")
+        return re.sub(rf"\b(?:user|for|by) {re.escape(getpass.getuser())}\b", "<user>", text)
+
+
+def _kind(value: Any) -> Any:
+    """What stands for a value that varies; null is kept, for it says something else than a value."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "<true or false>"
+    if isinstance(value, int | float):
+        return "<number>"
+    if isinstance(value, list):
+        return ["<varying>"] if value else []
+    return "<object>" if isinstance(value, Mapping) else "<text>"
+
+
+def places_of(tmp_path: Path) -> dict[str, str]:
+    """Folders of a test."""
+    return {str(tmp_path): "<tmp>", os.environ.get("TMPDIR", "/tmp").rstrip("/"): "<temporary>"}
