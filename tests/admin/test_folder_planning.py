@@ -123,6 +123,7 @@ def test_what_mounts_a_folder_waits_for_it(folders, state, words):
         found = step(made, target)
         assert found.state == state
         assert (words or "") in (found.reason or "")
+        assert (found.reason is None) == (words is None)
     assert step(made, "space team").state == "done"
 
 

@@ -57,6 +57,7 @@ def test_what_waits_for_others(holders, folders, wanted, target, state, words):
     assert (found.state, found.after) == (state, NOT_MOUNTED)
     assert found in made.drift
     assert (words or "") in (found.reason or "")
+    assert (found.reason is None) == (words is None)
 
 
 ORDERS = [

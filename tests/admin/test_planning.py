@@ -137,6 +137,7 @@ def test_spaces(holder, wanted, then, words):
     attaches = attached() in found.entries and found.state in {"to do", "done"}
     assert (found.state, attaches) == then
     assert (words or "") in (found.reason or "")
+    assert (found.reason is None) == (words is None)
 
 
 def test_one_profile_alone_leaves_the_others_and_the_domain():

@@ -220,6 +220,7 @@ def test_runs_of_which_there_are_none(clusters, home, hpj, cluster, orchestrator
     assert (done.code, done.error["code"]) == (2, "unsupported")
     assert message in done.error["message"]
     assert (hint or "") in (done.error["hint"] or "")
+    assert (hint is None) == (done.error["hint"] is None)
 
 
 def test_a_run_or_an_attempt_that_is_not_there_or_has_not_begun(clusters, home, hpj):

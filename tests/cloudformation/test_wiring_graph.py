@@ -153,7 +153,7 @@ def test_the_rule_takes_new_profiles_and_spaces_of_this_domain_only(event, expec
     assert matches(wired().properties("NewProfileRule")["EventPattern"], event) is expected
 
 
-def test_the_rule_and_the_function_know_the_same_calls(lambdas):
+def test_the_rule_and_the_function_know_the_same_calls():
     pattern = wired().properties("NewProfileRule")["EventPattern"]
     new_profile = importlib.import_module("hyperpod_jlab.admin.lambdas.new_profile")
     assert set(pattern["detail"]["eventName"]) == set(new_profile.EVENTS)
@@ -247,20 +247,14 @@ def test_the_next_commands():
     assert "FoldersNext" not in wired(Folders="none").outputs
 
 
-@pytest.fixture
-def lambdas():
-    """The functions' code, which is a branch of its own until both are merged."""
-    return pytest.importorskip("hyperpod_jlab.admin.lambdas")
-
-
-def test_the_handlers_are_there(lambdas):
+def test_the_handlers_are_there():
     """By name, as Lambda finds them."""
     for function in wired().of_type("AWS::Lambda::Function").values():
         module, _, name = function["Handler"].rpartition(".")
         assert callable(getattr(importlib.import_module(module), name))
 
 
-def test_the_functions_know_what_they_are_told(lambdas):
+def test_the_functions_know_what_they_are_told():
     settings = importlib.import_module("hyperpod_jlab.admin.lambdas.settings")
     stack = wired(**BY_JOBS)
     told = set(stack.properties("Wiring")) - {"ServiceToken", "ServiceTimeout"}
@@ -270,7 +264,7 @@ def test_the_functions_know_what_they_are_told(lambdas):
 
 
 @pytest.mark.parametrize("function", ["custom_resource", "new_profile", "reconcile"])
-def test_what_the_functions_call_their_role_allows(lambdas, function):
+def test_what_the_functions_call_their_role_allows(function):
     rights = importlib.import_module("hyperpod_jlab.admin.lambdas.rights")
     by_jobs, on_controller = (
         Policy(document(statements_of(wired(**folders), "FunctionRole")))

@@ -79,6 +79,7 @@ def test_what_is_missing_is_named() -> None:
         "Pod no-command": "no /no/such/program",
         "Job over-gpu": "requests.nvidia.com/gpu=1 is allowed",
     }
+    assert named.keys() <= {one["of"] for one in RECORDED}
     for one in RECORDED:
         if one["of"] in named:
             assert named[one["of"]] in told(one["reason"], one["message"]).words
