@@ -225,12 +225,14 @@ def test_folders_that_are_no_attempts(bundle, name):
 @pytest.mark.parametrize(
     "name", ["status", "status/attempt-1", "status/observations", "status/actions"]
 )
-def test_a_file_where_a_folder_belongs_is_read_as_none(bundle, name):
+def test_a_file_where_a_folder_belongs_is_an_empty_folder(bundle, name):
     whole = bundle.read()
     folder = bundle.folder / name
     folder.rename(bundle.folder / "moved")
+    folder.mkdir()
     without = bundle.read()
     assert without != whole
+    folder.rmdir()
     folder.write_text("x")
     assert bundle.read() == without
 
