@@ -39,9 +39,16 @@ class Hub:
         self.reads = 0
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="hyperpod-logs")
         self._feeds: dict[Hashable, Feed] = {}
+        self._closed = False
 
     async def thread(self, work: Callable[..., T], *args: object) -> T:
-        """Do something that blocks in one of the hub's threads."""
+        """Do something that blocks in one of the hub's threads.
+
+        Raises:
+            CancelledError: The hub is closed; work that had not begun by then ends the same way.
+        """
+        if self._closed:
+            raise asyncio.CancelledError
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
 
     def feed(self, key: Hashable, sources: SourceSet) -> Feed:
@@ -68,4 +75,5 @@ class Hub:
         """End all feeds and give back the threads."""
         for feed in list(self._feeds.values()):
             await feed.close()
+        self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
