@@ -1,0 +1,135 @@
+"""What the golden files of AWS share: the account, and how an answer of ``hpj`` becomes a document."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from hyperpod_jlab.aws.session import forget_session
+from testbed.aws.endpoint import Endpoint
+from testbed.aws.example import example_account
+from testbed.aws.state import Account, Cluster, Event
+from testbed.aws.telemetry import cluster_log_group
+from tests.aws.conftest import REGION
+from tests.cli.conftest import Hpj, Result
+from tests.golden.frozen import Golden
+
+BEGUN = 1_780_000_000_000
+"""Milliseconds of the first line of a log."""
+
+POINTS = ("points",)
+"""Keys of what lies at times: how many there are depends on the minute."""
+
+
+def _documents(text: str) -> Any:
+    """Standard output: one document, one on each line, or a text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        pass
+    try:
+        return [json.loads(line) for line in text.splitlines()]
+    except ValueError:
+        return text
+
+
+def _error(text: str) -> Any:
+    """The error on standard error; None where there is none."""
+    last = (text.splitlines() or [""])[-1]
+    return json.loads(last) if last.startswith('{"') else None
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """Runs ``hpj`` with ``--json`` and compares what it says with a golden file."""
+
+    hpj: Hpj
+    golden: Golden
+
+    def __call__(
+        self,
+        name: str,
+        *words: str,
+        varying: Iterable[str] = (),
+        also: Mapping[str, str] | None = None,
+        change: Callable[[Any], Any] = lambda told: told,
+    ) -> Result:
+        """Compare; a command is a process of its own, so nothing of AWS is remembered."""
+        forget_session()
+        done = self.hpj(*words, "--json")
+        document = {
+            "command": f"hpj {' '.join(words)} --json",
+            "exit": done.code,
+            "out": change(_documents(done.out)),
+            "error": _error(done.err),
+        }
+        self.golden.check(f"aws-cli/{name}", document, varying=varying, also=also)
+        return done
+
+
+@pytest.fixture
+def frozen(hpj: Hpj, golden: Golden) -> Frozen:
+    """Compares what ``hpj`` says with golden files."""
+    return Frozen(hpj, golden)
+
+
+@pytest.fixture
+def example(endpoint: Endpoint) -> Endpoint:
+    """The example's account, with a few logs, measurements and events of known values."""
+    endpoint.account = example_account(REGION)
+    fill(endpoint.account)
+    return endpoint
+
+
+def fill(account: Account) -> None:
+    """Add logs, measurements and events: values that do not go by the clock."""
+    slurm, eks = account.clusters[REGION][:2]
+    _write(account, slurm, "LifecycleConfig", 0)
+    _write(account, slurm, "SagemakerHealthMonitoringAgent", 350)
+    now = datetime.now(UTC).replace(second=0, microsecond=0)
+    minutes = [now - timedelta(minutes=ago) for ago in range(90, -1, -1)]
+    for at, node in enumerate(eks.nodes[:2]):
+        on = {"ClusterName": "research"}
+        dimensions = {
+            **on,
+            "InstanceId": node.instance_id,
+            "NodeName": f"hyperpod-{node.instance_id}",
+        }
+        for name, value in (("node_cpu_utilization", 20.0), ("node_gpu_utilization", 60.0)):
+            values = [(minute, value + at) for minute in minutes]
+            for where in (on, dimensions):
+                account.telemetry.measure(REGION, "ContainerInsights", name, where, values)
+    failed = {"level": "Error", "resource": "Instance", "group": "accelerated"}
+    why = {"Instance": {"FailureMessage": "Lifecycle script exited with code 1"}}
+    grown = {"resource": "InstanceGroup", "group": "general"}
+    eks.events = [
+        Event(now - timedelta(hours=3), "Scaling up.", **grown),
+        Event(
+            now - timedelta(hours=2),
+            "Node is unhealthy.",
+            instance=eks.nodes[0].instance_id,
+            metadata=why,
+            **failed,
+        ),
+        Event(now - timedelta(hours=1), "Lost orchestration-ready.", level="Warn"),
+    ]
+
+
+def _write(account: Account, cluster: Cluster, log: str, after: int) -> None:
+    """Two lines into a log of each node, and a third into that of the last."""
+    group = cluster_log_group(cluster.name, cluster.arn)
+    for number, node in enumerate(cluster.nodes):
+        begun = BEGUN + number * 10_000 + after
+        lines = [(begun, f"{log} begins"), (begun + 700, f"{log} \u00fc ends")]
+        account.telemetry.write(REGION, group, f"{log}/{node.group}/{node.instance_id}", lines)
+
+
+def endpoint_url() -> str:
+    """Where the endpoint is."""
+    return os.environ["AWS_ENDPOINT_URL"]
