@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hyperpod_jlab.storage.users import current_user
 from testbed.aws.endpoint import Endpoint
+from testbed.aws.fsx_tasks import WAITS, WORKS
 from testbed.aws.state import DataRepositoryTask, Profile
 from testbed.aws.studio import SimulatedStudio
-from tests.aws.conftest import REGION, endpoint, home, hpj, no_aws
+from tests.aws.conftest import KEY, REGION, endpoint, home, hpj, no_aws
 from tests.cli.conftest import Home
 from tests.golden.aws_golden import Frozen, example, frozen
 
 __all__ = ["endpoint", "example", "frozen", "home", "hpj", "no_aws"]
 
-OF_AWS = ("studio", "aws", "space", "HyperPod", "FSx for Lustre", "security groups", "names at AWS")
+GROUPS = {"metadata", "role", "domain", "security-groups", "interfaces", "mount"}
+"""Groups of the doctor's checks that look at AWS; the others look at the machine."""
+
+OF_THE_MACHINE = ("free", "total", "files_free", "index", "writable")
 
 CONFIG = """
 [storage]
@@ -49,30 +55,68 @@ def studio(
     return made
 
 
+def own(told: Any) -> Any:
+    """Storage without the folders above the test's own."""
+    if "separation" in told:
+        told["separation"] = dict.fromkeys(told["separation"])
+    return told
+
+
+def whose() -> dict[str, str]:
+    """The user, as storage names him."""
+    return {f"belongs to {current_user()} (uid {os.getuid()})": "belongs to <user> (uid <uid>)"}
+
+
+def of_aws(told: Any) -> Any:
+    """What the doctor says of AWS."""
+    return {"checks": [one for one in told["checks"] if one["group"] in GROUPS]}
+
+
 def test_storage(studio: SimulatedStudio, example: Endpoint, frozen: Frozen) -> None:
-    frozen("storage", "storage")
-    frozen("storage-no-aws", "storage", "--no-aws")
+    def storage(name: str, *words: str) -> None:
+        frozen(name, "storage", *words, varying=OF_THE_MACHINE, also=whose(), change=own)
+
+    storage("storage")
+    storage("storage-no-aws", "--no-aws")
     frozen("storage-path", "storage", str(studio.mount_point / "data"))
     example.faults.deny("fsx:DescribeFileSystems")
-    frozen("storage-denied", "storage")
+    storage("storage-denied")
 
 
 def test_storage_tasks(studio: SimulatedStudio, example: Endpoint, frozen: Frozen) -> None:
     data = str(studio.mount_point / "data")
-    frozen("storage-export", "storage", "export", data, "--by", "aws")
-    frozen("storage-import", "storage", "import", data)
-    release = ("storage", "release", data, "--by", "aws", "--unused-for", "30")
-    frozen("storage-release", *release)
-    frozen("storage-hydrate", "storage", "hydrate", data, "--by", "aws")
-    frozen("storage-state", "storage", "state", data)
-    frozen("storage-tasks", "storage", "tasks")
-    task = example.account.tasks[REGION][-1].task_id
-    frozen("storage-cancel", "storage", "cancel", task)
-    frozen("storage-cancel-unknown", "storage", "cancel", f"task-{9:017x}")
-    frozen("storage-export-outside", "storage", "export", str(studio.folder), "--by", "aws")
+
+    def storage(name: str, *words: str) -> None:
+        frozen(f"storage-{name}", "storage", *words, varying=["task", "task_id"])
+        example.advance(WAITS + WORKS + timedelta(seconds=1))
+
+    storage("export", "export", data, "--by", "aws")
+    storage("import", "import", data, "--report", "s3://example-bucket/reports/")
+    storage("release", "release", data, "--by", "aws", "--unused-for", "30")
+    storage("hydrate", "hydrate", data)
+    storage("state", "state", data)
+    storage("tasks", "tasks")
+    storage("export-outside", "export", str(studio.folder), "--by", "aws")
     example.faults.deny("fsx:CreateDataRepositoryTask")
-    frozen("storage-export-denied", "storage", "export", data, "--by", "aws")
+    storage("export-denied", "export", data, "--by", "aws")
+
+
+def test_storage_cancel(studio: SimulatedStudio, example: Endpoint, frozen: Frozen) -> None:
+    data = str(studio.mount_point / "data")
+    frozen("storage-export-one", "storage", "export", data, varying=["task", "task_id"])
+    task = example.account.tasks[REGION][-1].task_id
+    frozen("storage-cancel", "storage", "cancel", task, also={task: "<task>"})
+    frozen("storage-cancel-unknown", "storage", "cancel", f"task-{9:017x}")
+    example.faults.deny("fsx:DescribeDataRepositoryTasks")
+    frozen("storage-tasks-denied", "storage", "tasks")
 
 
 def test_doctor(studio: SimulatedStudio, example: Endpoint, frozen: Frozen) -> None:
-    frozen("doctor", "doctor")
+    frozen("doctor", "doctor", change=of_aws)
+    example.faults.deny("sagemaker:DescribeSpace")
+    example.faults.deny("sagemaker:DescribeCluster", "ml-cluster")
+    example.faults.deny("fsx:DescribeFileSystems")
+    studio.mount(None)
+    frozen("doctor-denied", "doctor", change=of_aws)
+    example.account.add_caller(KEY, expired=True)
+    frozen("doctor-expired", "doctor", change=of_aws)
