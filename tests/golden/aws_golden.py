@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.aws.session import forget_session
+from hyperpod_jlab.storage.users import current_user
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.example import example_account
 from testbed.aws.state import Account, Cluster, Event
@@ -98,8 +99,9 @@ class Frozen:
 
 
 @pytest.fixture
-def frozen(hpj: Hpj, golden: Golden, endpoint: Endpoint) -> Frozen:
-    """Compares what ``hpj`` says with golden files."""
+def frozen(hpj: Hpj, golden: Golden, endpoint: Endpoint, no_aws: pytest.MonkeyPatch) -> Frozen:
+    """Compares what ``hpj`` says with golden files; on this machine is no program, Slurm's for one."""
+    no_aws.setenv("PATH", os.devnull)
     return Frozen(hpj, golden, endpoint)
 
 
@@ -152,6 +154,22 @@ def _write(account: Account, cluster: Cluster, log: str, after: int) -> None:
         begun = BEGUN + number * 10_000 + after
         lines = [(begun, f"{log} begins"), (begun + 700, f"{log} \u00fc ends")]
         account.telemetry.write(REGION, group, f"{log}/{node.group}/{node.instance_id}", lines)
+
+
+def no_parents(told: Any) -> Any:
+    """What is told of the storage, without the folders above the test's own."""
+    if "separation" in told:
+        told["separation"] = dict.fromkeys(told["separation"])
+    return told
+
+
+OF_THE_MACHINE = ("free", "total", "files_free", "writable")
+"""Keys of the storage's state on the machine."""
+
+
+def whose() -> dict[str, str]:
+    """The user, as storage names him."""
+    return {f"belongs to {current_user()} (uid {os.getuid()})": "belongs to <user> (uid <uid>)"}
 
 
 def endpoint_url() -> str:

@@ -25,6 +25,8 @@ _MASKS = (
     (re.compile(r"\b[\w-]*\d{8}-\d{6}-[0-9a-z]{4,}\b"), "<run>"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<uuid>"),
     (re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{12,}\b"), "<hex>"),
+    (re.compile(r"(?<=index-|mount-)[0-9a-f]{16}\b"), "<hex>"),
+    (re.compile(r"(?<=-jupyterlab-|code-editor-)[0-9a-f]{12}\b"), "<hex>"),
     (re.compile(r"\b(127\.0\.0\.1|localhost):\d+"), "<address>"),
 )
 

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hyperpod_jlab.storage.users import current_user
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.fsx_tasks import WAITS, WORKS
 from testbed.aws.state import DataRepositoryTask, Profile
 from testbed.aws.studio import SimulatedStudio
 from tests.aws.conftest import KEY, REGION, endpoint, home, hpj, no_aws
 from tests.cli.conftest import Home
-from tests.golden.aws_golden import Frozen, example, frozen
+from tests.golden.aws_golden import OF_THE_MACHINE, Frozen, example, frozen, no_parents, whose
 
 __all__ = ["endpoint", "example", "frozen", "home", "hpj", "no_aws"]
 
 GROUPS = {"metadata", "role", "domain", "security-groups", "interfaces", "mount"}
 """Groups of the doctor's checks that look at AWS; the others look at the machine."""
-
-OF_THE_MACHINE = ("free", "total", "files_free", "index", "writable")
 
 CONFIG = """
 [storage]
@@ -46,25 +42,12 @@ def studio(
     made.mount_point.chmod(0o700)
     for name, value in made.environment.items():
         no_aws.setenv(name, value)
-    no_aws.setenv("PATH", os.devnull)
     home.config.write_text(CONFIG.format(point=made.mount_point))
     example.account.profiles["d-example", "alice"] = Profile(uid=12001)
     example.account.tasks[REGION] = [
         DataRepositoryTask(f"task-{1:017x}", "fs-0aaaaaaaaaaaaaaaa", "EXPORT_TO_REPOSITORY")
     ]
     return made
-
-
-def own(told: Any) -> Any:
-    """Storage without the folders above the test's own."""
-    if "separation" in told:
-        told["separation"] = dict.fromkeys(told["separation"])
-    return told
-
-
-def whose() -> dict[str, str]:
-    """The user, as storage names him."""
-    return {f"belongs to {current_user()} (uid {os.getuid()})": "belongs to <user> (uid <uid>)"}
 
 
 def of_aws(told: Any) -> Any:
@@ -74,11 +57,11 @@ def of_aws(told: Any) -> Any:
 
 def test_storage(studio: SimulatedStudio, example: Endpoint, frozen: Frozen) -> None:
     def storage(name: str, *words: str) -> None:
-        frozen(name, "storage", *words, varying=OF_THE_MACHINE, also=whose(), change=own)
+        frozen(name, "storage", *words, varying=OF_THE_MACHINE, also=whose(), change=no_parents)
 
     storage("storage")
     storage("storage-no-aws", "--no-aws")
-    frozen("storage-path", "storage", str(studio.mount_point / "data"))
+    storage("storage-path", str(studio.mount_point / "data"))
     example.faults.deny("fsx:DescribeFileSystems")
     storage("storage-denied")
 
