@@ -131,9 +131,9 @@ def fill(account: Account) -> None:
             values = [(minute, value + at) for minute in minutes]
             for where in (on, dimensions):
                 account.telemetry.measure(REGION, "ContainerInsights", name, where, values)
-    failed = {"level": "Error", "resource": "Instance", "group": "accelerated"}
+    failed: dict[str, Any] = {"level": "Error", "resource": "Instance", "group": "accelerated"}
     why = {"Instance": {"FailureMessage": "Lifecycle script exited with code 1"}}
-    grown = {"resource": "InstanceGroup", "group": "general"}
+    grown: dict[str, Any] = {"resource": "InstanceGroup", "group": "general"}
     eks.events = [
         Event(now - timedelta(hours=3), "Scaling up.", **grown),
         Event(
