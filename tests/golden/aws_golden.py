@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,12 +13,15 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.aws.session import forget_session
+from hyperpod_jlab.orchestrators.kubernetes.kinds.names import object_name
 from hyperpod_jlab.storage.users import current_user
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.example import example_account
+from testbed.aws.observability import observe_eks, scrapes
 from testbed.aws.state import Account, Cluster, Event
 from testbed.aws.telemetry import cluster_log_group
-from tests.aws.conftest import REGION
+from testbed.prometheus import Prometheus
+from tests.aws.conftest import REGION, RUN, observed_account
 from tests.cli.conftest import Hpj, Result
 from tests.golden.frozen import Golden
 
@@ -103,6 +106,20 @@ def frozen(hpj: Hpj, golden: Golden, endpoint: Endpoint, no_aws: pytest.MonkeyPa
     """Compares what ``hpj`` says with golden files; on this machine is no program, Slurm's for one."""
     no_aws.setenv("PATH", os.devnull)
     return Frozen(hpj, golden, endpoint)
+
+
+@pytest.fixture(scope="module")
+def prometheus() -> Iterator[Prometheus]:
+    """A Prometheus that knows two hours of the cluster `OBSERVED`: each node has values that stay."""
+    *_, observed = observed_account().clusters[REGION]
+    scraped = scrapes(hours=2)
+    pods = {
+        node.instance_id: (f"{object_name(RUN)}-worker-{at}", "other")
+        for at, node in enumerate(observed.nodes[:2])
+    }
+    observe_eks(scraped, observed, lambda node, _at: 20.0 + 10 * node, pods)
+    with Prometheus(scraped) as server:
+        yield server
 
 
 @pytest.fixture

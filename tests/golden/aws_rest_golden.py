@@ -26,11 +26,11 @@ class FrozenRest:
     golden: Golden
     endpoint: Endpoint
 
-    async def get(self, name: str, path: str, **more: Any) -> Any:
+    async def get(self, name: str, path: str, /, **more: Any) -> Any:
         """Compare what is there, once all of it is."""
         return await self._compare(name, "GET", path, None, **more)
 
-    async def post(self, name: str, path: str, body: Any = "", **more: Any) -> Any:
+    async def post(self, name: str, path: str, body: Any = "", /, **more: Any) -> Any:
         """Compare what is answered."""
         return await self._compare(name, "POST", path, body, **more)
 
@@ -40,6 +40,7 @@ class FrozenRest:
         verb: str,
         path: str,
         body: Any,
+        /,
         *,
         varying: Iterable[str] = (),
         also: Mapping[str, str] | None = None,

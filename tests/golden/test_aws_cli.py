@@ -21,10 +21,9 @@ from tests.aws.conftest import (
     home,
     hpj,
     no_aws,
-    prometheus,
 )
 from tests.cli.conftest import Home
-from tests.golden.aws_golden import Frozen, endpoint_url, example, frozen, one_point
+from tests.golden.aws_golden import Frozen, endpoint_url, example, frozen, one_point, prometheus
 from tests.storage.forged_runs import forge_run
 
 __all__ = ["endpoint", "example", "frozen", "home", "hpj", "no_aws", "prometheus"]

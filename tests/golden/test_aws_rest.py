@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hyperpod_jlab.aws.call_meter import CallMeter
 from hyperpod_jlab.services.configuration import find_partition, load_settings
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.events import event_id
 from testbed.aws.observability import install_addon
 from testbed.prometheus import Prometheus
-from tests.aws.conftest import OBSERVED, REGION, RUN, add_observed, endpoint, no_aws, prometheus
+from tests.aws.conftest import OBSERVED, REGION, RUN, add_observed, endpoint, no_aws
+from tests.aws.test_call_meter import meter
 from tests.conftest import home
-from tests.golden.aws_golden import endpoint_url, example, one_point
+from tests.golden.aws_golden import endpoint_url, example, one_point, prometheus
 from tests.golden.aws_rest_golden import FrozenRest, rest
 from tests.server.conftest import *  # noqa: F403 - the server under test
 from tests.storage.forged_runs import forge_run
 
-__all__ = ["endpoint", "example", "home", "no_aws", "prometheus", "rest"]
+__all__ = ["endpoint", "example", "home", "meter", "no_aws", "prometheus", "rest"]
 
 SLURM, EKS = "hyperpod/ml-cluster", "hyperpod/research-eks"
 
@@ -147,10 +150,15 @@ async def test_metrics_of_runs(
     await rest.get("metrics-prometheus-denied", f"hyperpod/{OBSERVED}/metrics")
 
 
-async def test_calls_and_regions(example: Endpoint, rest: FrozenRest) -> None:
+def by_name(told: dict[str, Any]) -> dict[str, Any]:
+    """The operations in an order of their own."""
+    return {**told, "operations": sorted(told["operations"], key=lambda one: one["operation"])}
+
+
+async def test_calls_and_regions(example: Endpoint, meter: CallMeter, rest: FrozenRest) -> None:
     await rest.get("aws-calls-none", "aws/calls")
     await rest.get("events-first", f"{EKS}/events", limit="1", varying=["next"])
-    await rest.get("aws-calls", "aws/calls")
+    await rest.get("aws-calls", "aws/calls", change=by_name)
 
     def two(told: dict[str, list[str]]) -> dict[str, list[str]]:
         some = [one for one in told["regions"] if one in (REGION, "us-east-1")]
