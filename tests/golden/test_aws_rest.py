@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -152,12 +153,13 @@ async def test_metrics_of_runs(
 
 def by_name(told: dict[str, Any]) -> dict[str, Any]:
     """The operations in an order of their own."""
-    return {**told, "operations": sorted(told["operations"], key=lambda one: one["operation"])}
+    names = itemgetter("service", "operation")
+    return {**told, "operations": sorted(told["operations"], key=names)}
 
 
 async def test_calls_and_regions(example: Endpoint, meter: CallMeter, rest: FrozenRest) -> None:
     await rest.get("aws-calls-none", "aws/calls")
-    await rest.get("events-first", f"{EKS}/events", limit="1", varying=["next"])
+    await rest.get("clusters-first", "hyperpod", limit="1", varying=["next"])
     await rest.get("aws-calls", "aws/calls", change=by_name)
 
     def two(told: dict[str, list[str]]) -> dict[str, list[str]]:
