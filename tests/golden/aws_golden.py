@@ -80,6 +80,7 @@ class Frozen:
         varying: Iterable[str] = (),
         also: Mapping[str, str] | None = None,
         change: Callable[[Any], Any] = lambda told: told,
+        change_error: Callable[[Any], Any] = lambda told: told,
     ) -> Result:
         """Compare; a command is a process of its own, so nothing of AWS is remembered."""
         forget_session()
@@ -89,7 +90,7 @@ class Frozen:
             "command": f"hpj {' '.join(words)} --json",
             "exit": done.code,
             "out": change(_documents(done.out)),
-            "error": _error(done.err),
+            "error": change_error(_error(done.err)),
         }
         self.golden.check(
             f"aws-cli/{name}",
