@@ -12,7 +12,7 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ _MASKS = (
     (re.compile(r"\b[\w-]*\d{8}-\d{6}-[0-9a-z]{4,}\b"), "<run>"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<uuid>"),
     (re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{12,}\b"), "<hex>"),
+    (re.compile(r"(?<=index-|mount-)[0-9a-f]{16}\b"), "<hex>"),
+    (re.compile(r"(?<=-jupyterlab-|code-editor-)[0-9a-f]{12}\b"), "<hex>"),
     (re.compile(r"\b(127\.0\.0\.1|localhost):\d+"), "<address>"),
 )
 
@@ -39,6 +41,7 @@ class Golden:
 
     def __init__(self, freeze: bool, places: Mapping[str, str]) -> None:
         self._freeze = freeze
+        self._fixed: frozenset[str] = frozenset()
         own = {str(Path(sys.prefix)): "<python>", str(Path(__file__).parents[2]): "<source>"}
         own |= {socket.gethostname(): "<host>", str(Path.home()): "<home>"}
         words = {**places, **own}
@@ -51,6 +54,7 @@ class Golden:
         *,
         varying: Iterable[str] = (),
         also: Mapping[str, str] | None = None,
+        fixed: Collection[str] = (),
     ) -> None:
         """Compare a document with its golden file.
 
@@ -59,10 +63,12 @@ class Golden:
             document: What JSON knows, or a text.
             varying: Keys whose values differ from run to run: only their kind is kept.
             also: Words of this run and what stands for each, such as a job's number.
+            fixed: Words that are the same in every run, though they look like what is masked.
 
         Raises:
             AssertionError: It is not as the file says, or there is no file.
         """
+        self._fixed = frozenset(fixed)
         masked = self._masked(document, frozenset(varying), also or {})
         is_text = isinstance(masked, str)
         path = FOLDER / f"{name}.{'txt' if is_text else 'json'}"
@@ -95,9 +101,12 @@ class Golden:
         for place, name in self._places:
             text = text.replace(place, name)
         for pattern, name in _MASKS:
-            text = pattern.sub(name, text)
+            text = pattern.sub(self._unless_fixed(name), text)
         text = text.replace(__version__, "<version>")
         return re.sub(rf"\b(?:user|for|by) {re.escape(getpass.getuser())}\b", "<user>", text)
+
+    def _unless_fixed(self, name: str) -> Callable[[re.Match[str]], str]:
+        return lambda found: found.group() if found.group() in self._fixed else name
 
 
 def _kind(value: Any) -> Any:
