@@ -60,7 +60,7 @@ step "Kubernetes" kubernetes_is_built
 # browser's pytest; this one is shown last, and can be interrupted, which the shell would take from a job in the background.
 echo "==> pytest, and the browser tests beside it"
 env --default-signal=INT .venv/bin/python -m pytest -n "${PYTEST_WORKERS:-4}" --dist loadfile --no-loadscope-reorder \
-  "${select[@]}" "${again[@]}" "$@" >"$tests_log" 2>&1 &
+  --durations=30 --durations-min=2 "${select[@]}" "${again[@]}" "$@" >"$tests_log" 2>&1 &
 tests=$! browser=0
 scripts/ui-test.sh -q "${select[@]}" "${again[@]}" || browser=$?
 if [[ $full == true ]]; then
