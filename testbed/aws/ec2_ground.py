@@ -1,4 +1,7 @@
-"""EC2: the operations on subnets, route tables and instance types, asked for by filters."""
+"""EC2: the operations on subnets, route tables and instance types, asked for by filters.
+
+What it says of instance types is not all EC2's own: `instance_types` says which of it is.
+"""
 
 from __future__ import annotations
 
@@ -86,6 +89,7 @@ def describe_network_acls(request: Request) -> dict[str, Any]:
 
 
 def describe_instance_types(request: Request) -> dict[str, Any]:
+    """The account's types (``Ground.types``). Where those of the example account are from, and so what they can check, says `instance_types`."""
     filters = _filters(request, "instance-type")
     shown = [
         _shown_type(one)
@@ -99,12 +103,12 @@ def _shown_type(one: InstanceType) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "InstanceType": one.name,
         "CurrentGeneration": one.current,
-        "VCpuInfo": {"DefaultVCpus": 8, "ValidThreadsPerCore": list(one.threads)},
-        "MemoryInfo": {"SizeInMiB": 32768},
+        "VCpuInfo": {"DefaultVCpus": one.vcpus, "ValidThreadsPerCore": list(one.threads)},
+        "MemoryInfo": {"SizeInMiB": one.memory},
         "NetworkInfo": {
             "MaximumNetworkCards": one.cards,
             "Ipv4AddressesPerInterface": one.addresses,
-            "EfaSupported": one.efa > 0,
+            "EfaSupported": one.efa != 0,
             **({"EfaInfo": {"MaximumEfaInterfaces": one.efa}} if one.efa else {}),
         },
     }

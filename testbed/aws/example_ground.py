@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from testbed.aws.ground import TRUST, InstanceType
+from testbed.aws.instance_types import hyperpod_types
 from testbed.aws.network import (
     OTHER_SUBNET,
     SUBNET,
@@ -48,14 +49,8 @@ def add_ground(account: Account, region: str) -> None:
         "slurm-api/on_create.sh",
         "eks/on_create.sh",
     ]
-    ground.add_types(
-        InstanceType("c5.xlarge"),
-        InstanceType("m5.2xlarge"),
-        InstanceType("g5.8xlarge", efa=1, gpus=(1, "A10G"), addresses=30),
-        InstanceType("p5.48xlarge", efa=32, zones=("a",), gpus=(8, "H100"), cards=32, addresses=50),
-        InstanceType("t3.medium"),
-        InstanceType("p3.16xlarge", current=False),
-    )
+    # And one that HyperPod does not have.
+    ground.add_types(*hyperpod_types(), InstanceType("p3.16xlarge", current=False))
     ground.quotas = {
         **{f"ml.{name} for cluster usage": 8.0 for name in ground.types},
         "Maximum number of instances allowed per SageMaker HyperPod cluster": 20.0,

@@ -24,7 +24,7 @@ class InstanceType:
 
     Attributes:
         name: The name.
-        efa: EFA interfaces.
+        efa: EFA interfaces; None: EC2 says that it has some, and not how many.
         threads: Threads that a core may have.
         current: Whether it is of a current generation.
         zones: The zones that have it.
@@ -33,10 +33,12 @@ class InstanceType:
         cores: NeuronCores of a device.
         cards: Network cards.
         addresses: IPv4 addresses of an interface.
+        vcpus: vCPUs.
+        memory: Memory in MiB.
     """
 
     name: str
-    efa: int = 0
+    efa: int | None = 0
     threads: tuple[int, ...] = (1, 2)
     current: bool = True
     zones: tuple[str, ...] = ("a", "b")
@@ -45,6 +47,8 @@ class InstanceType:
     cores: int = 2
     cards: int = 1
     addresses: int = 15
+    vcpus: int = 8
+    memory: int = 32768
 
 
 @dataclass

@@ -11,6 +11,7 @@ import pytest
 from hyperpod_jlab.admin.verify import write_checks
 from hyperpod_jlab.admin.verify.facts import FACTS
 from hyperpod_jlab.admin.verify.report import masked
+from testbed.aws.example import example_account
 from testbed.aws.state import Domain, Profile, StudioLifecycleConfig
 from tests.admin.conftest import DOMAIN
 from tests.admin.verify_account import FALSE, ROLE, WRITE, believed, labels, studio
@@ -77,6 +78,16 @@ def test_a_fact_that_is_false_is_found_by_reading(believed, verify, name):
     FALSE[name](believed)
     found = verify("--as-role", ROLE, "--only", name, code=1)
     assert found[name][0] == "does not hold"
+
+
+def test_types_of_the_example_account_are_known_and_one_that_is_not_is_named(endpoint, verify):
+    endpoint.account = example_account(REGION)
+    found = verify("--only", "ec2-knows-types")
+    words = "EC2 knows c5.xlarge, g5.2xlarge, g5.8xlarge, g5.xlarge, p5.48xlarge"
+    assert found["ec2-knows-types"] == ("holds", words)
+    del endpoint.account.ground.types["g5.xlarge"]
+    found = verify("--only", "ec2-knows-types", code=1)
+    assert found["ec2-knows-types"] == ("does not hold", "EC2 does not know g5.xlarge")
 
 
 def test_other_labels_are_found(believed, labels, verify):

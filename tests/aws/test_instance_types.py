@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hyperpod_jlab.aws.instance_types import asked_type
-from hyperpod_jlab.aws.session import forget_session
+from hyperpod_jlab.aws.instance_types import asked_type, described_types
+from hyperpod_jlab.aws.session import Aws, forget_session
 from hyperpod_jlab.model.errors import DeniedError
-from hyperpod_jlab.model.instance_types import InstanceType, table
+from hyperpod_jlab.model.instance_types import InstanceType, of_ec2, table
 from hyperpod_jlab.storage.presence import own_cache
 from testbed.aws import ground
+from testbed.aws.example import example_account
+from testbed.aws.instance_types import CHECKED
 from tests.aws.conftest import REGION
 
 ASK = "ec2:DescribeInstanceTypes"
@@ -123,3 +125,12 @@ def test_a_manifest_asks_for_what_ec2_says(asked, endpoint, home, hpj):
     forget_session()
     assert efa_of(hpj(*words, "ml.p5en.48xlarge")) == "16"
     assert efa_of(hpj(*words, "ml.p7.48xlarge")) is None
+
+
+async def test_the_example_account_has_every_type(endpoint, asked):
+    """Those of which the figures are written there by hand are the table's too; of all others it is the table that answers."""
+    endpoint.account = example_account(REGION)
+    told = await described_types(Aws(), table())
+    assert set(told) == set(table())
+    assert {name: of_ec2(one) for name, one in told.items()} == table()
+    assert {one.name for one in CHECKED} < set(told)

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hyperpod_jlab.launcher.commands import task_at
+from hyperpod_jlab.model.config import KubernetesCluster
 from hyperpod_jlab.model.errors import HyperpodError, RefusedError, UnsupportedError
 from hyperpod_jlab.model.run import Run
+from hyperpod_jlab.model.state import Moment, derive
+from hyperpod_jlab.model.validation import parse
+from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
 from hyperpod_jlab.orchestrators.kubernetes.kinds.batch_job import BatchJob
-from hyperpod_jlab.orchestrators.kubernetes.watching.array_tasks import LIMIT, Tasks, place_in
+from hyperpod_jlab.orchestrators.kubernetes.orders import cancelled
+from hyperpod_jlab.orchestrators.kubernetes.watching.array_tasks import LIMIT, Task, Tasks, place_in
 from hyperpod_jlab.orchestrators.kubernetes.watching.job_rows import job_row
+from hyperpod_jlab.orchestrators.kubernetes.watching.look import Seen, Where
+from hyperpod_jlab.orchestrators.kubernetes.watching.runs import RunWatch
+from hyperpod_jlab.services.array_children import heard_now
+from hyperpod_jlab.storage.partition import Partition
 from tests.kubernetes.session_fixtures import KubernetesSession
+from tests.kubernetes.test_verdicts import pod
+from tests.storage.bundles import make_bundle, write_files
 
 BY_CLAIM = pytest.mark.parametrize("claim", [True, False], indirect=True)
 
@@ -26,6 +40,45 @@ def test_a_place_in_the_job_is_a_task_of_the_array(listed: str, tasks: list[int]
     assert [place_in(listed, task) for task in tasks] == [*range(len(tasks))]
     with pytest.raises(SystemExit):
         task_at(listed, len(tasks))
+
+
+def _seen(now: float, *phases: str) -> Seen:
+    """The second task of a Job that has not counted it as ended, with these pods."""
+    job = {"metadata": {"name": "run-x", "uid": "1"}, "spec": {"parallelism": 2, "completions": 2}}
+    pods = tuple(pod(0, phase, None if phase == "Running" else 143) for phase in phases)
+    task = Task(None, None, bool(pods))
+    return Seen(replace(job_row(BatchJob(), job), task=task), pods, now)
+
+
+@pytest.mark.parametrize(
+    ("phases", "said"),
+    [
+        ((), ("cancelled", None)),
+        (("Failed",), ("cancelled", None)),
+        (("Running",), ("running", "being cancelled")),
+    ],
+)
+@pytest.mark.parametrize("noted", [True, False], ids=["noted", "unnoted"])
+def test_a_task_is_cancelled_once_its_pod_has_ended(
+    tmp_path: Path, phases: tuple[str, ...], said: tuple[str, str | None], noted: bool
+):
+    """Its Job counts it as failed a moment later: it does not wait meanwhile."""
+    (tmp_path / "fsx").mkdir()
+    array = make_bundle(Partition(tmp_path / "fsx", shared=True), "x", code=None, array="0-1")
+    task, now = array.child(1), time.time()
+    node = {"node_rank": 0, "node": "n0", "started_at": now - 60}
+    ended = {"ended_at": now + 1, "exit_code": 143, "stopped_by": "cancel"}
+    begun = {**node, **(ended if noted and phases != ("Running",) else {})}
+    write_files(task.records, [("status/attempt-1/node-0.json", begun)])
+    task.add_action("cancel", "ada")
+    task.add_observation(cancelled("run-x"))
+    place = Where(task.run_id, BatchJob(), "team", "run-x", None, array="0-1", task=1)
+    config = parse(KubernetesCluster, {"orchestrator": "kubernetes"})
+    seen = {task.run_id: _seen(now + 1, *phases)}
+    words, _, doubted = RunWatch(Connection(config))._words([(task, place)], seen)
+    assert not doubted
+    status = derive(heard_now(task, task.read(), words), Moment(now + 2, "alive"))
+    assert (status.state, status.reason) == said
 
 
 def _failed(reason: str) -> list[dict[str, Any]]:

@@ -166,3 +166,39 @@ def test_workers_without_a_master_are_counted_from_0() -> None:
 
     assert rank() == rank("mine") == 1
     assert rank("mine", "init-pytorch") == 2
+
+
+MASTER = """    Master:
+      replicas: COUNT
+      template: {spec: {containers: [{name: pytorch, image: i}]}}
+"""
+
+
+@pytest.mark.parametrize("master", [None, "0"])
+def test_a_job_without_pods_is_refused(master: str | None) -> None:
+    text = WORKERS.replace("  ELASTIC\n", "").replace("replicas: 2", "replicas: 0")
+    with pytest.raises(InvalidInputError) as error:
+        rendered(documents(SERVICE, text + (MASTER.replace("COUNT", master) if master else "")))
+    assert error.value.to_dict() == {
+        "code": "no_pods",
+        "message": "job.yaml: every replica type in spec.pytorchReplicaSpecs has replicas: 0, so the job has no pods and would never end",
+        "hint": "set replicas to 1 or more for one of them",
+        "detail": {"field": "spec.pytorchReplicaSpecs"},
+    }
+
+
+def test_a_replica_type_without_pods_is_fine_beside_another() -> None:
+    text = WORKERS.replace("  ELASTIC\n", "").replace("replicas: 2", "replicas: 0")
+    (job,) = rendered(text + MASTER.replace("COUNT", "1"))
+    assert job["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] == 0
+    # Without a number it is one.
+    rendered(text + MASTER.replace("      replicas: COUNT\n", ""))
+
+
+def test_hyperpods_own_kind_without_pods_is_refused() -> None:
+    spec = {"replicaSpecs": [{"name": "pod", "replicas": 0, "template": {}}]}
+    kind = BY_NAME["HyperPodPyTorchJob"]
+    job = {"apiVersion": f"{kind.group}/{kind.version}", "kind": kind.name, "spec": spec}
+    with pytest.raises(InvalidInputError) as error:
+        rendered(yaml.safe_dump(job))
+    assert (error.value.code, error.value.detail) == ("no_pods", {"field": "spec.replicaSpecs"})

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from hyperpod_jlab.model.errors import InvalidInputError
 from hyperpod_jlab.model.finding import Finding
 from hyperpod_jlab.model.spec import JobSpec, Resources
 from hyperpod_jlab.model.validation import NAME
@@ -40,6 +41,8 @@ from hyperpod_jlab.storage.records import BundleReader
 _SUFFIXES = frozenset({".yaml", ".yml"})
 _DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _MOST_NODES = 10_000
+_REPLICAS = ("pytorchReplicaSpecs", "replicaSpecs")
+"""Where jobs list their replica types."""
 _BY_ANNOTATION = f"leave it out: the manifest's annotation {ENABLED} says it"
 
 
@@ -67,6 +70,7 @@ def render_native(given: RenderInput, file: NativeFile, namespace: str) -> Rende
     document, beside = split(documents(file.data, name), name)
     kind = _kind(document, name)
     check_filled([*beside, document], name)
+    _check_pods(document, name)
     sent = {**document, "metadata": _metadata(given, document, namespace, name)}
     _label_pods(sent, given.run_id)
     keep = given.spec.kubernetes.keep_companions
@@ -186,9 +190,28 @@ def _label(holder: dict[str, Any], run_id: str) -> None:
 
 
 def _replicas(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found = spec.get("pytorchReplicaSpecs") or spec.get("replicaSpecs") or {}
-    listed = found.values() if isinstance(found, dict) else found
-    return [one for one in listed if isinstance(one, dict)] if found else []
+    found: Any = next((spec[part] for part in _REPLICAS if spec.get(part)), None)
+    listed = list(found.values()) if isinstance(found, dict) else found
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+
+
+def _check_pods(document: Mapping[str, Any], name: str) -> None:
+    """Look whether a job has pods: without any it would never end.
+
+    Raises:
+        InvalidInputError: It has none.
+    """
+    spec = document.get("spec") or {}
+    part = next((one for one in _REPLICAS if spec.get(one)), None)
+    asked = [one.get("replicas") for one in _replicas(spec)]
+    if part is not None and asked and all(one == 0 and one is not False for one in asked):
+        field = f"spec.{part}"
+        raise InvalidInputError(
+            f"{name}: every replica type in {field} has replicas: 0, so the job has no pods and would never end",
+            code="no_pods",
+            hint="set replicas to 1 or more for one of them",
+            detail={"field": field},
+        )
 
 
 def _facts(kind: Kind, document: Mapping[str, Any]) -> NativeFacts:

@@ -259,8 +259,8 @@ class RunWatch:
         records = known or bundle.read()
         if seen.job is None:
             return gone(place, records, seen)
-        if place.task is not None and not records.attempts and is_told(records):
-            return None  # cancelled before its turn
+        if place.task is not None and _is_cancelled(records, seen):
+            return None
         retried = place.native and place.kind.name == BatchJob.name
         word = refined(seen.job.observe(seen.time), seen.pods, records.head.nodes, retried=retried)
         if place.native:
@@ -293,6 +293,16 @@ class RunWatch:
             return is_done(bundle)
         again = seen.job is not None and restarts_anyway(seen.job)
         return again or all(pod.ended for pod in seen.pods)
+
+
+def _is_cancelled(records: RunRecords, seen: Seen) -> bool:
+    """Whether a task was cancelled and nothing of it runs any more, or its turn had not come; its Job may take a moment to count it as failed."""
+    if not is_told(records):
+        return False
+    if not records.attempts:
+        return True
+    asked = any(one.action == "cancel" for one in records.actions)
+    return asked and not any(pod.main.container_id and not pod.ended for pod in seen.pods)
 
 
 def _has_succeeded(bundle: BundleReader) -> bool:
