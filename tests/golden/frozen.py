@@ -51,6 +51,7 @@ class Golden:
         *,
         varying: Iterable[str] = (),
         also: Mapping[str, str] | None = None,
+        fixed: bool = False,
     ) -> None:
         """Compare a document with its golden file.
 
@@ -59,11 +60,16 @@ class Golden:
             document: What JSON knows, or a text.
             varying: Keys whose values differ from run to run: only their kind is kept.
             also: Words of this run and what stands for each, such as a job's number.
+            fixed: Nothing of this run or machine is in it, such as in a schema: only our version is replaced.
 
         Raises:
             AssertionError: It is not as the file says, or there is no file.
         """
-        masked = self._masked(document, frozenset(varying), also or {})
+        masked = (
+            _unversioned(document)
+            if fixed
+            else self._masked(document, frozenset(varying), also or {})
+        )
         is_text = isinstance(masked, str)
         path = FOLDER / f"{name}.{'txt' if is_text else 'json'}"
         text = (
@@ -98,6 +104,12 @@ class Golden:
             text = pattern.sub(name, text)
         text = text.replace(__version__, "<version>")
         return re.sub(rf"\b(?:user|for|by) {re.escape(getpass.getuser())}\b", "<user>", text)
+
+
+def _unversioned(document: Any) -> Any:
+    """A document without our version."""
+    text = json.dumps(document, ensure_ascii=False)
+    return json.loads(text.replace(f'"{__version__}"', '"<version>"'))
 
 
 def _kind(value: Any) -> Any:
