@@ -15,7 +15,7 @@ OF_A_RUN = ("user", "uid", "elapsed", "cpu_seconds", "max_memory", "cursor", "by
 """Keys of runs and logs whose values differ from run to run."""
 MACHINE = {machine(): "<machine>"}
 """This machine's short name, which stands in the local cluster's ids of runs."""
-DEADLINE = 60.0
+DEADLINE = 30.0
 
 _DURATION = re.compile(r"\b(after|in) \d+(\.\d+)?(ms|s|m)\b")
 

@@ -19,8 +19,8 @@ def plain(no_aws: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def home(tmp_path) -> Home:
-    """A project with a script, a notebook and a file of its own, and two slots."""
-    home = make_home(tmp_path, slots=2)
+    """A project with a script, a notebook and a file of its own, and one slot."""
+    home = make_home(tmp_path, slots=1)
     (home.work / "train.py").write_text("import sys\nprint('args', sys.argv[1:])\n")
     (home.work / "data.txt").write_text("data\n")
     write_notebook(home.work / "n.ipynb", "x = 1", ("print(x)\n1 / (x - 1)", ["train"]), "print(3)")
@@ -70,7 +70,7 @@ def test_dry_runs(golden: Golden, hpj: Hpj, home: Home) -> None:
     same = "--run-id dry --dry-run"
     lines = (
         f"submit -c 'echo hi; echo ho' {same} --env A=1 --setup 'module load x' --nodes 2",
-        f"submit train.py {same} --processes-per-node 2 --time-limit 2h --max-restarts 1",
+        f"submit train.py {same} --processes-per-node 2 --launcher python --time-limit 2h --max-restarts 1",
         f"submit train.py {same} --no-project-files --launcher python --array 0-3%2",
         f"submit n.ipynb {same} --cells 1,3 --queue local",
         f"submit n.ipynb {same} --tag train --gpus-per-node 1",
@@ -83,7 +83,8 @@ def test_dry_runs(golden: Golden, hpj: Hpj, home: Home) -> None:
 
 def test_show(golden: Golden, hpj: Hpj, home: Home) -> None:
     hpj("submit", "-c", "echo hi", "--run-id", "command").ok()
-    hpj("submit", "train.py", "--run-id", "script", "--processes-per-node", "2").ok()
+    two = ("--processes-per-node", "2", "--launcher", "python")
+    hpj("submit", "train.py", "--run-id", "script", *two).ok()
     hpj("submit", "n.ipynb", "--run-id", "cells", "--cells", "1,3").ok()
     hpj("submit", "n.ipynb", "--run-id", "failed", "--tag", "train").ok()
     function = hyperpod_jlab.submit(double, args=(21,), run_id="function")
