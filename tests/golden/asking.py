@@ -18,6 +18,7 @@ MACHINE = {machine(): "<machine>"}
 DEADLINE = 30.0
 
 _DURATION = re.compile(r"\b(after|in) \d+(\.\d+)?(ms|s|m)\b")
+_SIZE = re.compile(r": \d+(\.\d+)? [KM]iB")
 
 
 def told(result: Result) -> dict[str, Any]:
@@ -25,7 +26,7 @@ def told(result: Result) -> dict[str, Any]:
     error = None
     for line in result.err.splitlines()[-1:]:
         if line.startswith("{"):
-            error = json.loads(_DURATION.sub(r"\1 <duration>", line))
+            error = json.loads(_SIZE.sub(": <size>", _DURATION.sub(r"\1 <duration>", line)))
     return {"exit": result.code, "out": documents(result.out), "error": error}
 
 

@@ -27,6 +27,9 @@ def home(tmp_path) -> Home:
     return home
 
 
+SIZES = ("cpus", "memory", "accelerators", "accelerators_free", "gpus", "next")
+
+
 def check(golden: Golden, name: str, document: Any, *varying: str) -> None:
     golden.check(f"local/{name}", document, varying={*OF_A_RUN, *varying}, also=MACHINE)
 
@@ -73,7 +76,7 @@ def test_dry_runs(golden: Golden, hpj: Hpj, home: Home) -> None:
         f"submit train.py {same} --processes-per-node 2 --launcher python --time-limit 2h --max-restarts 1",
         f"submit train.py {same} --no-project-files --launcher python --array 0-3%2",
         f"submit n.ipynb {same} --cells 1,3 --queue local",
-        f"submit n.ipynb {same} --tag train --gpus-per-node 1",
+        f"submit n.ipynb {same} --tag train",
         f"submit --spec run.toml {same} --cpus 1 --memory 1G",
         f"submit -c true {same} --slurm constraint=a100 --image x:1 --account a --qos q",
         "demo --dry-run",
@@ -102,7 +105,9 @@ def test_show(golden: Golden, hpj: Hpj, home: Home) -> None:
     )
     check(golden, "runs", lists, "next")
     cursor = lists["runs --state succeeded,failed --limit 2"]["out"][0]["next"]
-    rest = told(hpj("runs", "--limit", "2", "--cursor", cursor, "--state", "succeeded,failed", "--json"))
+    rest = told(
+        hpj("runs", "--limit", "2", "--cursor", cursor, "--state", "succeeded,failed", "--json")
+    )
     check(golden, "runs-second-page", rest, "next")
 
 
@@ -149,11 +154,11 @@ def test_what_waits_and_what_is_done_to_it(golden: Golden, hpj: Hpj) -> None:
     hpj("submit", "-c", "true", "--run-id", "third", "--after", "second").ok()
     try:
         until(hpj, "second", "waiting", reason_code="slots")
-        until(hpj, "third", "waiting", reason_code="after")
+        until(hpj, "third", "waiting", reason_code="dependency")
         told_of = asked(hpj, "why second", "why third", "why first", "runs --state waiting")
         check(golden, "waiting", told_of)
         looks = asked(hpj, "jobs", "jobs --limit 1", "queues", "clusters", "nodes --limit 1")
-        check(golden, "busy", looks, "cpus", "memory", "accelerators", "gpus", "next")
+        check(golden, "busy", looks, *SIZES)
         done = asked(hpj, "hold second nobody first", "release first", "requeue second nobody")
         until(hpj, "second", "waiting", reason_code="held")
         done |= asked(hpj, "show second", "jobs", "why second")
@@ -165,4 +170,6 @@ def test_what_waits_and_what_is_done_to_it(golden: Golden, hpj: Hpj) -> None:
     finally:
         hpj("cancel", "first", "second", "third").ok()
     ended(hpj, "first", "second", "third")
-    check(golden, "cancelled", asked(hpj, "cancel first nobody second", "show first", "show second"))
+    check(
+        golden, "cancelled", asked(hpj, "cancel first nobody second", "show first", "show second")
+    )
