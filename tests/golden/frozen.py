@@ -23,6 +23,7 @@ FOLDER = Path(__file__).parent / "documents"
 _MASKS = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?"), "<time>"),
     (re.compile(r"\b[\w-]*\d{8}-\d{6}-[0-9a-z]{4,}\b"), "<run>"),
+    (re.compile(r"/runs/[0-9a-f]{2}/<run>"), "/runs/<part>/<run>"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<uuid>"),
     (re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{12,}\b"), "<hex>"),
     (re.compile(r"(?<=index-|mount-)[0-9a-f]{16}\b"), "<hex>"),
@@ -45,7 +46,10 @@ class Golden:
         own = {str(Path(sys.prefix)): "<python>", str(Path(__file__).parents[2]): "<source>"}
         own |= {socket.gethostname(): "<host>", str(Path.home()): "<home>"}
         words = {**places, **own}
-        self._places = sorted(words.items(), key=lambda one: -len(one[0]))
+        self._places = [
+            (re.compile(rf"(?<![^\W_]){re.escape(place)}(?![^\W_]|_\w)"), name)
+            for place, name in sorted(words.items(), key=lambda one: -len(one[0]))
+        ]
 
     def check(
         self,
@@ -105,7 +109,7 @@ class Golden:
         for word, name in also.items():
             text = re.sub(rf"(?<![\w-]){re.escape(word)}(?![\w-])", name, text)
         for place, name in self._places:
-            text = text.replace(place, name)
+            text = place.sub(name, text)
         for pattern, name in _MASKS:
             text = pattern.sub(self._unless_fixed(name), text)
         text = text.replace(__version__, "<version>")
