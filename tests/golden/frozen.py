@@ -13,6 +13,7 @@ import re
 import socket
 import sys
 from collections.abc import Iterable, Mapping
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,11 @@ class Golden:
             path.write_text(text, encoding="utf-8")
             return
         there = path.read_text(encoding="utf-8") if path.exists() else ""
-        assert text == there, f"{path}: not as frozen; if that is meant: pytest --freeze"
+        if text != there:
+            lines = unified_diff(there.splitlines(), text.splitlines(), "frozen", "now", n=2)
+            raise AssertionError(
+                "\n".join([f"{path}: if that is meant: pytest --freeze", *lines][:60])
+            )
 
     def _masked(self, value: Any, varying: frozenset[str], also: Mapping[str, str]) -> Any:
         if isinstance(value, Mapping):

@@ -110,6 +110,14 @@ class User:
             time.sleep(PACE)
         return run
 
+    def says(self, run_id: str, limit: float = 90.0) -> None:
+        """Wait until a running run has written something: all of it has started then."""
+        self.until(run_id, lambda run: run["state"] == "running" and bool(run["attempts"]), limit)
+        end = time.monotonic() + limit
+        while not self.hpj("logs", run_id).out:
+            assert time.monotonic() < end, run_id
+            time.sleep(PACE)
+
     def ended(self, *run_ids: str) -> None:
         """Wait for the end of runs."""
         for run_id in run_ids:
