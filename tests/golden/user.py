@@ -164,23 +164,18 @@ class Answers:
         self.check(name, told, varying=varying, also=also)
         return shown
 
-    def get(self, name: str, path: str, cut: Cut | None = None, varying: Iterable[str] = ()) -> None:
+    def get(self, name: str, path: str, cut: Cut | None = None, **varies: Any) -> Any:
         """Compare what the server says."""
-        self.send(name, "GET", path, None, cut, varying)
+        return self.send(name, "GET", path, None, cut, **varies)
 
     def send(
-        self,
-        name: str,
-        verb: str,
-        path: str,
-        body: Any,
-        cut: Cut | None = None,
-        varying: Iterable[str] = (),
-    ) -> None:
-        """Compare what the server says to this request."""
+        self, name: str, verb: str, path: str, body: Any, cut: Cut | None = None, **varies: Any
+    ) -> Any:
+        """Compare what the server says to this request; returns its JSON."""
         status, answer = self.user.ask(verb, path, body)
         shown = cut(answer) if cut is not None else answer
-        self.check(f"rest/{name}", {"status": status, "answer": shown}, varying=varying)
+        self.check(f"rest/{name}", {"status": status, "answer": shown}, **varies)
+        return answer
 
     def check(
         self,
@@ -217,11 +212,11 @@ def without(*keys: str) -> Cut:
     return cut
 
 
-def by_rank(lines: Any) -> Any:
-    """Lines of a log in an order that does not vary."""
-    if not isinstance(lines, list):
-        return lines
-    return sorted(lines, key=lambda line: (line.get("run_id", ""), line["rank"] or 0))
+def by_rank(answer: Any) -> list[Any]:
+    """What the ranks wrote, in an order that does not vary; what a launcher says of its own depends on the moment."""
+    lines = [answer] if isinstance(answer, dict) else answer or []
+    ranked = [line for line in lines if line["rank"] is not None]
+    return sorted(ranked, key=lambda line: (line.get("run_id", ""), line["rank"], line["line"]))
 
 
 @contextmanager
