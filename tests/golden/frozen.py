@@ -100,7 +100,9 @@ class Golden:
         for word, name in also.items():
             text = re.sub(rf"(?<![\w-]){re.escape(word)}(?![\w-])", name, text)
         for place, name in self._places:
-            text = text.replace(place, name)
+            # A name, unlike a path, may be part of another word.
+            edge = "" if "/" in place else r"\b"
+            text = re.sub(f"{edge}{re.escape(place)}{edge}", name, text)
         for pattern, name in _MASKS:
             text = pattern.sub(name, text)
         text = text.replace(__version__, "<version>")

@@ -267,7 +267,8 @@ def _await_server(user: User, server: subprocess.Popen[bytes], log: Path) -> Non
                 return
         except OSError:
             pass
-        assert server.poll() is None and time.monotonic() < end, log.read_text()
+        assert server.poll() is None, log.read_text()
+        assert time.monotonic() < end, log.read_text()
         time.sleep(PACE)
 
 

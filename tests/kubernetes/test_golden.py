@@ -27,7 +27,7 @@ GPUS = ["--gpus-per-node", "8", "--processes-per-node", "1"]
 SENT = {
     "trained": ["train.py", *NODES, "--env", "SEED=7", "--name", "train", "--", "--lr", "0.1"],
     "failed": ["-c", "echo no; exit 3", "--no-project-files"],
-    "cancelled": ["-c", "echo on; sleep 600", "--stop-grace", "1"],
+    "cancelled": ["-c", "echo on; sleep 600"],
     "swept": ["-c", "echo task $HYPERPOD_ARRAY_INDEX", "--array", "1-2%1"],
     "filling": ["-c", "echo on; sleep 900", "--nodes", "2", *GPUS, "--stop-grace", "1"],
     "waiting": ["-c", "true", *GPUS],
@@ -209,7 +209,7 @@ def test_actions(answers: Answers) -> None:
     answers.hpj("actions/cancel", "cancel", run_id, cut=at_rest)
     user.ended(run_id)
     answers.hpj("actions/cancel-ended", "cancel", run_id)
-    running = user.hpj("submit", "-c", "echo on; sleep 600", "--stop-grace", "1").ok()["run_id"]
+    running = user.hpj("submit", "-c", "echo on; sleep 600").ok()["run_id"]
     user.says(running)
     answers.hpj("actions/hold-running", "hold", running, cut=at_rest)
     answers.hpj("actions/requeue", "requeue", running, cut=at_rest)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,7 +27,7 @@ NODES = ["--nodes", "2", "--processes-per-node", "2", "--gpus-per-node", "2", "-
 SENT = {
     "trained": ["train.py", *NODES, "--env", "SEED=7", "--name", "train", "--", "--lr", "0.1"],
     "failed": ["-c", "echo no; exit 3", "--no-project-files"],
-    "cancelled": ["-c", "echo on; sleep 600", "--stop-grace", "1"],
+    "cancelled": ["-c", "echo on; sleep 600"],
     "waiting": ["-c", "true", "--slurm", "begin=now+2hours", "--time-limit", "10m"],
     "dependent": ["-c", "true", "--after", "waiting"],
     "swept": ["-c", "echo task $HYPERPOD_ARRAY_INDEX", "--array", "1-2%1"],
@@ -186,7 +185,7 @@ def test_actions(answers: Answers) -> None:
     answers.hpj("actions/cancel", "cancel", run_id, cut=at_rest)
     user.ended(run_id)
     answers.hpj("actions/cancel-ended", "cancel", run_id)
-    running = user.hpj("submit", "-c", "echo on; sleep 600", "--stop-grace", "1").ok()["run_id"]
+    running = user.hpj("submit", "-c", "echo on; sleep 600").ok()["run_id"]
     user.says(running)
     answers.hpj("actions/hold-running", "hold", running)
     answers.hpj("actions/requeue", "requeue", running, cut=at_rest)
