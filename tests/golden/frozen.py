@@ -13,6 +13,7 @@ import re
 import socket
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
+from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,13 @@ FOLDER = Path(__file__).parent / "documents"
 
 _MASKS = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?"), "<time>"),
+    (re.compile(r"(?<=/runs/)[0-9a-f]{2}(?=/[\w-]*\d{8}-\d{6}-)"), "<part>"),
     (re.compile(r"\b[\w-]*\d{8}-\d{6}-[0-9a-z]{4,}\b"), "<run>"),
-    (re.compile(r"/runs/[0-9a-f]{2}/<run>"), "/runs/<part>/<run>"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<uuid>"),
     (re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{12,}\b"), "<hex>"),
     (re.compile(r"(?<=index-|mount-)[0-9a-f]{16}\b"), "<hex>"),
     (re.compile(r"(?<=-jupyterlab-|code-editor-)[0-9a-f]{12}\b"), "<hex>"),
+    (re.compile(r"(?<=\bjob )\d+\b|(?<=\bafterok:)\d+\b"), "<number>"),
     (re.compile(r"\b(127\.0\.0\.1|localhost):\d+"), "<address>"),
 )
 
@@ -91,7 +93,11 @@ class Golden:
             path.write_text(text, encoding="utf-8")
             return
         there = path.read_text(encoding="utf-8") if path.exists() else ""
-        assert text == there, f"{path}: not as frozen; if that is meant: pytest --freeze"
+        if text != there:
+            lines = unified_diff(there.splitlines(), text.splitlines(), "frozen", "now", n=2)
+            raise AssertionError(
+                "\n".join([f"{path}: if that is meant: pytest --freeze", *lines][:60])
+            )
 
     def _masked(self, value: Any, varying: frozenset[str], also: Mapping[str, str]) -> Any:
         if isinstance(value, Mapping):

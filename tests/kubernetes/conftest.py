@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from uuid import uuid4
 
 import pytest
@@ -59,9 +59,9 @@ def start_kubernetes() -> Callable[..., AbstractContextManager[KubernetesTestbed
     return running
 
 
-@pytest.fixture
-def namespace(kubernetes_cluster: KubernetesTestbed) -> Iterator[str]:
-    """A namespace of the test's own, with what a new one gets."""
+@contextmanager
+def own_namespace(kubernetes_cluster: KubernetesTestbed) -> Iterator[str]:
+    """A namespace, with what a new one gets."""
     name = f"test-{uuid4().hex[:8]}"
     kubernetes_cluster.kubectl("create", "namespace", name)
     # Controllers try again up to a minute later when the API server was away for long.
@@ -71,3 +71,10 @@ def namespace(kubernetes_cluster: KubernetesTestbed) -> Iterator[str]:
         time.sleep(0.1)
     yield name
     kubernetes_cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def namespace(kubernetes_cluster: KubernetesTestbed) -> Iterator[str]:
+    """A namespace of the test's own."""
+    with own_namespace(kubernetes_cluster) as name:
+        yield name
