@@ -87,7 +87,7 @@ class User:
                 patch.delenv(name, raising=False)
             patch.chdir(self.folder)
             code = main([words[0], "--json", *words[1:]])
-        said = [one.buffer.getvalue().decode() for one in (out, err)]  # type: ignore[attr-defined]
+        said = [one.buffer.getvalue().decode() for one in (out, err)]
         return Said(code, *said)
 
     def ask(self, verb: str, path: str, body: Any = None) -> tuple[int, Any]:
@@ -207,6 +207,17 @@ def without(*keys: str) -> Cut:
     def cut(value: Any) -> Any:
         if isinstance(value, dict):
             return {key: cut(one) for key, one in value.items() if key not in keys}
+        return [cut(one) for one in value] if isinstance(value, list) else value
+
+    return cut
+
+
+def unsure(*keys: str) -> Cut:
+    """What these keys have, and whether it is null, depends on the moment."""
+
+    def cut(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: "<or null>" if key in keys else cut(one) for key, one in value.items()}
         return [cut(one) for one in value] if isinstance(value, list) else value
 
     return cut

@@ -37,6 +37,8 @@ SHOWN = (*ENDED, "swept.2", "waiting", "dependent", "adopted")
 USED = {"cpu_seconds", "accelerator_seconds", "elapsed", "max_memory"}
 DISK = {"free", "total", "files_free", "kind", "mount", "source", "file_systems", "parents"}
 VARYING = frozenset({"cpu_load", "cursor", "scheduler_calls", *USED})
+#: Where jobs run depends on which others have just ended.
+PLACED = {f"node{number}": "<node>" for number in range(1, 5)}
 #: How far an order has come when it is answered depends on the moment.
 at_rest = without("state", "reason", "reason_code", "attempts", "started_at", "ended_at")
 
@@ -121,23 +123,23 @@ def answers(world: World, golden: Golden) -> Answers:
 
 def test_runs(answers: Answers, world: World) -> None:
     ours = only("runs", "run_id", *SENT, world.adopted)
-    answers.hpj("runs", "runs", cut=ours)
-    answers.hpj("runs-failed", "runs", "--state", "failed", cut=ours)
-    answers.get("runs", "runs", ours)
+    answers.hpj("runs", "runs", cut=ours, also=PLACED)
+    answers.hpj("runs-failed", "runs", "--state", "failed", cut=ours, also=PLACED)
+    answers.get("runs", "runs", ours, also=PLACED)
 
 
 @pytest.mark.parametrize("run", SHOWN)
 def test_a_run(answers: Answers, world: World, run: str) -> None:
     name = world.adopted if run == "adopted" else run
-    answers.hpj(f"show/{run}", "show", name)
-    answers.hpj(f"logs/{run}", "logs", name, cut=by_rank)
-    answers.get(f"runs/{run}/run", f"runs/{name}")
+    answers.hpj(f"show/{run}", "show", name, also=PLACED)
+    answers.hpj(f"logs/{run}", "logs", name, cut=by_rank, also=PLACED)
+    answers.get(f"runs/{run}/run", f"runs/{name}", also=PLACED)
     for part in ("spec", "usage", "access", "why"):
-        answers.get(f"runs/{run}/{part}", f"runs/{name}/{part}")
+        answers.get(f"runs/{run}/{part}", f"runs/{name}/{part}", also=PLACED)
 
 
 def test_more_of_runs(answers: Answers, world: World) -> None:
-    answers.get("runs/swept/children", "runs/swept/children")
+    answers.get("runs/swept/children", "runs/swept/children", also=PLACED)
     answers.get("runs/trained/script", "runs/trained/script")
     answers.get("runs/dependent/script", "runs/dependent/script")
     answers.get("runs/adopted/script", f"runs/{world.adopted}/script")
@@ -151,12 +153,12 @@ def test_tables(answers: Answers, world: World) -> None:
     answers.hpj("clusters", "clusters", cut=only("clusters", "name", CLUSTER))
     answers.hpj("nodes", "nodes")
     answers.hpj("queues", "queues")
-    answers.hpj("jobs", "jobs", cut=ours)
-    answers.hpj("jobs-ended", "jobs", "--ended", cut=ours)
+    answers.hpj("jobs", "jobs", cut=ours, also=PLACED)
+    answers.hpj("jobs-ended", "jobs", "--ended", cut=ours, also=PLACED)
     answers.get("clusters", "clusters", only("clusters", "name", CLUSTER))
     for table in ("nodes", "queues", "choices"):
         answers.get(f"cluster/{table}", f"clusters/{CLUSTER}/{table}")
-    answers.get("cluster/jobs", f"clusters/{CLUSTER}/jobs", ours)
+    answers.get("cluster/jobs", f"clusters/{CLUSTER}/jobs", ours, also=PLACED)
 
 
 def test_storage(answers: Answers) -> None:
