@@ -45,10 +45,11 @@ def check(golden: Golden, name: str, document: Any, *varying: str) -> None:
 
 def test_clusters(golden: Golden, hpj: Hpj, home: Home) -> None:
     nodes = ("nodes", "nodes --cluster local --limit 1")
-    lines = (*nodes, "queues", "clusters", "jobs", "jobs --ended", "runs")
-    check(golden, "idle", asked(hpj, *lines), *SIZES)
+    idle = asked(hpj, *nodes, "queues", "clusters", "jobs", "jobs --ended", "runs")
+    check(golden, "idle", idle, *SIZES)
     home.config.write_text(
-        'default_cluster = "b"\n[clusters.a]\norchestrator = "local"\nslots = 3\n'
+        'default_cluster = "a"\n[clusters.a]\norchestrator = "local"\nslots = 3\n'
+        "[clusters.local]\nslots = 2\n"
     )
     lines = ("clusters", "queues", "queues --cluster a", "runs --cluster a", "runs --cluster c")
     check(golden, "other-configuration", asked(hpj, *lines), *SIZES)

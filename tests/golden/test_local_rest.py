@@ -36,6 +36,8 @@ OF_THIS_MACHINE = (
     *("launcher_sha256", "mark", "traceback", "time", "scanned"),
 )
 
+OF_A_CHECK = ("level", "evidence", "fix", "who")
+
 
 @pytest.fixture(autouse=True)
 def plain(no_aws: pytest.MonkeyPatch, tmp_path) -> None:
@@ -69,8 +71,9 @@ async def sent(api, run_id: str, source: dict[str, Any] | str, **more: Any) -> N
     """Send a run, and wait for its end."""
     if isinstance(source, str):
         source = {"kind": "command", "command": source}
-    about = {name: more.pop(name) for name in ("base", "notebook") if name in more}
-    body = {"run_id": run_id, "spec": {"source": source, **more}, **about}
+    body: dict[str, Any] = {"run_id": run_id, "spec": {"source": source}}
+    for name, value in more.items():
+        (body if name in {"base", "notebook"} else body["spec"])[name] = value
     status, answer = await api.request("POST", "runs", body)
     assert status == 201, answer
     await api.ended(run_id)
@@ -92,6 +95,31 @@ async def test_a_fresh_home(golden: Golden, api) -> None:
     check(golden, "fresh", await asked(api, *(f"GET {line}" for line in lines)))
 
 
+async def test_what_needs_no_aws_to_answer(golden: Golden, api) -> None:
+    """Without AWS these say so, or that there is nothing."""
+    lines = (
+        *("version", "lifecycle", "hyperpod", "hyperpod/ml", "hyperpod/ml/nodes"),
+        *(
+            "admin/mode",
+            "admin/choices",
+            "storage/tasks",
+            "hyperpod/ml/events",
+            "runs/nobody/metrics",
+        ),
+    )
+    found = await asked(api, *(f"GET {line}" for line in lines), "POST admin/plan {}")
+    check(golden, "without-aws", found, varying=("versions", "python"))
+
+
+async def test_an_examination(golden: Golden, api) -> None:
+    await asked(api, "POST doctor {}")
+    async with asyncio.timeout(60):
+        while (answer := await api.get("doctor"))["state"] == "running":  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    kept = [{**one, **dict.fromkeys(OF_A_CHECK, "<of this machine>")} for one in answer["checks"]]
+    check(golden, "doctor", {**answer, "checks": kept}, varying=("version",))
+
+
 async def test_runs(golden: Golden, api, jp_root_dir) -> None:
     (jp_root_dir / "work").mkdir()
     cells = {"kind": "notebook", "path": "n.ipynb", "cell_ids": ["b"]}
@@ -107,6 +135,8 @@ async def test_runs(golden: Golden, api, jp_root_dir) -> None:
     check(golden, "run", await asked(api, *lines), "after")
     lists = ("GET runs", "GET runs?limit=1", "GET runs?state=failed", "GET runs?cluster=other")
     check(golden, "runs", await asked(api, *lists))
+    raw = await api.raw("GET", "runs/plain/logs/raw", query={"rank": "0"})
+    golden.check("local/rest-raw-log", raw.body.decode())
     queries = ("", "?limit=1", "?direction=forward&limit=2", "?grep=2", "/search?grep=line&limit=2")
     check(golden, "logs", await asked(api, *(f"GET runs/plain/logs{query}" for query in queries)))
 
