@@ -18,6 +18,8 @@ from tests.kubernetes.conftest import own_namespace
 from tests.kubernetes.session_fixtures import CLUSTER, own_kubeconfig, settings_for
 from tests.session import write_config
 
+pytestmark = pytest.mark.timeout(300)  # the first one waits for all runs that are shown
+
 PROGRAM = """import os, sys
 
 print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"], *sys.argv[1:])

@@ -16,6 +16,8 @@ from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.hyperpod_fixtures import CLUSTER, settings_for
 from tests.slurm.jobs_fixtures import all_answer
 
+pytestmark = pytest.mark.timeout(300)  # the first one waits for all runs that are shown
+
 OWN = "golden"
 """The user's partition: a folder of the cluster's own."""
 
