@@ -29,7 +29,7 @@ _MASKS = (
     (re.compile(r"\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{12,}\b"), "<hex>"),
     (re.compile(r"(?<=index-|mount-)[0-9a-f]{16}\b"), "<hex>"),
     (re.compile(r"(?<=-jupyterlab-|code-editor-)[0-9a-f]{12}\b"), "<hex>"),
-    (re.compile(r"(?<=\bjob )\d+\b|(?<=\bafterok:)\d+\b"), "<number>"),
+    (re.compile(r"(?<=\bjob )\d+\b|(?<=\bafterok:)\d+\b|(?<=/slurm-)\d+(?=\.out\b)"), "<number>"),
     (re.compile(r"\b(127\.0\.0\.1|localhost):\d+"), "<address>"),
 )
 

@@ -160,7 +160,8 @@ def test_tables(answers: Answers, world: World) -> None:
     answers.get("clusters", "clusters", only("clusters", "name", CLUSTER))
     for table in ("nodes", "queues", "choices"):
         answers.get(f"cluster/{table}", f"clusters/{CLUSTER}/{table}")
-    answers.get("cluster/jobs", f"clusters/{CLUSTER}/jobs", ours, also=PLACED)
+    path = f"clusters/{CLUSTER}/jobs?limit=1000"
+    answers.get("cluster/jobs", path, lambda answer: {**ours(answer), "total": None}, also=PLACED)
 
 
 def test_storage(answers: Answers) -> None:
