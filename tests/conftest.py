@@ -27,7 +27,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--freeze``: see `tests.golden.frozen`."""
-    parser.addoption("--freeze", action="store_true", help="write golden files anew")
+    parser.addoption("--freeze", action="store_true", help="rewrite the golden files")
 
 
 @pytest.fixture

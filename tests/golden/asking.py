@@ -14,7 +14,7 @@ from tests.cli.conftest import Hpj, Result
 OF_A_RUN = ("user", "uid", "elapsed", "cpu_seconds", "max_memory", "cursor", "bytes")
 """Keys of runs and logs whose values differ from run to run."""
 MACHINE = {machine(): "<machine>"}
-"""This machine's short name, which stands in the local cluster's ids of runs."""
+"""This machine's short host name; run ids of the local cluster contain it."""
 DEADLINE = 30.0
 
 _DURATION = re.compile(r"\b(after|in) \d+(\.\d+)?(ms|s|m)\b")
@@ -36,7 +36,7 @@ def documents(text: str) -> list[Any]:
 
 
 def asked(hpj: Hpj, *lines: str) -> dict[str, Any]:
-    """What each of these lines is told, in their order, with ``--json``."""
+    """Run each command line with ``--json``; the answers, in the same order."""
     return {line: told(hpj(*shlex.split(line), "--json")) for line in lines}
 
 

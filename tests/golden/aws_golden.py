@@ -60,7 +60,7 @@ def _documents(text: str) -> Any:
 
 
 def _error(text: str) -> Any:
-    """The error on standard error; None where there is none."""
+    """The error on standard error, or None."""
     last = (text.splitlines() or [""])[-1]
     return json.loads(last) if last.startswith('{"') else None
 
@@ -104,7 +104,7 @@ class Frozen:
 
 @pytest.fixture
 def frozen(hpj: Hpj, golden: Golden, endpoint: Endpoint, no_aws: pytest.MonkeyPatch) -> Frozen:
-    """Compares what ``hpj`` says with golden files; on this machine is no program, Slurm's for one."""
+    """Compares what ``hpj`` says with golden files; ``PATH`` is empty, so no Slurm client is found."""
     no_aws.setenv("PATH", os.devnull)
     return Frozen(hpj, golden, endpoint)
 
@@ -175,7 +175,7 @@ def _write(account: Account, cluster: Cluster, log: str, after: int) -> None:
 
 
 def no_parents(told: Any) -> Any:
-    """What is told of the storage, without the folders above the test's own."""
+    """The answer about the storage, without the parent folders of the test's folder."""
     if "separation" in told:
         told["separation"] = dict.fromkeys(told["separation"])
     return told

@@ -27,7 +27,7 @@ class FrozenRest:
     endpoint: Endpoint
 
     async def get(self, name: str, path: str, /, **more: Any) -> Any:
-        """Compare what is there, once all of it is."""
+        """Compare an answer once it is complete."""
         return await self._compare(name, "GET", path, None, **more)
 
     async def post(self, name: str, path: str, body: Any = "", /, **more: Any) -> Any:
@@ -71,6 +71,6 @@ class FrozenRest:
 
 @pytest.fixture
 def rest(api: Api, golden: Golden, endpoint: Endpoint, no_aws: pytest.MonkeyPatch) -> FrozenRest:
-    """Compares what is answered with golden files; on this machine is no program, Slurm's for one."""
+    """Compares what is answered with golden files; ``PATH`` is empty, so no Slurm client is found."""
     no_aws.setenv("PATH", os.devnull)
     return FrozenRest(api, golden, endpoint)

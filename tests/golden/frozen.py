@@ -1,7 +1,7 @@
 """Golden files: what scripts rely on, frozen.
 
-A document is compared with its file in ``tests/golden/documents``. What differs from run to run is replaced by a word in angle brackets first, so that
-a golden file keeps every key, every null, every word and each number that does not vary. ``pytest --freeze`` writes the files anew; read the diff before you commit it.
+Each document is compared with its file in ``tests/golden/documents``. Values that differ between runs, such as times and ids, are first replaced by a word in angle
+brackets. All keys, nulls and other values are kept. ``pytest --freeze`` rewrites the files; read the diff before you commit it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Golden:
             static: Nothing of this run or machine is in it, such as in a schema: only our version is replaced.
 
         Raises:
-            AssertionError: It is not as the file says, or there is no file.
+            AssertionError: The document differs from its file, or has no file.
         """
         self._fixed = frozenset(fixed)
         masked = (

@@ -19,7 +19,7 @@ from tests.server.conftest import *  # noqa: F403 - the server under test
 __all__ = ["aws", "disk", "endpoint", "home", "no_aws", "quick", "rest"]
 
 VARYING = ("id", "version", "began")
-"""A plan's id, and how often something was told by then."""
+"""A plan's id, and the number of events so far."""
 
 
 async def test_plan_apply_and_take_back(aws: Endpoint, rest: FrozenRest, disk: Path) -> None:

@@ -148,7 +148,7 @@ def test_clean(golden: Golden, hpj: Hpj, home: Home) -> None:
     hpj("submit", "main.py", "--run-id", "good").ok()
     hpj("submit", "-c", "exit 3", "--run-id", "bad").ok()
     ended(hpj, "good", "bad")
-    time.sleep(1.1)
+    time.sleep(1.1)  # `--older 1s` goes by the file system's clock, in seconds
     lines = (
         "clean --dry-run",
         "clean --older 1s --dry-run",

@@ -34,6 +34,18 @@ NO_AWS = {
 }
 """Nobody is asked for credentials, and this is not Studio."""
 
+BAD_INPUT: dict[str, list[str]] = {
+    "bad-option": ["submit", "-c", "true", "--nods", "2"],
+    "bad-value": ["submit", "-c", "true", "--nodes", "many"],
+    "no-source": ["submit", "nope.py"],
+    "run-id-taken": ["submit", "-c", "false", "--run-id", "failed"],
+    "unknown-run": ["show", "nope"],
+    "unknown-cluster": ["nodes", "--cluster", "nope"],
+    "requeue-ended": ["requeue", "failed"],
+    "change-ended": ["change", "failed", "--time-limit", "2h"],
+}
+"""Command lines that no cluster takes; there is a run ``failed``."""
+
 Cut = Callable[[Any], Any]
 
 

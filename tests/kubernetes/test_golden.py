@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.golden.frozen import Golden
-from tests.golden.user import Answers, User, by_rank, only, unsure, user_of, without
+from tests.golden.user import BAD_INPUT, Answers, User, by_rank, only, unsure, user_of, without
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.conftest import own_namespace
 from tests.kubernetes.session_fixtures import CLUSTER, own_kubeconfig, settings_for
@@ -252,14 +252,7 @@ def test_what_other_clusters_refuse_is_taken(answers: Answers, what: str) -> Non
 ERRORS: dict[str, list[str]] = {
     "unknown-image": ["submit", "-c", "true", "--image", "no such image"],
     "unknown-account": ["submit", "-c", "true", "--service-account", "nope"],
-    "bad-option": ["submit", "-c", "true", "--nods", "2"],
-    "bad-value": ["submit", "-c", "true", "--nodes", "many"],
-    "no-source": ["submit", "nope.py"],
-    "run-id-taken": ["submit", "-c", "false", "--run-id", "failed"],
-    "unknown-run": ["show", "nope"],
-    "unknown-cluster": ["nodes", "--cluster", "nope"],
-    "requeue-ended": ["requeue", "failed"],
-    "change-ended": ["change", "failed", "--time-limit", "2h"],
+    **BAD_INPUT,
     "change-queue": ["change", "waiting", "--queue", "nope"],
     "adopt-unknown": ["adopt", "pytorchjob/nope"],
 }

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.golden.frozen import Golden
-from tests.golden.user import Answers, User, by_rank, only, user_of, without
+from tests.golden.user import BAD_INPUT, Answers, User, by_rank, only, user_of, without
 from tests.session import write_config
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.hyperpod_fixtures import CLUSTER, settings_for
@@ -209,14 +209,7 @@ ERRORS: dict[str, list[str]] = {
     "too-many-nodes": ["submit", "-c", "true", "--nodes", "99"],
     "too-long": ["submit", "-c", "true", "--time-limit", "9d"],
     "refused-by-slurm": ["submit", "-c", "true", "--slurm", "constraint=nope"],
-    "bad-option": ["submit", "-c", "true", "--nods", "2"],
-    "bad-value": ["submit", "-c", "true", "--nodes", "many"],
-    "no-source": ["submit", "nope.py"],
-    "run-id-taken": ["submit", "-c", "false", "--run-id", "failed"],
-    "unknown-run": ["show", "nope"],
-    "unknown-cluster": ["nodes", "--cluster", "nope"],
-    "requeue-ended": ["requeue", "failed"],
-    "change-ended": ["change", "failed", "--time-limit", "2h"],
+    **BAD_INPUT,
     "change-queue": ["change", "waiting", "--queue", "nope"],
     "adopt-unknown": ["adopt", "999999"],
 }
