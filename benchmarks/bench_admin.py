@@ -176,9 +176,8 @@ def peer(domain: Domain, what: str) -> tuple[float, float]:
 
 def planning(count: int) -> float:
     """What the steps and statements alone take, once all is read (ms)."""
-    from hyperpod_jlab.admin.plan import Wanted
-    from hyperpod_jlab.admin.planning import plan
-    from hyperpod_jlab.admin.there import FileSystem, Holder, There
+    from hyperpod_jlab.admin.fsx.models import FileSystem, Holder, There, Wanted
+    from hyperpod_jlab.admin.fsx.planning import plan
 
     holders = tuple(Holder("profile", f"user{n:03d}", "InService") for n in range(count))
     lustre = FileSystem(FILE_SYSTEM, "LUSTRE", "AVAILABLE", "vpc-1", ("subnet-1",))

@@ -20,10 +20,10 @@ from typing import Any
 from kubernetes_fixtures import EACH, NAMESPACE, stand_in
 from log_fixtures import ROUNDS, arguments, median, percentile, report
 
-from hyperpod_jlab.model.config import KubernetesCluster
-from hyperpod_jlab.orchestrators.kubernetes.api.access import load_access
-from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
-from hyperpod_jlab.orchestrators.kubernetes.api.pod_log import Entry, PodLog
+from hyperpod_jlab.core.config import KubernetesCluster
+from hyperpod_jlab.engines.kubernetes.api.access import load_access
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
+from hyperpod_jlab.engines.kubernetes.api.pod_log import Entry, PodLog
 
 LINES = 200
 MANY = 500

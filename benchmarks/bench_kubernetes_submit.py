@@ -48,8 +48,8 @@ def measure(submit):
 WAYS = {
     "raw POST": """
 import asyncio
-from hyperpod_jlab.model.config import KubernetesCluster
-from hyperpod_jlab.orchestrators.kubernetes.api.access import load_access
+from hyperpod_jlab.core.config import KubernetesCluster
+from hyperpod_jlab.engines.kubernetes.api.access import load_access
 import httpx
 access = load_access(KubernetesCluster(orchestrator="kubernetes"))
 client = httpx.Client(base_url=access.server, verify=access.verify, headers=access.headers())

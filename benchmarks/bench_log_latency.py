@@ -42,8 +42,8 @@ def write(folder: Path, rate: int) -> None:
 
 async def follow(folder: Path, notifications: bool) -> list[float]:
     """Latencies in ms, as a subscriber of ours sees them."""
-    from hyperpod_jlab.logs.hub import Hub
-    from hyperpod_jlab.services.logs import LogRequest, LogService
+    from hyperpod_jlab.logs.follow import Hub
+    from hyperpod_jlab.logs.service import LogRequest, LogService
 
     logs = LogService(Run(folder), Hub(notifications=notifications))
     found: list[float] = []

@@ -66,8 +66,8 @@ def play(folder: Path, seconds: float, records: bool) -> None:
 
 async def ours(folder: Path) -> dict[str, float]:
     """Follow all ranks; counts from the time when things have settled."""
-    from hyperpod_jlab.logs.hub import Hub
-    from hyperpod_jlab.services.logs import LogRequest, LogService
+    from hyperpod_jlab.logs.follow import Hub
+    from hyperpod_jlab.logs.service import LogRequest, LogService
 
     hub = Hub(notifications=False)
     logs = LogService(Run(folder, PER_NODE), hub)

@@ -39,7 +39,7 @@ def make(path: Path) -> None:
 
 async def ours(folder: Path, pattern: str, ignore_case: bool) -> tuple[int, float, float]:
     """Hits, seconds, and the longest time in ms for which the event loop was held."""
-    from hyperpod_jlab.services.logs import LogRequest, LogService
+    from hyperpod_jlab.logs.service import LogRequest, LogService
 
     longest = 0.0
 

@@ -183,8 +183,8 @@ async def by_socket(address: str, run_id: str) -> list[float]:
 
 async def by_service(run_id: str) -> list[float]:
     """The same by the log service in this process."""
-    from hyperpod_jlab.services.hyperpod import Hyperpod
-    from hyperpod_jlab.services.logs import LogRequest
+    from hyperpod_jlab.logs.service import LogRequest
+    from hyperpod_jlab.runs.facade import Hyperpod
 
     hyperpod = Hyperpod()
     found: list[float] = []

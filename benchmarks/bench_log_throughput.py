@@ -50,8 +50,8 @@ def write_sustained(path: Path) -> None:
 
 async def ours(folder: Path, what: str) -> dict[str, float]:
     """Follow a writer (`burst`, `sustained`), or read what is there (`history`, `objects`, `cursors`)."""
-    from hyperpod_jlab.logs.hub import Hub
-    from hyperpod_jlab.services.logs import LogRequest, LogService
+    from hyperpod_jlab.logs.follow import Hub
+    from hyperpod_jlab.logs.service import LogRequest, LogService
 
     run = Run(folder)
     logs = LogService(run, Hub(notifications=False))
@@ -106,7 +106,7 @@ def tail(folder: Path, what: str) -> dict[str, float]:
 
 async def last_screen(folder: Path) -> dict[str, float]:
     """A page of 200 lines from the end, by a service that was just made."""
-    from hyperpod_jlab.services.logs import LogRequest, LogService
+    from hyperpod_jlab.logs.service import LogRequest, LogService
 
     begun = time.monotonic()
     logs = LogService(Run(folder))

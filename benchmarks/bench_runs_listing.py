@@ -21,11 +21,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hyperpod_jlab.model.config import Settings
-from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.listing import Wanted
+from hyperpod_jlab.core.config import Settings
+from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.runs.service import Wanted
+from hyperpod_jlab.storage.owners import current_user
 from hyperpod_jlab.storage.partition import Partition
-from hyperpod_jlab.storage.users import current_user
 
 ROUNDS = 15
 HPJ = [str(Path(sys.executable).parent / "hpj"), "runs", "--limit", "50"]

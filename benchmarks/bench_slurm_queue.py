@@ -32,9 +32,9 @@ from slurm_fixtures import (
     user_of,
 )
 
-from hyperpod_jlab.orchestrators.slurm.job import FIELDS
-from hyperpod_jlab.orchestrators.slurm.rows import long_format
-from hyperpod_jlab.orchestrators.slurm.tables.view import FRESH
+from hyperpod_jlab.engines.slurm.jobs import FIELDS
+from hyperpod_jlab.engines.slurm.rows import long_format
+from hyperpod_jlab.engines.slurm.tables import FRESH
 
 JOBS, CLOUD, NODES = 10_000, 2_000, 2_004
 STALL_MS = 50

@@ -26,8 +26,8 @@ JOBS, NODES = 10_000, 2_000
 FRESH_S = 1.1
 SERVER = """
 import sys
-from hyperpod_jlab.model.cluster import Job, Node
-from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.core.cluster import Job, Node
+from hyperpod_jlab.runs.facade import Hyperpod
 from jupyter_server.serverapp import ServerApp
 
 async def jobs(self, cluster=None):

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import grimp
 
-from hyperpod_jlab.admin.lambdas.rights import services
+from hyperpod_jlab.admin.lambdas.settings import services
 
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "hyperpod-jlab-admin"

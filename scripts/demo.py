@@ -22,9 +22,9 @@ from typing import IO
 import demo_hyperpod
 import demo_lab
 
-from hyperpod_jlab.model.errors import HyperpodError
-from hyperpod_jlab.model.run_id import new_run_id
-from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.core.run_id import new_run_id
+from hyperpod_jlab.runs.facade import Hyperpod
 
 ROOT = Path(__file__).resolve().parent.parent
 HPJ = Path(sys.executable).parent / "hpj"

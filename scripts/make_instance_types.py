@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from hyperpod_jlab.model.instance_types import TABLE, InstanceType, ec2_name, of_ec2, table
+from hyperpod_jlab.core.instance_types import TABLE, InstanceType, ec2_name, of_ec2, table
 
 ELSEWHERE = {
     # Not in REFERENCE. EC2's "Specifications for accelerated computing instances"; sagemaker-hyperpod-cli's constants.py (1 EFA).

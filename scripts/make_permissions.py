@@ -13,7 +13,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "permissions.md"
 HEAD = """\
 # What AWS has to allow
 
-<!-- Written by scripts/make_permissions.py. Do not edit: change hyperpod_jlab/aws/features.py, then run `.venv/bin/python scripts/make_permissions.py`. -->
+<!-- Written by scripts/make_permissions.py. Do not edit: change hyperpod_jlab/aws/permissions.py, then run `.venv/bin/python scripts/make_permissions.py`. -->
 
 Every feature works with exactly the actions listed here: the tests run each of them under its own policy and under nothing else, and once more with each single action taken away, which the output then
 names. Who you are to AWS (`sts:GetCallerIdentity`) needs no right. Without a right the rest goes on: what could not be had is said, with the action that is missing.

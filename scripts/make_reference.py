@@ -14,12 +14,12 @@ from typing import Any
 import click
 
 from hyperpod_jlab.cli.root import COMMANDS, cli
+from hyperpod_jlab.core import errors
+from hyperpod_jlab.core.config import Settings
+from hyperpod_jlab.core.run import STATES
+from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.launcher import environment
 from hyperpod_jlab.magics.cell import run_cell
-from hyperpod_jlab.model import errors
-from hyperpod_jlab.model.config import Settings
-from hyperpod_jlab.model.run import STATES
-from hyperpod_jlab.model.spec import JobSpec
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference.md"
 

@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from hyperpod_jlab.admin.lambdas.rights import OF_CLUSTER, OF_EKS, OF_SESSIONS, Function, rights
-from hyperpod_jlab.aws import feature
-from hyperpod_jlab.aws.feature import Feature, Permission
-from hyperpod_jlab.aws.features import FEATURES
-from hyperpod_jlab.aws.permissions import choose
+from hyperpod_jlab.admin.lambdas.settings import OF_CLUSTER, OF_EKS, OF_SESSIONS, Function, rights
+from hyperpod_jlab.aws import permissions as feature
+from hyperpod_jlab.aws.permissions import FEATURES, Feature, Permission, choose
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "cloudformation"

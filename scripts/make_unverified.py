@@ -5,9 +5,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hyperpod_jlab.admin.verify.cluster_facts import CLUSTER_FACTS
-from hyperpod_jlab.admin.verify.fact import Fact
-from hyperpod_jlab.admin.verify.studio_facts import STUDIO_FACTS
+from hyperpod_jlab.admin.verify.checks import CLUSTER_FACTS, STUDIO_FACTS
+from hyperpod_jlab.admin.verify.models import Fact
 
 PAGE = Path(__file__).parent.parent / "docs" / "unverified.md"
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from hyperpod_jlab.model.errors import RefusedError, UnreachableError
-from hyperpod_jlab.orchestrators.local.engine import LocalOrchestrator
+from hyperpod_jlab.core.errors import RefusedError, UnreachableError
+from hyperpod_jlab.engines.local.engine import LocalOrchestrator
 from hyperpod_jlab.storage.records import BundleReader
 
 

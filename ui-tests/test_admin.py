@@ -14,7 +14,7 @@ from lab_server import LabServer
 from playwright.sync_api import Locator, Page, expect
 from test_journeys import untranslated
 
-from hyperpod_jlab.admin.reading import claim_tag
+from hyperpod_jlab.admin.fsx.aws import claim_tag
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.example import FILE_SYSTEM
 from testbed.aws.state import Profile, Space, lustre_at

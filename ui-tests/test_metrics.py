@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from hyperpod_jlab.orchestrators.kubernetes.kinds.names import object_name
+from hyperpod_jlab.engines.kubernetes.kinds.kind import object_name
 from hyperpod_jlab.storage.partition import Partition
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.example import client_environment, example_account

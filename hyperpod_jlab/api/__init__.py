@@ -16,18 +16,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hyperpod_jlab.api.arguments import check_number, check_text, kind_of
 from hyperpod_jlab.api.background import background
-from hyperpod_jlab.api.run import Run
-from hyperpod_jlab.model.errors import InvalidInputError, nearest_hint
-from hyperpod_jlab.model.options import option_name, spec_options, to_spec_data
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.services.current_folder import current_folder
-from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.listing import Wanted
-from hyperpod_jlab.services.state_words import check_states
-from hyperpod_jlab.services.submission import Request
+from hyperpod_jlab.api.run import Run, check_number, check_text, kind_of
+from hyperpod_jlab.clusters.configuration import current_folder
+from hyperpod_jlab.core.errors import InvalidInputError, nearest_hint
+from hyperpod_jlab.core.options import option_name, spec_options, to_spec_data
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.runs.service import Wanted, check_states
+from hyperpod_jlab.runs.submit import Request
 
 __all__ = ["Run", "adopt", "get", "runs", "submit"]
 

@@ -4,28 +4,105 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING, Any
 
-from hyperpod_jlab.api.arguments import check_number, check_seconds, check_text, ranks_of
 from hyperpod_jlab.api.background import background
-from hyperpod_jlab.model.errors import (
-    ConflictError,
-    HyperpodError,
-    InvalidInputError,
-    NotFoundError,
-)
-from hyperpod_jlab.model.job_actions import Change
-from hyperpod_jlab.model.quantities import parse_duration
-from hyperpod_jlab.model.records import ActionKind
-from hyperpod_jlab.model.run import Run as RunView
-from hyperpod_jlab.model.run import State
-from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.core.cluster import Change
+from hyperpod_jlab.core.errors import ConflictError, HyperpodError, InvalidInputError, NotFoundError
+from hyperpod_jlab.core.quantities import parse_duration
+from hyperpod_jlab.core.records import ActionKind
+from hyperpod_jlab.core.run import Run as RunView
+from hyperpod_jlab.core.run import State
+from hyperpod_jlab.core.text import terminal_text
+from hyperpod_jlab.logs.service import LogLine, LogRequest, check_choice
+from hyperpod_jlab.runs.facade import Hyperpod
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.api.logs import Logs
+    from hyperpod_jlab.logs.service import LogBatch
+
+
+# --------------------------------------------------------------------------------------------------
+# Arguments of the wrong kind or out of range, said in words where Python would say TypeError or nothing.
+
+_VOWELS = "aeioAEIO"
+
+
+def kind_of(value: object) -> str:
+    """What a value is, such as ``an int``; None is ``None``."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"an {name}" if name.startswith(tuple(_VOWELS)) else f"a {name}"
+
+
+def check_text(value: Any, field: str, meant: str, *, optional: bool = True) -> None:
+    """Look whether an argument is text.
+
+    Args:
+        value: The argument.
+        field: Its name.
+        meant: What it should be, such as "a run id".
+        optional: Whether None will do.
+
+    Raises:
+        InvalidInputError: It is not.
+    """
+    if not isinstance(value, str) and not (optional and value is None):
+        raise _refused(f"{field} is {kind_of(value)}, not {meant}", field)
+
+
+def check_number(value: Any, field: str, least: int) -> None:
+    """Look whether an argument is None or a whole number, and at least so large.
+
+    Raises:
+        InvalidInputError: It is not.
+    """
+    if value is None:
+        return
+    if not _is_whole(value):
+        raise _refused(f"{field} is {kind_of(value)}, not a whole number", field)
+    if value < least:
+        raise _refused(f"{field} is {value}, but must be at least {least}", field)
+
+
+def check_seconds(value: Any, field: str) -> None:
+    """Look whether an argument is None or a number of seconds.
+
+    Raises:
+        InvalidInputError: It is not.
+    """
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise _refused(f"{field} is {kind_of(value)}, not a number of seconds", field)
+
+
+def ranks_of(value: Any) -> tuple[int, ...] | None:
+    """The ranks that are meant by one rank, by several, or by None.
+
+    Raises:
+        InvalidInputError: It is something else.
+    """
+    if value is None:
+        return None
+    several = isinstance(value, Sequence | range | set | frozenset) and not isinstance(value, str)
+    ranks = tuple(value) if several else (value,)
+    for rank in ranks:
+        if not _is_whole(rank):
+            raise _refused(f"rank is {kind_of(rank)}, not a whole number or a list of them", "rank")
+        check_number(rank, "rank", 0)
+    return tuple(int(rank) for rank in ranks)
+
+
+def _is_whole(value: object) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def _refused(message: str, field: str) -> InvalidInputError:
+    return InvalidInputError(message, detail={"field": field})
+
 
 CARD = "application/vnd.hyperpod.run+json"
 """MIME type of a run in a notebook's output: its version, id and name, which JupyterLab shows as the live log."""
@@ -97,8 +174,7 @@ class Run:
             InvalidInputError: Something in the arguments is wrong.
             NotFoundError: There is no such rank, node or attempt; raised when the lines are gone through.
         """
-        from hyperpod_jlab.api.logs import Logs, start_of
-        from hyperpod_jlab.services.logs import LogRequest
+        from hyperpod_jlab.logs.service import LogRequest
 
         check_number(node, "node", 0)
         check_number(attempt, "attempt", 1)
@@ -265,3 +341,72 @@ def _seconds(time_limit: str | int | None) -> int | None:
 def _how_it_ended(view: RunView) -> str:
     was = "was cancelled" if view.state == "cancelled" else view.state
     return f"it {was}: {view.status.reason}" if view.status.reason else f"it {was}"
+
+
+# --------------------------------------------------------------------------------------------------
+# A run's log in the user's hands.
+
+
+class Logs:
+    """Lines of a log, read when they are gone through; printing it prints them, and each time they are read anew."""
+
+    def __init__(self, hyperpod: Hyperpod, request: LogRequest) -> None:
+        self._hyperpod = hyperpod
+        self._request = request
+
+    def __iter__(self) -> Iterator[LogLine]:
+        for batch in background.iterate(self._batches()):
+            yield from batch
+
+    async def __aiter__(self) -> AsyncIterator[LogLine]:
+        """Go through the lines without holding up the caller's event loop."""
+        import asyncio
+
+        source = self._batches()
+
+        async def following() -> LogBatch | None:
+            return await anext(source, None)
+
+        while (batch := await asyncio.wrap_future(background.start(following()))) is not None:
+            for line in batch:
+                yield line
+
+    async def _batches(self) -> AsyncGenerator[LogBatch, None]:
+        """The lines, once it is sure that the run has such.
+
+        Raises:
+            NotFoundError: There is no such run, rank, node or attempt.
+        """
+        check_choice(await self._hyperpod.runs.get(self._request.run_id), self._request)
+        async with aclosing(self._hyperpod.logs.lines(self._request)) as batches:
+            async for batch in batches:
+                yield batch
+
+    def print(self) -> None:
+        """Print the lines as they come, each behind its rank; on a terminal only text and colours of them."""
+        import sys
+
+        shown = terminal_text if sys.stdout.isatty() else str
+        for line in self:
+            sys.stdout.write(shown(str(line)) + "\n")
+            sys.stdout.flush()
+
+    def __str__(self) -> str:
+        return "\n".join(str(line) for line in self)
+
+    def __repr__(self) -> str:
+        return f"<Logs of {self._request.run_id}; go through it, or print it>"
+
+
+def start_of(since: float | str | None) -> float | None:
+    """The Unix time at which "since" begins: seconds ago, or text such as "5m".
+
+    Raises:
+        InvalidInputError: It is no duration.
+    """
+    if isinstance(since, str):
+        try:
+            since = float(parse_duration(since))
+        except ValueError as error:
+            raise InvalidInputError(str(error), detail={"field": "since"}) from None
+    return None if since is None else time.time() - since

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import json
+import os
 import re
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.model.hyperpod import HyperpodCluster, Instance, InstanceGroup, LustreStorage
-from hyperpod_jlab.model.hyperpod_settings import settings_of
+from hyperpod_jlab.core.errors import (
+    HyperpodError,
+    InvalidInputError,
+    NotFoundError,
+    UnreachableError,
+)
+from hyperpod_jlab.core.hyperpod import (
+    HyperpodCluster,
+    Instance,
+    InstanceGroup,
+    LustreStorage,
+    settings_of,
+)
+from hyperpod_jlab.core.instance_types import InstanceType, ec2_name, instance_type, of_ec2
+from hyperpod_jlab.storage.mounts import own_cache
 
 _NAME = re.compile(
     r"arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:cluster/[a-z0-9]{12}|[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}"
@@ -202,3 +220,174 @@ def _seconds(moment: Any) -> float | None:
     if moment is None:
         return None
     return float(moment if isinstance(moment, int | float) else moment.timestamp())
+
+
+# --------------------------------------------------------------------------------------------------
+# Login nodes of a HyperPod cluster, where its Slurm is configured by AWS' API: there instance groups say what their instances are to Slurm.
+
+_LOGIN, _CONTROLLER = "Login", "Controller"
+"""What SageMaker's service model calls them (ClusterSlurmNodeType)."""
+
+_RUNNING = "Running"
+
+_NAME_THEM = 'name them in the configuration: login_nodes = ["HOST"]'
+
+_NOT_SLURM = 'open a terminal on a node: hpj terminal NODE; in the configuration, orchestrator = "kubernetes"'
+
+NO_LOGIN_NODES = "no_login_nodes"
+"""Code of the errors where a cluster has none."""
+
+
+@dataclass(frozen=True)
+class LoginNodes:
+    """Machines of a cluster that take logins.
+
+    Attributes:
+        cluster: The cluster.
+        instances: Those that run, by their ids, so that everybody has the same order.
+        controller: Whether they are the controller's, because no group is one of login nodes.
+    """
+
+    cluster: HyperpodCluster
+    instances: tuple[Instance, ...]
+    controller: bool
+
+    @property
+    def note(self) -> str | None:
+        """What a user should know of them."""
+        if not self.controller:
+            return None
+        return f"{self.cluster.name} has no instance group of login nodes: its controller is used"
+
+
+async def find_login_nodes(aws: Aws, cluster: str) -> LoginNodes:
+    """The login nodes of a cluster; the controller where it has none.
+
+    Args:
+        aws: AWS in the cluster's region.
+        cluster: Its name or ARN.
+
+    Raises:
+        NotFoundError: There is no such cluster, or AWS knows no login nodes of it (``no_login_nodes``).
+        UnreachableError: None of them runs.
+        HyperpodError: See `aws.errors`.
+    """
+    bare = HyperpodCluster(cluster, cluster, await aws.region(), "")
+    found = await describe_cluster(aws, bare)
+    roles = {group.name: group.slurm_role for group in found.groups or ()}
+    role = next((one for one in (_LOGIN, _CONTROLLER) if one in roles.values()), None)
+    if role is None:
+        why = (
+            "its instance groups do not say what they are to Slurm"
+            if found.orchestrator == "slurm"
+            else "Slurm does not orchestrate it"
+        )
+        on_slurm = found.orchestrator in {"slurm", None}
+        raise NotFoundError(
+            f"AWS knows no login nodes of {found.name}: {why}",
+            code=NO_LOGIN_NODES,
+            hint=_NAME_THEM if on_slurm else _NOT_SLURM,
+            detail={"field": "login_nodes"},
+        )
+    ours = [
+        one
+        async for page in list_instances(aws, cluster)
+        for one in page
+        if roles.get(one.instance_group) == role
+    ]
+    running = [one for one in ours if one.status == _RUNNING and one.host is not None]
+    if not running:
+        states = ", ".join(f"{one.name} is {one.status}" for one in ours) or "there is none"
+        raise UnreachableError(
+            f"no login node of {found.name} runs: {states}",
+            code=NO_LOGIN_NODES,
+            hint=f"try again when one runs, or {_NAME_THEM}",
+        )
+    running.sort(key=lambda one: one.name)
+    return LoginNodes(found, tuple(running), controller=role == _CONTROLLER)
+
+
+# --------------------------------------------------------------------------------------------------
+# Facts of instance types from EC2. What it says of one is kept in the user's cache directory, so that no submit waits for it twice.
+
+_INSTANCE_TYPES_NAME = re.compile(r"[a-z0-9-]+\.[a-z0-9-]+")
+
+_KEPT = 30 * 86400.0
+"""Seconds for which an answer counts: types do not change."""
+
+_SILENT = 3600.0
+"""Seconds for which EC2 is not asked again, where it could not say and the table can."""
+
+
+async def described_types(aws: Aws, names: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+    """EC2's descriptions of types, all by EC2's names; those that it does not know in this region are left out.
+
+    Raises:
+        HyperpodError: See `aws.errors`.
+    """
+    wanted = [{"Name": "instance-type", "Values": sorted(names)}]
+    # By a filter, for by names one that is not there hides all others.
+    told = await aws.call("ec2", "DescribeInstanceTypes", Filters=wanted)
+    return {str(one["InstanceType"]): one for one in told.get("InstanceTypes") or ()}
+
+
+async def asked_type(name: str) -> InstanceType | HyperpodError | None:
+    """What EC2 says of a type, else what the table has of it. EC2 has few seconds to say it.
+
+    Args:
+        name: The type, with or without SageMaker's ``ml.`` before it.
+
+    Returns:
+        Its facts. Where neither knows it: why EC2 could not be asked, or None when it could.
+    """
+    name = ec2_name(name)
+    known = instance_type(name)
+    if not _INSTANCE_TYPES_NAME.fullmatch(name):
+        return known
+    seen = await asyncio.to_thread(_read)
+    facts, when = seen.get(name, (None, 0.0))
+    age = time.time() - when
+    if 0 <= age < _KEPT and facts is not None:
+        return facts
+    if 0 <= age < _SILENT and known is not None:
+        return known
+    refusal = None
+    try:
+        told = (await described_types(Aws(hasty=True), [name])).get(name)
+        facts = of_ec2(told) if told is not None else None
+    except HyperpodError as error:
+        facts, refusal = None, error
+    await asyncio.to_thread(_write, {**seen, name: (facts, time.time())})
+    return facts or known or refusal
+
+
+def _file() -> Path | None:
+    folder = own_cache()
+    return None if folder is None else folder / "instance-types.json"
+
+
+def _read() -> dict[str, tuple[InstanceType | None, float]]:
+    """What EC2 has said, and when; None where it could not."""
+    file = _file()
+    try:
+        found = json.loads(file.read_text(encoding="utf-8")) if file is not None else {}
+        return {
+            str(name): (InstanceType(**facts) if facts is not None else None, float(when))
+            for name, (facts, when) in found.items()
+        }
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _write(seen: Mapping[str, tuple[InstanceType | None, float]]) -> None:
+    file = _file()
+    if file is None:
+        return
+    rows = {
+        name: (asdict(facts) if facts is not None else None, when)
+        for name, (facts, when) in seen.items()
+    }
+    new = file.with_name(f"{file.name}.{os.getpid()}")
+    with contextlib.suppress(OSError):  # EC2 is asked again then
+        new.write_text(json.dumps(rows), encoding="utf-8")
+        new.replace(file)

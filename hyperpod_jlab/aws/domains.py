@@ -6,9 +6,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hyperpod_jlab.aws.idle_settings import idle_settings
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.idle_shutdown import IdleSettings
+from hyperpod_jlab.core.studio import APPS, IdleSettings
+
+# --------------------------------------------------------------------------------------------------
+# Idle shutdown in the settings of domains, user profiles and spaces of Studio.
+
+_MANAGED = {"ENABLED": True, "DISABLED": False}
+
+
+def idle_settings(settings: Mapping[str, Any] | None) -> dict[str, IdleSettings]:
+    """What settings say of idle shutdown, by the application's type in Studio's metadata; those of which they say nothing are left out.
+
+    Args:
+        settings: `DefaultUserSettings`, `DefaultSpaceSettings`, `UserSettings` or `SpaceSettings`, as the API has them.
+    """
+    found = {}
+    for app in APPS:
+        of_app = (settings or {}).get(f"{app}AppSettings") or {}
+        idle = (of_app.get("AppLifecycleManagement") or {}).get("IdleSettings")
+        if idle:
+            managed = _MANAGED.get(str(idle.get("LifecycleManagement")))
+            found[app] = IdleSettings(managed, idle.get("IdleTimeoutInMinutes"))
+    return found
 
 
 @dataclass(frozen=True)
@@ -74,4 +94,98 @@ def custom_file_systems(settings: Mapping[str, Any]) -> tuple[tuple[str, str], .
     )
     return tuple(
         (str(one["FileSystemId"]), str(one.get("FileSystemPath") or "/")) for one in found if one
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# User profiles of Studio: whether one has a user number of its own on custom file systems.
+
+COMMON_UID = 200001
+"""What Studio gives every profile that was made without one of its own (CustomPosixUserConfig)."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A user profile.
+
+    Attributes:
+        name: Its name.
+        uid: Its own user number on custom file systems; None: the one that everybody has.
+        groups: The security groups that its applications have; empty: those of the domain.
+        file_systems: The file systems of FSx for Lustre that it may mount besides the domain's, and the folder of each.
+        idle: Its idle shutdown, by the application's type.
+    """
+
+    name: str
+    uid: int | None = None
+    groups: tuple[str, ...] = ()
+    file_systems: tuple[tuple[str, str], ...] = ()
+    idle: Mapping[str, IdleSettings] = field(default_factory=dict)
+
+
+async def describe_profile(aws: Aws, domain_id: str, name: str) -> Profile:
+    """A user profile of a domain.
+
+    Raises:
+        NotFoundError: There is no such profile.
+        HyperpodError: See `aws.errors`.
+    """
+    told = await aws.call(
+        "sagemaker", "DescribeUserProfile", DomainId=domain_id, UserProfileName=name
+    )
+    settings = told.get("UserSettings") or {}
+    posix = settings.get("CustomPosixUserConfig") or {}
+    uid = posix.get("Uid")
+    return Profile(
+        name,
+        None if uid in {None, COMMON_UID} else int(uid),
+        groups=tuple(settings.get("SecurityGroups") or ()),
+        file_systems=custom_file_systems(settings),
+        idle=idle_settings(settings),
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# Whose a space of Studio is: its metadata often do not say it, SageMaker does.
+
+
+@dataclass(frozen=True)
+class Space:
+    """A space.
+
+    Attributes:
+        name: Its name.
+        shared: Whether several people work in it and act as the space; None where SageMaker does not say it.
+        owner: The user profile that it belongs to; None where SageMaker does not say it.
+        file_systems: The file systems of FSx for Lustre that it mounts when it starts, by their ids.
+        idle: Its idle shutdown, by the application's type; it says no more than the minutes.
+    """
+
+    name: str
+    shared: bool | None = None
+    owner: str | None = None
+    file_systems: tuple[str, ...] = ()
+    idle: Mapping[str, IdleSettings] = field(default_factory=dict)
+
+
+async def describe_space(aws: Aws, domain_id: str, name: str) -> Space:
+    """A space of a domain.
+
+    Raises:
+        NotFoundError: There is no such space.
+        HyperpodError: See `aws.errors`.
+    """
+    told = await aws.call("sagemaker", "DescribeSpace", DomainId=domain_id, SpaceName=name)
+    mounted = (told.get("SpaceSettings") or {}).get("CustomFileSystems") or ()
+    sharing = (told.get("SpaceSharingSettings") or {}).get("SharingType")
+    return Space(
+        name,
+        shared=None if sharing is None else sharing != "Private",
+        owner=(told.get("OwnershipSettings") or {}).get("OwnerUserProfileName"),
+        file_systems=tuple(
+            str(one["FSxLustreFileSystem"]["FileSystemId"])
+            for one in mounted
+            if one.get("FSxLustreFileSystem")
+        ),
+        idle=idle_settings(told.get("SpaceSettings")),
     )

@@ -9,12 +9,7 @@ from typing import Any
 
 from hyperpod_jlab.aws.clusters import checked
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.hyperpod_events import (
-    EVENT_LEVELS,
-    EVENT_RESOURCES,
-    ClusterEvent,
-    failure_in,
-)
+from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES, ClusterEvent, failure_in
 
 _RESOURCES = {theirs: ours for ours, theirs in EVENT_RESOURCES.items()}
 

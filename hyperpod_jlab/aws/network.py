@@ -6,8 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.network import Interface, Place, Rule, SecurityGroup
-from hyperpod_jlab.model.subnets import AclEntry, NetworkAcl, Route, RouteTable, Subnet
+from hyperpod_jlab.core.network import (
+    AclEntry,
+    Interface,
+    NetworkAcl,
+    Place,
+    Route,
+    RouteTable,
+    Rule,
+    SecurityGroup,
+    Subnet,
+)
 
 
 async def file_system_place(aws: Aws, name: str) -> Place:

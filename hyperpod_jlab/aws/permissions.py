@@ -1,13 +1,632 @@
-"""The smallest policy that grants what features need (see `aws.features`)."""
+"""What of AWS each feature needs: one table, from which docs/permissions.md, ``hpj admin policy`` and the tests are made.
+
+Who adds a call of AWS adds its action here, and how to run it to tests/aws/feature_runs.py.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from hyperpod_jlab.aws.feature import Feature, Permission
-from hyperpod_jlab.aws.features import FEATURES
-from hyperpod_jlab.model.errors import InvalidInputError, nearest_hint
+from hyperpod_jlab.core.errors import InvalidInputError, nearest_hint
+
+# --------------------------------------------------------------------------------------------------
+# A feature, and what of AWS it needs.
+
+CLUSTER = "arn:{partition}:sagemaker:{region}:{account}:cluster/*"
+"""A HyperPod cluster."""
+
+SPACE = "arn:{partition}:sagemaker:{region}:{account}:space/*"
+"""A space of Studio."""
+
+PROFILE = "arn:{partition}:sagemaker:{region}:{account}:user-profile/*"
+"""A user profile of Studio."""
+
+DOMAIN = "arn:{partition}:sagemaker:{region}:{account}:domain/*"
+"""A domain of Studio."""
+
+LIFECYCLE = "arn:{partition}:sagemaker:{region}:{account}:studio-lifecycle-config/*"
+"""A lifecycle configuration of Studio."""
+
+LOGS = "arn:{partition}:logs:{region}:{account}:log-group:/aws/sagemaker/Clusters/*"
+"""The log groups of HyperPod clusters."""
+
+LOG = f"{LOGS}:log-stream:*"
+"""One log in such a group."""
+
+EKS = "arn:{partition}:eks:{region}:{account}:cluster/*"
+"""An EKS cluster."""
+
+INTERFACE = "arn:{partition}:ec2:{region}:{account}:network-interface/*"
+"""A network interface."""
+
+GROUP = "arn:{partition}:ec2:{region}:{account}:security-group/*"
+"""A security group."""
+
+QUOTA = "arn:{partition}:sagemaker:{region}:{account}:compute-quota/*"
+"""A team's quota of a HyperPod cluster."""
+
+POLICY = "arn:{partition}:sagemaker:{region}:{account}:cluster-scheduler-config/*"
+"""The policy of a HyperPod cluster's task governance."""
+
+ADDON = "arn:{partition}:eks:{region}:{account}:addon/*"
+"""An add-on of an EKS cluster."""
+
+WORKSPACE = "arn:{partition}:aps:{region}:{account}:workspace/*"
+"""A workspace of Amazon Managed Service for Prometheus."""
+
+FSX = "arn:{partition}:fsx:{region}:{account}:*"
+"""A file system of FSx and its tasks: to make a task is an action on both."""
+
+FSX_TASK = "arn:{partition}:fsx:{region}:{account}:task/*"
+"""A data repository task of FSx."""
+
+SHELL_DOCUMENT = "arn:{partition}:ssm:{region}:{account}:document/SSM-SessionManagerRunShell"
+"""The account's preferences of Session Manager, by which a terminal is opened."""
+
+SSH_DOCUMENT = "arn:{partition}:ssm:{region}:*:document/AWS-StartSSHSession"
+"""AWS' own document for ssh through Session Manager; the ARNs of such documents name no account."""
+
+SESSION = "arn:{partition}:ssm:{region}:{account}:session/${{aws:userid}}-*"
+"""Sessions of whoever asks: AWS' sample policies for Session Manager name them so."""
+
+ROLE = "arn:{partition}:iam::{account}:role/*"
+"""A role."""
+
+SCRIPTS = "arn:{partition}:s3:::sagemaker-*"
+"""A bucket with life cycle scripts: AWS' managed policy for instances knows no others."""
+
+EVERY = "*"
+"""For actions of which IAM knows nothing narrower."""
+
+
+@dataclass(frozen=True)
+class Permission:
+    """An action that a feature calls.
+
+    Attributes:
+        action: As IAM calls it.
+        resource: What it is done to: an ARN with the places ``{partition}``, ``{region}`` and ``{account}``, or `EVERY`.
+        without: What is missing where it is not granted.
+        optional: Whether the feature is whole without it, so that a refusal need not be said.
+    """
+
+    action: str
+    resource: str
+    without: str
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Feature:
+    """Something that a user does, and what it needs.
+
+    Attributes:
+        name: A word for the command line.
+        title: What it is, as a heading.
+        commands: The commands that do it, or what does it in JupyterLab.
+        permissions: What they call.
+        changes: Whether it changes something, or lets people in where they can, so that it is granted only on purpose.
+    """
+
+    name: str
+    title: str
+    commands: tuple[str, ...]
+    permissions: tuple[Permission, ...]
+    changes: bool = False
+
+    @property
+    def for_admins(self) -> bool:
+        """Whether it is for admins of domains and clusters, and nothing that people of a domain need."""
+        return self.name.startswith("admin-")
+
+
+# --------------------------------------------------------------------------------------------------
+# What of AWS the features of admins need: the part of the table in `features` that says who may change domains and clusters.
+
+_WIRING = (
+    Permission("sagemaker:DescribeDomain", DOMAIN, "no plan"),
+    Permission("sagemaker:ListUserProfiles", EVERY, "no plan"),
+    Permission("sagemaker:DescribeUserProfile", PROFILE, "no plan"),
+    Permission("sagemaker:ListSpaces", EVERY, "no plan"),
+    Permission("sagemaker:DescribeSpace", SPACE, "no plan"),
+    Permission("sagemaker:ListApps", EVERY, "no plan"),
+    Permission("sagemaker:ListTags", EVERY, "no plan: tags say what is ours"),
+    Permission("sagemaker:DescribeCluster", CLUSTER, "no --cluster: name the --file-system"),
+    Permission("fsx:DescribeFileSystems", EVERY, "no plan"),
+    Permission("ec2:DescribeNetworkInterfaces", EVERY, "no plan"),
+    Permission("ec2:DescribeSecurityGroups", EVERY, "no plan"),
+)
+
+_APPLYING = (
+    *_WIRING,
+    Permission("sagemaker:UpdateDomain", DOMAIN, "nothing for profiles to come"),
+    Permission("sagemaker:UpdateUserProfile", PROFILE, "nothing for profiles"),
+    Permission("sagemaker:UpdateSpace", SPACE, "nothing for spaces"),
+    Permission("sagemaker:AddTags", EVERY, "nothing: what is set is marked as ours first"),
+    Permission("sagemaker:DeleteTags", EVERY, "marks stay where nothing is set any more"),
+    Permission(
+        "ec2:ModifyNetworkInterfaceAttribute",
+        INTERFACE,
+        "Studio does not reach the file system",
+    ),
+    # IAM asks about the interface, and about each group that it gets (service authorization reference of EC2).
+    Permission(
+        "ec2:ModifyNetworkInterfaceAttribute",
+        GROUP,
+        "Studio does not reach the file system",
+    ),
+    Permission("ec2:CreateTags", INTERFACE, "Studio does not reach the file system"),
+    Permission("ec2:DeleteTags", INTERFACE, "marks stay where nothing is set any more"),
+    Permission("sagemaker:ListStudioLifecycleConfigs", EVERY, "no destroy: it takes ours away"),
+)
+
+_VALIDATION = (
+    Permission("sagemaker:DescribeCluster", CLUSTER, "it is not known whether a name is free"),
+    Permission("ec2:DescribeSubnets", EVERY, "subnets are not checked"),
+    Permission("ec2:DescribeRouteTables", EVERY, "it is not known whether subnets are private"),
+    Permission("ec2:DescribeSecurityGroups", EVERY, "security groups are not checked"),
+    Permission("ec2:DescribeNetworkInterfaces", EVERY, "ways to file systems are not checked"),
+    Permission(
+        "ec2:DescribeInstanceTypes",
+        EVERY,
+        "EFA and addresses are taken from the package's table, threads are not checked",
+    ),
+    Permission("ec2:DescribeInstanceTypeOfferings", EVERY, "zones of types are not checked"),
+    Permission("fsx:DescribeFileSystems", EVERY, "file systems are not checked"),
+    Permission("s3:ListBucket", SCRIPTS, "it is not known whether life cycle scripts are there"),
+    Permission("iam:GetRole", ROLE, "it is not known whom roles trust"),
+    Permission("servicequotas:ListServiceQuotas", EVERY, "quotas are not checked"),
+    Permission("eks:DescribeCluster", EKS, "the EKS cluster is not checked"),
+)
+
+_VERIFYING = (
+    Permission("sagemaker:ListClusters", EVERY, "no --cluster: nothing of clusters is checked"),
+    Permission("sagemaker:DescribeCluster", CLUSTER, "nothing of clusters is checked"),
+    Permission("sagemaker:ListClusterNodes", CLUSTER, "names of nodes and logs are not checked"),
+    Permission("ssm:GetConnectionStatus", EVERY, "names of nodes are not checked"),
+    Permission("ec2:DescribeInstanceTypes", EVERY, "instance types are not checked"),
+    Permission("logs:DescribeLogStreams", LOGS, "names of logs are not checked"),
+    Permission("cloudwatch:ListMetrics", EVERY, "names of metrics are not checked"),
+    Permission("eks:DescribeAddon", ADDON, "labels of the add-on's metrics are not checked"),
+    Permission("aps:QueryMetrics", WORKSPACE, "labels of the add-on's metrics are not checked"),
+    Permission("cloudtrail:LookupEvents", EVERY, "events are not checked"),
+    Permission("sagemaker:DescribeDomain", DOMAIN, "it is not told whether you have iam:PassRole"),
+    Permission("iam:GetRole", ROLE, "it is not told whether you have iam:PassRole"),
+    Permission("iam:SimulatePrincipalPolicy", ROLE, "it is not told whether you have iam:PassRole"),
+)
+
+_TRYING = (
+    Permission("sagemaker:CreateStudioLifecycleConfig", LIFECYCLE, "nothing is tried"),
+    Permission("sagemaker:CreateDomain", DOMAIN, "nothing is tried"),
+    Permission("iam:PassRole", ROLE, "nothing is tried: the throw-away domain gets a role"),
+    Permission("sagemaker:CreateUserProfile", PROFILE, "nothing is tried"),
+    Permission("sagemaker:CreateSpace", SPACE, "nothing is tried"),
+    Permission("sagemaker:AddTags", EVERY, "nothing is tried: what is made gets a tag"),
+    Permission("sagemaker:ListDomains", EVERY, "nothing is tried: what is left could not be found"),
+    Permission("sagemaker:ListStudioLifecycleConfigs", EVERY, "nothing is tried: the same"),
+    Permission("sagemaker:ListTags", EVERY, "nothing is tried: the same"),
+    Permission("sagemaker:DescribeDomain", DOMAIN, "nothing is tried"),
+    Permission("sagemaker:DescribeUserProfile", PROFILE, "nothing is tried"),
+    Permission("sagemaker:DescribeSpace", SPACE, "nothing is tried"),
+    Permission("sagemaker:UpdateDomain", DOMAIN, "updates of the domain are not tried"),
+    Permission("sagemaker:UpdateUserProfile", PROFILE, "updates of the profile are not tried"),
+    Permission("sts:AssumeRole", ROLE, "what needs --as-role is not tried"),
+    Permission("sagemaker:ListSpaces", EVERY, "what was made stays"),
+    Permission("sagemaker:ListUserProfiles", EVERY, "what was made stays"),
+    Permission("sagemaker:DeleteSpace", SPACE, "what was made stays"),
+    Permission("sagemaker:DeleteUserProfile", PROFILE, "what was made stays"),
+    Permission("sagemaker:DeleteDomain", DOMAIN, "what was made stays"),
+    Permission("sagemaker:DeleteStudioLifecycleConfig", LIFECYCLE, "what was made stays"),
+    Permission("ec2:DescribeSecurityGroups", EVERY, "two security groups stay"),
+    Permission("ec2:RevokeSecurityGroupIngress", GROUP, "two security groups stay"),
+    Permission("ec2:RevokeSecurityGroupEgress", GROUP, "two security groups stay"),
+    Permission("ec2:DeleteSecurityGroup", GROUP, "two security groups stay"),
+)
+
+ADMIN_FEATURES: tuple[Feature, ...] = (
+    Feature(
+        "admin-plan",
+        "What a Studio domain and a file system have to do with each other",
+        ("`hpj admin plan`", "`hpj admin status`"),
+        _WIRING,
+    ),
+    Feature(
+        "admin-apply",
+        "Give the people of a Studio domain a file system, and take it back",
+        ("`hpj admin apply`", "`hpj admin destroy`"),
+        _APPLYING,
+        changes=True,
+    ),
+    Feature(
+        "admin-lifecycle",
+        "Attach lifecycle configurations in a Studio domain, and take them back",
+        (
+            "`hpj admin plan --lifecycle-file`",
+            "`hpj admin apply --lifecycle-file`",
+            "`hpj admin destroy`",
+        ),
+        (
+            *_APPLYING,
+            Permission(
+                "sagemaker:DescribeStudioLifecycleConfig",
+                LIFECYCLE,
+                "no plan once one is there: its script is compared",
+            ),
+            Permission("sagemaker:CreateStudioLifecycleConfig", LIFECYCLE, "no scripts"),
+            Permission("sagemaker:DeleteStudioLifecycleConfig", LIFECYCLE, "old scripts stay"),
+        ),
+        changes=True,
+    ),
+    Feature(
+        "admin-cluster-validate",
+        "Check the configuration of a HyperPod cluster",
+        ("`hpj admin validate`", "`hpj admin create-cluster`"),
+        _VALIDATION,
+    ),
+    Feature(
+        "admin-cluster-change",
+        "Make, change and delete HyperPod clusters",
+        (
+            "`hpj admin create-cluster`",
+            "`hpj admin update-cluster`",
+            "`hpj admin delete-cluster`",
+        ),
+        (
+            Permission("sagemaker:CreateCluster", CLUSTER, "no new clusters"),
+            Permission("sagemaker:UpdateCluster", CLUSTER, "no changes"),
+            Permission("sagemaker:DeleteCluster", CLUSTER, "no deletion"),
+            Permission("iam:PassRole", ROLE, "no new clusters: instances get a role"),
+            Permission("sagemaker:DescribeCluster", CLUSTER, "no changes, no deletion, no --wait"),
+            Permission("sagemaker:ListClusterEvents", CLUSTER, "no events with --wait"),
+            Permission("sagemaker:DescribeClusterEvent", CLUSTER, "no reasons of failures"),
+        ),
+        changes=True,
+    ),
+    Feature(
+        "admin-verify",
+        "Check what is believed of AWS, changing nothing",
+        ("`hpj admin verify-aws`",),
+        _VERIFYING,
+    ),
+    Feature(
+        "admin-verify-write",
+        "Try what is believed of AWS in a throw-away domain; `admin-verify` besides",
+        ("`hpj admin verify-aws --write`", "`hpj admin verify-aws --clean-up`"),
+        _TRYING,
+        changes=True,
+    ),
+    Feature(
+        "admin-page",
+        "Whether the Admin page is offered, and what can be chosen there; what it does needs `admin-apply` besides",
+        ("the Admin page in JupyterLab",),
+        (
+            Permission("sagemaker:ListUserProfiles", EVERY, "the page is not offered"),
+            Permission(
+                "sagemaker:UpdateUserProfile",
+                PROFILE,
+                "the page is not offered: it is tried on a profile that is not there",
+            ),
+            Permission(
+                "sagemaker:ListDomains",
+                EVERY,
+                "no domain but this space's own can be chosen; the page is not offered outside of Studio",
+            ),
+            Permission("fsx:DescribeFileSystems", EVERY, "file systems have no names"),
+            Permission("sagemaker:ListClusters", EVERY, "file systems of clusters are not told"),
+            Permission(
+                "sagemaker:DescribeCluster", CLUSTER, "file systems of clusters are not told"
+            ),
+        ),
+        changes=True,
+    ),
+)
+
+_NO_LOGIN = "the configuration has to name login nodes"
+
+
+def _session(without: str, document: str) -> tuple[Permission, ...]:
+    """What the AWS CLI and its plugin call for a session on a node, by a document."""
+    return (
+        # The service authorization reference names no cluster of SageMaker here; Systems Manager is asked for one.
+        Permission("ssm:StartSession", CLUSTER, without),
+        Permission("ssm:StartSession", document, without),
+        Permission("ssmmessages:OpenDataChannel", SESSION, without),
+        Permission("ssm:ResumeSession", SESSION, "a session that loses its connection ends"),
+        Permission("ssm:TerminateSession", SESSION, "a session stays open until it times out"),
+    )
+
+
+FEATURES: tuple[Feature, ...] = (
+    Feature(
+        "clusters",
+        "HyperPod clusters",
+        ("hpj clusters --hyperpod", "hpj config add", "hpj doctor"),
+        (
+            Permission("sagemaker:ListClusters", EVERY, "no list of clusters"),
+            Permission(
+                "sagemaker:DescribeCluster",
+                CLUSTER,
+                "clusters are listed without orchestrator, instance groups and file systems",
+            ),
+            Permission(
+                "eks:DescribeCluster",
+                EKS,
+                "it is not known whether one can submit to a cluster on EKS from here",
+            ),
+            Permission(
+                "sagemaker:ListClusterNodes",
+                CLUSTER,
+                "it is not known whether the Slurm on this machine is the cluster's",
+            ),
+        ),
+    ),
+    Feature(
+        "nodes",
+        "Nodes of a HyperPod cluster",
+        ("hpj nodes --hyperpod NAME",),
+        (
+            Permission("sagemaker:ListClusterNodes", CLUSTER, "no nodes"),
+            Permission(
+                "sagemaker:DescribeCluster", CLUSTER, "it is not known which nodes are controllers"
+            ),
+        ),
+    ),
+    Feature(
+        "space",
+        "Whose a space of Studio is",
+        ("hpj doctor",),
+        (
+            Permission(
+                "sagemaker:DescribeSpace",
+                SPACE,
+                "it is not known whose a space is, and whether it is shared",
+            ),
+        ),
+    ),
+    Feature(
+        "doctor",
+        "The checks of hpj doctor",
+        ("hpj doctor",),
+        (
+            Permission("sagemaker:DescribeDomain", DOMAIN, "the domain's network is not checked"),
+            Permission(
+                "sagemaker:DescribeUserProfile",
+                PROFILE,
+                "it is not known which file systems a profile may mount",
+            ),
+            Permission(
+                "sagemaker:DescribeSpace", SPACE, "it is not known what a space is to mount"
+            ),
+            Permission("sagemaker:ListClusters", EVERY, "no check of clusters at AWS"),
+            Permission(
+                "sagemaker:DescribeCluster", CLUSTER, "the clusters' network is not checked"
+            ),
+            Permission("fsx:DescribeFileSystems", EVERY, "file systems' networks are not checked"),
+            Permission("ec2:DescribeNetworkInterfaces", EVERY, "interfaces are not checked"),
+            Permission("ec2:DescribeSecurityGroups", EVERY, "security groups are not checked"),
+            Permission("ec2:DescribeSubnets", EVERY, "neither network ACLs nor routes are checked"),
+            Permission("ec2:DescribeNetworkAcls", EVERY, "network ACLs are not checked"),
+            Permission("ec2:DescribeRouteTables", EVERY, "routes are not checked"),
+            Permission("ssm:GetDocument", SHELL_DOCUMENT, "it is not known who a terminal is"),
+            Permission("iam:ListRoleTags", ROLE, "it is not known who a terminal is"),
+        ),
+    ),
+    Feature(
+        "events",
+        "Events of a HyperPod cluster",
+        ("hpj events --hyperpod NAME", "the page in JupyterLab"),
+        (
+            Permission("sagemaker:ListClusterEvents", CLUSTER, "no events"),
+            Permission("sagemaker:DescribeClusterEvent", CLUSTER, "no details of an event"),
+            Permission(
+                "sagemaker:DescribeCluster",
+                CLUSTER,
+                "no journal; of a cluster that keeps no events it is said in AWS' words",
+                optional=True,
+            ),
+        ),
+    ),
+    Feature(
+        "logs",
+        "Logs of nodes",
+        ("hpj node-logs --hyperpod NAME", "the log viewer in JupyterLab"),
+        (
+            Permission("sagemaker:DescribeCluster", CLUSTER, "no logs: they are named by its id"),
+            Permission(
+                "sagemaker:ListClusterNodes",
+                CLUSTER,
+                "no logs of a node, but those that --stream names",
+            ),
+            Permission(
+                "logs:DescribeLogStreams",
+                LOGS,
+                "no list of logs, and none of nodes that were replaced",
+            ),
+            Permission("logs:GetLogEvents", LOG, "no lines"),
+        ),
+    ),
+    Feature(
+        "metrics",
+        "Metrics of clusters and nodes",
+        ("hpj metrics --hyperpod NAME",),
+        (
+            Permission(
+                "sagemaker:DescribeCluster",
+                CLUSTER,
+                "no metrics: they have its id or its EKS cluster",
+            ),
+            Permission("sagemaker:ListClusterNodes", CLUSTER, "none of one node"),
+            Permission("cloudwatch:GetMetricData", EVERY, "no metrics"),
+            Permission("cloudwatch:ListMetrics", EVERY, "none of single nodes"),
+        ),
+    ),
+    Feature(
+        "prometheus",
+        "Metrics of clusters, nodes and runs in Amazon Managed Service for Prometheus",
+        ("hpj metrics --hyperpod NAME", "hpj metrics RUN"),
+        (
+            Permission("sagemaker:DescribeCluster", CLUSTER, "no metrics"),
+            Permission(
+                "sagemaker:ListClusterNodes",
+                CLUSTER,
+                "only those of runs: which series are the cluster's is known by its nodes",
+            ),
+            # IAM's reference names the add-on, AWS' page on Studio and EKS the cluster.
+            *(
+                Permission(
+                    "eks:DescribeAddon",
+                    resource,
+                    "the workspace of HyperPod's observability add-on is not known, only those that the configuration names",
+                )
+                for resource in (ADDON, EKS)
+            ),
+            Permission("aps:QueryMetrics", WORKSPACE, "only what CloudWatch has"),
+        ),
+    ),
+    Feature(
+        "storage",
+        "File systems and partitions",
+        ("hpj storage",),
+        (
+            Permission("fsx:DescribeFileSystems", EVERY, "nothing of what FSx knows of them"),
+            Permission(
+                "fsx:DescribeDataRepositoryAssociations", EVERY, "links to S3 are not known"
+            ),
+            Permission(
+                "sagemaker:DescribeSpace",
+                SPACE,
+                "whether it is shared is known by Studio's environment only",
+            ),
+            Permission(
+                "sagemaker:DescribeUserProfile", PROFILE, "the user number is taken for everybody's"
+            ),
+            Permission(
+                "sagemaker:DescribeCluster",
+                CLUSTER,
+                "it is not known whether clusters of the configuration mount the file system",
+            ),
+        ),
+    ),
+    Feature(
+        "governance",
+        "Task governance of a HyperPod cluster",
+        ("hpj quotas --hyperpod NAME",),
+        (
+            Permission(
+                "sagemaker:DescribeCluster", CLUSTER, "nothing: quotas are found by its ARN"
+            ),
+            Permission("sagemaker:ListComputeQuotas", EVERY, "no quotas of teams"),
+            Permission("sagemaker:DescribeComputeQuota", QUOTA, "it is not known why one failed"),
+            Permission("sagemaker:ListClusterSchedulerConfigs", EVERY, "no policy"),
+            Permission("sagemaker:DescribeClusterSchedulerConfig", POLICY, "no priority classes"),
+        ),
+    ),
+    Feature(
+        "storage-tasks",
+        "Files of file systems that are linked to S3, by AWS",
+        ("hpj storage export --by aws", "hpj storage import", "hpj storage tasks"),
+        (
+            Permission("fsx:CreateDataRepositoryTask", FSX, "no export, import or release"),
+            Permission("fsx:DescribeDataRepositoryTasks", EVERY, "no list of tasks"),
+            Permission("fsx:CancelDataRepositoryTask", FSX_TASK, "a task cannot be cancelled"),
+            Permission(
+                "fsx:DescribeFileSystems",
+                EVERY,
+                "nothing where the mount names the file system, as Studio's does",
+                optional=True,
+            ),
+            Permission(
+                "fsx:DescribeDataRepositoryAssociations",
+                EVERY,
+                "no import; of what is not linked AWS says so, later",
+            ),
+        ),
+        changes=True,
+    ),
+    Feature(
+        "node-actions",
+        "Reboot and replace nodes",
+        ("hpj node reboot", "hpj node replace", "the nodes' page in JupyterLab"),
+        (
+            Permission("sagemaker:BatchRebootClusterNodes", CLUSTER, "no reboot"),
+            Permission("sagemaker:BatchReplaceClusterNodes", CLUSTER, "no replacement"),
+            Permission("sagemaker:ListClusterNodes", CLUSTER, "nodes cannot be found"),
+            Permission(
+                "sagemaker:DescribeCluster",
+                CLUSTER,
+                "it is not known beforehand which nodes are controllers",
+            ),
+        ),
+        changes=True,
+    ),
+    Feature(
+        "terminal",
+        "A terminal on a node",
+        ("hpj terminal --hyperpod NAME", "the nodes' page in JupyterLab"),
+        (
+            Permission("sagemaker:DescribeCluster", CLUSTER, "no command: it has the cluster's id"),
+            Permission("sagemaker:ListClusterNodes", CLUSTER, "no command: the node is not found"),
+            *_session("the command opens no terminal", SHELL_DOCUMENT),
+        ),
+        changes=True,
+    ),
+    Feature(
+        "ssh",
+        "ssh to login nodes through Session Manager",
+        ("hpj ssh-config --hyperpod NAME", "ssh with what it writes"),
+        (
+            Permission("sagemaker:DescribeCluster", CLUSTER, "no Host blocks"),
+            Permission("sagemaker:ListClusterNodes", CLUSTER, "no Host blocks"),
+            *_session("ssh does not connect", SSH_DOCUMENT),
+        ),
+        changes=True,
+    ),
+    Feature(
+        "login-nodes",
+        "Login nodes that AWS knows",
+        ("hpj nodes --cluster NAME", "hpj ssh-config --hyperpod NAME"),
+        (
+            Permission("sagemaker:DescribeCluster", CLUSTER, _NO_LOGIN),
+            Permission("sagemaker:ListClusterNodes", CLUSTER, _NO_LOGIN),
+        ),
+    ),
+    Feature(
+        "page",
+        "The page of a HyperPod cluster",
+        ("the page in JupyterLab",),
+        (
+            Permission("sagemaker:DescribeCluster", CLUSTER, "no page"),
+            Permission("sagemaker:ListClusterNodes", CLUSTER, "no nodes"),
+            Permission("sagemaker:ListTags", CLUSTER, "no tags"),
+        ),
+    ),
+    Feature(
+        "eks",
+        "Kubernetes clusters by their names in EKS",
+        ("hpj nodes --cluster NAME", "hpj submit --instance-type TYPE"),
+        (
+            Permission(
+                "eks:DescribeCluster",
+                EKS,
+                'no way to a cluster that the configuration names with eks = "NAME"',
+            ),
+            Permission(
+                "ec2:DescribeInstanceTypes",
+                EVERY,
+                "what an instance type has, EFA above all, is taken from the package's table",
+                optional=True,
+            ),
+        ),
+    ),
+    *ADMIN_FEATURES,
+)
+"""All features that call AWS."""
+
+
+# --------------------------------------------------------------------------------------------------
+# The smallest policy that grants what features need (see `aws.features`).
 
 __all__ = ["FEATURES", "Feature", "Permission", "choose", "policy"]
 

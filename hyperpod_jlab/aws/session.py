@@ -11,12 +11,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from hyperpod_jlab.aws.answers import check_kind, keep_newer
-from hyperpod_jlab.aws.call_meter import METER
-from hyperpod_jlab.aws.errors import Call, boto3_missing, boto3_too_old, no_region, translate
-from hyperpod_jlab.aws.signed import headers_for, post_form
+from hyperpod_jlab.aws.errors import (
+    Call,
+    boto3_missing,
+    boto3_too_old,
+    check_kind,
+    keep_newer,
+    no_region,
+    translate,
+)
+from hyperpod_jlab.aws.signed import METER, headers_for, post_form
 from hyperpod_jlab.aws.studio import find_studio
-from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.core.errors import HyperpodError
 
 T = TypeVar("T")
 

@@ -19,9 +19,14 @@ from hyperpod_jlab.capture.captured import (
     Part,
     ProjectFile,
 )
-from hyperpod_jlab.capture.secret_names import secret_name_findings
-from hyperpod_jlab.model.source import CommandSource, FunctionSource, NotebookSource, ScriptSource
-from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.capture.secrets import secret_name_findings
+from hyperpod_jlab.core.spec import (
+    CommandSource,
+    FunctionSource,
+    JobSpec,
+    NotebookSource,
+    ScriptSource,
+)
 
 __all__ = [
     "Captured",

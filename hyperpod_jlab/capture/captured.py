@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from hyperpod_jlab.model.finding import Finding
+from hyperpod_jlab.core.finding import Finding
 
 CommandItem = str | dict[str, Any]
 """One item of the command in ``launch.json``: text taken as it is, ``{"bundle": PATH}`` or ``{"python": true}``."""
@@ -94,3 +96,41 @@ class FunctionCall:
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+
+# --------------------------------------------------------------------------------------------------
+# The far side's program as data: files of ``runtime/`` that are copied into each bundle, never imported here.
+
+PACKAGE = "code/hyperpod_runtime"
+"""Where the runner's modules lie in the bundle."""
+
+MAIN = "code/main.py"
+"""The program that a rank starts."""
+
+_COMMON = ("__init__", "failure", "once", "records", "sources", "ending")
+_MODULES = {
+    "notebook": (
+        *_COMMON,
+        "compiling",
+        "display",
+        "expansion",
+        "notebook",
+        "output",
+        "replay",
+        "service",
+        "values",
+    ),
+    "function": (*_COMMON, "definitions", "function", "outcome"),
+}
+
+
+@cache
+def runtime_files(kind: Literal["notebook", "function"]) -> tuple[CodeFile, ...]:
+    """The runner for cells or for a function."""
+    folder = resources.files("hyperpod_jlab.capture") / "runtime"
+    main = CodeFile(MAIN, (folder / f"{kind}_main.py").read_bytes())
+    modules = (
+        CodeFile(f"{PACKAGE}/{name}.py", (folder / f"{name}.py").read_bytes())
+        for name in _MODULES[kind]
+    )
+    return (main, *modules)

@@ -2,18 +2,66 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+import unicodedata
 from pathlib import Path, PurePosixPath
 
 from hyperpod_jlab.capture.captured import Captured, CodeFile, CommandItem, Part
-from hyperpod_jlab.capture.name import run_name
 from hyperpod_jlab.capture.notebook import read_file
 from hyperpod_jlab.capture.project import Project, collect_project
-from hyperpod_jlab.capture.source_path import source_path
-from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.model.finding import Finding
-from hyperpod_jlab.model.source import CommandSource, NativeSource, ScriptSource
-from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.finding import Finding
+from hyperpod_jlab.core.spec import CommandSource, JobSpec, NativeSource, ScriptSource
+
+# --------------------------------------------------------------------------------------------------
+# A run's name for people, taken from its source when the spec gives none.
+
+_LONGEST = 63
+
+
+def run_name(given: str | None, proposed: str) -> str:
+    """The given name, or the proposed one with what a name may not hold taken out."""
+    if given:
+        return given
+    plain = unicodedata.normalize("NFKD", proposed).encode("ascii", "ignore").decode()
+    name = re.sub(r"[^A-Za-z0-9._ -]+", "-", plain).lstrip("._ -")[:_LONGEST].rstrip("._ -")
+    return name or "run"
+
+
+# --------------------------------------------------------------------------------------------------
+# Where a source's file lies on this machine.
+
+_LONGEST_NAME = 200  # bytes; the bundle has folders and files named after it
+
+
+def source_path(base: Path, text: str) -> Path:
+    """The file that a source names, relative to `base`; ``~`` is the user's home folder.
+
+    Raises:
+        InvalidInputError: It can't be a file's name.
+    """
+    try:
+        path = base / Path(text).expanduser()
+    except RuntimeError as error:
+        raise _no_file(text, "there is no such user") from error
+    if path.name in {"", ".", ".."}:
+        raise _no_file(text, "it names a folder")
+    try:
+        size = len(path.name.encode())
+    except UnicodeEncodeError as error:
+        raise _no_file(text, "its name is not UTF-8") from error
+    if size > _LONGEST_NAME:
+        raise _no_file(text, f"its name is longer than {_LONGEST_NAME} bytes")
+    return path
+
+
+def _no_file(text: str, reason: str) -> InvalidInputError:
+    shown = text[:80].encode("utf-8", "backslashreplace").decode()
+    return InvalidInputError(
+        f"'{shown}' can't be sent: {reason}", code="no_such_file", detail={"field": "source.path"}
+    )
+
 
 COMMAND_ZERO = "hpj"
 """What a command sees as ``$0``."""

@@ -7,14 +7,16 @@ import json
 import os
 import pickle
 import stat
+import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
-from hyperpod_jlab.model.errors import DeniedError, HyperpodError, NotFoundError
+from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError
+from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage.atomic import storage_errors
-from hyperpod_jlab.storage.bundle_place import SUSPECT
-from hyperpod_jlab.storage.linked_file import open_linked
+from hyperpod_jlab.storage.bundle import open_linked
+from hyperpod_jlab.storage.files import storage_errors
+from hyperpod_jlab.storage.locate import SUSPECT
 
 _LARGEST = 4 << 30
 _LARGEST_FOREIGN = 256 << 20
@@ -188,4 +190,30 @@ def _untrusted(path: Path, reason: str) -> DeniedError:
         code="untrusted_result",
         hint=_TRUST_HINT,
         detail={"path": str(path)},
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# Whether the far side's Python can load what this side's Python pickled.
+
+
+def python_version_finding(local: tuple[int, ...] | None, far: tuple[int, ...]) -> Finding | None:
+    """The finding that refuses a function when the two Pythons differ, or None when they agree.
+
+    A pickled function holds byte code, which is only good for the minor version that compiled it.
+
+    Args:
+        local: Version of the Python that pickled, such as ``(3, 11, 7)``; None for this process.
+        far: Version of the Python that will run it.
+    """
+    here = (local or tuple(sys.version_info[:3]))[:2]
+    if here == far[:2]:
+        return None
+    here_text, far_text = (".".join(str(part) for part in version[:2]) for version in (here, far))
+    return Finding(
+        level="error",
+        code="python_version",
+        message=f"the function was pickled by Python {here_text}, and the job would run it with Python {far_text}",
+        hint=f"choose a Python {here_text} on the cluster with --python or --image, or send a script or notebook instead",
+        field="environment.python",
     )

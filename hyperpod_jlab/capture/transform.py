@@ -6,14 +6,21 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from hyperpod_jlab.capture.cell_magics import cell_magic
 from hyperpod_jlab.capture.lexing import Special, count_breaks, dedent, scan, strip_prompts
-from hyperpod_jlab.capture.line_magics import assigned_magic, is_automagic, line_magic
+from hyperpod_jlab.capture.magics import (
+    Verdict,
+    assigned_magic,
+    assigned_shell,
+    cell_magic,
+    is_automagic,
+    line_magic,
+    shell_line,
+    unknown,
+    without_effect,
+)
 from hyperpod_jlab.capture.notebook import CodeCell
-from hyperpod_jlab.capture.secret_names import secret_finding
-from hyperpod_jlab.capture.shell_lines import assigned_shell, shell_line
-from hyperpod_jlab.capture.verdict import Verdict, unknown, without_effect
-from hyperpod_jlab.model.finding import Finding
+from hyperpod_jlab.capture.secrets import secret_finding
+from hyperpod_jlab.core.finding import Finding
 
 _BLANK_LINES = re.compile(r"(?:[ \t\f]*(?:\r\n|\r|\n))*")
 _CELL_MAGIC = re.compile(r"%%(?P<name>[^\s?]+)(?P<rest>[^\r\n?]*)(?P<more>[^\r\n]*)")

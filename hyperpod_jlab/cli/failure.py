@@ -10,8 +10,13 @@ from typing import ClassVar
 import click
 
 from hyperpod_jlab.cli.invocation import InterruptionError
-from hyperpod_jlab.model.addresses import without_passwords
-from hyperpod_jlab.model.errors import HyperpodError, InvalidInputError, nearest, nearest_hint
+from hyperpod_jlab.core.errors import (
+    HyperpodError,
+    InvalidInputError,
+    nearest,
+    nearest_hint,
+    without_passwords,
+)
 
 _DEBUG = "HYPERPOD_DEBUG"
 

@@ -4,22 +4,291 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import select
+import signal
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from datetime import datetime
 from functools import partial
+from itertools import pairwise
+from typing import Protocol
 
-from hyperpod_jlab.cli.failure import RunEndedError
+from hyperpod_jlab.cli.failure import RunEndedError, output_error
+from hyperpod_jlab.cli.interrupts import uninterrupted
 from hyperpod_jlab.cli.invocation import InterruptionError, invocation
-from hyperpod_jlab.cli.log_writer import log_writer
 from hyperpod_jlab.cli.output import elapsed
-from hyperpod_jlab.cli.terminal import is_terminal, printable
-from hyperpod_jlab.model.errors import StorageError
-from hyperpod_jlab.model.run import FirstError, Run
-from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.logs import LogRequest
-from hyperpod_jlab.storage.presence import GONE
+from hyperpod_jlab.cli.terminal import is_terminal, printable, wants_colour
+from hyperpod_jlab.core.errors import StorageError
+from hyperpod_jlab.core.quantities import format_duration, format_size
+from hyperpod_jlab.core.run import FirstError, Run, Usage
+from hyperpod_jlab.core.text import Line, is_plain, styled_lines
+from hyperpod_jlab.logs.format import json_line
+from hyperpod_jlab.logs.lines import LineBlock, LogBatch
+from hyperpod_jlab.logs.service import LogRequest
+from hyperpod_jlab.logs.source import Mark
+from hyperpod_jlab.logs.stream import Stream
+from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.storage.mounts import GONE
+
+# --------------------------------------------------------------------------------------------------
+# Log lines for a terminal: of what a job wrote only text and colours get there. Costs next to nothing for plain text.
+
+
+class LogGuard:
+    """Goes through the blocks of a log in the order in which they are shown."""
+
+    def __init__(self) -> None:
+        self._open: dict[Stream, Line] = {}
+
+    def texts(self, block: LineBlock) -> list[str]:
+        """The texts of a block's pieces as a terminal may show them."""
+        stream, texts = block.origin.stream, block.texts()
+        if not texts:
+            return texts
+        if stream not in self._open and is_plain(block.chunk.data[block.first : block.end]):
+            return texts
+        if stream not in self._open and _has_whole_lines(block):
+            return styled_lines(texts)
+        return [
+            self._piece(block, index, text)
+            for index, text in zip(block.indices(), texts, strict=True)
+        ]
+
+    def _piece(self, block: LineBlock, index: int, text: str) -> str:
+        stream, last = block.origin.stream, not block.partial(index)
+        line = self._open.pop(stream, None) if block.continued(index) else None
+        line = line or Line()
+        if last:
+            self._open.pop(stream, None)
+        else:
+            self._open[stream] = line
+        return line.piece(text, anew=block.redraws(index), last=last)
+
+
+def _has_whole_lines(block: LineBlock) -> bool:
+    """Whether no line of the block comes in pieces."""
+    indices = block.indices()
+    newlines = block.chunk.data.count(b"\n", block.first, block.end)
+    whole = len(block.ends) == newlines and not block.partial(indices[-1])
+    return whole and not block.continued(indices[0])
+
+
+# --------------------------------------------------------------------------------------------------
+# Writing log lines: behind their ranks in a terminal or a pipe, or as JSON. Whole blocks at a time, for logs can be large.
+
+_STDOUT = 1
+_AT_ONCE = 4096
+_COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
+_NODE_COLOUR = 90
+_MARK_COLOUR = 31
+
+
+class LogWriter(Protocol):
+    """Writes batches of lines that have a mark before their first block at the most."""
+
+    def write(self, batch: LogBatch, done: Callable[[], None]) -> None:
+        """Write a batch, and call `done` once it is written; no Ctrl-C comes in between."""
+        ...
+
+    def finish(self) -> None:
+        """End the last line."""
+        ...
+
+
+def log_writer(*, as_json: bool) -> LogWriter:
+    """The writer for stdout."""
+    if as_json:
+        return JsonWriter()
+    shown = is_terminal(sys.stdout)
+    return TextWriter(
+        colour=wants_colour(),
+        live=shows_progress(),
+        aside=not shown,
+        guard=LogGuard() if shown else None,
+    )
+
+
+def shows_progress() -> bool:
+    """Whether unfinished lines are shown as they grow: on a terminal only."""
+    return is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
+
+
+def write_bytes(data: bytes, done: Callable[[], None] | None = None) -> None:
+    """Write to stdout, past all buffers: after an interrupt nothing is left that somebody must wait for.
+
+    Args:
+        data: The bytes.
+        done: Called once all are written; no Ctrl-C comes in between.
+
+    Raises:
+        BrokenPipeError: Nobody reads any more.
+        OutputError: It cannot be written.
+    """
+    try:
+        _write(data, done)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise output_error(error) from error
+
+
+def _write(data: bytes, done: Callable[[], None] | None) -> None:
+    sys.stdout.flush()
+    if not _is_descriptor():
+        sys.stdout.write(data.decode("utf-8", "backslashreplace"))
+        sys.stdout.flush()
+        if done is not None:
+            done()
+        return
+    left = memoryview(data)
+    while left:
+        # Once a pipe takes anything it takes this much at once, so only the waiting can take long.
+        select.select((), (_STDOUT,), ())
+        with uninterrupted(), contextlib.suppress(BlockingIOError):
+            left = left[os.write(_STDOUT, left[:_AT_ONCE]) :]
+            if not left and done is not None:
+                done()
+
+
+def _is_descriptor() -> bool:
+    """Whether stdout is the process's own: in a kernel it is a cell's output."""
+    try:
+        return sys.stdout.fileno() == _STDOUT
+    except OSError:
+        return False
+
+
+class JsonWriter:
+    """One object a line."""
+
+    def write(self, batch: LogBatch, done: Callable[[], None]) -> None:
+        """Write a batch."""
+        lines = "\n".join(json_line(line) for line in batch)
+        if lines:
+            write_bytes(lines.encode("utf-8", "backslashreplace") + b"\n", done)
+        else:
+            done()
+
+    def finish(self) -> None:
+        """Nothing is left open."""
+
+
+class TextWriter:
+    """Lines behind their ranks: ``3|text``, ``node0|text`` for a node's own log, ``2.3|text`` in an array's child 2.
+
+    Args:
+        colour: Give each rank (and child) a colour, always the same one.
+        live: Redraw lines that are redrawn; otherwise each state is a line.
+        aside: Marks go to stderr: what a program reads has the ranks' own lines alone.
+        guard: Takes out of the lines what a terminal would take for commands; None gives them as they are.
+    """
+
+    def __init__(
+        self, *, colour: bool, live: bool, aside: bool, guard: LogGuard | None = None
+    ) -> None:
+        self._colour = colour
+        self._live = live
+        self._aside = aside
+        self._guard = guard
+        self._open: Stream | None = None
+        self._prefixes: dict[Stream, str] = {}
+
+    def write(self, batch: LogBatch, done: Callable[[], None]) -> None:
+        """Write a batch."""
+        parts: list[str] = []
+        for block in batch.blocks:
+            self._block(block, parts)
+        if parts:
+            write_bytes("".join(parts).encode("utf-8", "backslashreplace"), done)
+        else:
+            done()
+
+    def finish(self) -> None:
+        """End the last line."""
+        if self._open is not None:
+            self._open = None
+            write_bytes(b"\n")
+
+    def _block(self, block: LineBlock, parts: list[str]) -> None:
+        prefix = self._prefix(block)
+        if block.mark is not None:
+            self._end_line(parts)
+            self._mark(block, block.mark, parts)
+        texts = block.texts() if self._guard is None else self._guard.texts(block)
+        if not texts:
+            return
+        indices = block.indices()
+        if not self._goes_on(block, indices[0], prefix, texts[0], parts):
+            self._end_line(parts)
+            parts += (prefix, texts[0])
+        if _has_pieces(block):
+            self._pieces(block, texts, prefix, parts)
+        elif len(texts) > 1:
+            between = f"\n{prefix}"
+            parts += (between, between.join(texts[1:]))
+        if block.partial(indices[-1]):
+            self._open = block.origin.stream
+        else:
+            self._open = None
+            parts.append("\n")
+
+    def _mark(self, block: LineBlock, mark: Mark, parts: list[str]) -> None:
+        text = f"--- {printable(mark.text)} ---"
+        if self._aside:
+            write_bytes("".join(parts).encode("utf-8", "backslashreplace"))
+            parts.clear()
+            prefix = block.origin.stream.prefix(block.origin.rank)
+            print(
+                text if mark.kind == "attempt" else f"{prefix}{text}", file=sys.stderr, flush=True
+            )
+            return
+        shown = f"\x1b[{_MARK_COLOUR}m{text}\x1b[0m" if self._colour else text
+        parts.append(f"{shown}\n" if mark.kind == "attempt" else f"{self._prefix(block)}{shown}\n")
+
+    def _pieces(self, block: LineBlock, texts: list[str], prefix: str, parts: list[str]) -> None:
+        """Write the pieces behind the first one: those of one line go together again."""
+        for (before, index), text in zip(pairwise(block.indices()), texts[1:], strict=True):
+            joined = block.continued(index) and index == before + 1
+            parts += (text,) if joined else ("\n", prefix, text)
+
+    def _goes_on(
+        self, block: LineBlock, index: int, prefix: str, text: str, parts: list[str]
+    ) -> bool:
+        """Whether the piece goes on with the line that is open; then it is written."""
+        if self._open != block.origin.stream or not block.continued(index):
+            return False
+        if not block.redraws(index):
+            parts.append(text)
+        elif self._live:
+            parts += ("\r\x1b[K", prefix, text)
+        else:
+            return False
+        return True
+
+    def _end_line(self, parts: list[str]) -> None:
+        if self._open is not None:
+            self._open = None
+            parts.append("\n")
+
+    def _prefix(self, block: LineBlock) -> str:
+        stream, rank = block.origin.stream, block.origin.rank
+        found = self._prefixes.get(stream)
+        if found is None:
+            found = stream.prefix(rank)
+            if self._colour:
+                number = rank if stream.child is None or rank is None else rank + stream.child
+                code = _NODE_COLOUR if number is None else _COLOURS[number % len(_COLOURS)]
+                found = f"\x1b[{code}m{found}\x1b[0m"
+            self._prefixes[stream] = found
+        return found
+
+
+def _has_pieces(block: LineBlock) -> bool:
+    """Whether a line of the block was cut into several pieces."""
+    return len(block.ends) - 1 > block.chunk.data.count(b"\n", block.first, block.end - 1)
+
 
 _LONG = 2000
 _PATIENCE = 2.0
@@ -210,3 +479,40 @@ def _where_to_look(run: Run, error: FirstError | None) -> str | None:
     option = f" --attempt {attempts[-1].number}" if len(attempts) > 1 else ""
     logs = f"hpj logs {run.run_id} --rank {error.rank}{option} --tail 50"
     return f"rank {error.rank} failed first; its traceback: hpj show {run.run_id}, or: {logs}"
+
+
+# --------------------------------------------------------------------------------------------------
+# What a run used, in words.
+
+_SOURCES = {
+    "accounting": "from the scheduler's accounting",
+    "journal": "from the run's own records",
+}
+_KINDS = {"gpu": "GPU-hours", "neuron": "accelerator-hours"}
+
+
+def usage_words(usage: Usage) -> str:
+    """What a run used in one line, and who says so."""
+    parts = []
+    if usage.accelerator_seconds:
+        parts.append(f"{hours(usage.accelerator_seconds)} {_KINDS[usage.accelerator_kind]}")
+    if usage.cpu_seconds and usage.cpu_seconds >= 1:
+        parts.append(f"{format_duration(usage.cpu_seconds)} of CPU time")
+    if usage.max_memory:
+        parts.append(f"{format_size(usage.max_memory)} of memory at its peak")
+    if usage.signal is not None:
+        parts.append(f"ended by {_signal_name(usage.signal)}")
+    told = ", ".join(parts) if parts else "nothing that was counted"
+    return f"{told} ({_SOURCES[usage.source]})"
+
+
+def hours(seconds: float) -> str:
+    """Seconds as hours with three digits that count, such as ``0.0117`` or ``12.5``."""
+    return f"{seconds / 3600:.3g}" if seconds < 3_600_000 else f"{seconds / 3600:.0f}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

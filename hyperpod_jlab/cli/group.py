@@ -12,7 +12,7 @@ import click
 
 from hyperpod_jlab.cli.failure import CommandLineError
 from hyperpod_jlab.cli.invocation import json_option
-from hyperpod_jlab.model.errors import nearest_hint
+from hyperpod_jlab.core.errors import nearest_hint
 
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 

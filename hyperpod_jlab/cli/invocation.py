@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.core.errors import HyperpodError
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.services.hyperpod import Hyperpod
+    from hyperpod_jlab.runs.facade import Hyperpod
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., object] | click.Command)
@@ -113,14 +113,14 @@ def with_services(work: Callable[[Hyperpod], Awaitable[T]], *, asking: bool = Fa
     """
     import asyncio
 
-    from hyperpod_jlab.services.hyperpod import Hyperpod
+    from hyperpod_jlab.runs.facade import Hyperpod
 
     async def run() -> T:
         hyperpod = Hyperpod()
         try:
             if not asking:
                 return await work(hyperpod)
-            from hyperpod_jlab.cli.slow_steps import slow_steps
+            from hyperpod_jlab.cli.output import slow_steps
 
             async with slow_steps("asking the cluster"):
                 return await work(hyperpod)

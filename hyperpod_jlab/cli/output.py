@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
+import click
+
+from hyperpod_jlab.cli.invocation import invocation
 from hyperpod_jlab.cli.terminal import is_terminal, printable, wants_colour
-from hyperpod_jlab.model.quantities import format_duration
-from hyperpod_jlab.model.run import Run, iso_time
-from hyperpod_jlab.model.terminal_text import terminal_json
+from hyperpod_jlab.core.cluster import notes_of
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.quantities import format_duration
+from hyperpod_jlab.core.run import Run, iso_time
+from hyperpod_jlab.core.text import terminal_json
 
 STATE_STYLES = {
     "submitting": "cyan",
@@ -146,3 +153,135 @@ def elapsed(run: Run) -> str:
     if begin is None:
         return "-"
     return format_duration(max(0.0, (run.status.ended_at or time.time()) - begin))
+
+
+# --------------------------------------------------------------------------------------------------
+# Lists of a command: as a table or as JSON, in pages.
+
+
+class _Item(Protocol):
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+Item = TypeVar("Item", bound=_Item)
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+def page_options(function: Decorated) -> Decorated:
+    """Add ``--limit`` and ``--cursor`` to a command that lists."""
+    function = click.option("--cursor", help="Go on after an earlier page: its 'next' in --json.")(
+        function
+    )
+    return click.option(
+        "--limit", type=click.IntRange(min=1), help="At most this many. Default: all."
+    )(function)
+
+
+def show_list(
+    name: str,
+    titles: tuple[str, ...],
+    items: Sequence[Item],
+    row: Callable[[Item], Sequence[str]],
+    page: tuple[int | None, str | None],
+) -> None:
+    """Print a page of a list.
+
+    Args:
+        name: What they are, in the plural: the name of the list in JSON.
+        titles: Titles of the table's columns.
+        items: All of them; notes on them as a whole go to stderr, or into the JSON.
+        row: Makes an item's cells.
+        page: The limit and the cursor that were given.
+    """
+    shown, following = _page(items, *page)
+    if invocation().as_json:
+        print_list(name, [item.to_dict() for item in shown], following, notes_of(items))
+    else:
+        print_table(_without_empty(titles, [row(item) for item in shown], f"no {name}"))
+        print_notes(notes_of(items))
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print notes for a person, beside what a table says."""
+    for note in notes:
+        print(f"note: {printable(note)}", file=sys.stderr)
+
+
+def _without_empty(titles: tuple[str, ...], rows: list[Sequence[str]], empty: str) -> Table:
+    """The table, for a person without columns in which nothing stands; a script finds all of them in their places."""
+    kept = [
+        at
+        for at in range(len(titles))
+        if not is_terminal(sys.stdout) or any(row[at] not in {"-", ""} for row in rows)
+    ]
+    return Table(
+        tuple(titles[at] for at in kept), [[row[at] for at in kept] for row in rows], empty=empty
+    )
+
+
+def _page(
+    items: Sequence[Item], limit: int | None, cursor: str | None
+) -> tuple[Sequence[Item], str | None]:
+    if cursor is not None and not cursor.isdecimal():
+        raise InvalidInputError(
+            "--cursor: this is no cursor of such a list",
+            code="invalid_cursor",
+            hint="take it from 'next' of the page before",
+            detail={"field": "cursor"},
+        )
+    begin = int(cursor or 0)
+    end = len(items) if limit is None else begin + limit
+    return items[begin:end], str(end) if end < len(items) else None
+
+
+# --------------------------------------------------------------------------------------------------
+# Saying on stderr what goes on, once it takes longer than a second.
+
+_PATIENCE = 1.0
+_PERIOD = 0.2
+
+
+class Steps:
+    """The step that is under way."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.begin = time.monotonic()
+        self.drawn = False
+
+    def clear(self) -> None:
+        """Take what is shown off the terminal, before something else is printed there."""
+        if self.drawn:
+            self.drawn = False
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def next(self, text: str) -> None:
+        """Another step begins."""
+        self.text = text
+        self.begin = time.monotonic()
+
+
+@contextlib.asynccontextmanager
+async def slow_steps(first: str) -> AsyncIterator[Steps]:
+    """Show the current step on a terminal while it takes longer than a second."""
+    steps = Steps(first)
+    task = asyncio.create_task(_show(steps)) if is_terminal(sys.stderr) else None
+    try:
+        yield steps
+    finally:
+        if task is not None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+async def _show(steps: Steps) -> None:
+    try:
+        while True:
+            await asyncio.sleep(_PERIOD)
+            passed = time.monotonic() - steps.begin
+            if passed > _PATIENCE:
+                steps.drawn = True
+                print(f"\r\x1b[K{steps.text} ({passed:.0f} s)", end="", file=sys.stderr, flush=True)
+    finally:
+        steps.clear()

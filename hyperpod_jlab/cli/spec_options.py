@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
+import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.parameters import RUN, ChoiceParam, TextParam, WordsParam
-from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.model.options import SpecOption, option_name, spec_options, to_spec_data
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.options import SpecOption, option_name, spec_options, to_spec_data
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.storage import descent
 
 Command = TypeVar("Command", bound=click.Command)
 
@@ -214,3 +219,137 @@ def secrets_here(names: Iterable[str], prompt: Callable[[str], str] | None) -> d
         elif prompt is not None:
             values[name] = prompt(name)
     return values
+
+
+# --------------------------------------------------------------------------------------------------
+# Reading ``--spec FILE``: the spec as JSON or TOML.
+
+
+def read_spec_file(path: Path) -> dict[str, Any]:
+    """The spec's data from a file.
+
+    Raises:
+        InvalidInputError: It cannot be read, or is neither JSON nor TOML with an object on top.
+    """
+    try:
+        text = descent.read_named(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _spec_file_refused(path, "is not UTF-8 text") from error
+    except OSError as error:
+        raise _spec_file_refused(path, f"cannot be read: {error.strerror}") from error
+    looks_json = path.suffix == ".json" or (path.suffix != ".toml" and text.lstrip()[:1] == "{")
+    try:
+        data = json.loads(text) if looks_json else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        kind = "JSON" if looks_json else "TOML"
+        raise _spec_file_refused(path, f"is no {kind}: {error}") from error
+    if not isinstance(data, dict):
+        raise _spec_file_refused(path, "holds no object")
+    return data
+
+
+def _spec_file_refused(path: Path, problem: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{path}: {problem}",
+        code="invalid_spec_file",
+        hint="a spec file is JSON or TOML with the fields of a run's spec, as in: hpj show RUN --json",
+        detail={"field": "spec", "path": str(path)},
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# From the words of the command line to the spec's source: a notebook, a script, a command, or a native file.
+
+_KINDS = {
+    ".ipynb": "notebook",
+    ".py": "script",
+    ".sbatch": "native",
+    ".slurm": "native",
+    ".yaml": "native",
+    ".yml": "native",
+}
+_ACCEPTED = "a notebook (.ipynb), a Python file (.py), an sbatch script (.sbatch) or a manifest (.yaml); or a command with -c"
+
+
+def source_data(path: str | None, command: str | None) -> dict[str, Any] | None:
+    """The source's data, or None when neither is given.
+
+    Raises:
+        InvalidInputError: Both are given, the command is empty, or nothing of ours runs such a file.
+    """
+    if path is not None and command is not None:
+        raise _source_words_refused(
+            "give a file or a command with -c, not both",
+            f"arguments for the command come after --, as in: hpj submit -c '{command[:40]}' -- {path[:40]}",
+        )
+    if command is not None:
+        if not command.strip():
+            raise _source_words_refused(
+                "the command given with -c is empty", "such as: -c 'python train.py'"
+            )
+        return {"kind": "command", "command": command}
+    if path is None:
+        return None
+    return {"kind": _kind(path), "path": path}
+
+
+def no_source() -> InvalidInputError:
+    """The error when there is nothing to run."""
+    return _source_words_refused("nothing to run is given", f"give {_ACCEPTED}")
+
+
+def _kind(path: str) -> str:
+    suffix = Path(path).suffix.lower()
+    if suffix in _KINDS:
+        return _KINDS[suffix]
+    if suffix == ".sh" and _is_sbatch(path):
+        return "native"
+    if Path(path).is_dir():
+        raise _source_words_refused(f"{path[:200]} is a folder", f"give {_ACCEPTED}")
+    if suffix == ".sh":
+        raise _source_words_refused(
+            f"{path[:200]} is a shell script without #SBATCH lines",
+            f"run it as a command: -c 'bash {path[:80]}'",
+        )
+    raise _source_words_refused(f"'{path[:200]}' is nothing that can be sent", f"give {_ACCEPTED}")
+
+
+def _is_sbatch(path: str) -> bool:
+    try:
+        return b"\n#SBATCH" in descent.read_named(Path(path))
+    except OSError as error:
+        raise _source_words_refused(
+            f"{path[:200]} cannot be read: {error.strerror}", None
+        ) from error
+
+
+def _source_words_refused(message: str, hint: str | None) -> InvalidInputError:
+    return InvalidInputError(message, code="invalid_source", hint=hint, detail={"field": "source"})
+
+
+# --------------------------------------------------------------------------------------------------
+# Commands with words for the user's own program behind ``--``.
+
+_KEY = "hyperpod_jlab.program_words"
+
+
+class ProgramCommand(HpjCommand):
+    """A command that keeps what stands behind ``--`` for the user's program, whatever it looks like."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Cut the program's words off before the options are parsed."""
+        if "--" in args:
+            place = args.index("--")
+            ctx.meta[_KEY] = args[place + 1 :]
+            args = args[:place]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Show the program's words in the usage line."""
+        return [*super().collect_usage_pieces(ctx), "[-- ARGS...]"]
+
+
+def program_words() -> list[str] | None:
+    """The words behind ``--``; None when there is no ``--``."""
+    found: list[str] | None = click.get_current_context().meta.get(_KEY)
+    return found

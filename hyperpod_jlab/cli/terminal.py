@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TextIO
 
-from hyperpod_jlab.model.terminal_text import printable, printable_lines, terminal_text
+from hyperpod_jlab.core.text import printable, printable_lines, terminal_text
 
 __all__ = ["is_terminal", "printable", "printable_lines", "shown_text", "wants_colour"]
 

@@ -2,7 +2,7 @@ r"""Frames: a node's logs and records as lines on stdout, where no shared storag
 
 With ``node --frames`` (``pod --frames``) each line of the launcher's stdout is a frame, and the records folder can be made from them byte by byte; a person
 can read them too, as ``kubectl logs`` shows them. stderr has only what the launcher says to people (``hyperpod: ...``). The reader is
-``hyperpod_jlab/orchestrators/kubernetes/watching/frames.py``; the two are tested together. Lines that are neither of the following are no frames; nor is
+``hyperpod_jlab/engines/kubernetes/observe/spool_files.py``; the two are tested together. Lines that are neither of the following are no frames; nor is
 one with a raw control character in it (other than tab and escape): when the node's program was killed in the midst of a line, the pod's ends it so.
 
 **A log's bytes**: ``ATTEMPT.NODE.STREAM@OFFSET`` and two more characters, then the bytes::

@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hyperpod_jlab.logs.activity import Activity
 from hyperpod_jlab.logs.bundle_file import BundleFile
 from hyperpod_jlab.logs.records import Bound, RecordStreams
-from hyperpod_jlab.logs.source import Origin
+from hyperpod_jlab.logs.source import Activity, Origin
 from hyperpod_jlab.logs.stream import Stream
 from hyperpod_jlab.storage import descent
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hyperpod_jlab.logs.block import LogLine
-from hyperpod_jlab.model.run import iso_time
+from hyperpod_jlab.core.run import iso_time
+from hyperpod_jlab.logs.lines import LogLine
 
 
 def line_object(line: LogLine) -> dict[str, Any]:

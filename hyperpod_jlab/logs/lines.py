@@ -1,11 +1,25 @@
-"""From bytes to lines: where pieces end, and what a piece looks like as text.
+"""Blocks and batches of lines, which become objects only when somebody asks for objects.
 
-A piece is what is shown as one line: a whole line, or a part of one. A line longer than `PIECE` bytes is cut into several, a
-line that is not finished yet may be shown as far as it is. All of it works on offsets in a buffer, so that whoever only
-passes text on never pays for an object a line.
+A block is a stretch of one stream; a batch is some blocks in the order in which they are to be shown, together with the cursor
+before them. Whoever only passes text on takes `LineBlock.texts`; iterating a batch makes one `LogLine` a piece.
 """
 
 from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import overload
+
+from hyperpod_jlab.logs.source import Chunk, Mark, MarkKind, Origin
+from hyperpod_jlab.logs.stream import Cursor, CursorWalk, Place
+
+# --------------------------------------------------------------------------------------------------
+# From bytes to lines: where pieces end, and what a piece looks like as text.
+#
+# A piece is what is shown as one line: a whole line, or a part of one. A line longer than `PIECE` bytes is cut into several, a
+# line that is not finished yet may be shown as far as it is. All of it works on offsets in a buffer, so that whoever only
+# passes text on never pays for an object a line.
 
 PIECE = 16 * 1024
 """The most bytes of a line in one piece, its newline not counted."""
@@ -79,3 +93,358 @@ def last_state(text: str) -> str:
     """What a line that goes back with carriage returns shows in the end."""
     kept = text.rstrip("\r")
     return kept[kept.rfind("\r") + 1 :]
+
+
+_NEWLINE = 0x0A
+
+
+class LineBlock:
+    """Consecutive pieces of one stream.
+
+    Attributes:
+        origin: Who wrote them.
+        chunk: The bytes they lie in.
+        begin: Where they begin in the chunk.
+        end: Where they end, and reading goes on.
+        mark: What happened before them, if anything.
+        collapse: Whether text shows of a progress bar only its last state.
+        only: Indices of the pieces that passed a filter; None for all.
+    """
+
+    def __init__(
+        self,
+        origin: Origin,
+        chunk: Chunk,
+        begin: int,
+        end: int,
+        *,
+        mark: Mark | None = None,
+        collapse: bool = True,
+        only: Sequence[int] | None = None,
+    ) -> None:
+        self.origin = origin
+        self.chunk = chunk
+        self.begin = begin
+        self.end = end
+        self.mark = mark
+        self.collapse = collapse
+        self.only = only
+
+    @property
+    def size(self) -> int:
+        """Bytes in the block."""
+        return self.end - self.begin
+
+    @property
+    def after(self) -> Place:
+        """Where the stream goes on after the block."""
+        return self.chunk.place(self.end)
+
+    @property
+    def time(self) -> float | None:
+        """When the block's first byte was first seen, in Unix seconds, or None when nobody noted it."""
+        return self.chunk.time_at(self.begin)
+
+    @cached_property
+    def first(self) -> int:
+        """Where the first piece's bytes begin: behind a newline that only ends what was shown before."""
+        data, begin = self.chunk.data, self.begin
+        if begin >= self.end or self._opens_line:
+            return begin
+        if data[begin] == _NEWLINE:
+            return begin + 1
+        return begin + 2 if data[begin : min(begin + 2, self.end)] == b"\r\n" else begin
+
+    @cached_property
+    def ends(self) -> list[int]:
+        """Where each piece ends in the chunk, its newline included."""
+        return piece_ends(self.chunk.data, self.first, self.end)
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        return texts(self.chunk.data, self.first, self.end, collapse=self.collapse)
+
+    @property
+    def _opens_line(self) -> bool:
+        if self.begin == 0:
+            return self.chunk.opens_line
+        return self.chunk.data[self.begin - 1] == _NEWLINE
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing of the block is shown."""
+        return self.mark is None and (
+            not self.only if self.only is not None else self.first >= self.end
+        )
+
+    def keep(self, only: Sequence[int]) -> LineBlock:
+        """The same block with only these pieces shown."""
+        kept = LineBlock(
+            self.origin,
+            self.chunk,
+            self.begin,
+            self.end,
+            mark=self.mark,
+            collapse=self.collapse,
+            only=only,
+        )
+        kept.__dict__["_texts"] = self._texts
+        return kept
+
+    def cut_after(self, piece: int | None) -> LineBlock:
+        """The block up to a piece and no further; only its mark, when that is None."""
+        end = self.begin if piece is None else self.ends[piece]
+        only = (
+            None
+            if self.only is None or piece is None
+            else [index for index in self.only if index <= piece]
+        )
+        return LineBlock(
+            self.origin,
+            self.chunk,
+            self.begin,
+            end,
+            mark=self.mark,
+            collapse=self.collapse,
+            only=only,
+        )
+
+    def marked(self, mark: Mark | None) -> LineBlock:
+        """The same block with another mark, or none, before it."""
+        return LineBlock(
+            self.origin,
+            self.chunk,
+            self.begin,
+            self.end,
+            mark=mark,
+            collapse=self.collapse,
+            only=self.only,
+        )
+
+    def texts(self) -> list[str]:
+        """The pieces' text, without newlines."""
+        return self._texts if self.only is None else [self._texts[index] for index in self.only]
+
+    def times(self) -> list[float | None]:
+        """When each piece's first byte was first seen, in Unix seconds."""
+        stamps = self.chunk.stamps
+        if len(stamps) <= 1:
+            return [self.time] * len(self.texts())
+        begins = [begin for begin, _ in stamps]
+        return [
+            stamps[at - 1][1] if (at := bisect_right(begins, self._begin_of(index))) else None
+            for index in self.indices()
+        ]
+
+    def continued(self, index: int) -> bool:
+        """Whether the piece goes on with a line of which a part was shown before."""
+        begin = self._begin_of(index)
+        if index == 0 and self.first == self.begin:
+            return not self._opens_line
+        return self.chunk.data[begin - 1] != _NEWLINE
+
+    def partial(self, index: int) -> bool:
+        """Whether the piece does not end its line."""
+        return self.chunk.data[self.ends[index] - 1] != _NEWLINE
+
+    def redraws(self, index: int) -> bool:
+        """Whether the piece goes back to the line's beginning and replaces what was shown there."""
+        if not self.continued(index):
+            return False
+        begin = self._begin_of(index)
+        before = self.chunk.data[begin - 1 : begin] if begin else self.chunk.before[-1:]
+        return before == b"\r" or b"\r" in self.chunk.data[begin : self.ends[index]].rstrip(b"\r\n")
+
+    def indices(self) -> Sequence[int]:
+        """The pieces that are shown."""
+        return range(len(self.ends)) if self.only is None else self.only
+
+    def _begin_of(self, index: int) -> int:
+        return self.first if index == 0 else self.ends[index - 1]
+
+
+class LogLine:
+    """One piece of a log, or a mark.
+
+    Attributes:
+        line: The text, without its newline; the mark's words for a mark.
+        time: When its first byte was first seen, in Unix seconds, or None when nobody noted it.
+    """
+
+    __slots__ = ("_batch", "_block", "_index", "_piece", "line", "time")
+
+    def __init__(
+        self,
+        batch: LogBatch,
+        index: int,
+        block: LineBlock,
+        piece: int | None,
+        time: float | None,
+        line: str,
+    ) -> None:
+        self._batch = batch
+        self._index = index
+        self._block = block
+        self._piece = piece
+        self.time = time
+        self.line = line
+
+    @property
+    def attempt(self) -> int:
+        """The attempt's number, from 1."""
+        return self._block.origin.stream.own.attempt
+
+    @property
+    def index(self) -> int | None:
+        """In an array's log the index of the child; None in a run's own log."""
+        return self._block.origin.stream.child
+
+    @property
+    def node_rank(self) -> int:
+        """The node's rank."""
+        return self._block.origin.stream.own.node_rank
+
+    @property
+    def node(self) -> str:
+        """The node's name, or ``node-R`` while it is unknown."""
+        return self._block.origin.node or f"node-{self.node_rank}"
+
+    @property
+    def rank(self) -> int | None:
+        """The global rank; None for a node's own log."""
+        return self._block.origin.rank
+
+    @property
+    def mark(self) -> MarkKind | None:
+        """Which mark it is, or None for text."""
+        mark = self._block.mark
+        return mark.kind if mark is not None and self._piece is None else None
+
+    @property
+    def continued(self) -> bool:
+        """It goes on with a line of which a part came before."""
+        return self._piece is not None and self._block.continued(self._piece)
+
+    @property
+    def partial(self) -> bool:
+        """Its line goes on in a later piece, or is not finished yet."""
+        return self._piece is not None and self._block.partial(self._piece)
+
+    @property
+    def redraws(self) -> bool:
+        """It replaces what was shown of its line (a progress bar)."""
+        return self._piece is not None and self._block.redraws(self._piece)
+
+    @property
+    def cursor(self) -> str:
+        """Where to go on after this line, in all streams asked for."""
+        return self._batch.cursor_after(self._index)
+
+    def __str__(self) -> str:
+        """The line behind its rank, ``3|text`` (`Stream.prefix`); a mark stands between dashes."""
+        if self.mark == "attempt":
+            return f"--- {self.line} ---"
+        prefix = self._block.origin.stream.prefix(self.rank)
+        return f"{prefix}--- {self.line} ---" if self.mark else f"{prefix}{self.line}"
+
+    def __repr__(self) -> str:
+        return f"LogLine(attempt={self.attempt}, node={self.node!r}, rank={self.rank}, line={self.line[:60]!r}, mark={self.mark})"
+
+
+class LogBatch(Sequence[LogLine]):
+    """Lines in the order in which they are to be shown.
+
+    A batch may show no line and yet move the cursor: what a filter dropped is done with.
+    """
+
+    def __init__(self, start: Cursor, blocks: Sequence[LineBlock]) -> None:
+        self.start = start
+        self.blocks = blocks
+
+    @cached_property
+    def after(self) -> Cursor:
+        """Where to go on after the whole batch."""
+        places = dict(self.start.places)
+        for block in self.blocks:
+            places[block.origin.stream] = block.after
+        return Cursor(places, self.start.first_attempt, self.start.run)
+
+    @property
+    def empty(self) -> bool:
+        """Whether the batch shows nothing and only moves the cursor. Cheap."""
+        return all(block.empty for block in self.blocks)
+
+    def between_marks(self) -> Iterator[LogBatch]:
+        """The batch in parts, each with a mark before its first block at the most."""
+        start, held = self.start, list[LineBlock]()
+        for block in self.blocks:
+            if block.mark is not None and held:
+                part = LogBatch(start, held)
+                yield part
+                start, held = part.after, []
+            held.append(block)
+        yield LogBatch(start, held)
+
+    def head(self, count: int) -> LogBatch:
+        """The first `count` lines; ends right behind the last of them."""
+        if count >= len(self):
+            return self
+        blocks: list[LineBlock] = []
+        last: int | None = None
+        for block, piece in self._lines[:count]:
+            if not blocks or blocks[-1] is not block:
+                blocks.append(block)
+            last = piece
+        if blocks:
+            blocks[-1] = blocks[-1].cut_after(last)
+        return LogBatch(self.start, blocks)
+
+    @cached_property
+    def _lines(self) -> list[tuple[LineBlock, int | None]]:
+        """For each line its block and the piece in it, which is None for the block's mark."""
+        lines: list[tuple[LineBlock, int | None]] = []
+        for block in self.blocks:
+            if block.mark is not None:
+                lines.append((block, None))
+            lines.extend((block, index) for index in block.indices())
+        return lines
+
+    @cached_property
+    def _walk(self) -> CursorWalk:
+        return CursorWalk(self.start, self.blocks, self._lines)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    @overload
+    def __getitem__(self, index: int) -> LogLine: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[LogLine]: ...
+    def __getitem__(self, index: int | slice) -> LogLine | list[LogLine]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(len(self)))]
+        at = index if index >= 0 else len(self) + index
+        block, piece = self._lines[at]
+        if piece is None:
+            return self._mark(at, block)
+        shown = piece if block.only is None else block.only.index(piece)
+        return LogLine(self, at, block, piece, block.times()[shown], block.texts()[shown])
+
+    def __iter__(self) -> Iterator[LogLine]:
+        at = 0
+        for block in self.blocks:
+            if block.mark is not None:
+                yield self._mark(at, block)
+                at += 1
+            for piece, text, time in zip(
+                block.indices(), block.texts(), block.times(), strict=True
+            ):
+                yield LogLine(self, at, block, piece, time, text)
+                at += 1
+
+    def cursor_after(self, index: int) -> str:
+        """The text of the cursor after a line."""
+        return self._walk.cursor_after(index)
+
+    def _mark(self, at: int, block: LineBlock) -> LogLine:
+        return LogLine(self, at, block, None, block.time, block.mark.text if block.mark else "")

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from pydantic_core import from_json
 
-from hyperpod_jlab.logs.activity import Activity, read_activity
 from hyperpod_jlab.logs.bundle_file import BundleFile
-from hyperpod_jlab.logs.source import Origin
+from hyperpod_jlab.logs.source import Activity, Origin, read_activity
 from hyperpod_jlab.logs.stream import Stream, activity_name, attempt_folder, attempt_of, stream_of
 from hyperpod_jlab.storage import descent
 

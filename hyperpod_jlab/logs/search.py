@@ -12,13 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from hyperpod_jlab.logs.cursor import Cursor
+from hyperpod_jlab.core.errors import UnsupportedError
+from hyperpod_jlab.logs.history import Key
 from hyperpod_jlab.logs.lines import PIECE, cut
-from hyperpod_jlab.logs.matcher import Found, Matcher
-from hyperpod_jlab.logs.merge import Key
-from hyperpod_jlab.logs.place import Place
+from hyperpod_jlab.logs.pattern import Found, Matcher
 from hyperpod_jlab.logs.source import LogSource, Origin
-from hyperpod_jlab.model.errors import UnsupportedError
+from hyperpod_jlab.logs.stream import Cursor, Place
 
 Direction = Literal["forward", "backward"]
 

@@ -2,23 +2,151 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import contextvars
+import json
 import shlex
-from collections.abc import Sequence
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 import click
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
 from hyperpod_jlab import api
-from hyperpod_jlab.cli.failure import CommandLineError
-from hyperpod_jlab.cli.invocation import Invocation, wants_json
+from hyperpod_jlab.cli.failure import CommandLineError, RunEndedError, show_origin, translate
+from hyperpod_jlab.cli.invocation import InterruptionError, Invocation, wants_json
 from hyperpod_jlab.cli.root import cli
-from hyperpod_jlab.magics.aside import run_command
+from hyperpod_jlab.cli.terminal import printable
+from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.magics.cell import CellInvocation, run_cell
-from hyperpod_jlab.magics.failure import magic_error
 from hyperpod_jlab.magics.kernel import MAGIC, kernel_cell
-from hyperpod_jlab.model.errors import HyperpodError
-from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.runs.facade import Hyperpod
+
+# --------------------------------------------------------------------------------------------------
+# Running a command of ``hpj`` in a kernel: in a thread of its own, for the kernel's own event loop is running.
+
+T = TypeVar("T")
+
+
+class _Loop:
+    """What a command waits for runs here, and can be broken off from another thread."""
+
+    def __init__(self) -> None:
+        self._interrupted = False
+        self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
+
+    def run(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Run it on a new event loop.
+
+        Raises:
+            KeyboardInterrupt: It was broken off.
+        """
+        try:
+            return asyncio.run(self._breakable(work))
+        except asyncio.CancelledError:
+            if self._interrupted:
+                raise KeyboardInterrupt from None
+            raise
+
+    def interrupt(self) -> None:
+        """Break off what runs here, and what comes next."""
+        self._interrupted = True
+        if self._running is not None:
+            loop, task = self._running
+            with contextlib.suppress(RuntimeError):  # the loop has just been closed
+                loop.call_soon_threadsafe(task.cancel)
+
+    async def _breakable(self, work: Callable[[], Awaitable[T]]) -> T:
+        task = asyncio.current_task()
+        if task is not None:
+            self._running = (asyncio.get_running_loop(), task)
+        try:
+            if self._interrupted:
+                raise asyncio.CancelledError
+            return await work()
+        finally:
+            self._running = None
+
+
+def run_command(command: click.Command, name: str, words: Sequence[str], call: Invocation) -> None:
+    """Run a click command and wait for it; an interrupt breaks off the waiting, never a run.
+
+    Args:
+        command: The command.
+        name: What the user calls it.
+        words: Its arguments.
+        call: What is known of this call.
+
+    Raises:
+        BaseException: Whatever the command raises; InterruptionError when it has something to say about an interrupt.
+    """
+    loop = _Loop()
+    call.run = loop.run
+    done: Future[None] = Future()
+
+    def work() -> None:
+        try:
+            with command.make_context(name, list(words), obj=call) as context:
+                command.invoke(context)
+            done.set_result(None)
+        except click.exceptions.Exit:
+            done.set_result(None)
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
+            done.set_exception(error)
+
+    # The context tells the kernel which cell the output belongs to.
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(work,), name="hyperpod_jlab", daemon=True).start()
+    try:
+        done.result()
+    except KeyboardInterrupt:
+        if done.done():
+            raise
+        loop.interrupt()
+        done.result()
+
+
+# --------------------------------------------------------------------------------------------------
+# Every error as the user of a notebook sees it: one message and a hint, without a stack trace.
+
+
+class MagicError(HyperpodError):
+    """An error of a magic; IPython shows it by its own words.
+
+    Args:
+        error: What went wrong.
+        as_json: Whether to show it as one line of JSON.
+    """
+
+    def __init__(self, error: HyperpodError, *, as_json: bool = False) -> None:
+        super().__init__(error.message, code=error.code, hint=error.hint, detail=error.detail)
+        self._as_json = as_json
+        self._plain = isinstance(error, (InterruptionError, RunEndedError))
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in place of a traceback."""
+        if self._as_json:
+            return [json.dumps(self.to_dict(), default=str)]
+        return list(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        start = "" if self._plain else "error: "
+        yield f"{start}{printable(self.message)} [{self.code}]"
+        for finding in self.detail.get("findings", [])[1:]:
+            yield f"error: {printable(finding['message'])} [{finding['code']}]"
+        if self.hint:
+            yield f"hint: {printable(self.hint)}"
+
+
+def magic_error(error: BaseException, *, as_json: bool) -> MagicError:
+    """The error to raise for any exception of a command."""
+    show_origin(error)
+    return MagicError(translate(error), as_json=as_json)
+
 
 LINE_MAGIC = "%hyperpod"
 

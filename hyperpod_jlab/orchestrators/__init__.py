@@ -1,1 +1,1 @@
-"""The engines: one folder for each orchestrator, all behind `hyperpod_jlab.orchestrators.protocol.Orchestrator`."""
+"""The engines: one folder for each orchestrator, all behind `hyperpod_jlab.engines.protocol.Orchestrator`."""

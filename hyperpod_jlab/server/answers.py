@@ -6,10 +6,10 @@ from typing import Any, Literal, cast
 
 from typing_extensions import TypeAliasType, TypedDict
 
-from hyperpod_jlab.model.finding import Finding
-from hyperpod_jlab.model.run import Run as RunRecord
-from hyperpod_jlab.model.run import State
-from hyperpod_jlab.storage.users import is_own
+from hyperpod_jlab.core.finding import Finding
+from hyperpod_jlab.core.run import Run as RunRecord
+from hyperpod_jlab.core.run import State
+from hyperpod_jlab.storage.owners import is_own
 
 RunState = TypeAliasType("RunState", State)
 """A run's state, under a name in the schemas."""

@@ -6,19 +6,51 @@ from typing import TYPE_CHECKING
 
 from jupyter_server.extension.application import ExtensionApp
 
-from hyperpod_jlab.server import admin_events, aws_call_events, doctor_events
-from hyperpod_jlab.server.base import API_PREFIX
+import hyperpod_jlab
+from hyperpod_jlab.core.errors import NotFoundError
+from hyperpod_jlab.server import events as admin_events
+from hyperpod_jlab.server import events as aws_call_events
+from hyperpod_jlab.server import events as doctor_events
+from hyperpod_jlab.server.answers import VersionAnswer
+from hyperpod_jlab.server.base import API_PREFIX, API_VERSION, HyperPodHandler, guarded
+from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.endpoint import handlers
-from hyperpod_jlab.server.events import SCHEMA_FILE
 from hyperpod_jlab.server.log_socket import LogSocket
-from hyperpod_jlab.server.port_door import DOOR_PATTERN, PortDoor
-from hyperpod_jlab.server.port_proxy import KEY_PATTERN, PortProxy
+from hyperpod_jlab.server.port_proxy import DOOR_PATTERN, KEY_PATTERN, PortDoor, PortProxy
 from hyperpod_jlab.server.process import ServerProcess
 from hyperpod_jlab.server.routes import SOCKET_PATH
-from hyperpod_jlab.server.unknown import UnknownPathHandler
+from hyperpod_jlab.server.run_events import SCHEMA_FILE
 
 if TYPE_CHECKING:
     from jupyter_server.serverapp import ServerApp
+
+
+# --------------------------------------------------------------------------------------------------
+# ``GET version``: who answers.
+
+
+async def version(call: Call) -> VersionAnswer:  # noqa: ARG001 - every endpoint is given its call
+    """The versions of this package and of its REST API."""
+    return {"version": hyperpod_jlab.__version__, "api": API_VERSION}
+
+
+# --------------------------------------------------------------------------------------------------
+# Paths below ours that mean nothing.
+
+
+class UnknownPathHandler(HyperPodHandler):
+    """Answers in the shape of all errors, where Jupyter would answer with a page."""
+
+    @guarded("read")
+    async def get(self) -> None:
+        """Say that there is no such path."""
+        raise NotFoundError(
+            "there is no such path",
+            code="no_such_path",
+            hint="see openapi.json for those there are",
+        )
+
+    post = put = patch = delete = get
 
 
 class HyperPodApp(ExtensionApp):
@@ -34,9 +66,9 @@ class HyperPodApp(ExtensionApp):
         bus = self.serverapp.event_logger
         assert bus is not None
         bus.register_event_schema(SCHEMA_FILE)
-        bus.register_event_schema(aws_call_events.SCHEMA_FILE)
-        bus.register_event_schema(doctor_events.SCHEMA_FILE)
-        bus.register_event_schema(admin_events.SCHEMA_FILE)
+        bus.register_event_schema(aws_call_events.AWS_CALLS_SCHEMA_FILE)
+        bus.register_event_schema(doctor_events.DOCTOR_SCHEMA_FILE)
+        bus.register_event_schema(admin_events.ADMIN_SCHEMA_FILE)
         self.process = ServerProcess(bus)
 
     def initialize_handlers(self) -> None:

@@ -13,7 +13,7 @@ from jupyter_server.base.handlers import APIHandler, JupyterHandler
 from jupyter_server.extension.handler import ExtensionHandlerMixin
 from tornado.web import HTTPError, RequestHandler
 
-from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.server.process import ServerProcess
 
 API_VERSION: Final = 1

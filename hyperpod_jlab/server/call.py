@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hyperpod_jlab.server.process import ServerProcess
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.services.hyperpod import Hyperpod
+    from hyperpod_jlab.runs.facade import Hyperpod
 
 
 @dataclass

@@ -14,7 +14,7 @@ from jupyter_server.extension.handler import ExtensionHandlerMixin
 from tornado.web import HTTPError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
-from hyperpod_jlab.model.errors import DeniedError, HyperpodError, InternalError, RefusedError
+from hyperpod_jlab.core.errors import DeniedError, HyperpodError, InternalError, RefusedError
 from hyperpod_jlab.server.base import AUTH_RESOURCE, ErrorShape, process_of
 
 if TYPE_CHECKING:

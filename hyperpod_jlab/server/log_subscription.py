@@ -11,12 +11,11 @@ from typing import Any
 from pydantic_core import to_json
 from tornado.websocket import WebSocketClosedError
 
-from hyperpod_jlab.logs.block import LogBatch
-from hyperpod_jlab.model.errors import HyperpodError, InternalError
-from hyperpod_jlab.server.log_frames import frame_message, portions
-from hyperpod_jlab.server.log_messages import Subscribe, failure
-from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.log_choice import check_asked
+from hyperpod_jlab.core.errors import HyperpodError, InternalError
+from hyperpod_jlab.logs.lines import LogBatch
+from hyperpod_jlab.logs.service import check_asked
+from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.server.log_messages import Subscribe, failure, frame_message, portions
 
 AHEAD = 4
 """Frames that may be sent and not acknowledged."""

@@ -12,12 +12,13 @@ import yaml
 from pydantic import BaseModel, TypeAdapter
 
 import hyperpod_jlab
-from hyperpod_jlab.server import admin_events, aws_call_events, doctor_events
+from hyperpod_jlab.server import events as admin_events
+from hyperpod_jlab.server import events as aws_call_events
+from hyperpod_jlab.server import events as doctor_events
 from hyperpod_jlab.server.answers import Error
 from hyperpod_jlab.server.base import API_VERSION
 from hyperpod_jlab.server.call import Call, Download
 from hyperpod_jlab.server.endpoint import Endpoint, endpoint_of
-from hyperpod_jlab.server.events import SCHEMA_FILE
 from hyperpod_jlab.server.log_messages import (
     Ack,
     End,
@@ -28,6 +29,7 @@ from hyperpod_jlab.server.log_messages import (
     Unsubscribe,
 )
 from hyperpod_jlab.server.routes import ROUTES, SOCKET_PATH, Route
+from hyperpod_jlab.server.run_events import SCHEMA_FILE
 
 _COMPONENTS = "#/components/schemas/"
 _SOCKET_MESSAGES = (Subscribe, Unsubscribe, Ack, Subscribed, Frame, End, Failure)
@@ -55,9 +57,9 @@ def document() -> dict[str, Any]:
         paths.setdefault(f"/{route.path}", {})[route.verb] = operation
     paths[f"/{SOCKET_PATH}"] = {"get": _socket_operation()}
     components["RunEvent"] = _run_event_schema()
-    components["AwsCallsEvent"] = _event_schema(aws_call_events.SCHEMA_FILE)
-    components["DoctorEvent"] = _event_schema(doctor_events.SCHEMA_FILE)
-    components["AdminEvent"] = _event_schema(admin_events.SCHEMA_FILE)
+    components["AwsCallsEvent"] = _event_schema(aws_call_events.AWS_CALLS_SCHEMA_FILE)
+    components["DoctorEvent"] = _event_schema(doctor_events.DOCTOR_SCHEMA_FILE)
+    components["AdminEvent"] = _event_schema(admin_events.ADMIN_SCHEMA_FILE)
     return {
         "openapi": "3.1.0",
         "info": {

@@ -13,13 +13,77 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from functools import cache
+from http.cookies import CookieError, Morsel, SimpleCookie
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from hyperpod_jlab.model.errors import DeniedError, InvalidInputError
-from hyperpod_jlab.server.port_cookies import ProgramCookies
+from hyperpod_jlab.core.errors import DeniedError, InvalidInputError
 
 if TYPE_CHECKING:
     from jupyter_server.auth import User
+
+
+# --------------------------------------------------------------------------------------------------
+# Cookies that a program in a run sets: they stay in this server, since its sandboxed page has none and Jupyter's origin must not get them.
+
+_MOST = 64
+_MOST_CHARACTERS = 4096
+
+
+@dataclass(frozen=True)
+class _Cookie:
+    value: str
+    until: float | None
+
+
+class ProgramCookies:
+    """The cookies of one opened port, by name and path; a few of a bounded size."""
+
+    def __init__(self) -> None:
+        self._cookies: dict[tuple[str, str], _Cookie] = {}
+
+    def take(self, line: str) -> None:
+        """Keep what a ``Set-Cookie`` says; what is no cookie, or too long, is left out."""
+        try:
+            found = SimpleCookie(line) if len(line) <= _MOST_CHARACTERS else SimpleCookie()
+        except CookieError:
+            return
+        for name, cookie in found.items():
+            path = cookie["path"] if cookie["path"].startswith("/") else "/"
+            self._cookies.pop((name, path), None)
+            until = _until(cookie)
+            if until is None or until > time.time():
+                self._cookies[name, path] = _Cookie(cookie.coded_value, until)
+        while len(self._cookies) > _MOST:
+            del self._cookies[next(iter(self._cookies))]
+
+    def line(self, path: str) -> str:
+        """The ``Cookie`` of a request for a path of the program, ``""`` for none."""
+        now = time.time()
+        return "; ".join(
+            f"{name}={cookie.value}"
+            for (name, place), cookie in self._cookies.items()
+            if _covers(place, path) and (cookie.until is None or cookie.until > now)
+        )
+
+
+def _covers(place: str, path: str) -> bool:
+    return path == place or path.startswith(place if place.endswith("/") else f"{place}/")
+
+
+def _until(cookie: Morsel[str]) -> float | None:
+    """When a cookie ends, in seconds of Unix time; None for the session's end."""
+    try:
+        if cookie["max-age"]:
+            return time.time() + int(cookie["max-age"])
+        if cookie["expires"]:
+            return parsedate_to_datetime(cookie["expires"]).timestamp()
+    except (ValueError, OverflowError):
+        pass
+    return None
+
 
 TICKET_SECONDS: Final = 60.0
 """How long a ticket waits to be used."""
@@ -160,3 +224,61 @@ class _Bounded(Generic[_T]):
 
 def _digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+# --------------------------------------------------------------------------------------------------
+# What a program's HTML pages get as their first script: stand-ins for what the browser forbids to a sandboxed page.
+
+SCRIPT_PATH: Final = ".hyperpod/page.js"
+"""Where the script is, below the key's address: a file of the page's own address passes a policy that forbids inline scripts."""
+
+_ENOUGH = 1024
+# A script before the doctype would put the page into the browser's quirks mode.
+_BEFORE = re.compile(
+    rb"(?:\xef\xbb\xbf)?(?:\s|<!--.*?-->)*(?:<!doctype[^>]*>)?", re.IGNORECASE | re.DOTALL
+)
+
+
+@cache
+def page_script() -> bytes:
+    """The script."""
+    return (Path(__file__).parent / "port_page.js").read_bytes()
+
+
+class PageStart:
+    """Puts the script's tag at the start of a page whose bytes pass through.
+
+    Args:
+        prefix: The path of the program, key included.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.tag = f'<script src="{prefix}{SCRIPT_PATH}"></script>'.encode("latin-1", "replace")
+        self._begun: bytes | None = b""
+
+    def feed(self, chunk: bytes) -> bytes:
+        """What can be sent on by now."""
+        if self._begun is None:
+            return chunk
+        self._begun += chunk
+        return self.end() if len(self._begun) >= _ENOUGH else b""
+
+    def end(self) -> bytes:
+        """What is left."""
+        begun, self._begun = self._begun, None
+        if begun is None:
+            return b""
+        found = _BEFORE.match(begun)
+        place = found.end() if found else 0
+        return begun[:place] + self.tag + begun[place:]
+
+
+def is_html(status: int, content_type: str, encoding: str) -> bool:
+    """Whether an answer is a whole page whose bytes can be added to."""
+    kind, _, parameters = content_type.lower().partition(";")
+    return (
+        kind.strip() == "text/html"
+        and "utf-16" not in parameters
+        and encoding.lower() in {"", "identity"}
+        and status not in {204, 206, 304}
+    )

@@ -9,9 +9,9 @@ from typing import Any
 
 import httpcore
 
-from hyperpod_jlab.model.errors import HyperpodError
-from hyperpod_jlab.orchestrators.ports import PortStream
-from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.engines.protocol import PortStream
+from hyperpod_jlab.runs.facade import Hyperpod
 
 _MOST_PORTS = 32
 _MOST_CONNECTIONS = 64

@@ -8,24 +8,258 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+import html
+from collections.abc import Iterable, Iterator
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from jupyter_core.utils import ensure_async
 from jupyter_server.auth.decorator import allow_unauthenticated
+from jupyter_server.base.handlers import JupyterHandler
+from jupyter_server.extension.handler import ExtensionHandlerMixin
 from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError
 
-from hyperpod_jlab.model.errors import InvalidInputError, UnreachableError, UnsupportedError
-from hyperpod_jlab.server.base import API_PREFIX, AUTH_RESOURCE, process_of
-from hyperpod_jlab.server.port_headers import cookies_of, from_program, readable, to_program
-from hyperpod_jlab.server.port_keys import Place, PortSession, place_of
-from hyperpod_jlab.server.port_page import SCRIPT_PATH, PageStart, is_html, page_script
-from hyperpod_jlab.server.port_sandbox import KEY_MARK, PORT_PATTERN, SandboxedHandler
+from hyperpod_jlab.core.errors import (
+    HyperpodError,
+    InvalidInputError,
+    UnreachableError,
+    UnsupportedError,
+)
+from hyperpod_jlab.server.base import API_PREFIX, AUTH_RESOURCE, ErrorShape, guarded, process_of
+from hyperpod_jlab.server.port_keys import (
+    SCRIPT_PATH,
+    PageStart,
+    Place,
+    PortSession,
+    denied,
+    is_html,
+    page_script,
+    place_of,
+)
 
 if TYPE_CHECKING:
     import httpcore
     from tornado.iostream import IOStream
+
+
+# --------------------------------------------------------------------------------------------------
+# Headers on their way to a program in a run and back: Jupyter's own secrets stay here, and what the program says reaches its own page alone.
+
+SANDBOX: Final = "sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads"
+"""The Content-Security-Policy of every answer.
+
+Without ``allow-same-origin`` a page has an origin that equals no other: no cookies, no storage, no reading of Jupyter's pages or API. It holds for
+frames and pop-ups that the page opens, too. No ``frame-ancestors`` stands beside it: such an origin never matches one, so a program could not show
+frames of its own, and who does not know the key has nothing to frame.
+"""
+
+_HOP_BY_HOP = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_KEPT_HERE = frozenset(
+    {"authorization", "content-length", "cookie", "host", "origin", "referer", "x-xsrftoken"}
+    # To the program its own page is no stranger; that it is sandboxed is ours to know.
+    | {"sec-fetch-site"}
+)
+_FOR_THE_ORIGIN = frozenset(
+    {
+        # What would hold for all of Jupyter's address, or outlive the run:
+        "accept-ch",
+        "alt-svc",
+        "clear-site-data",
+        "critical-ch",
+        "expect-ct",
+        "nel",
+        "origin-agent-cluster",
+        "public-key-pins",
+        "public-key-pins-report-only",
+        "report-to",
+        "reporting-endpoints",
+        "service-worker-allowed",
+        "set-cookie",
+        "strict-transport-security",
+        "www-authenticate",
+        # What says who may read, frame or open the page, which is ours to say, and wrong for a sandboxed one:
+        "access-control-allow-credentials",
+        "access-control-allow-headers",
+        "access-control-allow-methods",
+        "access-control-allow-origin",
+        "access-control-allow-private-network",
+        "access-control-expose-headers",
+        "access-control-max-age",
+        "cross-origin-embedder-policy",
+        "cross-origin-embedder-policy-report-only",
+        "cross-origin-opener-policy",
+        "cross-origin-opener-policy-report-only",
+        "cross-origin-resource-policy",
+        "link",
+        "referrer-policy",
+        "x-frame-options",
+    }
+)
+
+_Headers = Iterable[tuple[str, str]]
+
+
+def to_program(
+    headers: _Headers, port: int, prefix: str, cookies: str, *, plain: bool = False
+) -> Iterator[tuple[bytes, bytes]]:
+    """A request's headers as the program gets them: as if it had been asked on its own machine.
+
+    Args:
+        headers: As the browser sent them. Its cookies are Jupyter's, and stay here with its token and its addresses.
+        port: The program's.
+        prefix: The path under which the browser sees the program.
+        cookies: The program's own, ``""`` for none.
+        plain: Ask for the body without a compression.
+    """
+    here = f"localhost:{port}"
+    yield b"Host", here.encode()
+    yield b"X-Forwarded-Prefix", prefix.encode("latin-1", "replace")
+    if cookies:
+        yield b"Cookie", cookies.encode("latin-1", "replace")
+    for name, value in headers:
+        lower = name.lower()
+        if lower == "origin":
+            yield b"Origin", f"http://{here}".encode()
+        elif lower == "accept-encoding" and plain:
+            yield b"Accept-Encoding", b"identity"
+        elif lower not in _HOP_BY_HOP | _KEPT_HERE:
+            yield name.encode("latin-1"), value.encode("latin-1", "replace")
+
+
+def from_program(
+    headers: Iterable[tuple[bytes, bytes]], port: int, prefix: str
+) -> Iterator[tuple[str, str]]:
+    """A response's headers as the browser gets them: what concerns the program's page alone."""
+    for raw_name, raw_value in headers:
+        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+        lower = name.lower()
+        if lower == "location":
+            yield name, _location(value, port, prefix)
+        elif lower == "content-security-policy":
+            yield from ((name, policy) for policy in _own_policy(value))
+        elif lower not in _HOP_BY_HOP | _FOR_THE_ORIGIN:
+            yield name, value
+
+
+def cookies_of(headers: Iterable[tuple[bytes, bytes]]) -> list[str]:
+    """The values of a response's ``Set-Cookie``."""
+    return [value.decode("latin-1") for name, value in headers if name.lower() == b"set-cookie"]
+
+
+def readable(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """What lets a sandboxed page read an answer of its own program: its origin is called ``null``."""
+    yield "Access-Control-Allow-Origin", "null"
+    yield "Access-Control-Allow-Credentials", "true"
+    if shown := ", ".join(sorted(set(names))):
+        yield "Access-Control-Expose-Headers", shown
+
+
+def _own_policy(value: str) -> Iterator[str]:
+    """A program's policies without who may frame it (see `SANDBOX`), and with the workers that its page's first script makes (see `port_page`)."""
+    for policy in value.split(","):
+        rules: dict[str, list[str]] = {}
+        for rule in policy.split(";"):
+            if words := rule.split():
+                rules.setdefault(words[0].lower(), words[1:])
+        rules.pop("frame-ancestors", None)
+        for name in ("worker-src", "child-src", "script-src", "default-src"):
+            if name in rules:
+                sources = [word for word in rules[name] if word.lower() != "'none'"]
+                rules["worker-src"] = [*sources, "blob:"]
+                break
+        if rules:
+            yield "; ".join(" ".join([name, *sources]) for name, sources in rules.items())
+
+
+def _location(value: str, port: int, prefix: str) -> str:
+    """A redirect to the program itself leads back through here; others are its own business."""
+    parts = urlsplit(value)
+    ours = {f"localhost:{port}", f"127.0.0.1:{port}", ""}
+    if parts.netloc not in ours or not parts.path.startswith("/"):
+        return value
+    rest = parts._replace(scheme="", netloc="", path=prefix + parts.path[1:])
+    return rest.geturl()
+
+
+# --------------------------------------------------------------------------------------------------
+# What both handlers of ports share: every answer, errors too, makes a sandboxed page, and no secret of an address gets into a log.
+
+PORT_PATTERN: Final = rf"{API_PREFIX}/runs/(?P<run_id>[^/]+)/ports/(?P<port>[^/]+)"
+"""The path of a port."""
+KEY_MARK: Final = "~"
+"""Stands before the key in an address."""
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>{title}</title></head>
+<body style="font: 16px/1.5 system-ui, sans-serif; max-width: 40em; margin: 3em auto; padding: 0 1em">
+<h1 style="font-size: 1.3em">{title}</h1>
+<p>{hint}</p>
+</body>
+</html>
+"""
+
+
+class SandboxedHandler(ExtensionHandlerMixin, ErrorShape, JupyterHandler):
+    """Answers under the address of a port."""
+
+    auth_resource = AUTH_RESOURCE
+    _track_activity = False  # pages ask again and again by themselves
+
+    @property
+    def content_security_policy(self) -> str:
+        """No page under such an address has Jupyter's origin, whatever is configured for others."""
+        return SANDBOX
+
+    def set_default_headers(self) -> None:
+        """What every answer has, in place of what Jupyter adds to its own pages."""
+        self.set_header("Content-Security-Policy", self.content_security_policy)
+        self.set_header("Referrer-Policy", "no-referrer")
+        self.set_header("X-Content-Type-Options", "nosniff")
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """A short page for a person, the one shape of errors for programs."""
+        self.set_header("Cache-Control", "no-store")
+        if not self.is_page:
+            super().write_error(status_code, **kwargs)
+            return
+        error = (kwargs.get("exc_info") or (None, None))[1]
+        if isinstance(error, HyperpodError):
+            self.set_status(error.status)
+            title, hint = error.message, error.hint or ""
+        else:
+            title, hint = HTTPStatus(status_code).phrase, str(getattr(error, "reason", "") or "")
+        self.log.warning("%s %s: %s", self.request.method, self.request.path, title)
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        self.finish(_PAGE.format(title=html.escape(title), hint=html.escape(hint)))
+
+    @property
+    def is_page(self) -> bool:
+        """Whether the browser asks for what it will show, in a tab or a frame."""
+        headers = self.request.headers
+        wanted = headers.get("Sec-Fetch-Dest")
+        if wanted is not None:
+            return wanted in {"document", "iframe", "frame"}
+        return self.request.method == "GET" and "text/html" in headers.get("Accept", "")
+
+    def hide(self, path: str) -> None:
+        """Go on as if this had been the request's address: the server's log, also that of faults, has what stands there."""
+        self.request.path = self.request.uri = path
+
 
 KEY_PATTERN: Final = rf"{PORT_PATTERN}/{KEY_MARK}(?P<key>[^/]*)(?P<path>/.*)?"
 
@@ -304,3 +538,47 @@ def _in_our_words(port: int) -> Iterator[None]:
         raise UnreachableError(
             f"port {port} has no connection to spare", detail={"port": port}
         ) from error
+
+
+# --------------------------------------------------------------------------------------------------
+# The first request for a port of a run: with a ticket from a click in JupyterLab it leads to the address that has the key.
+
+DOOR_PATTERN: Final = rf"{PORT_PATTERN}(?:/.*)?"
+
+
+class PortDoor(SandboxedHandler):
+    """Lets in who has a ticket. All else without a key ends here: links of other sites, bookmarks, other methods."""
+
+    _ticket = ""
+
+    async def prepare(self) -> None:  # type: ignore[override]  # as Jupyter's own APIHandler
+        """As all of Jupyter's handlers; a check of the site takes the place of the XSRF cookie."""
+        self._ticket = self.get_query_argument("ticket", "")
+        self.hide(self.request.path)
+        await super().prepare()
+
+    def check_xsrf_cookie(self) -> None:
+        """Nothing is done for a request other than GET."""
+
+    @guarded("execute")
+    async def get(self, run_id: str, port: str) -> None:
+        """Turn a ticket into a key."""
+        place = place_of(run_id, port)
+        if self.request.method != "GET" or not self._ticket:
+            raise denied()
+        self._check_site()
+        assert self.current_user is not None
+        keys = process_of(self).port_keys
+        key = keys.redeem(self._ticket, self.current_user, place)
+        self.set_header("Cache-Control", "no-store")
+        start = self.request.path.rstrip("/")
+        self.redirect(f"{start}/{KEY_MARK}{key}/", status=HTTPStatus.SEE_OTHER)
+
+    post = put = patch = delete = head = options = get
+
+    def _check_site(self) -> None:
+        """A ticket is used by JupyterLab's own page, or by the user's own hand. Browsers say nothing of sites on plain HTTP: then the Referer has to."""
+        site = self.request.headers.get("Sec-Fetch-Site")
+        ours = self.check_referer() if site is None else site in {"same-origin", "none"}
+        if not ours or not self.check_origin():
+            raise HTTPError(403, reason="Other sites do not open a port of a run")

@@ -7,23 +7,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from hyperpod_jlab.server.aws_call_events import AwsCallEvents
-from hyperpod_jlab.server.events import RunEvents
+from hyperpod_jlab.server.events import AwsCallEvents
+from hyperpod_jlab.server.run_events import RunEvents
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from jupyter_events import EventLogger
 
+    from hyperpod_jlab.admin.fsx.service import RightsOfAdmin, Wirings
+    from hyperpod_jlab.features.doctor.service import Examinations
+    from hyperpod_jlab.features.metrics.service import MetricLooks
+    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.runs.service import Runs
+    from hyperpod_jlab.server.pages import Snapshots
     from hyperpod_jlab.server.port_keys import PortKeys
     from hyperpod_jlab.server.port_pools import PortPools
-    from hyperpod_jlab.server.tables import Snapshots
-    from hyperpod_jlab.services.admin_rights import RightsOfAdmin
-    from hyperpod_jlab.services.examinations import Examinations
-    from hyperpod_jlab.services.hyperpod import Hyperpod
-    from hyperpod_jlab.services.metric_looks import MetricLooks
-    from hyperpod_jlab.services.runs import Runs
-    from hyperpod_jlab.services.wirings import Wirings
 
 
 class Closable(Protocol):
@@ -74,7 +73,7 @@ class ServerProcess:
     @cached_property
     def snapshots(self) -> Snapshots:
         """What clusters said a moment ago."""
-        from hyperpod_jlab.server.tables import Snapshots
+        from hyperpod_jlab.server.pages import Snapshots
 
         return Snapshots()
 
@@ -82,7 +81,7 @@ class ServerProcess:
         """What AWS said in the last minute of the HyperPod clusters of a region, and of runs on them; default: see `aws.session.Aws`."""
         hyperpod = await self.hyperpod()
         if region not in self._metrics:
-            from hyperpod_jlab.services.metric_looks import MetricLooks
+            from hyperpod_jlab.features.metrics.service import MetricLooks
 
             self._metrics[region] = MetricLooks(
                 hyperpod.node_metrics(region), hyperpod.run_metrics(region)
@@ -152,7 +151,7 @@ class ServerProcess:
 
 def _make_services() -> Hyperpod:
     # The first import of the services takes a moment, which the server's start must not wait for.
-    from hyperpod_jlab.services.hyperpod import Hyperpod
+    from hyperpod_jlab.runs.facade import Hyperpod
 
     hyperpod = Hyperpod()
     hyperpod.engines.load()
@@ -171,14 +170,14 @@ def _load_aws() -> None:
 
 def _make_examinations(bus: EventLogger) -> Examinations:
     # As with the services: its imports take a moment.
-    from hyperpod_jlab.server.doctor_events import make_examinations
+    from hyperpod_jlab.server.events import make_examinations
 
     return make_examinations(bus)
 
 
 def _make_admin(bus: EventLogger, services: Callable[[], Awaitable[Hyperpod]]) -> Admin:
     # As above.
-    from hyperpod_jlab.server.admin_events import make_wirings
-    from hyperpod_jlab.services.admin_rights import RightsOfAdmin
+    from hyperpod_jlab.admin.fsx.service import RightsOfAdmin
+    from hyperpod_jlab.server.events import make_wirings
 
     return Admin(RightsOfAdmin(), make_wirings(bus, services))

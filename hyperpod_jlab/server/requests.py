@@ -10,8 +10,8 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 from pydantic_core import from_json
 
-from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.model.validation import parse
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.validation import parse
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeGuard
 
-from hyperpod_jlab.model.errors import (
-    ConflictError,
-    InternalError,
-    InvalidInputError,
-    NotFoundError,
-)
+from hyperpod_jlab.core.errors import ConflictError, InternalError, InvalidInputError, NotFoundError
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.acl import let_through, open_tree
-from hyperpod_jlab.storage.atomic import storage_errors, to_json
-from hyperpod_jlab.storage.content import ContentStore, Stored
+from hyperpod_jlab.storage.content import DIGEST, ContentStore, Stored
+from hyperpod_jlab.storage.files import storage_errors, to_json
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.removal import remove_tree
 
@@ -206,3 +202,108 @@ def hide(bundle: Path) -> Path:
         except (FileNotFoundError, NotADirectoryError):
             raise NotFoundError(f"there is no run {bundle.name}", code="no_such_run") from None
     return hidden
+
+
+# --------------------------------------------------------------------------------------------------
+# What stands in a bundle's files and folders, and how much of another user's is looked at: it may be anything.
+
+
+class Budget:
+    """How much of another user's bundle is read at most: it must not cost more than it tells."""
+
+    def __init__(self) -> None:
+        self._steps = 8192
+        self._bytes = 16 << 20
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether no more may be read."""
+        return self._steps <= 0 or self._bytes <= 0
+
+    def spend(self, size: int) -> bool:
+        """Count one step and some bytes; False: no more may be read."""
+        self._steps -= 1
+        self._bytes -= size
+        return not self.is_spent
+
+
+def is_command_item(item: object) -> bool:
+    """Whether it is an item of a command, as docs/bundle-format.md has them."""
+    if isinstance(item, dict):
+        return item == {"python": True} or (
+            list(item) == ["bundle"] and is_inner_path(item["bundle"])
+        )
+    return isinstance(item, str)
+
+
+def is_inner_path(path: object) -> TypeGuard[str]:
+    """Whether it is a relative path that stays in its folder."""
+    if not isinstance(path, str) or "\0" in path:
+        return False
+    return not {"", ".", ".."} & set(path.split("/"))
+
+
+def is_file_entry(entry: object) -> bool:
+    """Whether it names a file below the bundle, by a digest that is one."""
+    if not isinstance(entry, dict):
+        return False
+    digest = entry.get("digest")
+    return (
+        is_inner_path(entry.get("path"))
+        and isinstance(entry.get("executable"), bool)
+        and isinstance(digest, str)
+        and DIGEST.fullmatch(digest) is not None
+    )
+
+
+def visible_names(folder: Path, most: int | None = None) -> list[str]:
+    """The names in a folder of a bundle in order, less hidden ones; the first `most` of them. None where it cannot be listed."""
+    try:
+        return sorted(name for name in descent.names(folder, most) if not name.startswith("."))
+    except OSError:
+        return []
+
+
+# --------------------------------------------------------------------------------------------------
+# Logs of jobs that run without our launcher: in the bundle lies a link to the file that the scheduler writes.
+
+
+def open_linked(path: Path) -> int:
+    """Open a regular file for reading, or the one that a link in its place leads to: the log of a job without our launcher is such a link.
+
+    A link counts only beside other things of its own owner. This user's is followed wherever it leads, another user's only to a file of that user on the same
+    partition, with no further link on the way.
+    """
+    with descent.opened_folder(path.parent) as folder:
+        try:
+            return descent.open_in(folder, path.name)
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+        owner = os.fstat(folder).st_uid
+        if os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_uid != owner:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+        target = Path(os.path.normpath(path.parent / os.readlink(path.name, dir_fd=folder)))
+    if owner == os.getuid():
+        return descent.open_file(Path(os.path.realpath(target)))
+    return _open_foreign(Path(descent.cut(path)[0]), target, owner)
+
+
+def _open_foreign(root: Path, target: Path, owner: int) -> int:
+    """Open a user's file on a partition, with no link on the way to it."""
+    steps = target.relative_to(root).parts if target.is_relative_to(root) else ()
+    if not steps:
+        raise OSError(errno.EPERM, "a link leads out of the partition", str(target))
+    descriptor = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in steps[:-1]:
+            inner = os.open(name, descent.STEP, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = inner
+        opened = descent.open_in(descriptor, steps[-1])
+    finally:
+        os.close(descriptor)
+    if os.fstat(opened).st_uid != owner:
+        os.close(opened)
+        raise OSError(errno.EPERM, "a link leads to another user's file", str(target))
+    return opened

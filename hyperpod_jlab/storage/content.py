@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage.atomic import storage_errors
+from hyperpod_jlab.storage.files import storage_errors
 from hyperpod_jlab.storage.partition import Partition
 
 _STAMP_NS = 946_684_800_000_000_000

@@ -19,7 +19,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from hyperpod_jlab.storage.numbers import is_number, own_number
+from hyperpod_jlab.storage.acl import is_number, own_number
 
 OUR_FOLDER = re.compile(r"\.hyperpod(?:-(0|[1-9][0-9]{0,9}))?")
 """The name of our folder on a partition; on a shared one with its owner's user number."""

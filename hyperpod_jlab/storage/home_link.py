@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hyperpod_jlab.model.errors import ConflictError, InvalidInputError, NotFoundError
-from hyperpod_jlab.storage.atomic import storage_errors
+from hyperpod_jlab.core.errors import ConflictError, InvalidInputError, NotFoundError
+from hyperpod_jlab.storage.files import storage_errors
 
 NAME = "hyperpod-partition"
 """Its name, when none is given."""

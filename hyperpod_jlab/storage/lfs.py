@@ -15,8 +15,8 @@ import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hyperpod_jlab.model.errors import StorageError, UnsupportedError
-from hyperpod_jlab.model.file_state import FileState, Verb
+from hyperpod_jlab.core.errors import StorageError, UnsupportedError
+from hyperpod_jlab.core.file_system import FileState, Verb
 
 PROGRAM = "lfs"
 

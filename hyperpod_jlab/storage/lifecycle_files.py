@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from hyperpod_jlab.model.errors import NotFoundError, StorageError
-from hyperpod_jlab.model.lifecycle_status import LifecycleStatus
+from hyperpod_jlab.core.errors import NotFoundError, StorageError
+from hyperpod_jlab.core.studio import LifecycleStatus
 
 _STATUS, _LOG = "lifecycle.json", "lifecycle.log"
 _MOST_STATUS, _MOST_LOG = 256 * 1024, 256 * 1024

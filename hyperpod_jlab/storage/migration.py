@@ -14,17 +14,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hyperpod_jlab.model.errors import StorageError
+from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage.atomic import storage_errors, to_json
-from hyperpod_jlab.storage.bundle_place import SUSPECT, can_be_exchanged
 from hyperpod_jlab.storage.content import DIGEST, digest_of, stored_path
+from hyperpod_jlab.storage.files import storage_errors, to_json
+from hyperpod_jlab.storage.index import runs_in, shards_of
+from hyperpod_jlab.storage.locate import SUSPECT, can_be_exchanged
 from hyperpod_jlab.storage.partition import Partition, Place
-from hyperpod_jlab.storage.shards import runs_in, shards_of
 
 
 @dataclass(frozen=True)
-class Moved:
+class Migrated:
     """What a migration did: runs that were moved, those that could not be, with the reason, and files of code that were moved."""
 
     runs: tuple[str, ...]
@@ -39,7 +39,7 @@ def runs_in_old_layout(partition: Partition) -> Iterator[str]:
         yield from runs_in(shard)
 
 
-def migrate(partition: Partition, run_ids: Iterable[str]) -> Moved:
+def migrate(partition: Partition, run_ids: Iterable[str]) -> Migrated:
     """Move runs of this user's, and the code that is stored beside them, to their new place. May block.
 
     Args:
@@ -61,7 +61,7 @@ def migrate(partition: Partition, run_ids: Iterable[str]) -> Moved:
             moved.append(run_id)
     code = _move_code(partition, new, old)
     _remove_empty(old)
-    return Moved(tuple(moved), tuple(problems), code)
+    return Migrated(tuple(moved), tuple(problems), code)
 
 
 def _move(partition: Partition, bundle: Path, target: Path) -> None:

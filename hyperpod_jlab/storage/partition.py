@@ -12,16 +12,15 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from hyperpod_jlab.model.errors import StorageDeniedError, StorageError
-from hyperpod_jlab.model.run_id import RUN_ID, SHARDS, shard_of, split_run_id
+from hyperpod_jlab.core.errors import InvalidInputError, StorageDeniedError, StorageError
+from hyperpod_jlab.core.run_id import RUN_ID, SHARDS, shard_of, split_run_id
 from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage.acl import is_opened
-from hyperpod_jlab.storage.atomic import storage_errors
-from hyperpod_jlab.storage.numbers import is_number, own_number
-from hyperpod_jlab.storage.parents import unsafe_parent
-from hyperpod_jlab.storage.presence import check_present, note_present
+from hyperpod_jlab.storage.acl import is_number, is_opened, own_number
+from hyperpod_jlab.storage.files import storage_errors
+from hyperpod_jlab.storage.mounts import check_present, note_present
+from hyperpod_jlab.storage.owners import unsafe_parent
 
 FOLDER = ".hyperpod"
 """Our folder on a private partition."""
@@ -301,3 +300,65 @@ def _state(path: Path) -> os.stat_result | None:
             return descent.state(path)
         except (FileNotFoundError, NotADirectoryError, descent.ForeignFolderError):
             return None
+
+
+# --------------------------------------------------------------------------------------------------
+# Path translation: the same partition as this machine and as the nodes see it.
+#
+# Paths in a bundle are relative to the partition, so this is the only place where the two views meet.
+
+
+@dataclass(frozen=True)
+class PathMap:
+    """The partition's root `here` (on this machine) and `there` (on the nodes, or in the pods).
+
+    Attributes:
+        shared: Whether it is the same partition there; else only the code of a run that our launcher starts is brought to `there`.
+    """
+
+    here: PurePosixPath
+    there: PurePosixPath
+    shared: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        here: str | PurePosixPath,
+        there: str | PurePosixPath | None = None,
+        *,
+        shared: bool = True,
+    ) -> PathMap:
+        """A map; without `there` the nodes see the partition at the same path."""
+        return cls(PurePosixPath(here), PurePosixPath(there if there is not None else here), shared)
+
+    def to_there(self, path: str | PurePosixPath) -> PurePosixPath:
+        """A path of this machine as the nodes see it.
+
+        Raises:
+            InvalidInputError: The path does not lie on the partition.
+        """
+        return self._move(PurePosixPath(path), self.here, self.there)
+
+    def to_here(self, path: str | PurePosixPath) -> PurePosixPath:
+        """A path of the nodes as this machine sees it.
+
+        Raises:
+            InvalidInputError: The path does not lie on the partition.
+        """
+        return self._move(PurePosixPath(path), self.there, self.here)
+
+    def python_there(self, python: str) -> str:
+        """A Python's path for the nodes: translated when it lies on the partition, else the node's own."""
+        path = PurePosixPath(python)
+        return str(self.to_there(path)) if path.is_relative_to(self.here) else python
+
+    @staticmethod
+    def _move(path: PurePosixPath, source: PurePosixPath, target: PurePosixPath) -> PurePosixPath:
+        if ".." in path.parts or not path.is_relative_to(source):
+            raise InvalidInputError(
+                f"{path} does not lie on the storage partition {source}",
+                code="outside_partition",
+                hint="move it to the partition, or name a path on it",
+                detail={"path": str(path), "partition": str(source)},
+            )
+        return target / path.relative_to(source)

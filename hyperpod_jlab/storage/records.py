@@ -14,12 +14,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
-from hyperpod_jlab.model.errors import (
-    HyperpodError,
-    NotFoundError,
-    StorageDeniedError,
-)
-from hyperpod_jlab.model.records import (
+from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, StorageDeniedError
+from hyperpod_jlab.core.records import (
     Action,
     ActionKind,
     AttemptClaim,
@@ -33,20 +29,16 @@ from hyperpod_jlab.model.records import (
     RunRecords,
     Submission,
 )
-from hyperpod_jlab.model.run_id import split_run_id
-from hyperpod_jlab.model.spec import SPEC_FORMAT, JobSpec
-from hyperpod_jlab.model.usage import Usage
-from hyperpod_jlab.storage import atomic, descent
-from hyperpod_jlab.storage.atomic import storage_errors
-from hyperpod_jlab.storage.bundle_entries import (
-    Budget,
-    is_command_item,
-    is_file_entry,
-    visible_names,
-)
-from hyperpod_jlab.storage.bundle_place import BundlePlace
-from hyperpod_jlab.storage.numbers import is_number, number_outside
-from hyperpod_jlab.storage.users import user_name
+from hyperpod_jlab.core.run import Usage
+from hyperpod_jlab.core.run_id import split_run_id
+from hyperpod_jlab.core.spec import SPEC_FORMAT, JobSpec
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage import files as atomic
+from hyperpod_jlab.storage.acl import is_number, number_outside
+from hyperpod_jlab.storage.bundle import Budget, is_command_item, is_file_entry, visible_names
+from hyperpod_jlab.storage.files import storage_errors
+from hyperpod_jlab.storage.locate import BundlePlace
+from hyperpod_jlab.storage.owners import user_name
 
 Record = TypeVar("Record", bound=BaseModel)
 

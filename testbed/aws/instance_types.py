@@ -16,8 +16,8 @@ from functools import lru_cache
 
 import botocore.session
 
-from hyperpod_jlab.model.instance_types import InstanceType as Facts
-from hyperpod_jlab.model.instance_types import ec2_name, table
+from hyperpod_jlab.core.instance_types import InstanceType as Facts
+from hyperpod_jlab.core.instance_types import ec2_name, table
 from testbed.aws.ground import InstanceType
 
 CHECKED = (

@@ -20,7 +20,7 @@ from typing import Self
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import Server, ServerConnection, serve
 
-from hyperpod_jlab.aws import session_messages as messages
+from hyperpod_jlab.aws import session_manager as messages
 from testbed.aws.state import Account
 
 _HANDSHAKE_DONE = 7

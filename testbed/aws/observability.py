@@ -1,6 +1,6 @@
 """What the exporters of HyperPod's observability tell of an example's clusters: names and labels as AWS' dashboards and collectors have them.
 
-See `hyperpod_jlab.aws.prometheus_metrics` for where those stand.
+See `hyperpod_jlab.features.metrics.prometheus` for where those stand.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ from dataclasses import replace
 
 import pytest
 
-from hyperpod_jlab.admin.folders import ROOT, FoldersThere
-from hyperpod_jlab.admin.there import Folder
-from hyperpod_jlab.model.errors import RefusedError, UnreachableError
+from hyperpod_jlab.admin.fsx.folders import ROOT, FoldersThere
+from hyperpod_jlab.admin.fsx.models import Folder
+from hyperpod_jlab.core.errors import RefusedError, UnreachableError
 
 PERSON, GROUP, JOBS, STRANGER = 200001, 1001, 1000, 4711
 PLAIN = Folder(PERSON, GROUP, 0o700)

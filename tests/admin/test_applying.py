@@ -8,13 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from hyperpod_jlab.admin.applying import Executor
-from hyperpod_jlab.admin.plan import Wanted
-from hyperpod_jlab.admin.planning import plan
-from hyperpod_jlab.admin.reading import MARK, Question, Reader
-from hyperpod_jlab.admin.there import COMMON_GID, COMMON_UID, Folder
+from hyperpod_jlab.admin.fsx.apply import Executor
+from hyperpod_jlab.admin.fsx.aws import MARK, Question, Reader
+from hyperpod_jlab.admin.fsx.models import COMMON_GID, COMMON_UID, Folder, Wanted
+from hyperpod_jlab.admin.fsx.planning import plan
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.errors import NotFoundError, RefusedError
+from hyperpod_jlab.core.errors import NotFoundError, RefusedError
 from testbed.aws.replies import ApiError
 from testbed.aws.state import Profile, attached, lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM, OTHER, STUDIO

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from hyperpod_jlab.admin import applying
+from hyperpod_jlab.admin.fsx import apply as applying
 from testbed.aws.network import NetworkInterface
 from testbed.aws.state import LustreFileSystem, Profile, attached, lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM, OTHER, STUDIO

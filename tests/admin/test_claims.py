@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.admin import patience
-from hyperpod_jlab.admin.plan import ClaimStep, Wanted
-from hyperpod_jlab.admin.reading import claim_tag, tag_of
+from hyperpod_jlab.admin.fsx import aws as patience
+from hyperpod_jlab.admin.fsx.aws import claim_tag, tag_of
+from hyperpod_jlab.admin.fsx.models import ClaimStep, Wanted
 from testbed.aws.faults import ConnectionCutError
 from testbed.aws.state import Profile
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM

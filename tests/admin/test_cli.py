@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from hyperpod_jlab.admin import applying
+from hyperpod_jlab.admin.fsx import apply as applying
 from testbed.aws.state import lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.aws.conftest import REGION

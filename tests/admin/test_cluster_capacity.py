@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hyperpod_jlab.admin.cluster_config.validation import Documents, check
-from hyperpod_jlab.model import instance_types
+from hyperpod_jlab.core import instance_types
 from tests.admin.cluster_files import EKS, SECOND, SLURM, document, spoiled
 from tests.admin.test_cluster_config import (
     FIRST,

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from hyperpod_jlab.admin import clusters
+from hyperpod_jlab.admin.cluster_config import clusters
 from hyperpod_jlab.admin.cluster_config.changes import changes_of
 from hyperpod_jlab.aws.session import forget_session
 from testbed.aws.example import example_account

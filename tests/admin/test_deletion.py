@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import pytest
 
-from hyperpod_jlab.admin import applying
 from hyperpod_jlab.admin.folder_program import removal
-from hyperpod_jlab.admin.folders import FoldersHere
-from hyperpod_jlab.admin.planning import plan
-from hyperpod_jlab.admin.reading import claim_tag, tag_of
-from hyperpod_jlab.admin.there import Folder
-from hyperpod_jlab.admin.wiring import Wirer
-from hyperpod_jlab.cli.commands import taking_back
+from hyperpod_jlab.admin.fsx import apply as applying
+from hyperpod_jlab.admin.fsx import commands as taking_back
+from hyperpod_jlab.admin.fsx.aws import claim_tag, tag_of
+from hyperpod_jlab.admin.fsx.folders import FoldersHere
+from hyperpod_jlab.admin.fsx.models import Folder
+from hyperpod_jlab.admin.fsx.planning import plan
+from hyperpod_jlab.admin.fsx.reconcile import Wirer
 from testbed.aws.state import Profile, lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.admin.folder_cases import unhindered

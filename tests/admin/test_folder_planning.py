@@ -6,11 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from hyperpod_jlab.admin.entries import ATTACHED
-from hyperpod_jlab.admin.folders import ROOT
-from hyperpod_jlab.admin.plan import NOBODY, FolderStep
-from hyperpod_jlab.admin.planning import plan
-from hyperpod_jlab.admin.there import Folder
+from hyperpod_jlab.admin.fsx.folders import ROOT
+from hyperpod_jlab.admin.fsx.models import ATTACHED, NOBODY, Folder, FolderStep
+from hyperpod_jlab.admin.fsx.planning import plan
 from tests.admin.test_planning import (
     NOTHING,
     PER_USER,

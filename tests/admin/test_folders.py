@@ -12,8 +12,8 @@ from dataclasses import replace
 import pytest
 
 from hyperpod_jlab.admin.folder_program import work as folder_work
-from hyperpod_jlab.admin.folders import ROOT, FoldersHere, folder_program
-from hyperpod_jlab.model.errors import RefusedError
+from hyperpod_jlab.admin.fsx.folders import ROOT, FoldersHere, folder_program
+from hyperpod_jlab.core.errors import RefusedError
 from tests.admin.folder_cases import GROUP, JOBS, OPENED, PERSON, PLAIN, FolderCases, names
 
 __all__ = ["names"]

@@ -9,9 +9,9 @@ from datetime import timedelta
 
 import pytest
 
-from hyperpod_jlab.admin import patience
-from hyperpod_jlab.admin.plan import Wanted
-from hyperpod_jlab.admin.wiring import Wirer, Wiring
+from hyperpod_jlab.admin.fsx import aws as patience
+from hyperpod_jlab.admin.fsx.models import Wanted
+from hyperpod_jlab.admin.fsx.reconcile import Wirer, Wiring
 from hyperpod_jlab.aws.session import Aws
 from testbed.aws.faults import ConnectionCutError
 from testbed.aws.replies import ApiError

@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import pytest
 
-from hyperpod_jlab.admin.applying import Executor
+from hyperpod_jlab.admin.fsx.apply import Executor
+from hyperpod_jlab.admin.fsx.aws import Question, Reader
+from hyperpod_jlab.admin.fsx.models import Plan, Wanted
+from hyperpod_jlab.admin.lifecycle.aws import DOMAIN_MARK, read_configs
+from hyperpod_jlab.admin.lifecycle.models import LifecycleWanted, Script
 from hyperpod_jlab.admin.lifecycle.planning import lifecycle_findings, lifecycle_steps
-from hyperpod_jlab.admin.lifecycle.reading import DOMAIN_MARK, read_configs
 from hyperpod_jlab.admin.lifecycle.scripts import App
-from hyperpod_jlab.admin.lifecycle.steps import LifecycleWanted, Script
-from hyperpod_jlab.admin.plan import Plan, Wanted
-from hyperpod_jlab.admin.reading import Question, Reader
 from hyperpod_jlab.aws.session import Aws
 from testbed.aws.replies import ApiError
 from testbed.aws.state import Account, StudioLifecycleConfig

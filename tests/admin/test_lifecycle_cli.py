@@ -9,9 +9,9 @@ import subprocess
 
 import pytest
 
-from hyperpod_jlab.admin import applying
-from hyperpod_jlab.admin.holder_calls import TRIES
-from hyperpod_jlab.cli.commands.lifecycle import EXAMPLE
+from hyperpod_jlab.admin.fsx import apply as applying
+from hyperpod_jlab.admin.fsx.aws import TRIES
+from hyperpod_jlab.admin.lifecycle.commands import EXAMPLE
 from testbed.aws.example import lustre
 from testbed.aws.replies import ApiError
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM

@@ -6,12 +6,11 @@ import asyncio
 
 import pytest
 
-from hyperpod_jlab.admin.folders import FoldersThere
-from hyperpod_jlab.admin.lambdas.keeping import keeper_of
+from hyperpod_jlab.admin.fsx.folders import FoldersThere, command, to_controller
 from hyperpod_jlab.admin.lambdas.settings import Settings
-from hyperpod_jlab.admin.node_errand import command, to_controller
+from hyperpod_jlab.admin.lambdas.work import keeper_of
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.errors import NotFoundError, RefusedError, UnreachableError
+from hyperpod_jlab.core.errors import NotFoundError, RefusedError, UnreachableError
 from testbed.aws.node_channel import NodeChannel
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM
 from tests.admin.folder_cases import PLAIN, FolderCases, names

@@ -6,12 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from hyperpod_jlab.admin.entries import path_of
-from hyperpod_jlab.admin.order import stages
-from hyperpod_jlab.admin.plan import NOT_MOUNTED, EntryStep, Wanted
-from hyperpod_jlab.admin.planning import plan
-from hyperpod_jlab.admin.there import Folder
-from hyperpod_jlab.admin.wiring import Wirer, Wiring
+from hyperpod_jlab.admin.fsx.models import NOT_MOUNTED, EntryStep, Folder, Wanted, path_of
+from hyperpod_jlab.admin.fsx.planning import plan, stages
+from hyperpod_jlab.admin.fsx.reconcile import Wirer, Wiring
 from hyperpod_jlab.aws.session import Aws
 from testbed.aws.replies import ApiError
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM

@@ -8,10 +8,18 @@ from types import MappingProxyType
 
 import pytest
 
-from hyperpod_jlab.admin.entries import ATTACHED, path_of
-from hyperpod_jlab.admin.plan import EntryStep, GroupStep, Wanted
-from hyperpod_jlab.admin.planning import plan
-from hyperpod_jlab.admin.there import FileSystem, Holder, Interface, There
+from hyperpod_jlab.admin.fsx.models import (
+    ATTACHED,
+    EntryStep,
+    FileSystem,
+    GroupStep,
+    Holder,
+    Interface,
+    There,
+    Wanted,
+    path_of,
+)
+from hyperpod_jlab.admin.fsx.planning import plan
 
 FS, DOMAIN, GROUP = "fs-0123456789abcdef0", "d-example", "sg-0aaa"
 SHARED, PER_USER, NOTHING = Wanted("shared"), Wanted("per-user"), Wanted(None)

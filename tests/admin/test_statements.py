@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from hyperpod_jlab.admin.plan import EntryStep, Wanted
-from hyperpod_jlab.admin.planning import plan
-from hyperpod_jlab.admin.statements import some
+from hyperpod_jlab.admin.fsx.models import EntryStep, Wanted
+from hyperpod_jlab.admin.fsx.planning import plan
+from hyperpod_jlab.admin.fsx.statements import some
 from tests.admin.test_planning import attached, domain, efs, fsx, profile, space, there
 
 SHARED, PER_USER, NOTHING = Wanted("shared"), Wanted("per-user"), Wanted(None)

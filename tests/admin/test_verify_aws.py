@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import pytest
 
 from hyperpod_jlab.admin.verify import write_checks
-from hyperpod_jlab.admin.verify.facts import FACTS
-from hyperpod_jlab.admin.verify.report import masked
+from hyperpod_jlab.admin.verify.models import masked
+from hyperpod_jlab.admin.verify.service import FACTS
 from testbed.aws.example import example_account
 from testbed.aws.state import Domain, Profile, StudioLifecycleConfig
 from tests.admin.conftest import DOMAIN

@@ -13,7 +13,7 @@ import pytest
 
 import hyperpod_jlab
 from hyperpod_jlab.cli.main import main
-from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError
+from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError
 
 _CALLS: dict[str, tuple[Callable[[Any], object], str, str]] = {
     "rank of letters": (lambda run: run.logs(rank="x"), "rank is a str", "rank"),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import hyperpod_jlab
-from hyperpod_jlab.model.errors import ConflictError, InvalidInputError, NotFoundError, RefusedError
+from hyperpod_jlab.core.errors import ConflictError, InvalidInputError, NotFoundError, RefusedError
 
 
 def whoami(word: str, *, times: int = 1) -> dict[str, object]:

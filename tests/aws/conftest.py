@@ -12,7 +12,7 @@ import pytest
 from botocore.loaders import JSONFileLoader
 
 from hyperpod_jlab.aws.session import forget_session
-from hyperpod_jlab.orchestrators.kubernetes.kinds.names import object_name
+from hyperpod_jlab.engines.kubernetes.kinds.kind import object_name
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.example import example_account
 from testbed.aws.observability import observe_eks, observe_slurm, scrapes

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.storage.presence import own_cache
+from hyperpod_jlab.storage.mounts import own_cache
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.events import event_id
 from testbed.aws.example import example_account

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import botocore.session
 import pytest
 
-from hyperpod_jlab.aws.answers import keep_newer
+from hyperpod_jlab.aws.errors import keep_newer
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.config import Settings
-from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters
+from hyperpod_jlab.clusters.aws import HyperpodClusters
+from hyperpod_jlab.core.config import Settings
 from testbed.aws.endpoint import service_model
 from testbed.aws.example import example_account
 from tests.aws.conftest import REGION

@@ -8,13 +8,14 @@ import time
 
 import pytest
 
-from hyperpod_jlab.aws import call_meter, session
-from hyperpod_jlab.aws.call_meter import METER, CallMeter, OperationCalls
+from hyperpod_jlab.aws import session
+from hyperpod_jlab.aws import signed as call_meter
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.errors import NotFoundError
-from hyperpod_jlab.orchestrators.kubernetes.api.eks import eks_access
-from hyperpod_jlab.server import aws_call_events
-from hyperpod_jlab.server.aws_call_events import SCHEMA_ID
+from hyperpod_jlab.aws.signed import METER, CallMeter, OperationCalls
+from hyperpod_jlab.core.errors import NotFoundError
+from hyperpod_jlab.engines.kubernetes.api.eks import eks_access
+from hyperpod_jlab.server import events as aws_call_events
+from hyperpod_jlab.server.events import AWS_CALLS_SCHEMA_ID as SCHEMA_ID
 from testbed.aws.example import example_account
 from tests.aws.conftest import REGION
 from tests.aws.test_rest import until_loaded

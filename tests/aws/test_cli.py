@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from hyperpod_jlab.aws.session import forget_session
-from hyperpod_jlab.model.cluster import Node
-from hyperpod_jlab.model.errors import HyperpodError, UnreachableError
-from hyperpod_jlab.orchestrators.slurm.engine import SlurmOrchestrator
+from hyperpod_jlab.core.cluster import Node
+from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
+from hyperpod_jlab.engines.slurm.engine import SlurmOrchestrator
 from testbed.aws.example import example_account
 from tests.aws.conftest import REGION
 

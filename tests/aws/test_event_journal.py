@@ -12,10 +12,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hyperpod_jlab.model.errors import StorageError
-from hyperpod_jlab.model.hyperpod_events import ClusterEvent
-from hyperpod_jlab.storage import event_journal
-from hyperpod_jlab.storage.event_journal import EventJournal, Kept, journal_folder
+from hyperpod_jlab.core.errors import StorageError
+from hyperpod_jlab.core.events import ClusterEvent
+from hyperpod_jlab.features.events import service as event_journal
+from hyperpod_jlab.features.events.service import EventJournal, Kept, journal_folder
 from testbed.aws.events import event_id
 from testbed.aws.example import example_account
 from testbed.aws.state import Event
@@ -146,8 +146,8 @@ def test_a_broken_journal_is_begun_anew(state):
 def test_several_processes_write_and_nothing_is_lost(state):
     script = textwrap.dedent(f"""
         import sys, time
-        from hyperpod_jlab.model.hyperpod_events import ClusterEvent
-        from hyperpod_jlab.storage.event_journal import EventJournal
+        from hyperpod_jlab.core.events import ClusterEvent
+        from hyperpod_jlab.features.events.service import EventJournal
         who = sys.argv[1]
         for number in range(40):
             EventJournal("{ARN}").add([ClusterEvent(f"{{who}}-{{number}}", time.time(), "info", "cluster")])

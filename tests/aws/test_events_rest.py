@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hyperpod_jlab.model.run import iso_time
-from hyperpod_jlab.services import looks
-from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.core import cache as looks
+from hyperpod_jlab.core.run import iso_time
+from hyperpod_jlab.runs.facade import Hyperpod
 from testbed.aws.events import event_id
 from testbed.aws.example import example_account
 from testbed.aws.state import Event

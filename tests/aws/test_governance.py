@@ -5,10 +5,10 @@ from __future__ import annotations
 import botocore.session
 import pytest
 
-from hyperpod_jlab.model.cluster import Queue, Quota
-from hyperpod_jlab.model.errors import UnreachableError
-from hyperpod_jlab.model.governance import STATES, TeamQuota, with_use
-from hyperpod_jlab.orchestrators.kubernetes.engine import KubernetesOrchestrator
+from hyperpod_jlab.core.cluster import Queue, Quota
+from hyperpod_jlab.core.errors import UnreachableError
+from hyperpod_jlab.engines.kubernetes.engine import KubernetesOrchestrator
+from hyperpod_jlab.features.governance.models import STATES, TeamQuota, with_use
 from testbed.aws.example import example_account
 from testbed.aws.state import ComputeQuota
 from tests.aws.conftest import REGION

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.aws.clusters import NO_ORCHESTRATOR, list_clusters
-from hyperpod_jlab.aws.lustre import LustreMount
+from hyperpod_jlab.aws.file_systems import LustreMount
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.config import Settings
-from hyperpod_jlab.model.errors import DeniedError, NotFoundError
-from hyperpod_jlab.model.hyperpod import CLUSTER_STATES, GROUP_STATES, INSTANCE_STATES
-from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters
+from hyperpod_jlab.clusters.aws import HyperpodClusters
+from hyperpod_jlab.core.config import Settings
+from hyperpod_jlab.core.errors import DeniedError, NotFoundError
+from hyperpod_jlab.core.hyperpod import CLUSTER_STATES, GROUP_STATES, INSTANCE_STATES
 from testbed.aws.endpoint import service_model
 from testbed.aws.example import FILE_SYSTEM, MOUNT_NAME, example_account, lustre
 from tests.aws.conftest import REGION

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hyperpod_jlab.model.idle_shutdown import IdleSettings, IdleShutdown, idle_shutdown
+from hyperpod_jlab.core.studio import IdleSettings, IdleShutdown, idle_shutdown
 from testbed.aws.state import Profile
 from tests.aws.test_doctor import checks, space, studio
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hyperpod_jlab.aws.instance_types import asked_type, described_types
+from hyperpod_jlab.aws.clusters import asked_type, described_types
 from hyperpod_jlab.aws.session import Aws, forget_session
-from hyperpod_jlab.model.errors import DeniedError
-from hyperpod_jlab.model.instance_types import InstanceType, of_ec2, table
-from hyperpod_jlab.storage.presence import own_cache
+from hyperpod_jlab.core.errors import DeniedError
+from hyperpod_jlab.core.instance_types import InstanceType, of_ec2, table
+from hyperpod_jlab.storage.mounts import own_cache
 from testbed.aws import ground
 from testbed.aws.example import example_account
 from testbed.aws.instance_types import CHECKED

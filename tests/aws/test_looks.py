@@ -6,14 +6,9 @@ import asyncio
 
 import pytest
 
-from hyperpod_jlab.model.errors import (
-    DeniedError,
-    InternalError,
-    NotFoundError,
-    UnreachableError,
-)
-from hyperpod_jlab.services import looks
-from hyperpod_jlab.services.looks import Looks
+from hyperpod_jlab.core import cache as looks
+from hyperpod_jlab.core.cache import Looks
+from hyperpod_jlab.core.errors import DeniedError, InternalError, NotFoundError, UnreachableError
 
 
 class Source:

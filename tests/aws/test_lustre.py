@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.aws.lustre import LustreMount, is_mount_of, lustre_mounts
-from hyperpod_jlab.model.hyperpod import LustreStorage
+from hyperpod_jlab.aws.file_systems import LustreMount, is_mount_of, lustre_mounts
+from hyperpod_jlab.core.hyperpod import LustreStorage
 from hyperpod_jlab.storage.mounts import all_mounts, mount_of
 
 STUDIO = "/mnt/custom-file-systems/fsx_lustre/fs-0123456789abcdef0"

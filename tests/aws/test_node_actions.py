@@ -6,9 +6,9 @@ import pytest
 
 from hyperpod_jlab.aws import session
 from hyperpod_jlab.aws.session import forget_session
-from hyperpod_jlab.model.cluster import Job, Node
-from hyperpod_jlab.model.errors import UnreachableError
-from hyperpod_jlab.orchestrators.slurm.engine import SlurmOrchestrator
+from hyperpod_jlab.core.cluster import Job, Node
+from hyperpod_jlab.core.errors import UnreachableError
+from hyperpod_jlab.engines.slurm.engine import SlurmOrchestrator
 from testbed.aws.example import example_account
 from testbed.aws.node_actions import finish_repairs
 from tests.aws.conftest import REGION

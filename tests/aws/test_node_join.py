@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.cluster import Node
-from hyperpod_jlab.model.hyperpod import Instance
-from hyperpod_jlab.model.node_join import join_nodes
+from hyperpod_jlab.core.cluster import Node
+from hyperpod_jlab.core.hyperpod import Instance, join_nodes
 
 HOST = "ip-10-0-0-{}.us-west-2.compute.internal"
 LEFT, COMING, UNKNOWN = (

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.features.node_logs.service import NodeLogPages, NodeLogs
 from hyperpod_jlab.logs.pattern import parse_pattern
-from hyperpod_jlab.services.node_log_pages import NodeLogPages
-from hyperpod_jlab.services.node_logs import NodeLogs
 from testbed.aws.example import example_account
 from testbed.aws.telemetry import cluster_log_group
 from tests.aws.conftest import REGION

@@ -12,9 +12,9 @@ from collections.abc import Callable
 import pytest
 
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError, UnreachableError
-from hyperpod_jlab.model.node_log import Place, decode_cursor, encode_cursor
-from hyperpod_jlab.services.node_logs import NodeLogRequest, NodeLogs
+from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError, UnreachableError
+from hyperpod_jlab.features.node_logs.models import Place, decode_cursor, encode_cursor
+from hyperpod_jlab.features.node_logs.service import NodeLogRequest, NodeLogs
 from testbed.aws.example import example_account
 from testbed.aws.telemetry import cluster_log_group
 from tests.aws.conftest import REGION
@@ -118,7 +118,7 @@ async def test_thousands_of_lines_come_page_by_page(example, node):
 
 
 async def test_following_gives_each_new_line_once(example, node, monkeypatch):
-    monkeypatch.setattr("hyperpod_jlab.services.node_logs._SOON", 0.02)
+    monkeypatch.setattr("hyperpod_jlab.features.node_logs.service._SOON", 0.02)
     node.write(node.lifecycle, (0, "old"))
     found = list[str]()
 
@@ -154,8 +154,8 @@ async def test_following_gives_each_new_line_once(example, node, monkeypatch):
 
 
 async def test_following_ends_when_aws_fails_for_long(example, node, monkeypatch):
-    monkeypatch.setattr("hyperpod_jlab.services.node_logs._SOON", 0.01)
-    monkeypatch.setattr("hyperpod_jlab.services.node_logs._LATE", 0.01)
+    monkeypatch.setattr("hyperpod_jlab.features.node_logs.service._SOON", 0.01)
+    monkeypatch.setattr("hyperpod_jlab.features.node_logs.service._LATE", 0.01)
     monkeypatch.setattr("hyperpod_jlab.aws.session._ATTEMPTS", 1)
     node.write(node.lifecycle, (0, "old"))
     request = NodeLogRequest((node.lifecycle,))

@@ -7,13 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hyperpod_jlab.aws.metrics import ON_EKS, ON_SLURM
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.cli.sparkline import sparkline
-from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError, UnsupportedError
-from hyperpod_jlab.model.node_metrics import METRICS
-from hyperpod_jlab.services.metric_windows import last
-from hyperpod_jlab.services.node_metrics import BY_NODE, NodeMetrics
+from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError, UnsupportedError
+from hyperpod_jlab.features.metrics.aws import ON_EKS, ON_SLURM
+from hyperpod_jlab.features.metrics.commands import sparkline
+from hyperpod_jlab.features.metrics.models import METRICS, last
+from hyperpod_jlab.features.metrics.service import BY_NODE, NodeMetrics
 from testbed.aws.example import example_account
 from tests.aws.conftest import REGION
 
@@ -107,7 +106,7 @@ async def test_a_node_has_its_own_metrics_only(example):
 
 async def test_each_node_over_many_calls_and_pages(example, monkeypatch):
     """Three nodes with five metrics each, four metrics a call, seven points a page."""
-    monkeypatch.setattr("hyperpod_jlab.aws.metrics.QUERIES", 4)
+    monkeypatch.setattr("hyperpod_jlab.features.metrics.aws.QUERIES", 4)
     example.account.telemetry.points = 7
     sources = ("node_cpu_utilization", "node_gpu_utilization", "node_efa_rx_bytes")
     for number in range(3):

@@ -6,8 +6,8 @@ import shlex
 
 import pytest
 
-from hyperpod_jlab.model.errors import InternalError
-from hyperpod_jlab.services.node_terminal import plain_words
+from hyperpod_jlab.core.errors import InternalError
+from hyperpod_jlab.features.terminal.service import plain_words
 from testbed.aws.example import example_account
 from tests.aws.conftest import REGION
 from tests.conftest import home  # noqa: F401 - the server's

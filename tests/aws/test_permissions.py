@@ -15,7 +15,7 @@ import hyperpod_jlab
 from hyperpod_jlab.aws.errors import Call
 from hyperpod_jlab.aws.permissions import FEATURES, Feature, Permission, choose, policy
 from hyperpod_jlab.aws.session import forget_session
-from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.core.errors import InvalidInputError
 from testbed.aws.iam import Policy
 from tests.aws.conftest import KEY, REGION
 from tests.aws.feature_account import space_of

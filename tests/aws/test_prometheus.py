@@ -9,21 +9,21 @@ from itertools import pairwise
 
 import pytest
 
-from hyperpod_jlab.aws.call_meter import METER
-from hyperpod_jlab.aws.prometheus import (
+from hyperpod_jlab.aws.session import Aws, forget_session
+from hyperpod_jlab.aws.signed import METER
+from hyperpod_jlab.core.config import Settings
+from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, UnsupportedError
+from hyperpod_jlab.features.metrics.models import METRICS, between, last
+from hyperpod_jlab.features.metrics.prometheus import (
     ADDON,
+    OF_EKS,
+    OF_SLURM,
     Workspace,
     query_range,
     workspace_at,
     workspace_of_addon,
 )
-from hyperpod_jlab.aws.prometheus_metrics import OF_EKS, OF_SLURM
-from hyperpod_jlab.aws.session import Aws, forget_session
-from hyperpod_jlab.model.config import Settings
-from hyperpod_jlab.model.errors import DeniedError, InvalidInputError, UnsupportedError
-from hyperpod_jlab.model.node_metrics import METRICS
-from hyperpod_jlab.services.metric_windows import between, last
-from hyperpod_jlab.services.node_metrics import NodeMetrics
+from hyperpod_jlab.features.metrics.service import NodeMetrics
 from testbed.aws.observability import WORKSPACE, host_of, install_addon
 from tests.aws.conftest import OBSERVED, REGION, observed_account
 

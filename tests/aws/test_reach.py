@@ -11,10 +11,10 @@ import tomllib
 import pytest
 
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.config import Settings
-from hyperpod_jlab.services import reach
-from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters
-from hyperpod_jlab.services.reach import Reaches
+from hyperpod_jlab.clusters import reach
+from hyperpod_jlab.clusters.aws import HyperpodClusters
+from hyperpod_jlab.clusters.reach import Reaches
+from hyperpod_jlab.core.config import Settings
 from testbed.aws.control_plane import ControlPlane
 from testbed.aws.example import example_account
 from testbed.aws.studio import SimulatedStudio

@@ -7,10 +7,10 @@ import re
 import pytest
 
 from hyperpod_jlab.aws.session import Aws, forget_session, home_region, known_regions
-from hyperpod_jlab.model.config import Settings
-from hyperpod_jlab.model.hyperpod import HyperpodCluster, region_of
+from hyperpod_jlab.clusters.aws import HyperpodClusters, configured_as
+from hyperpod_jlab.core.config import Settings
+from hyperpod_jlab.core.hyperpod import HyperpodCluster, region_of
 from hyperpod_jlab.server.routes import ROUTES
-from hyperpod_jlab.services.hyperpod_clusters import HyperpodClusters, configured_as
 from testbed.aws.example import example_account
 from tests.aws.conftest import REGION
 from tests.aws.test_rest import until_loaded

@@ -9,10 +9,10 @@ import time
 import pytest
 
 from hyperpod_jlab.aws import presence
-from hyperpod_jlab.model.cluster import Node
-from hyperpod_jlab.model.errors import UnreachableError
-from hyperpod_jlab.orchestrators.slurm.engine import SlurmOrchestrator
-from hyperpod_jlab.services import looks
+from hyperpod_jlab.core import cache as looks
+from hyperpod_jlab.core.cluster import Node
+from hyperpod_jlab.core.errors import UnreachableError
+from hyperpod_jlab.engines.slurm.engine import SlurmOrchestrator
 from testbed.aws.example import example_account
 from testbed.aws.state import Account
 from tests.aws.conftest import KEY, REGION
@@ -111,7 +111,7 @@ async def test_old_looks_are_renewed_bit_by_bit(endpoint, api, monkeypatch):
         endpoint.account.add_cluster(f"c-{number:03d}", REGION, orchestrator={"Slurm": {}})
     await until_loaded(api, "hyperpod")
     monkeypatch.setattr(looks, "FRESH", 0.0)
-    monkeypatch.setattr("hyperpod_jlab.services.hyperpod_watch.FRESH", 0.0)
+    monkeypatch.setattr("hyperpod_jlab.clusters.cache.FRESH", 0.0)
     endpoint.account.clusters[REGION][7].status = "Updating"
     before = made(endpoint, DESCRIBE)
     await api.get("hyperpod")

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hyperpod_jlab.model.node_metrics import METRICS, Course, mean_course, within
-from hyperpod_jlab.model.run import unix_time
-from hyperpod_jlab.orchestrators.kubernetes.kinds.names import object_name
+from hyperpod_jlab.core.run import unix_time
+from hyperpod_jlab.engines.kubernetes.kinds.kind import object_name
+from hyperpod_jlab.features.metrics.models import METRICS, Course, mean_course, within
 from hyperpod_jlab.storage.partition import Partition
 from testbed.aws.example_telemetry import add_telemetry
 from testbed.aws.observability import WORKSPACE, host_of, install_addon

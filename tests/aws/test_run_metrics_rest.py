@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from hyperpod_jlab.services.configuration import find_partition, load_settings
+from hyperpod_jlab.clusters.configuration import find_partition, load_settings
 from testbed.aws.example_telemetry import add_telemetry
 from testbed.aws.observability import host_of, install_addon
 from tests.aws.conftest import OBSERVED, REGION, RUN, observed_account

@@ -18,7 +18,7 @@ import pytest
 
 from hyperpod_jlab.aws import session
 from hyperpod_jlab.aws.session import Aws, forget_session
-from hyperpod_jlab.model.errors import (
+from hyperpod_jlab.core.errors import (
     DeniedError,
     HyperpodError,
     InvalidInputError,
@@ -324,7 +324,7 @@ async def test_an_operation_that_this_boto3_does_not_have(
 
 def test_nothing_of_boto3_is_loaded_before_aws_is_asked():
     code = (
-        "import sys; import hyperpod_jlab.services.hyperpod, hyperpod_jlab.cli.commands.clusters; "
+        "import sys; import hyperpod_jlab.runs.facade, hyperpod_jlab.clusters.commands; "
         "print([name for name in ('boto3', 'botocore') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hyperpod_jlab.services import metric_looks
+from hyperpod_jlab.features.metrics import service as metric_looks
 from testbed.aws.example import example_account
 from testbed.aws.telemetry import cluster_log_group
 from tests.aws.conftest import REGION

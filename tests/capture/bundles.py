@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hyperpod_jlab.capture import Captured, FunctionCall, capture
-from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.core.spec import JobSpec
 
 
 def notebook_of(*cells: str | dict[str, Any], **metadata: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.core.errors import InvalidInputError
 from tests.capture.awkward_cells import CELLS, PYTHON_ONLY, SETUP
 from tests.capture.bundles import Bundle, Laboratory, notebook_of, notebook_spec
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.spec import JobSpec
 from tests.capture.bundles import Laboratory
 
 

@@ -18,8 +18,8 @@ import pytest
 from hyperpod_jlab.capture.captured import FunctionCall
 from hyperpod_jlab.capture.function import python_version_finding
 from hyperpod_jlab.capture.results import RemoteError, load_result
-from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.spec import JobSpec
 from tests.capture.bundles import Bundle, Laboratory
 
 
@@ -267,7 +267,7 @@ def test_functions_of_main_by_value_and_in_workers(lab: Laboratory):
             import multiprocessing as mp, pickle, sys
             from pathlib import Path
             from hyperpod_jlab.capture import capture, FunctionCall
-            from hyperpod_jlab.model.spec import JobSpec
+            from hyperpod_jlab.core.spec import JobSpec
             class Item:
                 def __init__(self, n): self.n = n
             def job(item): return Item(item.n * FACTOR)

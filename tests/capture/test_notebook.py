@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.capture.notebook import read_notebook
-from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.core.errors import InvalidInputError
 from tests.capture.bundles import notebook_of
 
 MARKDOWN = {"cell_type": "markdown", "id": "md", "metadata": {}, "source": "# words"}

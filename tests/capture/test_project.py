@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.capture import listing
+from hyperpod_jlab.capture import project as listing
 from hyperpod_jlab.capture.project import Project, collect_project
-from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.model.source import FilesSpec
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.spec import FilesSpec
 
 
 def git(folder: Path, *arguments: str) -> None:

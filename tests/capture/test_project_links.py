@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.capture import listing
+from hyperpod_jlab.capture import project as listing
 
 from .test_project import collect, either, finding, git, lay, paths, root
 

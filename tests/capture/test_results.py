@@ -10,7 +10,7 @@ import pytest
 
 from hyperpod_jlab.capture import results
 from hyperpod_jlab.capture.results import RemoteError, load_result
-from hyperpod_jlab.model.errors import DeniedError, NotFoundError, StorageError
+from hyperpod_jlab.core.errors import DeniedError, NotFoundError, StorageError
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.capture import runtime
-from hyperpod_jlab.capture.runtime_files import MAIN, PACKAGE, runtime_files
+from hyperpod_jlab.capture.captured import MAIN, PACKAGE, runtime_files
 
 FOLDER = Path(runtime.__file__).parent
 FILES = sorted(FOLDER.glob("*.py"))

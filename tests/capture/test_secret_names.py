@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.capture.secret_files import is_secret_file
-from hyperpod_jlab.capture.secret_names import looks_secret, secret_name_findings
+from hyperpod_jlab.capture.secrets import is_secret_file, looks_secret, secret_name_findings
 
 
 @pytest.mark.parametrize(

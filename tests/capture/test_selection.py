@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.capture.notebook import read_notebook
-from hyperpod_jlab.capture.selection import select_cells
-from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.model.source import NotebookSource
+from hyperpod_jlab.capture.notebook import read_notebook, select_cells
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.spec import NotebookSource
 
 
 def code(identity: str, text: str, *tags: str) -> dict:

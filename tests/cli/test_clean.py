@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from hyperpod_jlab.services import cleaning
+from hyperpod_jlab.runs import clean as cleaning
+from hyperpod_jlab.storage.owners import current_user
 from hyperpod_jlab.storage.partition import Partition
-from hyperpod_jlab.storage.users import current_user
 from tests.storage.bundles import make_bundle
 
 from .conftest import make_home
@@ -137,7 +137,7 @@ def test_a_damaged_bundle_is_left_for_its_owner_to_look_at(hpj, home, old):
 
 def test_submits_are_not_disturbed_by_a_cleaning_at_the_same_time(hpj, home):
     loop = (
-        "import hyperpod_jlab.services.cleaning as c; c._CODE_AGE = 0\n"
+        "import hyperpod_jlab.runs.clean as c; c._CODE_AGE = 0\n"
         "from hyperpod_jlab.cli.main import main\n"
         "while True:\n    assert main(['clean', '--older', '5s', '--yes']) == 0\n"
     )

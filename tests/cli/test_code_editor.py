@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.services import commented_json
-from hyperpod_jlab.services.code_editor import tasks
+from hyperpod_jlab.features.code_editor import service as commented_json
+from hyperpod_jlab.features.code_editor.service import tasks
 from tests.cli.conftest import notebook
 
 LABELS = [task["label"] for task in tasks()]

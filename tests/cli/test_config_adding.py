@@ -7,8 +7,8 @@ import tomllib
 
 import pytest
 
-from hyperpod_jlab.model.errors import ConflictError, InvalidInputError, StorageError
-from hyperpod_jlab.services.config_adding import add_cluster
+from hyperpod_jlab.clusters.configuration import add_cluster
+from hyperpod_jlab.core.errors import ConflictError, InvalidInputError, StorageError
 
 BLOCK = '[clusters.new]\norchestrator = "slurm"\n'
 

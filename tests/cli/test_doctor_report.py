@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from hyperpod_jlab.model.check import Check
-from hyperpod_jlab.services.doctor.report import redacted, report
+from hyperpod_jlab.core.check import Check
+from hyperpod_jlab.features.doctor.service import redacted, report
 
 UNREACHABLE = (
     '[clusters.far]\norchestrator = "slurm"\ntransport = "ssh"\nlogin_nodes = ["nobody.invalid"]\n'
@@ -69,7 +69,7 @@ def test_a_job_that_cannot_start_says_why(hpj, home):
 
 
 def test_a_job_that_gets_no_turn_is_cancelled(hpj, home, monkeypatch):
-    monkeypatch.setattr("hyperpod_jlab.services.doctor.job.PATIENCE", 3.0)
+    monkeypatch.setattr("hyperpod_jlab.features.doctor.checks.PATIENCE", 3.0)
     home.config.write_text("[clusters.local]\nslots = 1\n")
     hpj("submit", "-c", "sleep 60", "--run-id", "first", "--no-project-files").ok()
     try:

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from hyperpod_jlab.model.options import spec_options
-from hyperpod_jlab.model.spec import JobSpec
+from hyperpod_jlab.core.options import spec_options
+from hyperpod_jlab.core.spec import JobSpec
 
 from .conftest import write_notebook
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hyperpod_jlab.cli.usage_words import hours, usage_words
-from hyperpod_jlab.model.usage import Usage
+from hyperpod_jlab.cli.following import hours, usage_words
+from hyperpod_jlab.core.run import Usage
 
 
 def test_all_of_it_and_who_says_so():

@@ -11,7 +11,7 @@ import pytest
 from cfnlint.template import Template
 
 from hyperpod_jlab.aws.errors import ENDPOINTS
-from hyperpod_jlab.aws.features import FEATURES
+from hyperpod_jlab.aws.permissions import FEATURES
 from tests.cloudformation.conftest import IMAGE
 from tests.cloudformation.resolving import RefusedError, load, resolve
 

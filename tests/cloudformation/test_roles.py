@@ -12,8 +12,8 @@ import pytest
 from cfnlint.data import AdditionalSpecs
 from cfnlint.helpers import load_resource
 
-from hyperpod_jlab.admin.lambdas.rights import OF_CLUSTER, OF_EKS, OF_SESSIONS, Function, rights
-from hyperpod_jlab.aws.features import FEATURES
+from hyperpod_jlab.admin.lambdas.settings import OF_CLUSTER, OF_EKS, OF_SESSIONS, Function, rights
+from hyperpod_jlab.aws.permissions import FEATURES
 from hyperpod_jlab.aws.session import forget_session
 from scripts.make_templates import (
     BLOCKS,

@@ -265,7 +265,7 @@ def test_the_functions_know_what_they_are_told():
 
 @pytest.mark.parametrize("function", ["custom_resource", "new_profile", "reconcile"])
 def test_what_the_functions_call_their_role_allows(function):
-    rights = importlib.import_module("hyperpod_jlab.admin.lambdas.rights")
+    rights = importlib.import_module("hyperpod_jlab.admin.lambdas.settings")
     by_jobs, on_controller = (
         Policy(document(statements_of(wired(**folders), "FunctionRole")))
         for folders in (BY_JOBS, {"Folders": "cluster"})

@@ -8,14 +8,13 @@ import re
 
 import pytest
 
-from hyperpod_jlab.admin import applying
+from hyperpod_jlab.admin.fsx import apply as applying
+from hyperpod_jlab.admin.fsx.models import Wanted
+from hyperpod_jlab.admin.fsx.reconcile import Wiring
 from hyperpod_jlab.admin.lambdas.custom_resource import Wired
-from hyperpod_jlab.admin.lambdas.limit import Limit
-from hyperpod_jlab.admin.lambdas.running import made_so
-from hyperpod_jlab.admin.plan import Wanted
-from hyperpod_jlab.admin.wiring import Wiring
+from hyperpod_jlab.admin.lambdas.work import Limit, made_so
 from hyperpod_jlab.aws.session import forget_session
-from hyperpod_jlab.model.errors import HyperpodError
+from hyperpod_jlab.core.errors import HyperpodError
 from testbed.aws.iam import Asked, Policy, decide
 from testbed.aws.network import SUBNET, SecurityGroup
 from testbed.aws.state import Domain, Profile

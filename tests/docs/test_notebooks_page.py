@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.capture import cell_magics, line_magics
+from hyperpod_jlab.capture import magics as cell_magics
+from hyperpod_jlab.capture import magics as line_magics
 from hyperpod_jlab.capture.notebook import CodeCell
 from hyperpod_jlab.capture.transform import transform_cell
 

@@ -5,8 +5,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from hyperpod_jlab.admin.verify.facts import FACTS
-from hyperpod_jlab.admin.verify.read_checks import READ_CHECKS
+from hyperpod_jlab.admin.verify.checks import READ_CHECKS
+from hyperpod_jlab.admin.verify.service import FACTS
 from hyperpod_jlab.admin.verify.write_checks import WRITE_CHECKS
 
 ROOT = Path(__file__).parents[2]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.aws.session import forget_session
-from hyperpod_jlab.orchestrators.kubernetes.kinds.names import object_name
-from hyperpod_jlab.storage.users import current_user
+from hyperpod_jlab.engines.kubernetes.kinds.kind import object_name
+from hyperpod_jlab.storage.owners import current_user
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.example import example_account
 from testbed.aws.observability import observe_eks, scrapes

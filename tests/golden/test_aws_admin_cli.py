@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.admin import applying, clusters
+from hyperpod_jlab.admin.cluster_config import clusters
+from hyperpod_jlab.admin.fsx import apply as applying
 from hyperpod_jlab.admin.verify import write_checks
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.example import example_account

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.aws.call_meter import CallMeter
-from hyperpod_jlab.services.configuration import find_partition, load_settings
+from hyperpod_jlab.aws.signed import CallMeter
+from hyperpod_jlab.clusters.configuration import find_partition, load_settings
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.events import event_id
 from testbed.aws.observability import install_addon

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from hyperpod_jlab.model.config import Settings
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.core.config import Settings
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.runs.facade import Hyperpod
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.session import Session
 

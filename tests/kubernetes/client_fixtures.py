@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from hyperpod_jlab.model.config import KubernetesCluster
-from hyperpod_jlab.orchestrators.kubernetes.api.access import load_access
-from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
+from hyperpod_jlab.core.config import KubernetesCluster
+from hyperpod_jlab.engines.kubernetes.api.access import load_access
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.proxy import FaultyProxy
 

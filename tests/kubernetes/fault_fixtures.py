@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.cluster import WaitReason
-from hyperpod_jlab.model.errors import HyperpodError
-from hyperpod_jlab.services.log_request import LogRequest
+from hyperpod_jlab.core.cluster import WaitReason
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.logs.service import LogRequest
 from tests.kubernetes.proxy import FaultyProxy
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
 

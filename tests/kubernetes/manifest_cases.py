@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from hyperpod_jlab.model.config import PodStorage
-from hyperpod_jlab.model.instance_types import instance_type
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind
-from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import BY_NAME
-from hyperpod_jlab.orchestrators.kubernetes.kinds.train_job import Runtime, TrainJob
-from hyperpod_jlab.orchestrators.kubernetes.sending.code import FOLDER
-from hyperpod_jlab.orchestrators.kubernetes.sending.render import Place, render
-from hyperpod_jlab.orchestrators.protocol import RenderInput
-from hyperpod_jlab.orchestrators.seal import Seal
-from hyperpod_jlab.storage.translation import PathMap
+from hyperpod_jlab.core.config import PodStorage
+from hyperpod_jlab.core.instance_types import instance_type
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.engines.kubernetes.kinds.choice import BY_NAME
+from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
+from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
+from hyperpod_jlab.engines.kubernetes.submit.code import FOLDER
+from hyperpod_jlab.engines.kubernetes.submit.render import Place, render
+from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.protocol import RenderInput
+from hyperpod_jlab.storage.partition import PathMap
 
 GOLDEN = Path(__file__).parent / "golden"
 RUN_ID = "20261121-120455-k3x9qd"

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.config import Settings
-from hyperpod_jlab.model.run import Run
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.core.config import Settings
+from hyperpod_jlab.core.run import Run
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.runs.facade import Hyperpod
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.session import Answer, Session, run_hpj, write_config
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from hyperpod_jlab.model.cluster import WaitReason
+from hyperpod_jlab.core.cluster import WaitReason
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.session_fixtures import KubernetesSession
 

@@ -14,17 +14,17 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from hyperpod_jlab.model.config import KubernetesCluster
-from hyperpod_jlab.model.errors import (
+from hyperpod_jlab.core.config import KubernetesCluster
+from hyperpod_jlab.core.errors import (
     DeniedError,
     HyperpodError,
     InvalidInputError,
     UnsupportedError,
 )
-from hyperpod_jlab.orchestrators.kubernetes.api import access
-from hyperpod_jlab.orchestrators.kubernetes.api.access import load_access
-from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
-from hyperpod_jlab.orchestrators.kubernetes.api.proxies import proxy_for
+from hyperpod_jlab.engines.kubernetes.api import access
+from hyperpod_jlab.engines.kubernetes.api.access import load_access
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
+from hyperpod_jlab.engines.kubernetes.api.kubeconfig import proxy_for
 from tests.kubernetes.access_fixtures import AUTHORITY, CONFIG, clean, later, token_of
 from tests.kubernetes.cluster import KubernetesTestbed
 
@@ -222,9 +222,9 @@ def test_without_its_packages_the_engine_says_what_to_install() -> None:
     code = """
 import sys
 sys.modules["httpx"] = None
-from hyperpod_jlab.model.config import KubernetesCluster
-from hyperpod_jlab.model.errors import UnsupportedError
-from hyperpod_jlab.orchestrators.registry import make_orchestrator
+from hyperpod_jlab.core.config import KubernetesCluster
+from hyperpod_jlab.core.errors import UnsupportedError
+from hyperpod_jlab.engines.registry import make_orchestrator
 try:
     make_orchestrator("k8s", KubernetesCluster(orchestrator="kubernetes"), None)
 except UnsupportedError as error:

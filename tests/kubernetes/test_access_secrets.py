@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.errors import DeniedError, InvalidInputError, UnreachableError
-from hyperpod_jlab.orchestrators.kubernetes.api.access import load_access
-from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
-from hyperpod_jlab.orchestrators.kubernetes.ports.channel import open_port as open_channel
+from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, UnreachableError
+from hyperpod_jlab.engines.kubernetes.api.access import load_access
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
+from hyperpod_jlab.engines.kubernetes.ports import open_port as open_channel
 from tests.kubernetes.access_fixtures import CONFIG, clean
 
 from .test_access import exec_user, program, version, write

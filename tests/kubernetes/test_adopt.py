@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.errors import (
+from hyperpod_jlab.core.errors import (
     ConflictError,
     DeniedError,
     InvalidInputError,
     NotFoundError,
     UnsupportedError,
 )
-from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL, USER_ANNOTATION
+from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, USER_ANNOTATION
 from tests.kubernetes.acting import CLUSTER, Acting, only_looking, user
 from tests.kubernetes.cluster import KubernetesTestbed
 

@@ -9,20 +9,19 @@ from typing import Any
 
 import pytest
 
+from hyperpod_jlab.core.config import KubernetesCluster
+from hyperpod_jlab.core.errors import HyperpodError, RefusedError, UnsupportedError
+from hyperpod_jlab.core.run import Run
+from hyperpod_jlab.core.state import Moment, derive
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.engines.kubernetes.actions import cancelled
+from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
+from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
+from hyperpod_jlab.engines.kubernetes.observe.pods import LIMIT, Task, Tasks, job_row, place_in
+from hyperpod_jlab.engines.kubernetes.observe.poll import Seen, Where
+from hyperpod_jlab.engines.kubernetes.observe.runs import RunWatch
 from hyperpod_jlab.launcher.commands import task_at
-from hyperpod_jlab.model.config import KubernetesCluster
-from hyperpod_jlab.model.errors import HyperpodError, RefusedError, UnsupportedError
-from hyperpod_jlab.model.run import Run
-from hyperpod_jlab.model.state import Moment, derive
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
-from hyperpod_jlab.orchestrators.kubernetes.kinds.batch_job import BatchJob
-from hyperpod_jlab.orchestrators.kubernetes.orders import cancelled
-from hyperpod_jlab.orchestrators.kubernetes.watching.array_tasks import LIMIT, Task, Tasks, place_in
-from hyperpod_jlab.orchestrators.kubernetes.watching.job_rows import job_row
-from hyperpod_jlab.orchestrators.kubernetes.watching.look import Seen, Where
-from hyperpod_jlab.orchestrators.kubernetes.watching.runs import RunWatch
-from hyperpod_jlab.services.array_children import heard_now
+from hyperpod_jlab.runs.view import heard_now
 from hyperpod_jlab.storage.partition import Partition
 from tests.kubernetes.session_fixtures import KubernetesSession
 from tests.kubernetes.test_verdicts import pod

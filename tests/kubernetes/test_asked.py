@@ -6,17 +6,22 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.orchestrators.kubernetes.tables.kueue import (
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.engines.kubernetes.tables.kueue import (
     ClusterQueueRow,
+    KueueSeen,
     QuotaRow,
     local_queue,
 )
-from hyperpod_jlab.orchestrators.kubernetes.tables.kueue_look import KueueSeen
-from hyperpod_jlab.orchestrators.kubernetes.tables.nodes import NodeFacts, node_facts
-from hyperpod_jlab.orchestrators.kubernetes.waiting.asked import Asked, asked_by, asked_in
-from hyperpod_jlab.orchestrators.kubernetes.waiting.quota import Known, findings
+from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeFacts, node_facts
+from hyperpod_jlab.engines.kubernetes.waiting.quota import (
+    Asked,
+    Known,
+    asked_by,
+    asked_in,
+    findings,
+)
 
 GPU = "nvidia.com/gpu"
 QUEUE = "kueue.x-k8s.io/queue-name"

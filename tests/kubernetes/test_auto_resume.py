@@ -11,10 +11,10 @@ from uuid import uuid4
 import pytest
 import yaml
 
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.orchestrators.kubernetes.kinds import auto_resume
-from hyperpod_jlab.orchestrators.kubernetes.kinds.auto_resume import ENABLED
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.engines.kubernetes.kinds import pytorch_job as auto_resume
+from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import ENABLED
 from tests.kubernetes.manifest_cases import text
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
 from tests.kubernetes.test_doctor import examine

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.config import KubernetesCluster
-from hyperpod_jlab.model.errors import (
+from hyperpod_jlab.core.config import KubernetesCluster
+from hyperpod_jlab.core.errors import (
     ConflictError,
     DeniedError,
     HyperpodError,
@@ -19,10 +19,10 @@ from hyperpod_jlab.model.errors import (
     RefusedError,
     UnreachableError,
 )
-from hyperpod_jlab.orchestrators.kubernetes.api.access import Access, load_access
-from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
-from hyperpod_jlab.orchestrators.kubernetes.api.complaints import ANSWER_LOST, refusal
-from hyperpod_jlab.orchestrators.kubernetes.api.rights import Right, Rights
+from hyperpod_jlab.engines.kubernetes.api.access import Access, load_access
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
+from hyperpod_jlab.engines.kubernetes.api.errors import ANSWER_LOST, refusal
+from hyperpod_jlab.engines.kubernetes.api.rights import Right, Rights
 from tests.kubernetes.client_fixtures import client, proxy
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.proxy import (

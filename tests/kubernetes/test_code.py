@@ -16,18 +16,18 @@ from typing import Any, cast
 
 import pytest
 
-from hyperpod_jlab.model.errors import ConflictError, DeniedError, RefusedError
-from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
-from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL
-from hyperpod_jlab.orchestrators.kubernetes.sending import code
-from hyperpod_jlab.orchestrators.kubernetes.sending.code import (
+from hyperpod_jlab.core.errors import ConflictError, DeniedError, RefusedError
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
+from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL
+from hyperpod_jlab.engines.kubernetes.submit import code
+from hyperpod_jlab.engines.kubernetes.submit.code import (
     Archive,
     config_maps,
     filled,
     has_place,
     pack,
 )
-from hyperpod_jlab.orchestrators.kubernetes.sending.creation import replace_other
+from hyperpod_jlab.engines.kubernetes.submit.create import replace_other
 from tests.kubernetes.session_fixtures import KubernetesSession
 
 PODS_AND_JOBS = [
@@ -250,7 +250,7 @@ SAID = f"{zlib.crc32(random.Random(1).randbytes(1_500_000))}\n[]\n"
 async def test_a_large_project_comes_whole(
     bare: KubernetesSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hyperpod_jlab.orchestrators.kubernetes.sending import delivery
+    from hyperpod_jlab.engines.kubernetes.submit import send as delivery
 
     threads: list[threading.Thread] = []
 
@@ -274,7 +274,7 @@ async def test_a_large_project_comes_whole(
 async def test_a_submit_that_broke_off_between_job_and_code_is_taken_up(
     bare: KubernetesSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hyperpod_jlab.orchestrators.kubernetes.sending import delivery
+    from hyperpod_jlab.engines.kubernetes.submit import send as delivery
 
     class BrokenOffError(Exception):
         pass

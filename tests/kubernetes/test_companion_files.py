@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.orchestrators.kubernetes.kinds.names import KEEP_ANNOTATION, RUN_LABEL
-from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import BY_NAME
-from hyperpod_jlab.orchestrators.kubernetes.sending.companions import MOST
-from hyperpod_jlab.orchestrators.kubernetes.sending.native import render_native
-from hyperpod_jlab.orchestrators.kubernetes.sending.sameness import difference
-from hyperpod_jlab.orchestrators.protocol import NativeFile, RenderInput
-from hyperpod_jlab.orchestrators.seal import Seal
-from hyperpod_jlab.storage.translation import PathMap
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.engines.kubernetes.kinds.choice import BY_NAME
+from hyperpod_jlab.engines.kubernetes.kinds.kind import KEEP_ANNOTATION, RUN_LABEL
+from hyperpod_jlab.engines.kubernetes.submit.companions import MOST
+from hyperpod_jlab.engines.kubernetes.submit.create import difference
+from hyperpod_jlab.engines.kubernetes.submit.native import render_native
+from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.protocol import NativeFile, RenderInput
+from hyperpod_jlab.storage.partition import PathMap
 from tests.kubernetes.companion_texts import (
     DEPLOYMENT,
     ELASTIC,

@@ -8,18 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperpod_jlab.model.errors import (
-    DeniedError,
-    HyperpodError,
-    RefusedError,
-    UnreachableError,
-)
-from hyperpod_jlab.model.run_id import new_run_id
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL
-from hyperpod_jlab.orchestrators.kubernetes.sending import sender
-from hyperpod_jlab.services.submission import Request
+from hyperpod_jlab.core.errors import DeniedError, HyperpodError, RefusedError, UnreachableError
+from hyperpod_jlab.core.run_id import new_run_id
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL
+from hyperpod_jlab.engines.kubernetes.submit import send as sender
+from hyperpod_jlab.runs.submit import Request
 from tests.kubernetes.acting import Acting, acting, user
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.companion_texts import DEPLOYMENT, ELASTIC, JOB, SERVICE, WORKERS, documents

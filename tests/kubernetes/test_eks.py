@@ -12,17 +12,17 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from hyperpod_jlab.model.config import KubernetesCluster
-from hyperpod_jlab.model.errors import (
+from hyperpod_jlab.core.config import KubernetesCluster
+from hyperpod_jlab.core.errors import (
     DeniedError,
     HyperpodError,
     InvalidInputError,
     NotFoundError,
     UnsupportedError,
 )
-from hyperpod_jlab.orchestrators.kubernetes.api import eks
-from hyperpod_jlab.orchestrators.kubernetes.api.access import load_access
-from hyperpod_jlab.orchestrators.kubernetes.api.eks import eks_access
+from hyperpod_jlab.engines.kubernetes.api import eks
+from hyperpod_jlab.engines.kubernetes.api.access import load_access
+from hyperpod_jlab.engines.kubernetes.api.eks import eks_access
 from tests.kubernetes.access_fixtures import AUTHORITY, clean, later, token_of
 
 __all__ = ["clean"]

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.orchestrators.kubernetes.tables.kueue import WorkloadRow
-from hyperpod_jlab.orchestrators.kubernetes.tables.pods import PodRow, pod_row
-from hyperpod_jlab.orchestrators.kubernetes.waiting.events import problem_of, told
-from hyperpod_jlab.orchestrators.kubernetes.waiting.kueue_words import workload_words
-from hyperpod_jlab.orchestrators.kubernetes.waiting.scheduling import scheduling_words
+from hyperpod_jlab.engines.kubernetes.tables.kueue import WorkloadRow
+from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow, pod_row
+from hyperpod_jlab.engines.kubernetes.waiting.messages import (
+    problem_of,
+    scheduling_words,
+    told,
+    workload_words,
+)
 
 RECORDED = json.loads((Path(__file__).parent / "recorded" / "events-1.34.json").read_text())
 

@@ -7,7 +7,7 @@ import contextlib
 
 import pytest
 
-from hyperpod_jlab.model.errors import HyperpodError, UnreachableError
+from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from tests.kubernetes.client_fixtures import proxy
 from tests.kubernetes.fault_fixtures import behind, follow, numbers, whole, why
 from tests.kubernetes.proxy import (

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.errors import DeniedError, HyperpodError
+from hyperpod_jlab.core.errors import DeniedError, HyperpodError
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.admin.folders import FoldersThere
-from hyperpod_jlab.model.config import KubernetesCluster
-from hyperpod_jlab.model.errors import (
+from hyperpod_jlab.admin.fsx.folders import FoldersThere
+from hyperpod_jlab.admin.fsx.keepers import FolderPlace, open_keeper
+from hyperpod_jlab.core.config import KubernetesCluster
+from hyperpod_jlab.core.errors import (
     DeniedError,
     InvalidInputError,
     NotFoundError,
     RefusedError,
     UnreachableError,
 )
-from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
-from hyperpod_jlab.orchestrators.kubernetes.errand import KubernetesErrand
-from hyperpod_jlab.services.folder_keepers import FolderPlace, open_keeper
+from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
+from hyperpod_jlab.engines.kubernetes.remote_task import KubernetesErrand
 from hyperpod_jlab.storage.partition import Partition
 from testbed.aws.kubernetes_bed import pinned_image
 from tests.admin.folder_cases import JobCases, as_it_is, names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.admin import applying
+from hyperpod_jlab.admin.fsx import apply as applying
 from testbed.aws.state import lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM, account, endpoint, home, hpj, no_aws
 from tests.kubernetes.session_fixtures import CLAIM, settings_for

@@ -19,9 +19,9 @@ from typing import Any
 import httpx
 import pytest
 
-from hyperpod_jlab.model.config import Settings
-from hyperpod_jlab.model.errors import ConflictError, HyperpodError, NotFoundError
-from hyperpod_jlab.model.validation import parse
+from hyperpod_jlab.core.config import Settings
+from hyperpod_jlab.core.errors import ConflictError, HyperpodError, NotFoundError
+from hyperpod_jlab.core.validation import parse
 from tests.kubernetes.acting import Acting, settings, user
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.session import write_config

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from hyperpod_jlab.model.cluster import Job, notes_of
-from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import BY_NAME, KINDS
+from hyperpod_jlab.core.cluster import Job, notes_of
+from hyperpod_jlab.engines.kubernetes.kinds.choice import BY_NAME, KINDS
 from tests.kubernetes.client_fixtures import proxy
 from tests.kubernetes.proxy import FaultyProxy, refuse
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions

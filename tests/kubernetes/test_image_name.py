@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.orchestrators.kubernetes.sending.image_name import (
-    image_findings,
-    is_image_name,
-)
+from hyperpod_jlab.engines.kubernetes.submit.native import image_findings, is_image_name
 
 _DIGEST = "sha256:" + "0a" * 32
 

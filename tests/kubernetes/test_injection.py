@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperpod_jlab.model.errors import HyperpodError, InvalidInputError
-from hyperpod_jlab.orchestrators.kubernetes.kinds.train_job import Runtime, TrainJob
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
+from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
 from tests.kubernetes.manifest_cases import text as manifest_text
 from tests.kubernetes.session_fixtures import KubernetesSession
 from tests.slurm.test_injection import CORPUS as SHELL

@@ -6,13 +6,18 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.cluster import Job
-from hyperpod_jlab.orchestrators.kubernetes.job_id import JobId, parse_job_id
-from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import BY_NAME
-from hyperpod_jlab.orchestrators.kubernetes.tables.job_shape import parts_of, together
-from hyperpod_jlab.orchestrators.kubernetes.tables.jobs import Context, job_facts, job_rows
-from hyperpod_jlab.orchestrators.kubernetes.tables.kueue import workload
-from hyperpod_jlab.orchestrators.kubernetes.tables.pods import PodRow, pod_row
+from hyperpod_jlab.core.cluster import Job
+from hyperpod_jlab.engines.kubernetes.kinds.choice import BY_NAME
+from hyperpod_jlab.engines.kubernetes.tables.jobs import (
+    Context,
+    job_facts,
+    job_rows,
+    parts_of,
+    together,
+)
+from hyperpod_jlab.engines.kubernetes.tables.kueue import workload
+from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow, pod_row
+from hyperpod_jlab.engines.kubernetes.targets import JobId, parse_job_id
 from tests.kubernetes.session_fixtures import KubernetesSession
 from tests.kubernetes.table_fixtures import create, kubectl, pod, pytorch_job, until
 

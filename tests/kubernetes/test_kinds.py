@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.errors import RefusedError
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.orchestrators.kubernetes.kinds.choice import Offers, choose
-from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import is_suspended, suspension
-from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import BY_NAME, KINDS, kind_of
-from hyperpod_jlab.orchestrators.kubernetes.kinds.train_job import Runtime, TrainJob
-from hyperpod_jlab.orchestrators.kubernetes.sending.runtime_check import runtime_findings
+from hyperpod_jlab.core.errors import RefusedError
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.engines.kubernetes.kinds.choice import BY_NAME, KINDS, Offers, choose, kind_of
+from hyperpod_jlab.engines.kubernetes.kinds.kind import is_suspended, suspension
+from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
+from hyperpod_jlab.engines.kubernetes.submit.preflight import runtime_findings
 
 NOW = 1_795_300_000.0
 ALL = frozenset(BY_NAME)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperpod_jlab.model.errors import HyperpodError
-from hyperpod_jlab.model.finding import Finding
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.storage.records import BundleReader
 from tests.kubernetes.hyperpod_crd import crd
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions

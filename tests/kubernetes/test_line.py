@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.orchestrators.kubernetes.tables.kueue import WorkloadRow
-from hyperpod_jlab.orchestrators.kubernetes.waiting.line import whole_line
+from hyperpod_jlab.engines.kubernetes.tables.kueue import WorkloadRow
+from hyperpod_jlab.engines.kubernetes.waiting.wait import whole_line
 
 
 def waits(name: str, priority: int | None, second: int) -> WorkloadRow:

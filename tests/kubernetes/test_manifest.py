@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperpod_jlab.model.errors import DeniedError, InvalidInputError, RefusedError
-from hyperpod_jlab.model.instance_types import instance_type
-from hyperpod_jlab.model.run_id import RUN_ID as RUN_ID_PATTERN
-from hyperpod_jlab.orchestrators.kubernetes.kinds.names import label_value, object_name
-from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import KINDS
-from hyperpod_jlab.orchestrators.kubernetes.sending.patch import templates
-from hyperpod_jlab.orchestrators.kubernetes.sending.render import Place, render
-from hyperpod_jlab.orchestrators.kubernetes.sending.resources import instance_findings
+from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, RefusedError
+from hyperpod_jlab.core.instance_types import instance_type
+from hyperpod_jlab.core.run_id import RUN_ID as RUN_ID_PATTERN
+from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
+from hyperpod_jlab.engines.kubernetes.kinds.kind import label_value, object_name
+from hyperpod_jlab.engines.kubernetes.submit.patch import templates
+from hyperpod_jlab.engines.kubernetes.submit.render import Place, render
+from hyperpod_jlab.engines.kubernetes.submit.resources import instance_findings
 from tests.kubernetes.manifest_cases import CASES, GOLDEN, given, place, text
 from tests.kubernetes.schemas import complaints
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import KINDS
-from hyperpod_jlab.orchestrators.kubernetes.sending.meeting_key import with_key
+from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
+from hyperpod_jlab.engines.kubernetes.submit.render import with_key
 from tests.kubernetes.manifest_cases import text
 
 KEY = "HYPERPOD_MEETING_KEY"

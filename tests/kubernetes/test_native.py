@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperpod_jlab.model.errors import ConflictError, HyperpodError, InvalidInputError, RefusedError
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL
-from hyperpod_jlab.orchestrators.kubernetes.sending.native import native_findings, render_native
-from hyperpod_jlab.orchestrators.kubernetes.sending.user_yaml import MOST_BYTES, documents
-from hyperpod_jlab.orchestrators.protocol import NativeFile, RenderInput
-from hyperpod_jlab.orchestrators.seal import Seal
-from hyperpod_jlab.services.submission import Request
-from hyperpod_jlab.storage.translation import PathMap
+from hyperpod_jlab.core.errors import ConflictError, HyperpodError, InvalidInputError, RefusedError
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL
+from hyperpod_jlab.engines.kubernetes.submit.native import native_findings, render_native
+from hyperpod_jlab.engines.kubernetes.submit.user_yaml import MOST_BYTES, documents
+from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.protocol import NativeFile, RenderInput
+from hyperpod_jlab.runs.submit import Request
+from hyperpod_jlab.storage.partition import PathMap
 from tests.kubernetes.acting import CLUSTER, Acting, user
 from tests.kubernetes.cluster import KubernetesTestbed
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from hyperpod_jlab.model.errors import DeniedError
-from hyperpod_jlab.model.node_actions import NodeResult
-from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.node_actions import NodeRequest
+from hyperpod_jlab.core.errors import DeniedError
+from hyperpod_jlab.core.node_actions import NodeResult
+from hyperpod_jlab.features.node_actions.service import NodeRequest
+from hyperpod_jlab.runs.facade import Hyperpod
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
 from tests.kubernetes.table_fixtures import create, kubectl, until
 from tests.kubernetes.test_nodes import named

@@ -8,12 +8,11 @@ from uuid import uuid4
 
 import pytest
 
-from hyperpod_jlab.model.cluster import NODE_STATES, Node, Resource
-from hyperpod_jlab.orchestrators.kubernetes.tables.devices import model_of, resources
-from hyperpod_jlab.orchestrators.kubernetes.tables.node_state import node_state
-from hyperpod_jlab.orchestrators.kubernetes.tables.nodes import NodeRows, node_facts
-from hyperpod_jlab.orchestrators.kubernetes.tables.pods import pod_row, requests_of
-from hyperpod_jlab.orchestrators.kubernetes.tables.quantity import milli
+from hyperpod_jlab.core.cluster import NODE_STATES, Node, Resource
+from hyperpod_jlab.engines.kubernetes.submit.resources import milli
+from hyperpod_jlab.engines.kubernetes.tables.devices import model_of, resources
+from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeRows, node_facts, node_state
+from hyperpod_jlab.engines.kubernetes.tables.pods import pod_row, requests_of
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
 from tests.kubernetes.table_fixtures import create, kubectl, pod, until
 

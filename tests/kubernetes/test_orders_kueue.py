@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from hyperpod_jlab.model.errors import ConflictError, NotFoundError
-from hyperpod_jlab.model.job_actions import Change
-from hyperpod_jlab.model.run import Run
+from hyperpod_jlab.core.cluster import Change
+from hyperpod_jlab.core.errors import ConflictError, NotFoundError
+from hyperpod_jlab.core.run import Run
 from tests.kubernetes.session_fixtures import KubernetesSession
 from tests.kubernetes.table_fixtures import kubectl
 from tests.kubernetes.test_queues import kubernetes_cluster, session, waits

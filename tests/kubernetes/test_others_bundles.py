@@ -8,28 +8,27 @@ from typing import Any, NoReturn
 
 import pytest
 
-from hyperpod_jlab.model.config import KubernetesCluster
-from hyperpod_jlab.model.errors import (
+from hyperpod_jlab.core.config import KubernetesCluster
+from hyperpod_jlab.core.errors import (
     DeniedError,
     NotFoundError,
     RefusedError,
     StorageDeniedError,
     StorageError,
 )
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.orchestrators.kubernetes.api.connection import Connection
-from hyperpod_jlab.orchestrators.kubernetes.engine import KubernetesOrchestrator
-from hyperpod_jlab.orchestrators.kubernetes.kinds.batch_job import BatchJob
-from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import KINDS
-from hyperpod_jlab.orchestrators.kubernetes.sending.adopted import adopted_uid
-from hyperpod_jlab.orchestrators.kubernetes.sending.creation import check_ours
-from hyperpod_jlab.orchestrators.kubernetes.sending.sent import read_sent
-from hyperpod_jlab.orchestrators.kubernetes.targets import target_of
-from hyperpod_jlab.orchestrators.kubernetes.watching.look import Seen, Where
-from hyperpod_jlab.orchestrators.kubernetes.watching.runs import RunWatch
-from hyperpod_jlab.orchestrators.kubernetes.watching.spool import modes_of, note_done
-from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import Modes, SpooledLog
-from hyperpod_jlab.orchestrators.kubernetes.watching.why_failed import last_words, unstarted
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
+from hyperpod_jlab.engines.kubernetes.engine import KubernetesOrchestrator
+from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
+from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
+from hyperpod_jlab.engines.kubernetes.observe.poll import Seen, Where
+from hyperpod_jlab.engines.kubernetes.observe.runs import RunWatch
+from hyperpod_jlab.engines.kubernetes.observe.spool import modes_of, note_done
+from hyperpod_jlab.engines.kubernetes.observe.spool_files import Modes, SpooledLog
+from hyperpod_jlab.engines.kubernetes.observe.verdicts import last_words, unstarted
+from hyperpod_jlab.engines.kubernetes.submit.create import check_ours
+from hyperpod_jlab.engines.kubernetes.submit.sent import adopted_uid, read_sent
+from hyperpod_jlab.engines.kubernetes.targets import target_of
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 from tests.kubernetes.test_verdicts import NOW, pod

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperpod_jlab.model.errors import RefusedError
-from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL
-from hyperpod_jlab.orchestrators.kubernetes.sending.patch import difference, merged
+from hyperpod_jlab.core.errors import RefusedError
+from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL
+from hyperpod_jlab.engines.kubernetes.submit.patch import difference, merged
 from tests.kubernetes.manifest_cases import text
 
 

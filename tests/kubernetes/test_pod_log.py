@@ -7,11 +7,11 @@ import json
 
 import pytest
 
-from hyperpod_jlab.model.config import KubernetesCluster
-from hyperpod_jlab.model.errors import DeniedError, InvalidInputError, NotFoundError
-from hyperpod_jlab.orchestrators.kubernetes.api.access import load_access
-from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
-from hyperpod_jlab.orchestrators.kubernetes.api.pod_log import (
+from hyperpod_jlab.core.config import KubernetesCluster
+from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, NotFoundError
+from hyperpod_jlab.engines.kubernetes.api.access import load_access
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
+from hyperpod_jlab.engines.kubernetes.api.pod_log import (
     Cursor,
     Ended,
     Entry,
@@ -20,9 +20,9 @@ from hyperpod_jlab.orchestrators.kubernetes.api.pod_log import (
     Over,
     PodLog,
     Started,
+    pod_state,
 )
-from hyperpod_jlab.orchestrators.kubernetes.api.pod_state import pod_state
-from hyperpod_jlab.orchestrators.kubernetes.api.watch import Watches
+from hyperpod_jlab.engines.kubernetes.api.watch import Watches
 from tests.kubernetes.client_fixtures import client, proxy
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.pod_log_fixtures import (

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hyperpod_jlab.model.config import KubernetesCluster
-from hyperpod_jlab.orchestrators.kubernetes.api.access import load_access
-from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
-from hyperpod_jlab.orchestrators.kubernetes.api.pod_log import Entry, Item, PodLog
+from hyperpod_jlab.core.config import KubernetesCluster
+from hyperpod_jlab.engines.kubernetes.api.access import load_access
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
+from hyperpod_jlab.engines.kubernetes.api.pod_log import Entry, Item, PodLog
 from tests.kubernetes.cluster import KubernetesTestbed
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import tests.kubernetes.pod_output as pod_output
-from hyperpod_jlab.model.run import Run
+from hyperpod_jlab.core.run import Run
 from tests.kubernetes.session_fixtures import KubernetesSession
 
 SAY = """

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.errors import ConflictError, NotFoundError
-from hyperpod_jlab.orchestrators.kubernetes.kinds.registry import BY_NAME
-from hyperpod_jlab.orchestrators.kubernetes.ports.forward import shell_command
-from hyperpod_jlab.orchestrators.kubernetes.ports.pods import by_rank, pod_of
-from hyperpod_jlab.server.port_headers import cookies_of, from_program
+from hyperpod_jlab.core.errors import ConflictError, NotFoundError
+from hyperpod_jlab.engines.kubernetes.kinds.choice import BY_NAME
+from hyperpod_jlab.engines.kubernetes.ports import by_rank, pod_of, shell_command
+from hyperpod_jlab.server.port_proxy import cookies_of, from_program
 
 
 def _pod(

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperpod_jlab.model.cluster import Queue
-from hyperpod_jlab.model.errors import RefusedError
-from hyperpod_jlab.model.finding import Finding
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
+from hyperpod_jlab.core.cluster import Queue
+from hyperpod_jlab.core.errors import RefusedError
+from hyperpod_jlab.core.finding import Finding
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
 from tests.kubernetes.cluster import KubernetesTestbed, of_the_user, running
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
 from tests.kubernetes.table_fixtures import (

@@ -14,8 +14,8 @@ from uuid import uuid4
 import pytest
 import yaml
 
-from hyperpod_jlab.model.cluster import notes_of
-from hyperpod_jlab.model.errors import DeniedError, RefusedError
+from hyperpod_jlab.core.cluster import notes_of
+from hyperpod_jlab.core.errors import DeniedError, RefusedError
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.session_fixtures import CLUSTER, KubernetesSession, Sessions
 

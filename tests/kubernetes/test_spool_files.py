@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.logs.time_index import TimeIndex
-from hyperpod_jlab.orchestrators.kubernetes.watching.frames import RecordFile
-from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import (
+from hyperpod_jlab.engines.kubernetes.observe.spool_files import (
     Lost,
     Modes,
     Piece,
+    RecordFile,
     SpooledLog,
+    SpooledRecords,
 )
-from hyperpod_jlab.orchestrators.kubernetes.watching.spool_records import SpooledRecords
+from hyperpod_jlab.logs.bundle_file import TimeIndex
 
 SECOND = 1_000_000_000
 DATA = random.Random(1).randbytes(200_000)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.orchestrators.kubernetes.watching.unseen import GonePod, attempts_of
-from hyperpod_jlab.orchestrators.kubernetes.workloads import Eviction
+from hyperpod_jlab.engines.kubernetes.observe.spool import GonePod, attempts_of
+from hyperpod_jlab.engines.kubernetes.workloads import Eviction
 from tests.kubernetes.session_fixtures import KubernetesSession
 
 LOST = "hyperpod: the log of this node is lost: "

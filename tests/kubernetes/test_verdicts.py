@@ -9,16 +9,11 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.records import Observation
-from hyperpod_jlab.orchestrators.kubernetes.watching.pod_ranks import KnownPod, ranked
-from hyperpod_jlab.orchestrators.kubernetes.watching.run_pods import RunPod, run_pod
-from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import Modes
-from hyperpod_jlab.orchestrators.kubernetes.watching.stand_in import Begun, StandIn
-from hyperpod_jlab.orchestrators.kubernetes.watching.verdicts import (
-    between_attempts,
-    cut_short,
-    refined,
-)
+from hyperpod_jlab.core.records import Observation
+from hyperpod_jlab.engines.kubernetes.observe.native_recorder import Begun, StandIn
+from hyperpod_jlab.engines.kubernetes.observe.pods import KnownPod, RunPod, ranked, run_pod
+from hyperpod_jlab.engines.kubernetes.observe.spool_files import Modes
+from hyperpod_jlab.engines.kubernetes.observe.verdicts import between_attempts, cut_short, refined
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 

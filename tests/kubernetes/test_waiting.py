@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.cluster import Holder
-from hyperpod_jlab.orchestrators.kubernetes.tables.kueue import (
+from hyperpod_jlab.core.cluster import Holder
+from hyperpod_jlab.engines.kubernetes.tables.kueue import (
     ClusterQueueRow,
     QuotaRow,
     available,
     cluster_queue,
     local_queue,
 )
-from hyperpod_jlab.orchestrators.kubernetes.tables.nodes import NodeFacts, node_facts
-from hyperpod_jlab.orchestrators.kubernetes.tables.pods import PodRow, pod_row
-from hyperpod_jlab.orchestrators.kubernetes.waiting.room import (
+from hyperpod_jlab.engines.kubernetes.tables.nodes import NodeFacts, node_facts
+from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow, pod_row
+from hyperpod_jlab.engines.kubernetes.waiting.what_if import (
     Never,
     QueueRoom,
     Wanted,

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.config import KubernetesCluster
-from hyperpod_jlab.model.errors import DeniedError, NotFoundError, UnreachableError
-from hyperpod_jlab.orchestrators.kubernetes.api import watch as watch_module
-from hyperpod_jlab.orchestrators.kubernetes.api.access import load_access
-from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
-from hyperpod_jlab.orchestrators.kubernetes.api.watch import Watch, Watches
-from hyperpod_jlab.orchestrators.kubernetes.api.watch_loop import Table
+from hyperpod_jlab.core.config import KubernetesCluster
+from hyperpod_jlab.core.errors import DeniedError, NotFoundError, UnreachableError
+from hyperpod_jlab.engines.kubernetes.api import watch as watch_module
+from hyperpod_jlab.engines.kubernetes.api.access import load_access
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
+from hyperpod_jlab.engines.kubernetes.api.watch import Table, Watch, Watches
 from tests.kubernetes.client_fixtures import client, proxy
 from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.proxy import FaultyProxy, cut, drop, end, expire, page, refuse

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hyperpod_jlab.orchestrators.kubernetes.watching.frames import FrameReader, LogBytes, RecordFile
+from hyperpod_jlab.engines.kubernetes.observe.spool_files import FrameReader, LogBytes, RecordFile
 
 from .conftest import NODE_PYTHON, PATIENCE, Bundle, free_port, make_bundle, processes_with, until
 

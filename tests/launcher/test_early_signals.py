@@ -15,19 +15,18 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.orchestrators.kubernetes.kinds.batch_job import BatchJob
-from hyperpod_jlab.orchestrators.kubernetes.kinds.hyperpod_job import HyperPodPyTorchJob
-from hyperpod_jlab.orchestrators.kubernetes.kinds.kind import Kind
-from hyperpod_jlab.orchestrators.kubernetes.kinds.pytorch_job import PyTorchJob
-from hyperpod_jlab.orchestrators.kubernetes.sending.code import pack
-from hyperpod_jlab.orchestrators.kubernetes.sending.command import pod_command
-from hyperpod_jlab.orchestrators.local.attempt import RunningAttempt
-from hyperpod_jlab.orchestrators.protocol import RenderInput
-from hyperpod_jlab.orchestrators.seal import Seal
-from hyperpod_jlab.orchestrators.slurm.sending.render import render
-from hyperpod_jlab.storage.partition import Partition
-from hyperpod_jlab.storage.translation import PathMap
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
+from hyperpod_jlab.engines.kubernetes.kinds.hyperpod_job import HyperPodPyTorchJob
+from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
+from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
+from hyperpod_jlab.engines.kubernetes.submit.code import pack
+from hyperpod_jlab.engines.kubernetes.submit.render import pod_command
+from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.local.attempt import RunningAttempt
+from hyperpod_jlab.engines.protocol import RenderInput
+from hyperpod_jlab.engines.slurm.render import render
+from hyperpod_jlab.storage.partition import Partition, PathMap
 
 from .conftest import NODE_PYTHON, Bundle, make_bundle, processes_with, until
 

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperpod_jlab.launcher import frames
-from hyperpod_jlab.launcher.frames import FrameEcho, content_frames, document_frames
-from hyperpod_jlab.orchestrators.kubernetes.watching.frames import (
+from hyperpod_jlab.engines.kubernetes.observe.spool_files import (
     FrameReader,
     LogBytes,
     RecordFile,
     read_bytes,
 )
+from hyperpod_jlab.launcher import frames
+from hyperpod_jlab.launcher.frames import FrameEcho, content_frames, document_frames
 
 LONGEST_LINE = 12 * 1024
 

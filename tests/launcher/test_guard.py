@@ -12,13 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.orchestrators.seal import (
-    ANY_OWNER,
-    EXIT_UNTRUSTED,
-    Seal,
-    guard_source,
-    guarded,
-)
+from hyperpod_jlab.engines.launch import ANY_OWNER, EXIT_UNTRUSTED, Seal, guard_source, guarded
 from hyperpod_jlab.storage.acl import let_through, open_tree
 
 from .conftest import NODE_PYTHON

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.orchestrators.kubernetes.watching.frames import FrameReader
+from hyperpod_jlab.engines.kubernetes.observe.spool_files import FrameReader
 
 from .conftest import processes_with, until
 from .pods import Pods

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from hyperpod_jlab.admin.lifecycle.kubeconfig import add
-from hyperpod_jlab.model.errors import RefusedError
+from hyperpod_jlab.core.errors import RefusedError
 
 ARN = "arn:aws:eks:us-west-2:123456789012:cluster/research"
 

@@ -15,12 +15,12 @@ from hyperpod_jlab.admin.lifecycle.scripts import (
     APPS,
     MAX_BASE64,
     ScriptSettings,
+    cluster_table,
     encoded,
     name_of,
     render,
 )
-from hyperpod_jlab.admin.lifecycle.tables import cluster_table
-from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.core.errors import InvalidInputError
 
 LONG = "x" * 60
 SLURM = ScriptSettings(
@@ -99,7 +99,7 @@ def test_the_same_settings_give_the_same_bytes_and_name():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("folder", ["/alice", ""])
 def test_the_table_is_one_of_our_configuration(kind, folder):
-    from hyperpod_jlab.model.config import Settings
+    from hyperpod_jlab.core.config import Settings
 
     text = cluster_table(KINDS[kind])
     text = text.replace("@FOLDER@", folder).replace("@SUB@", folder[1:])

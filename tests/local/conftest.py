@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import pytest
 
-from hyperpod_jlab.model.run import Run
-from hyperpod_jlab.orchestrators.local.sweep import processes_of
-from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.core.run import Run
+from hyperpod_jlab.engines.local.attempt import processes_of
+from hyperpod_jlab.runs.facade import Hyperpod
 from tests.session import Session
 
 

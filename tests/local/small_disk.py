@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.orchestrators.local.sweep import processes_of
-from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.submission import Request
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.engines.local.attempt import processes_of
+from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.runs.submit import Request
 from tests.mounts import fill, tell
 
 LONGER_THAN_A_HEARTBEAT = 6.0

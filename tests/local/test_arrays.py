@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.model.errors import NotFoundError
+from hyperpod_jlab.core.errors import NotFoundError
 from tests.local.conftest import LocalCluster
 
 

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from hyperpod_jlab.orchestrators.local.sweep import processes_of
+from hyperpod_jlab.engines.local.attempt import processes_of
 from hyperpod_jlab.storage.records import BundleReader
 from tests.local.conftest import LocalCluster, alive, descriptors
 
@@ -106,8 +106,8 @@ async def test_runs_outlive_whoever_submits_and_hold_nothing_of_it(local: LocalC
     """`$(hpj submit ...)` returns at once: the supervisor keeps no descriptor of the submitting process, nor its session."""
     code = (
         "import asyncio, sys; from pathlib import Path;"
-        "from hyperpod_jlab.services.hyperpod import Hyperpod;"
-        "from hyperpod_jlab.services.submission import Request; from hyperpod_jlab.model.spec import JobSpec;"
+        "from hyperpod_jlab.runs.facade import Hyperpod;"
+        "from hyperpod_jlab.runs.submit import Request; from hyperpod_jlab.core.spec import JobSpec;"
         "spec = JobSpec.model_validate({'source': {'kind': 'command', 'command': 'sleep 2; echo late'}});"
         "print(asyncio.run(Hyperpod().submitter.submit(Request(spec, base=Path(sys.argv[1])))))"
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from hyperpod_jlab.orchestrators.local.board import default_folder
-from hyperpod_jlab.orchestrators.local.spawn import spawn_supervisor
+from hyperpod_jlab.engines.local.board import default_folder
+from hyperpod_jlab.engines.local.spawn import spawn_supervisor
 from hyperpod_jlab.storage.records import BundleReader
 from tests.local.conftest import LocalCluster
 

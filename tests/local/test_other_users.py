@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.config import LocalCluster
-from hyperpod_jlab.model.errors import DeniedError, StorageError
-from hyperpod_jlab.orchestrators.local.board import Board, Entry, default_folder
-from hyperpod_jlab.orchestrators.local.engine import LocalOrchestrator
-from hyperpod_jlab.orchestrators.local.supervisor import main
-from hyperpod_jlab.orchestrators.seal import EXIT_UNTRUSTED
-from hyperpod_jlab.orchestrators.usage import journal_usage
+from hyperpod_jlab.core.config import LocalCluster
+from hyperpod_jlab.core.errors import DeniedError, StorageError
+from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED
+from hyperpod_jlab.engines.local.board import Board, Entry, default_folder
+from hyperpod_jlab.engines.local.engine import LocalOrchestrator
+from hyperpod_jlab.engines.local.supervisor import main
+from hyperpod_jlab.engines.repairs import journal_usage
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 from tests.storage.bundles import PROCESS, make_bundle, write_files

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.errors import ConflictError, RefusedError
-from hyperpod_jlab.orchestrators.local import machine
+from hyperpod_jlab.core.errors import ConflictError, RefusedError
+from hyperpod_jlab.engines.local import machine
 from tests.local.conftest import LocalCluster
 
 

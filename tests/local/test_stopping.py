@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.errors import StorageError
-from hyperpod_jlab.model.records import Observation
-from hyperpod_jlab.orchestrators.local import supervisor, word
-from hyperpod_jlab.orchestrators.local.attempt import RunningAttempt
-from hyperpod_jlab.orchestrators.local.board import Board
+from hyperpod_jlab.core.errors import StorageError
+from hyperpod_jlab.core.records import Observation
+from hyperpod_jlab.engines.local import attempt as word
+from hyperpod_jlab.engines.local import supervisor
+from hyperpod_jlab.engines.local.attempt import RunningAttempt
+from hyperpod_jlab.engines.local.board import Board
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 from tests.local.conftest import LocalCluster, alive

@@ -1,7 +1,7 @@
 """This machine as a cluster's tables show it."""
 
-from hyperpod_jlab.orchestrators.local.board import Entry
-from hyperpod_jlab.orchestrators.local.tables import gpu_resources, job_rows, queue_row
+from hyperpod_jlab.engines.local.board import Entry
+from hyperpod_jlab.engines.local.observe import gpu_resources, job_rows, queue_row
 
 
 def entry(run_id: str, state: str, **more: object) -> Entry:

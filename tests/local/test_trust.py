@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from hyperpod_jlab.engines.local.board import default_folder
+from hyperpod_jlab.engines.local.machine import UntrustedBundleError
+from hyperpod_jlab.engines.local.spawn import spawn_supervisor
 from hyperpod_jlab.launcher import launcher_source
-from hyperpod_jlab.orchestrators.local.board import default_folder
-from hyperpod_jlab.orchestrators.local.spawn import spawn_supervisor
-from hyperpod_jlab.orchestrators.local.trust import UntrustedBundleError
 from hyperpod_jlab.storage.records import BundleReader
 from tests.launcher.conftest import until
 from tests.local.conftest import LocalCluster

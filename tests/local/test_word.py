@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.records import Observation
-from hyperpod_jlab.orchestrators.local import word as word_module
-from hyperpod_jlab.orchestrators.local.dependencies import dependency_word
-from hyperpod_jlab.orchestrators.local.word import Word, finish
+from hyperpod_jlab.core.records import Observation
+from hyperpod_jlab.engines.local import attempt as word_module
+from hyperpod_jlab.engines.local.attempt import Word, finish
+from hyperpod_jlab.engines.local.board import dependency_word
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader

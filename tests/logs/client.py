@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
 
-from hyperpod_jlab.logs.block import LogBatch, LogLine
-from hyperpod_jlab.services.logs import LogRequest, LogService
+from hyperpod_jlab.logs.lines import LogBatch, LogLine
+from hyperpod_jlab.logs.service import LogRequest, LogService
 from tests.logs.writing import Ledger
 
 

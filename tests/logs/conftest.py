@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.logs.hub import Hub
-from hyperpod_jlab.services.logs import LogService
+from hyperpod_jlab.logs.follow import Hub
+from hyperpod_jlab.logs.service import LogService
 from tests.logs.client import Client
 from tests.logs.writing import RunFolder
 

@@ -11,15 +11,12 @@ import pytest
 
 from hyperpod_jlab.logs import array as array_module
 from hyperpod_jlab.logs.array import ArrayStreams
-from hyperpod_jlab.logs.block import LogLine
-from hyperpod_jlab.logs.dormancy import RECORDS_A_SECOND, Dormancy
-from hyperpod_jlab.logs.hub import Hub
-from hyperpod_jlab.logs.place import START
-from hyperpod_jlab.logs.reader import Reader
+from hyperpod_jlab.logs.follow import Hub
+from hyperpod_jlab.logs.lines import LogLine
+from hyperpod_jlab.logs.reader import RECORDS_A_SECOND, Dormancy, Reader, Ring
 from hyperpod_jlab.logs.records import RecordStreams
-from hyperpod_jlab.logs.ring import Ring
-from hyperpod_jlab.logs.stream import Stream
-from hyperpod_jlab.services.logs import LogRequest, LogService
+from hyperpod_jlab.logs.service import LogRequest, LogService
+from hyperpod_jlab.logs.stream import START, Stream
 from tests.logs.client import Client
 from tests.logs.writing import Ledger, RunFolder
 

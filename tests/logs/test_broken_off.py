@@ -18,15 +18,15 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from hyperpod_jlab.logs.hub import Hub
-from hyperpod_jlab.orchestrators.kubernetes.api.access import Access
-from hyperpod_jlab.orchestrators.kubernetes.api.client import KubeClient
-from hyperpod_jlab.orchestrators.kubernetes.api.pod_log import PodLog, Portion
-from hyperpod_jlab.orchestrators.kubernetes.api.watch import Watches
-from hyperpod_jlab.orchestrators.kubernetes.watching.pod_spool import PodSpool
-from hyperpod_jlab.orchestrators.kubernetes.watching.run_pods import run_pod
-from hyperpod_jlab.orchestrators.kubernetes.watching.spool_files import Modes
-from hyperpod_jlab.services.logs import LogRequest, LogService
+from hyperpod_jlab.engines.kubernetes.api.access import Access
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
+from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLog, Portion
+from hyperpod_jlab.engines.kubernetes.api.watch import Watches
+from hyperpod_jlab.engines.kubernetes.observe.pods import run_pod
+from hyperpod_jlab.engines.kubernetes.observe.spool import PodSpool
+from hyperpod_jlab.engines.kubernetes.observe.spool_files import Modes
+from hyperpod_jlab.logs.follow import Hub
+from hyperpod_jlab.logs.service import LogRequest, LogService
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 from tests.logs.writing import RunFolder

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.logs.bundle_file import BundleFile
-from hyperpod_jlab.logs.place import START, Place
-from hyperpod_jlab.logs.stream import Stream
+from hyperpod_jlab.logs.stream import START, Place, Stream
 
 STREAM = Stream(1, 0, 0)
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperpod_jlab.logs.hub import Hub
+from hyperpod_jlab.logs.follow import Hub
 from hyperpod_jlab.logs.lines import PIECE
-from hyperpod_jlab.services.logs import LogRequest, LogService
+from hyperpod_jlab.logs.service import LogRequest, LogService
 from tests.logs.writing import Ledger, RunFolder
 
 PRODUCER = Path(__file__).with_name("producer.py")

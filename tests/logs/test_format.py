@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 from hyperpod_jlab.logs.format import json_line
-from hyperpod_jlab.services.logs import LogRequest, LogService
+from hyperpod_jlab.logs.service import LogRequest, LogService
 from tests.logs.writing import RunFolder
 
 

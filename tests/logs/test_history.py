@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from hyperpod_jlab.logs.block import LogLine
+from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError
 from hyperpod_jlab.logs.bundle_file import BundleFile
-from hyperpod_jlab.model.errors import InvalidInputError, NotFoundError
-from hyperpod_jlab.services.logs import LogRequest, LogService
+from hyperpod_jlab.logs.lines import LogLine
+from hyperpod_jlab.logs.service import LogRequest, LogService
 from tests.logs.writing import Ledger, RunFolder
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.logs.bundle_file import BundleFile
-from hyperpod_jlab.logs.hub import Hub
-from hyperpod_jlab.services.logs import LogRequest, LogService
+from hyperpod_jlab.logs.follow import Hub
+from hyperpod_jlab.logs.service import LogRequest, LogService
 from tests.logs.client import Client, Start, eventually
 from tests.logs.writing import Ledger, RunFolder
 
@@ -104,7 +104,7 @@ async def test_of_many_streams_only_those_that_grow_are_looked_at(
     run: RunFolder, logs: LogService, follow: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run.per_node = 100
-    monkeypatch.setattr("hyperpod_jlab.logs.dormancy._QUIET", 0.3)
+    monkeypatch.setattr("hyperpod_jlab.logs.reader._QUIET", 0.3)
     for rank in range(100):
         run.write(rank, f"rank {rank} is up\n", at=10)
 

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.logs.activity import Activity
-from hyperpod_jlab.logs.hub import Hub
-from hyperpod_jlab.logs.place import TAIL, Place, check_of
-from hyperpod_jlab.logs.source import Chunk, LogSource, Mark, Origin, SourceSet
-from hyperpod_jlab.logs.stream import Stream
-from hyperpod_jlab.model.errors import UnsupportedError
-from hyperpod_jlab.services.logs import LogRequest, LogService
+from hyperpod_jlab.core.errors import UnsupportedError
+from hyperpod_jlab.logs.follow import Hub
+from hyperpod_jlab.logs.service import LogRequest, LogService
+from hyperpod_jlab.logs.source import Activity, Chunk, LogSource, Mark, Origin, SourceSet
+from hyperpod_jlab.logs.stream import TAIL, Place, Stream, check_of
 from tests.logs.writing import RunFolder
 
 

@@ -10,11 +10,10 @@ import pytest
 
 from hyperpod_jlab.logs import records as records_module
 from hyperpod_jlab.logs.array import ArrayStreams
-from hyperpod_jlab.logs.hub import Hub
-from hyperpod_jlab.logs.place import START
+from hyperpod_jlab.logs.follow import Hub
 from hyperpod_jlab.logs.records import RecordStreams
-from hyperpod_jlab.logs.stream import Stream
-from hyperpod_jlab.services.logs import LogRequest, LogService
+from hyperpod_jlab.logs.service import LogRequest, LogService
+from hyperpod_jlab.logs.stream import START, Stream
 from tests.logs.writing import RunFolder
 from tests.storage.users import AS_ROOT, give_away, others_bundle
 

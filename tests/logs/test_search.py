@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.logs.match_worker import Finder
-from hyperpod_jlab.logs.matcher import Matcher
-from hyperpod_jlab.logs.pattern import Pattern, parse_pattern, required_text, stays_in_line
-from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.services.logs import LogRequest, LogService, SearchHit
+from hyperpod_jlab.logs.pattern import Matcher, Pattern, parse_pattern, required_text, stays_in_line
+from hyperpod_jlab.logs.service import LogRequest, LogService, SearchHit
 from tests.logs.writing import RunFolder
 
 

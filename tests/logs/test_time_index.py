@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.logs.time_index import TimeIndex
+from hyperpod_jlab.logs.bundle_file import TimeIndex
 
 
 def write(path: Path, records: list[tuple[float, int]], torn: bytes = b"") -> TimeIndex:

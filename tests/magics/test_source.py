@@ -7,8 +7,8 @@ import json
 import pytest
 
 import hyperpod_jlab
+from hyperpod_jlab.magics.cell import missing_names, names_of
 from hyperpod_jlab.magics.kernel import exact_text
-from hyperpod_jlab.magics.names import missing_names, names_of
 
 from .conftest import log_of
 

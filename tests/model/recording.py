@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hyperpod_jlab.model.records import (
+from hyperpod_jlab.core.records import (
     Action,
     AttemptClaim,
     AttemptRecords,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from hyperpod_jlab.model.records import Claim, RunRecords
-from hyperpod_jlab.model.state import Moment
+from hyperpod_jlab.core.records import Claim, RunRecords
+from hyperpod_jlab.core.state import Moment
 from tests.model.recording import act, attempt, error, intent, node, rank, records, word
 
 LATER = Moment(now=100_000.0)

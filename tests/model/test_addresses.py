@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.model.addresses import without_passwords
+from hyperpod_jlab.core.errors import without_passwords
 
 
 @pytest.mark.parametrize(

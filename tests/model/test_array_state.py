@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.model.array_state import sum_up_children
-from hyperpod_jlab.model.run import Status
+from hyperpod_jlab.core.run import Status, sum_up_children
 
 HELD = Status("waiting", reason="held by its user", reason_code="held")
 GONE = Status("failed", reason="lost", reason_code="lost", ended_at=9.0)

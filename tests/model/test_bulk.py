@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from hyperpod_jlab.model.bulk import without_collections
+from hyperpod_jlab.core.bulk import without_collections
 
 
 def test_the_collector_is_off_within_and_on_again_after_the_last():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import botocore.session
 import pytest
 
-from hyperpod_jlab.model.hyperpod_settings import _READ, SHOWN_ELSEWHERE, settings_of
+from hyperpod_jlab.core.hyperpod import _READ, SHOWN_ELSEWHERE, settings_of
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.instance_types import InstanceType, instance_type, of_ec2, table
+from hyperpod_jlab.core.instance_types import InstanceType, instance_type, of_ec2, table
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_instance_types.py"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.model.isolation import Grant, Identity, Seen, isolation_of
+from hyperpod_jlab.core.isolation import Grant, Identity, Seen, isolation_of
 
 OWN, COMMON = Identity(True, "mine"), Identity(False, "everybody's")
 OPEN = (Grant("everybody", None, read=True, write=False, enter=True),)

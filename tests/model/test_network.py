@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from hyperpod_jlab.model.network import LUSTRE_PORTS, Rule, SecurityGroup, lustre_passage
+from hyperpod_jlab.core.network import LUSTRE_PORTS, Rule, SecurityGroup, lustre_passage
 
 ALL = (Rule("-1", ranges=("0.0.0.0/0",)),)
 ADDRESSES = ["10.0.1.4", "10.0.1.5"]

@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperpod_jlab.model.quantities import (
+from hyperpod_jlab.core.quantities import (
     format_duration,
     format_size,
+    parse_array,
     parse_duration,
+    parse_ranges,
     parse_size,
 )
-from hyperpod_jlab.model.ranges import parse_array, parse_ranges
 
 DAY = 86400
 LIKE_ALWAYS = settings(deadline=None, derandomize=True, database=None)

@@ -7,24 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from hyperpod_jlab.model.config import Settings
-from hyperpod_jlab.model.errors import (
+from hyperpod_jlab.core.config import Settings
+from hyperpod_jlab.core.errors import (
     DeniedError,
     InvalidInputError,
     NotFoundError,
     UnreachableError,
     UnsupportedError,
 )
-from hyperpod_jlab.model.hyperpod import HyperpodCluster, InstanceGroup, LustreStorage
-from hyperpod_jlab.model.reach import (
-    REACHES,
-    Look,
-    Place,
-    eks_block,
-    quoted,
-    reach_of,
-    slurm_block,
-)
+from hyperpod_jlab.core.hyperpod import HyperpodCluster, InstanceGroup, LustreStorage
+from hyperpod_jlab.core.reach import REACHES, Look, Place, eks_block, quoted, reach_of, slurm_block
 
 EKS_ARN = "arn:aws:eks:us-west-2:111122223333:cluster/research"
 STORAGE = LustreStorage("fs-0123456789abcdef0.fsx.us-west-2.amazonaws.com", "x5kjbbmv", "/fsx")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.model.hyperpod import Instance
-from hyperpod_jlab.model.records import Observation
-from hyperpod_jlab.model.repair import NodeRepair, aws_repairs, may_recover, recovering
+from hyperpod_jlab.core.hyperpod import Instance
+from hyperpod_jlab.core.records import Observation
+from hyperpod_jlab.core.repair import NodeRepair, aws_repairs, may_recover, recovering
 
 BEGUN = 1000.0
 HOST = "ip-10-0-0-1"

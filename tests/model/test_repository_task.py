@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.model.file_system import Association
-from hyperpod_jlab.model.repository_task import kind_of, linked_places, path_problem, task_path
+from hyperpod_jlab.core.file_system import Association
+from hyperpod_jlab.features.storage.models import kind_of, linked_places, path_problem, task_path
 
 LINKS = (
     Association("/alice/data", "s3://bucket/data/"),

@@ -8,14 +8,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.model.run_id import (
-    SHARDS,
-    check_run_id,
-    new_run_id,
-    shard_of,
-    split_run_id,
-)
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.run_id import SHARDS, check_run_id, new_run_id, shard_of, split_run_id
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.model.config import LocalCluster, Settings
-from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.model.validation import parse
+from hyperpod_jlab.core.config import LocalCluster, Settings
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.validation import parse
 
 SLURM = {"orchestrator": "slurm"}
 KUBERNETES = {"orchestrator": "kubernetes"}

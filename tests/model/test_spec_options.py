@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.errors import nearest, nearest_hint
-from hyperpod_jlab.model.options import option_name, spec_options, to_spec_data
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
+from hyperpod_jlab.core.errors import nearest, nearest_hint
+from hyperpod_jlab.core.options import option_name, spec_options, to_spec_data
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
 
 OPTIONS = list(spec_options(JobSpec))
 IDS = [entry.option.flag for entry in OPTIONS]

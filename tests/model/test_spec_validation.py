@@ -8,11 +8,11 @@ from typing import get_args
 import pytest
 from pydantic import BaseModel
 
-from hyperpod_jlab.model.config import LocalCluster, Settings
-from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.model.quantities import WHOLE
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
+from hyperpod_jlab.core.config import LocalCluster, Settings
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.quantities import WHOLE
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
 
 COMMAND = {"kind": "command", "command": "true"}
 

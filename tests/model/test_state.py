@@ -6,8 +6,8 @@ import copy
 
 import pytest
 
-from hyperpod_jlab.model.run import STATES
-from hyperpod_jlab.model.state import derive
+from hyperpod_jlab.core.run import STATES
+from hyperpod_jlab.core.state import derive
 from tests.model.state_table import CASES, Case
 
 

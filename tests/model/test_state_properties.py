@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperpod_jlab.model.records import RunRecords
-from hyperpod_jlab.model.run import STATES, Run
-from hyperpod_jlab.model.state import Moment, derive
+from hyperpod_jlab.core.records import RunRecords
+from hyperpod_jlab.core.run import STATES, Run
+from hyperpod_jlab.core.state import Moment, derive
 from tests.model.recording import act, attempt, error, intent, node, rank, records, word
 
 LIKE_ALWAYS = settings(deadline=None, derandomize=True, database=None, max_examples=150)

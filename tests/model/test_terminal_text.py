@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperpod_jlab.model.terminal_text import (
+from hyperpod_jlab.core.text import (
     Line,
     is_plain,
     styled,

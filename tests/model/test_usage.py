@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.records import (
+from hyperpod_jlab.core.records import (
     AttemptRecords,
     Head,
     NodeRecord,
@@ -14,8 +14,8 @@ from hyperpod_jlab.model.records import (
     RankRecord,
     RunRecords,
 )
-from hyperpod_jlab.model.spec import Accelerators
-from hyperpod_jlab.model.usage import signal_of, usage_of_records
+from hyperpod_jlab.core.run import signal_of, usage_of_records
+from hyperpod_jlab.core.spec import Accelerators
 
 HEAD = Head(
     run_id="run-1",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hyperpod_jlab.model.run_id import shard_of
+from hyperpod_jlab.core.run_id import shard_of
 
 HEXES = [f"{number:02x}" for number in range(256)]
 

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
-from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL
+from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL
 
 STAMP = "2026-11-21T12:00:00.000000000Z"
 _TIME = "2026-11-21T12:00:00Z"

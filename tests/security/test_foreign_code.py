@@ -183,7 +183,7 @@ def test_a_result_that_is_a_pipe_or_a_link_is_not_waited_for_nor_read(scene: Sce
 
             def read(run_id: str = run_id) -> int:
                 import hyperpod_jlab
-                from hyperpod_jlab.model.errors import HyperpodError
+                from hyperpod_jlab.core.errors import HyperpodError
 
                 try:
                     print(hyperpod_jlab.get(run_id).result(timeout=30))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hyperpod_jlab.orchestrators.kubernetes.kinds.names import RUN_LABEL
+from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL
 from tests.security.attacks import as_not_begun, plant, put, rewrite, runs_folders
 from tests.security.conftest import Scene
 from tests.security.kube_stand_in import StandIn, standing_in

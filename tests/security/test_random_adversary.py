@@ -80,7 +80,7 @@ class Day:
 
         def work() -> int:
             import hyperpod_jlab
-            from hyperpod_jlab.model.errors import HyperpodError
+            from hyperpod_jlab.core.errors import HyperpodError
 
             def squared(number: int) -> dict[str, int]:
                 return {"square": number * number}
@@ -102,7 +102,7 @@ class Day:
 
         def work() -> int:
             import hyperpod_jlab
-            from hyperpod_jlab.model.errors import HyperpodError
+            from hyperpod_jlab.core.errors import HyperpodError
 
             try:
                 print(hyperpod_jlab.get(run_id).result(timeout=PATIENCE))

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from hyperpod_jlab.admin import applying
+from hyperpod_jlab.admin.fsx import apply as applying
+from hyperpod_jlab.admin.fsx import service as wirings
 from hyperpod_jlab.aws.session import forget_session
-from hyperpod_jlab.services import wirings
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM, domain_account
 
 PER_USER = {"mode": "per-user", "domain": DOMAIN, "file_system": FILE_SYSTEM}

@@ -14,8 +14,8 @@ from jupyter_server.auth import Authorizer
 from pytest_jupyter.jupyter_server import *  # noqa: F403
 from traitlets.config import Config
 
-from hyperpod_jlab.orchestrators.local.sweep import end_processes
-from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.engines.local.attempt import end_processes
+from hyperpod_jlab.runs.facade import Hyperpod
 from tests.aws.conftest import no_aws  # noqa: F401 - a fixture
 
 DEADLINE = 60.0

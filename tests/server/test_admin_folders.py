@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from hyperpod_jlab.admin.lifecycle.steps import LifecycleWanted
+from hyperpod_jlab.admin.lifecycle.models import LifecycleWanted
 from testbed.aws.state import lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM, disk
 from tests.admin.test_lifecycle import SCRIPTS

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
+from hyperpod_jlab.admin.fsx import service as admin_rights
 from hyperpod_jlab.aws.permissions import choose, policy
 from hyperpod_jlab.aws.session import forget_session
-from hyperpod_jlab.services import admin_rights
 from testbed.aws.state import Account
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM, domain_account
 from tests.aws.conftest import KEY, REGION, endpoint  # noqa: F401 - a fixture

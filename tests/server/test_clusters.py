@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from hyperpod_jlab.model.cluster import Job, Node, Resource
-from hyperpod_jlab.model.errors import InvalidInputError, UnreachableError
-from hyperpod_jlab.orchestrators.local.engine import LocalOrchestrator
-from hyperpod_jlab.server.tables import FRESH, Snapshots, TableQuery, page_of
+from hyperpod_jlab.core.cluster import Job, Node, Resource
+from hyperpod_jlab.core.errors import InvalidInputError, UnreachableError
+from hyperpod_jlab.engines.local.engine import LocalOrchestrator
+from hyperpod_jlab.server.pages import FRESH, Snapshots, TableQuery, page_of
 
 
 async def test_clusters_are_listed(api):

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from hyperpod_jlab.model.check import Step, ok, warn
-from hyperpod_jlab.server.doctor_events import SCHEMA_ID
+from hyperpod_jlab.core.check import Step, ok, warn
+from hyperpod_jlab.server.events import DOCTOR_SCHEMA_ID as SCHEMA_ID
 from tests.server.test_events import until
 
 

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.server.events import AWAY, FAST, SCHEMA_ID, SLOW, pause
-from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.submission import Request
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.runs.submit import Request
+from hyperpod_jlab.server.run_events import AWAY, FAST, SCHEMA_ID, SLOW, pause
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ async def test_what_was_done_is_told_at_once(api, heard):
 
 
 async def test_how_things_were_is_no_news(api, heard, process, monkeypatch):
-    monkeypatch.setattr("hyperpod_jlab.server.events.SLOW", 0.3)
+    monkeypatch.setattr("hyperpod_jlab.server.run_events.SLOW", 0.3)
     hyperpod = Hyperpod()
     spec = JobSpec.model_validate({"source": {"kind": "command", "command": "true"}})
     old = await hyperpod.submitter.submit(Request(spec))

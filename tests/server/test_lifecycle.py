@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pydantic
 import pytest
 
-from hyperpod_jlab.server.lifecycle import LifecycleAnswer
+from hyperpod_jlab.features.lifecycle.routes import LifecycleAnswer
 
 BEGUN = "2026-11-22T09:00:00Z"
 STEPS = [

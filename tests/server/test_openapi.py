@@ -7,9 +7,9 @@ import yaml
 
 from hyperpod_jlab.server.base import API_PREFIX
 from hyperpod_jlab.server.endpoint import EndpointHandler
-from hyperpod_jlab.server.events import SCHEMA_FILE
 from hyperpod_jlab.server.log_socket import LogSocket
 from hyperpod_jlab.server.openapi import document
+from hyperpod_jlab.server.run_events import SCHEMA_FILE
 
 VERBS = ("get", "head", "post", "put", "patch", "delete")
 

@@ -3,9 +3,14 @@
 import pytest
 from jupyter_server.auth import User
 
-from hyperpod_jlab.model.errors import DeniedError
-from hyperpod_jlab.server.port_cookies import ProgramCookies
-from hyperpod_jlab.server.port_keys import IDLE_SECONDS, TICKET_SECONDS, Place, PortKeys
+from hyperpod_jlab.core.errors import DeniedError
+from hyperpod_jlab.server.port_keys import (
+    IDLE_SECONDS,
+    TICKET_SECONDS,
+    Place,
+    PortKeys,
+    ProgramCookies,
+)
 
 PLACE = Place("run", 0, 6006)
 ALICE = User("alice")

@@ -10,9 +10,9 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 
-from hyperpod_jlab.orchestrators.local.engine import LocalOrchestrator
-from hyperpod_jlab.server.port_headers import SANDBOX
+from hyperpod_jlab.engines.local.engine import LocalOrchestrator
 from hyperpod_jlab.server.port_keys import PortKeys
+from hyperpod_jlab.server.port_proxy import SANDBOX
 from tests import ports_here
 
 OPENED = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "navigate"}

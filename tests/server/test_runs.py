@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.storage import users
-from hyperpod_jlab.storage.numbers import own_number
+from hyperpod_jlab.storage import owners as users
+from hyperpod_jlab.storage.acl import own_number
 
 ENDED = {"succeeded", "failed", "cancelled"}
 

@@ -3,7 +3,7 @@
 import pydantic
 import pytest
 
-from hyperpod_jlab.server.storage import StorageOverview
+from hyperpod_jlab.features.storage.routes import StorageOverview
 
 
 async def test_the_storage_of_a_machine_with_a_local_cluster_only(api, cluster):

@@ -8,7 +8,7 @@ import tornado.web
 from jupyter_server.utils import url_path_join
 from tornado.httpclient import HTTPClientError
 
-from hyperpod_jlab.model.errors import NotFoundError
+from hyperpod_jlab.core.errors import NotFoundError
 from hyperpod_jlab.server.base import HyperPodHandler
 
 

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import pytest
 
-from hyperpod_jlab.orchestrators.local.sweep import end_processes
-from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.engines.local.attempt import end_processes
+from hyperpod_jlab.runs.facade import Hyperpod
 from tests.session import Session
 
 

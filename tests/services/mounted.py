@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hyperpod_jlab.services import partition_choice
-from hyperpod_jlab.services.configuration import find_partition, load_settings
+from hyperpod_jlab.clusters import configuration as partition_choice
+from hyperpod_jlab.clusters.configuration import find_partition, load_settings
 from testbed.aws.endpoint import Endpoint
 from testbed.aws.server import AwsServer
 from testbed.aws.state import Profile

@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hyperpod_jlab.model.errors import HyperpodError
-from hyperpod_jlab.model.run import Run
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.submission import Request, Step
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.core.run import Run
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.runs.submit import Request, Step
 from tests.mounts import fill, remount, tell
 
 

@@ -10,11 +10,11 @@ import sys
 import threading
 from pathlib import Path
 
-from hyperpod_jlab.model.errors import HyperpodError
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.submission import Request, Step
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.runs.submit import Request, Step
 
 
 def die() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.errors import (
+from hyperpod_jlab.core.cluster import Change, JobResult
+from hyperpod_jlab.core.errors import (
     DeniedError,
     HyperpodError,
     InvalidInputError,
@@ -14,9 +15,8 @@ from hyperpod_jlab.model.errors import (
     UnreachableError,
     UnsupportedError,
 )
-from hyperpod_jlab.model.job_actions import Change, JobResult
-from hyperpod_jlab.model.records import ActionKind
-from hyperpod_jlab.orchestrators.local.engine import LocalOrchestrator
+from hyperpod_jlab.core.records import ActionKind
+from hyperpod_jlab.engines.local.engine import LocalOrchestrator
 
 from .conftest import Place
 

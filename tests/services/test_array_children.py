@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.records import Observation
-from hyperpod_jlab.services.array_children import EndedChildren, Look, first_children
-from hyperpod_jlab.services.view import view_of
+from hyperpod_jlab.core.records import Observation
+from hyperpod_jlab.runs.view import EndedChildren, Look, first_children, view_of
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.index import RunIndex
 from hyperpod_jlab.storage.partition import Partition

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
-from hyperpod_jlab.model.errors import (
+from hyperpod_jlab.core.errors import (
     DeniedError,
     HyperpodError,
     InvalidInputError,
@@ -19,10 +19,10 @@ from hyperpod_jlab.model.errors import (
     UnreachableError,
     UnsupportedError,
 )
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.orchestrators.local.engine import LocalOrchestrator
-from hyperpod_jlab.orchestrators.protocol import Taken
-from hyperpod_jlab.services.submission import Request, Step
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.engines.local.engine import LocalOrchestrator
+from hyperpod_jlab.engines.protocol import Taken
+from hyperpod_jlab.runs.submit import Request, Step
 from hyperpod_jlab.storage.records import BundleReader
 from tests.services.conftest import Place
 

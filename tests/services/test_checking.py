@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.services.checking import check_secret_values, launcher_findings
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.runs.preflight import check_secret_values, launcher_findings
 
 
 @pytest.mark.parametrize(

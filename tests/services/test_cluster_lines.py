@@ -8,11 +8,11 @@ import time
 
 import pytest
 
-from hyperpod_jlab.model.cluster import Cluster
-from hyperpod_jlab.model.errors import UnreachableError
-from hyperpod_jlab.orchestrators.local.engine import LocalOrchestrator
-from hyperpod_jlab.services import cluster_lines
-from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.clusters import lines as cluster_lines
+from hyperpod_jlab.core.cluster import Cluster
+from hyperpod_jlab.core.errors import UnreachableError
+from hyperpod_jlab.engines.local.engine import LocalOrchestrator
+from hyperpod_jlab.runs.facade import Hyperpod
 
 
 class Deaf(LocalOrchestrator):

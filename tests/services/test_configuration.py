@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.config import SlurmCluster
-from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.services.configuration import config_files, find_partition, load_settings
+from hyperpod_jlab.clusters.configuration import config_files, find_partition, load_settings
+from hyperpod_jlab.core.config import SlurmCluster
+from hyperpod_jlab.core.errors import InvalidInputError
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 
-from hyperpod_jlab.model.check import Step, fail, ok, warn
-from hyperpod_jlab.model.errors import DeniedError, UnreachableError
-from hyperpod_jlab.services.doctor.chain import Chain
+from hyperpod_jlab.core.check import Step, fail, ok, warn
+from hyperpod_jlab.core.errors import DeniedError, UnreachableError
+from hyperpod_jlab.features.doctor.models import Chain
 
 
 def step(key, look, *needs, **more):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.config import Settings
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.services.engines import Engines
+from hyperpod_jlab.core.config import Settings
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.storage.partition import Partition
 
 

@@ -12,16 +12,15 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.errors import InvalidInputError, UnreachableError
-from hyperpod_jlab.orchestrators.local.engine import LocalOrchestrator
-from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.listing import Wanted
-from hyperpod_jlab.services.state_words import check_states
+from hyperpod_jlab.core.errors import InvalidInputError, UnreachableError
+from hyperpod_jlab.engines.local.engine import LocalOrchestrator
+from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.runs.service import Wanted, check_states
 from hyperpod_jlab.storage import index as index_module
 from hyperpod_jlab.storage.index import RunIndex, default_path
+from hyperpod_jlab.storage.owners import current_user
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
-from hyperpod_jlab.storage.users import current_user
 from tests.storage.bundles import make_bundle
 from tests.storage.racing import race
 

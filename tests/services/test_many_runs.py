@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.listing import Wanted
+from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.runs.service import Wanted
 from tests.storage.bundles import make_bundle
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.cli.main import main
-from hyperpod_jlab.model.config import Settings
-from hyperpod_jlab.model.errors import HyperpodError
-from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.listing import Wanted
+from hyperpod_jlab.core.config import Settings
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.runs.service import Wanted
 from hyperpod_jlab.storage.bundle import BundleWriter
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader

@@ -7,10 +7,10 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from hyperpod_jlab.model.config import SlurmCluster
-from hyperpod_jlab.model.finding import Finding
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.orchestrators.slurm.engine import SlurmOrchestrator
+from hyperpod_jlab.core.config import SlurmCluster
+from hyperpod_jlab.core.finding import Finding
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.engines.slurm.engine import SlurmOrchestrator
 from hyperpod_jlab.storage.partition import Partition
 from tests.slurm.cluster import SlurmTestbed
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hyperpod_jlab.model.config import Settings
-from hyperpod_jlab.model.run import Run
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.orchestrators.slurm.transports.sharing import person_here, shared_out
-from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.core.config import Settings
+from hyperpod_jlab.core.run import Run
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.engines.slurm.ssh import person_here, shared_out
+from hyperpod_jlab.runs.facade import Hyperpod
 from tests.session import Session
 from tests.slurm.cluster import SlurmTestbed
 

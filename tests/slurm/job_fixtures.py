@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hyperpod_jlab.orchestrators.slurm.job import SlurmJob
+from hyperpod_jlab.engines.slurm.jobs import SlurmJob
 
 _PLAIN = SlurmJob(
     job_id="1",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.services.log_request import LogRequest
-from hyperpod_jlab.services.submission import Preview, Request
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.logs.service import LogRequest
+from hyperpod_jlab.runs.submit import Preview, Request
 from tests.slurm.hyperpod_fixtures import SlurmSession
 
 

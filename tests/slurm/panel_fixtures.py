@@ -10,13 +10,13 @@ from typing import Any
 
 from jupyter_events import EventLogger
 
+from hyperpod_jlab.clusters.routes import list_clusters
+from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.runs.routes import RunsQuery, list_runs, show_run
 from hyperpod_jlab.server.call import Call
-from hyperpod_jlab.server.clusters import list_clusters
-from hyperpod_jlab.server.events import SCHEMA_FILE, SCHEMA_ID
+from hyperpod_jlab.server.pages import TableQuery
 from hyperpod_jlab.server.process import ServerProcess
-from hyperpod_jlab.server.runs import RunsQuery, list_runs, show_run
-from hyperpod_jlab.server.tables import TableQuery
-from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.server.run_events import SCHEMA_FILE, SCHEMA_ID
 
 POLL = 60.0
 """Seconds between two looks of a page that is shown (src/clusters/model.ts, src/runs/model.ts)."""
@@ -74,7 +74,7 @@ class Server:
     @asynccontextmanager
     async def logs(self, run_id: str, count: int) -> AsyncIterator[list[int]]:
         """So many streams of a run's log; how many lines each has got."""
-        from hyperpod_jlab.services.log_request import LogRequest
+        from hyperpod_jlab.logs.service import LogRequest
 
         hyperpod = await self.process.hyperpod()
         got = [0] * count

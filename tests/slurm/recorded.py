@@ -10,9 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hyperpod_jlab.orchestrators.slurm import job
-from hyperpod_jlab.orchestrators.slurm.rows import long_format
-from hyperpod_jlab.orchestrators.slurm.tables import nodes, queues
+from hyperpod_jlab.engines.slurm import jobs as job
+from hyperpod_jlab.engines.slurm import tables as nodes
+from hyperpod_jlab.engines.slurm import tables as queues
+from hyperpod_jlab.engines.slurm.rows import long_format
 
 FOLDER = Path(__file__).parent / "recorded"
 VERSIONS = ("22.05", "24.11")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.errors import (
+from hyperpod_jlab.core.cluster import MOST_JOBS, Change, JobResult
+from hyperpod_jlab.core.errors import (
     ConflictError,
     DeniedError,
     InvalidInputError,
@@ -17,8 +18,7 @@ from hyperpod_jlab.model.errors import (
     RefusedError,
     UnreachableError,
 )
-from hyperpod_jlab.model.job_actions import MOST_JOBS, Change, JobResult
-from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.runs.facade import Hyperpod
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.hyperpod_fixtures import CLUSTER, SlurmSession, make_hyperpod
 

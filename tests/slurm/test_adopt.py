@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.errors import (
+from hyperpod_jlab.core.errors import (
     ConflictError,
     DeniedError,
     HyperpodError,
@@ -20,8 +20,8 @@ from hyperpod_jlab.model.errors import (
     RefusedError,
     UnsupportedError,
 )
-from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.submission import Request
+from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.runs.submit import Request
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.hyperpod_fixtures import SlurmSession, make_hyperpod
 from tests.slurm.native_fixtures import bundle_of, log, log_lines, told
@@ -33,7 +33,7 @@ here_only = pytest.mark.parametrize("transport", ["here"], indirect=True)
 @pytest.fixture(autouse=True)
 def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look at the queue is not taken for another process's, which is good for seconds."""
-    monkeypatch.setattr("hyperpod_jlab.orchestrators.slurm.shared.SHARED_AGE", 0.0)
+    monkeypatch.setattr("hyperpod_jlab.engines.slurm.queue.SHARED_AGE", 0.0)
 
 
 def sbatch(session: SlurmSession, text: str, *options: str, user: str | None = None) -> str:

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from hyperpod_jlab.model.errors import UnreachableError
-from hyperpod_jlab.orchestrators.slurm.errand import answer_in
+from hyperpod_jlab.core.errors import UnreachableError
+from hyperpod_jlab.engines.slurm.remote_task import answer_in
 
 
 def test_an_answer_is_read_once_it_is_there(tmp_path):

@@ -10,8 +10,8 @@ from itertools import combinations
 
 import pytest
 
-from hyperpod_jlab.model.errors import HyperpodError
-from hyperpod_jlab.orchestrators.slurm.engine import SlurmOrchestrator
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.engines.slurm.engine import SlurmOrchestrator
 from tests.slurm.cluster import Call
 from tests.slurm.hyperpod_fixtures import CLUSTER, SlurmSession, make_hyperpod
 from tests.slurm.panel_fixtures import POLL, Server

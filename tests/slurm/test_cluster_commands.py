@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.config import Settings
+from hyperpod_jlab.core.config import Settings
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.hyperpod_fixtures import settings_for
 from tests.slurm.jobs_fixtures import all_answer, sbatch

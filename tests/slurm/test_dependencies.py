@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from hyperpod_jlab.model.errors import RefusedError
-from hyperpod_jlab.model.finding import Finding
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.submission import Request
+from hyperpod_jlab.core.errors import RefusedError
+from hyperpod_jlab.core.finding import Finding
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.runs.submit import Request
 from tests.slurm.hyperpod_fixtures import CLUSTER, SlurmSession, settings_for
 
 

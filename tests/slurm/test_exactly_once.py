@@ -9,8 +9,8 @@ from typing import get_args
 
 import pytest
 
-from hyperpod_jlab.model.errors import UnreachableError
-from hyperpod_jlab.services.submission import Step
+from hyperpod_jlab.core.errors import UnreachableError
+from hyperpod_jlab.runs.submit import Step
 from hyperpod_jlab.storage.records import BundleReader
 from tests.services.racing import Answer, Submitting, all_at_once
 from tests.session import write_config

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.orchestrators.slurm.preflight.far_side import only_here
+from hyperpod_jlab.engines.slurm.preflight import only_here
 from hyperpod_jlab.storage.partition import Partition
 from tests.slurm.asked import Asked, folder_of
 from tests.slurm.cluster import SlurmTestbed

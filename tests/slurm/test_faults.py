@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from hyperpod_jlab.model.errors import UnreachableError
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.services.submission import Request
+from hyperpod_jlab.core.errors import UnreachableError
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.runs.submit import Request
 from tests.slurm.fault_fixtures import here, hpj, jobs_of, sessions, until
 from tests.slurm.hyperpod_fixtures import SlurmSession
 

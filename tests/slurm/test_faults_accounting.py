@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.orchestrators.slurm.watching import runs as slurm_runs
+from hyperpod_jlab.engines.slurm import observe as slurm_runs
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.fault_fixtures import sessions, until
 from tests.slurm.hyperpod_fixtures import SlurmSession

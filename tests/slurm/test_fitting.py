@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.orchestrators.slurm.preflight.accounts import parse_accounts, parse_settings
-from hyperpod_jlab.orchestrators.slurm.preflight.fitting import default_limit, fitting_findings
-from hyperpod_jlab.orchestrators.slurm.preflight.limits import Limits, parse_limits
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.engines.slurm.facts import Limits, parse_accounts, parse_limits, parse_settings
+from hyperpod_jlab.engines.slurm.preflight import default_limit, fitting_findings
 
 MARK = "\x1emark"
 

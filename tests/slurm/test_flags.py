@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.orchestrators.slurm.sending.flags import (
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.engines.slurm.render import (
     ALLOWED,
     EITHER,
     LONGEST,

@@ -8,13 +8,13 @@ import stat
 
 import pytest
 
-from hyperpod_jlab.admin.folders import FoldersThere
-from hyperpod_jlab.model.config import SlurmCluster
-from hyperpod_jlab.model.errors import DeniedError, RefusedError, UnreachableError
-from hyperpod_jlab.orchestrators.slurm.client import SlurmClient
-from hyperpod_jlab.orchestrators.slurm.errand import SlurmErrand
-from hyperpod_jlab.orchestrators.slurm.transports.choice import transport_of
-from hyperpod_jlab.services.folder_keepers import ANSWERS, FolderPlace, open_keeper, user_number
+from hyperpod_jlab.admin.fsx.folders import FoldersThere
+from hyperpod_jlab.admin.fsx.keepers import ANSWERS, FolderPlace, open_keeper, user_number
+from hyperpod_jlab.core.config import SlurmCluster
+from hyperpod_jlab.core.errors import DeniedError, RefusedError, UnreachableError
+from hyperpod_jlab.engines.slurm.client import SlurmClient
+from hyperpod_jlab.engines.slurm.remote_task import SlurmErrand
+from hyperpod_jlab.engines.slurm.ssh import transport_of
 from hyperpod_jlab.storage.partition import Partition
 from tests.admin.folder_cases import JOBS, OPENED, PERSON, STRANGER, JobCases, as_it_is, names
 from tests.slurm.cluster import running

@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from hyperpod_jlab.admin import applying
+from hyperpod_jlab.admin.fsx import apply as applying
 from testbed.aws.example import lustre
 from testbed.aws.state import lustre_at
 from tests.admin.conftest import DOMAIN, FILE_SYSTEM, account, endpoint, home, hpj, no_aws

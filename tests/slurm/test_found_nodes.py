@@ -7,14 +7,11 @@ import time
 
 import pytest
 
-from hyperpod_jlab.model.config import SlurmCluster
-from hyperpod_jlab.model.errors import HyperpodError
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.orchestrators.slurm.transports.choice import transport_of
-from hyperpod_jlab.orchestrators.slurm.transports.found_nodes import FoundNodes
-from hyperpod_jlab.orchestrators.slurm.transports.login_connection import Patience
-from hyperpod_jlab.orchestrators.slurm.transports.sharing import person_here, shared_out
-from hyperpod_jlab.orchestrators.slurm.transports.ssh import Ssh
+from hyperpod_jlab.core.config import SlurmCluster
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.engines.slurm.connection import Patience
+from hyperpod_jlab.engines.slurm.ssh import FoundNodes, Ssh, person_here, shared_out, transport_of
 from testbed.aws.studio import SimulatedStudio
 from tests.slurm.login_fixtures import REGION, cluster, endpoint, names
 from tests.slurm.ssh_fixtures import make_logins

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hyperpod_jlab.orchestrators.slurm.tables.gres import Gres, parse_gres, parse_tres, resources
+from hyperpod_jlab.engines.slurm.rows import Gres, parse_gres, parse_tres, resources
 
 NODES = {
     "": [],

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.orchestrators.slurm.tables.hostlist import expand
+from hyperpod_jlab.engines.slurm.rows import expand
 from tests.slurm.cluster import SlurmTestbed
 
 LISTS = {

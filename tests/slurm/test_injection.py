@@ -15,17 +15,17 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.errors import HyperpodError, InvalidInputError
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.orchestrators.protocol import RenderInput
-from hyperpod_jlab.orchestrators.seal import Seal
-from hyperpod_jlab.orchestrators.slurm.bucket import Bucket
-from hyperpod_jlab.orchestrators.slurm.engine import SlurmOrchestrator
-from hyperpod_jlab.orchestrators.slurm.sending.render import render
-from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.submission import Request
-from hyperpod_jlab.storage.translation import PathMap
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.protocol import RenderInput
+from hyperpod_jlab.engines.slurm.client import Bucket
+from hyperpod_jlab.engines.slurm.engine import SlurmOrchestrator
+from hyperpod_jlab.engines.slurm.render import render
+from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.runs.submit import Request
+from hyperpod_jlab.storage.partition import PathMap
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.hyperpod_fixtures import CLUSTER, SlurmSession, make_hyperpod
 

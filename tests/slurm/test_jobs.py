@@ -2,11 +2,11 @@
 
 import pytest
 
-from hyperpod_jlab.model.cluster import JOB_STATES, Job
-from hyperpod_jlab.orchestrators.slurm.client import parse_queue
-from hyperpod_jlab.orchestrators.slurm.job import SlurmJob
-from hyperpod_jlab.orchestrators.slurm.tables.job_rows import JobRows, job_rows
-from hyperpod_jlab.services.hyperpod import Hyperpod
+from hyperpod_jlab.core.cluster import JOB_STATES, Job
+from hyperpod_jlab.engines.slurm.client import parse_queue
+from hyperpod_jlab.engines.slurm.jobs import SlurmJob
+from hyperpod_jlab.engines.slurm.tables import JobRows, job_rows
+from hyperpod_jlab.runs.facade import Hyperpod
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.hyperpod_fixtures import CLUSTER, make_hyperpod
 from tests.slurm.jobs_fixtures import sbatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from hyperpod_jlab.orchestrators.slurm.pace import SHORTEST
+from hyperpod_jlab.engines.slurm.queue import SHORTEST
 from tests.slurm.hyperpod_fixtures import SlurmSession
 
 

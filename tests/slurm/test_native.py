@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.errors import HyperpodError, RefusedError
-from hyperpod_jlab.model.run import Run
+from hyperpod_jlab.core.errors import HyperpodError, RefusedError
+from hyperpod_jlab.core.run import Run
 from tests.slurm.hyperpod_fixtures import SlurmSession, make_hyperpod
 from tests.slurm.native_fixtures import (
     bundle_of,
@@ -32,7 +32,7 @@ here_only = pytest.mark.parametrize("transport", ["here"], indirect=True)
 @pytest.fixture(autouse=True)
 def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look at the queue is not taken for another process's, which is good for seconds."""
-    monkeypatch.setattr("hyperpod_jlab.orchestrators.slurm.shared.SHARED_AGE", 0.0)
+    monkeypatch.setattr("hyperpod_jlab.engines.slurm.queue.SHARED_AGE", 0.0)
 
 
 class TestAsWritten:
@@ -313,6 +313,6 @@ class TestRefused:
 
 
 def _grep(run_id: str, words: str) -> Any:
-    from hyperpod_jlab.services.log_request import LogRequest
+    from hyperpod_jlab.logs.service import LogRequest
 
     return LogRequest(run_id, grep=words)

@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.orchestrators.protocol import NativeFacts, NativeFile, Rendered, RenderInput
-from hyperpod_jlab.orchestrators.seal import Seal
-from hyperpod_jlab.orchestrators.slurm.sending.directives import directives
-from hyperpod_jlab.orchestrators.slurm.sending.native import (
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.protocol import NativeFacts, NativeFile, Rendered, RenderInput
+from hyperpod_jlab.engines.slurm.accounting import exit_of
+from hyperpod_jlab.engines.slurm.external_jobs import check_id
+from hyperpod_jlab.engines.slurm.job_files import JobFiles, Place, output_paths
+from hyperpod_jlab.engines.slurm.native import (
     array_text,
+    directives,
     least_nodes,
     native_findings,
     render_native,
 )
-from hyperpod_jlab.orchestrators.slurm.watching.details import exit_of
-from hyperpod_jlab.orchestrators.slurm.watching.foreign import check_id
-from hyperpod_jlab.orchestrators.slurm.watching.job_files import JobFiles, Place, output_paths
-from hyperpod_jlab.storage.translation import PathMap
+from hyperpod_jlab.storage.partition import PathMap
 
 DIRECTIVES = [
     (b"#!/bin/sh\n#SBATCH --nodes=2\n", {"nodes": "2"}),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from hyperpod_jlab.model.records import Observation
-from hyperpod_jlab.model.repair import recovering
-from hyperpod_jlab.model.state import Moment, derive
-from hyperpod_jlab.orchestrators.slurm.watching.runs import _Asked, _word
+from hyperpod_jlab.core.records import Observation
+from hyperpod_jlab.core.repair import recovering
+from hyperpod_jlab.core.state import Moment, derive
+from hyperpod_jlab.engines.slurm.observe import _Asked, _word
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 from tests.model.recording import attempt, node, records, word

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from hyperpod_jlab.model.cluster import Node
-from hyperpod_jlab.model.errors import DeniedError
-from hyperpod_jlab.model.node_actions import NodeActionPlan, NodeResult
-from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.node_actions import NodeRequest
+from hyperpod_jlab.core.cluster import Node
+from hyperpod_jlab.core.errors import DeniedError
+from hyperpod_jlab.core.node_actions import NodeActionPlan, NodeResult
+from hyperpod_jlab.features.node_actions.service import NodeRequest
+from hyperpod_jlab.runs.facade import Hyperpod
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.hyperpod_fixtures import make_hyperpod
 from tests.slurm.jobs_fixtures import sbatch

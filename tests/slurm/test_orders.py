@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import pytest
 
-from hyperpod_jlab.model.errors import (
+from hyperpod_jlab.core.cluster import Change
+from hyperpod_jlab.core.errors import (
     ConflictError,
     DeniedError,
     InvalidInputError,
     UnreachableError,
 )
-from hyperpod_jlab.model.job_actions import Change
-from hyperpod_jlab.orchestrators.slurm.client import SlurmClient
-from hyperpod_jlab.orchestrators.slurm.job import FIELDS, SlurmJob, to_job
-from hyperpod_jlab.orchestrators.slurm.orders import Order, give_all, give_to
-from hyperpod_jlab.orchestrators.slurm.transports.protocol import COMMAND_TIMEOUT, Output
+from hyperpod_jlab.engines.slurm.actions import Order, give_all, give_to
+from hyperpod_jlab.engines.slurm.client import SlurmClient
+from hyperpod_jlab.engines.slurm.jobs import FIELDS, SlurmJob, to_job
+from hyperpod_jlab.engines.slurm.transport import COMMAND_TIMEOUT, Output
 
 
 class Told:

@@ -11,23 +11,22 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.config import SlurmCluster
-from hyperpod_jlab.model.errors import DeniedError
-from hyperpod_jlab.model.records import Observation
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.orchestrators.slurm.client import SlurmClient
-from hyperpod_jlab.orchestrators.slurm.engine import SlurmOrchestrator
-from hyperpod_jlab.orchestrators.slurm.sending.native import read_sending
-from hyperpod_jlab.orchestrators.slurm.transports.protocol import Output
-from hyperpod_jlab.orchestrators.slurm.waiting.wait import _wanted
-from hyperpod_jlab.orchestrators.slurm.watch import Snapshot
-from hyperpod_jlab.orchestrators.slurm.watching.batch_log import last_words
-from hyperpod_jlab.orchestrators.slurm.watching.history import History, find_by_folder
-from hyperpod_jlab.orchestrators.slurm.watching.runs import RunObserver
-from hyperpod_jlab.orchestrators.slurm.watching.stand_in import StandIn
-from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.core.config import SlurmCluster
+from hyperpod_jlab.core.errors import DeniedError
+from hyperpod_jlab.core.records import Observation
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.engines.slurm.accounting import History, find_by_folder
+from hyperpod_jlab.engines.slurm.client import SlurmClient
+from hyperpod_jlab.engines.slurm.engine import SlurmOrchestrator
+from hyperpod_jlab.engines.slurm.job_files import last_words
+from hyperpod_jlab.engines.slurm.native import read_sending
+from hyperpod_jlab.engines.slurm.native_recorder import StandIn
+from hyperpod_jlab.engines.slurm.observe import RunObserver
+from hyperpod_jlab.engines.slurm.queue import Snapshot
+from hyperpod_jlab.engines.slurm.transport import Output
+from hyperpod_jlab.engines.slurm.waiting import _wanted
+from hyperpod_jlab.storage.partition import Partition, PathMap
 from hyperpod_jlab.storage.records import BundleReader
-from hyperpod_jlab.storage.translation import PathMap
 from tests.slurm.job_fixtures import job
 from tests.storage.bundles import make_bundle, write_files
 from tests.storage.users import AS_ROOT, give_away, others_bundle

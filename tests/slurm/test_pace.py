@@ -9,14 +9,19 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.config import SlurmCluster
-from hyperpod_jlab.model.errors import UnreachableError
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.orchestrators.slurm import pace
-from hyperpod_jlab.orchestrators.slurm.bucket import Bucket
-from hyperpod_jlab.orchestrators.slurm.pace import Pace
-from hyperpod_jlab.orchestrators.slurm.shared import SHARED_AGE, SharedQueue, queue_file
-from hyperpod_jlab.orchestrators.slurm.watch import Snapshot, Watch
+from hyperpod_jlab.core.config import SlurmCluster
+from hyperpod_jlab.core.errors import UnreachableError
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.engines.slurm import queue as pace
+from hyperpod_jlab.engines.slurm.client import Bucket
+from hyperpod_jlab.engines.slurm.queue import (
+    SHARED_AGE,
+    Pace,
+    SharedQueue,
+    Snapshot,
+    Watch,
+    queue_file,
+)
 from hyperpod_jlab.storage import descent
 from tests.slurm.clock_fixtures import Clock, clock
 from tests.slurm.job_fixtures import job

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.errors import InvalidInputError, UnreachableError
+from hyperpod_jlab.core.errors import InvalidInputError, UnreachableError
 from tests.slurm.asked import Asked, spec_of
 from tests.slurm.cluster import SlurmTestbed
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.orchestrators.slurm.waiting.reasons import reason_code, reason_words
+from hyperpod_jlab.engines.slurm.reasons import reason_code, reason_words
 from tests.slurm.cluster import running
 
 FIRST = """

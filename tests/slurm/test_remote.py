@@ -6,10 +6,9 @@ import subprocess
 
 import pytest
 
-from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.orchestrators.slurm.transports.login_address import LoginAddress
-from hyperpod_jlab.orchestrators.slurm.transports.remote import Remote, repeatable
-from hyperpod_jlab.orchestrators.slurm.transports.ssh import Ssh
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.engines.slurm.connection import LoginAddress, Remote, repeatable
+from hyperpod_jlab.engines.slurm.ssh import Ssh
 from tests.slurm.ssh_fixtures import ODD
 
 

@@ -11,12 +11,12 @@ from unittest.mock import patch
 
 import pytest
 
-from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.orchestrators.protocol import RenderInput
-from hyperpod_jlab.orchestrators.seal import Seal
-from hyperpod_jlab.orchestrators.slurm.sending.render import render
-from hyperpod_jlab.storage.translation import PathMap
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.protocol import RenderInput
+from hyperpod_jlab.engines.slurm.render import render
+from hyperpod_jlab.storage.partition import PathMap
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from hyperpod_jlab.model.run import Run
-from hyperpod_jlab.orchestrators.slurm import engine
+from hyperpod_jlab.core.run import Run
+from hyperpod_jlab.engines.slurm import engine
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.fault_fixtures import sessions, start_now
 from tests.slurm.hyperpod_fixtures import SlurmSession

@@ -8,20 +8,21 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.cluster import Holder
-from hyperpod_jlab.orchestrators.slurm.client import SlurmClient
-from hyperpod_jlab.orchestrators.slurm.job import SlurmJob
-from hyperpod_jlab.orchestrators.slurm.tables.gres import Gres
-from hyperpod_jlab.orchestrators.slurm.transports.protocol import Output
-from hyperpod_jlab.orchestrators.slurm.waiting.room import (
+from hyperpod_jlab.core.cluster import Holder
+from hyperpod_jlab.engines.slurm.client import SlurmClient
+from hyperpod_jlab.engines.slurm.jobs import SlurmJob
+from hyperpod_jlab.engines.slurm.rows import Gres
+from hyperpod_jlab.engines.slurm.transport import Output
+from hyperpod_jlab.engines.slurm.waiting import (
     Change,
     Room,
     Tries,
     Wanted,
+    ahead_of,
+    holders,
     parse_rooms,
     start_of,
 )
-from hyperpod_jlab.orchestrators.slurm.waiting.wait import ahead_of, holders
 from tests.slurm.job_fixtures import job as waiting_job
 
 GPU = Gres("gpu", "h100", 8)

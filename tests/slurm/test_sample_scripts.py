@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hyperpod_jlab.model.errors import RefusedError
+from hyperpod_jlab.core.errors import RefusedError
 from tests.slurm.hyperpod_fixtures import SlurmSession
 from tests.slurm.native_fixtures import preview, send, told
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.errors import HyperpodError, InvalidInputError
-from hyperpod_jlab.services.ssh_config import ssh_config
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
+from hyperpod_jlab.features.terminal.service import ssh_config
 from tests.slurm.hyperpod_fixtures import SlurmSession, make_hyperpod
 from tests.slurm.login_fixtures import REGION, cluster, endpoint, names
 

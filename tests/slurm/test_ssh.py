@@ -12,14 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.errors import (
-    DeniedError,
-    InvalidInputError,
-    UnreachableError,
-)
-from hyperpod_jlab.orchestrators.slurm.transports.login_connection import Patience
-from hyperpod_jlab.orchestrators.slurm.transports.socket_folder import SocketFolder
-from hyperpod_jlab.orchestrators.slurm.transports.ssh import Ssh
+from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, UnreachableError
+from hyperpod_jlab.engines.slurm.connection import Patience, SocketFolder
+from hyperpod_jlab.engines.slurm.ssh import Ssh
 from tests.slurm.ssh_fixtures import NEVER, ODD, Logins, free_port, make_logins, new_key
 
 SOON = Patience(connect=4.0, answer=3.0, alive=1, idle=300.0)
@@ -216,7 +211,7 @@ async def test_after_closing_it_can_be_used_again(steady, connect):
 def test_a_process_that_ends_without_closing_leaves_nothing(logins, tmp_path, end):
     code = (
         "import asyncio, os, sys\n"
-        "from hyperpod_jlab.orchestrators.slurm.transports.ssh import Ssh\n"
+        "from hyperpod_jlab.engines.slurm.ssh import Ssh\n"
         f"ssh = Ssh({logins.names!r}, config={logins.config!r})\n"
         "asyncio.run(ssh.run(['true']))\n"
         "print(ssh._folder.path, flush=True)\n"

@@ -10,13 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.errors import UnreachableError
-from hyperpod_jlab.orchestrators.slurm.transports import ssh as module
-from hyperpod_jlab.orchestrators.slurm.transports.login_address import LoginAddress
-from hyperpod_jlab.orchestrators.slurm.transports.login_connection import Patience
-from hyperpod_jlab.orchestrators.slurm.transports.login_node import LoginNode
-from hyperpod_jlab.orchestrators.slurm.transports.remote import Remote
-from hyperpod_jlab.orchestrators.slurm.transports.ssh import Ssh
+from hyperpod_jlab.core.errors import UnreachableError
+from hyperpod_jlab.engines.slurm import ssh as module
+from hyperpod_jlab.engines.slurm.connection import LoginAddress, Patience, Remote
+from hyperpod_jlab.engines.slurm.login_node import LoginNode
+from hyperpod_jlab.engines.slurm.ssh import Ssh
 from tests.slurm.ssh_fixtures import Logins, make_logins
 
 SOON = Patience(connect=3.0, answer=2.0, alive=1)
@@ -237,9 +235,7 @@ async def test_a_look_whether_one_is_back_delays_nobody(ssh, logins, monkeypatch
 
 def test_one_that_fails_again_and_again_is_left_alone_for_longer(monkeypatch, tmp_path):
     now = 0.0
-    monkeypatch.setattr(
-        "hyperpod_jlab.orchestrators.slurm.transports.ssh.time.monotonic", lambda: now
-    )
+    monkeypatch.setattr("hyperpod_jlab.engines.slurm.ssh.time.monotonic", lambda: now)
     node = LoginNode(LoginAddress.of("login"), tmp_path, None, SOON)
     standing = module._Standing(node)
     pauses = []

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.errors import UnreachableError
-from hyperpod_jlab.model.run_id import new_run_id
+from hyperpod_jlab.core.errors import UnreachableError
+from hyperpod_jlab.core.run_id import new_run_id
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.hyperpod_fixtures import SlurmSession, make_hyperpod
 

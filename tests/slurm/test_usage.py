@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.usage import Usage
-from hyperpod_jlab.orchestrators.slurm.rows import FIELD
-from hyperpod_jlab.orchestrators.slurm.watching.usage import cpu_seconds, parse_usage
+from hyperpod_jlab.core.run import Usage
+from hyperpod_jlab.engines.slurm.accounting import cpu_seconds, parse_usage
+from hyperpod_jlab.engines.slurm.rows import FIELD
 from tests.slurm.cluster import SlurmTestbed
 from tests.slurm.hyperpod_fixtures import SlurmSession, make_hyperpod
 

@@ -8,13 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from hyperpod_jlab.model.errors import UnreachableError
-from hyperpod_jlab.orchestrators.slurm import bucket, shared, watch
-from hyperpod_jlab.orchestrators.slurm.client import SlurmClient
-from hyperpod_jlab.orchestrators.slurm.shared import SharedQueue
-from hyperpod_jlab.orchestrators.slurm.tables.view import ClusterView
-from hyperpod_jlab.orchestrators.slurm.transports.protocol import Output
-from hyperpod_jlab.orchestrators.slurm.watch import Watch, queue_snapshot
+from hyperpod_jlab.core.errors import UnreachableError
+from hyperpod_jlab.engines.slurm import client as bucket
+from hyperpod_jlab.engines.slurm import queue as shared
+from hyperpod_jlab.engines.slurm import queue as watch
+from hyperpod_jlab.engines.slurm.client import SlurmClient
+from hyperpod_jlab.engines.slurm.queue import SharedQueue, Watch, queue_snapshot
+from hyperpod_jlab.engines.slurm.tables import ClusterView
+from hyperpod_jlab.engines.slurm.transport import Output
 from tests.slurm.recorded import MARK, recorded
 
 _ANSWERS = {"sinfo": "nodes", "squeue": "jobs", "scontrol": "queues"}

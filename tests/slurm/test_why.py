@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.cluster import Holder, WaitReason
-from hyperpod_jlab.model.run import Run
-from hyperpod_jlab.model.spec import JobSpec
-from hyperpod_jlab.model.validation import parse
-from hyperpod_jlab.services.hyperpod import Hyperpod
-from hyperpod_jlab.services.submission import Request
+from hyperpod_jlab.core.cluster import Holder, WaitReason
+from hyperpod_jlab.core.run import Run
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.runs.submit import Request
 from tests.slurm.cluster import SlurmTestbed, running
 
 DEADLINE = 40.0

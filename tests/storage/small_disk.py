@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hyperpod_jlab.model.errors import HyperpodError
-from hyperpod_jlab.model.records import Observation
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.storage.bundle import BundleWriter
 from hyperpod_jlab.storage.content import ContentStore
 from hyperpod_jlab.storage.index import RunIndex, Session

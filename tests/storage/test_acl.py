@@ -82,7 +82,7 @@ def test_a_file_system_without_acls_is_told(tmp_path: Path) -> None:
     """As ramfs is."""
     script = (
         "from pathlib import Path; from hyperpod_jlab.storage.acl import let_through;"
-        "from hyperpod_jlab.model.errors import StorageError\n"
+        "from hyperpod_jlab.core.errors import StorageError\n"
         "try: let_through(Path('there'), 40001)\n"
         "except StorageError as error: print(error.code, error.hint)"
     )

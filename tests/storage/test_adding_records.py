@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.errors import HyperpodError
-from hyperpod_jlab.model.records import Observation, ProcessRecord, Submission
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.core.records import Observation, ProcessRecord, Submission
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 from tests.storage.bundles import PROCESS, make_bundle, write_files

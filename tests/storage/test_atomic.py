@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.errors import StorageError
-from hyperpod_jlab.storage import atomic, descent
+from hyperpod_jlab.core.errors import StorageError
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage import files as atomic
 from tests.storage.racing import PROCESSES, race
 
 

@@ -8,12 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.errors import (
-    InternalError,
-    InvalidInputError,
-    NotFoundError,
-    StorageError,
-)
+from hyperpod_jlab.core.errors import InternalError, InvalidInputError, NotFoundError, StorageError
 from hyperpod_jlab.storage.bundle import STAGING, BundleWriter, hide, withdraw
 from hyperpod_jlab.storage.partition import Partition
 from tests.storage.racing import race

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.errors import NotFoundError
+from hyperpod_jlab.core.errors import NotFoundError
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 from tests.storage.bundles import PROCESS, make_bundle, write_files

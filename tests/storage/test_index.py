@@ -14,13 +14,12 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.model.errors import StorageError
+from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage import index as index_module
-from hyperpod_jlab.storage.folder_lock import locked
-from hyperpod_jlab.storage.index import RunIndex, Session, default_path
+from hyperpod_jlab.storage.files import locked
+from hyperpod_jlab.storage.index import RunIndex, Session, default_path, status_stamp
 from hyperpod_jlab.storage.partition import Partition
-from hyperpod_jlab.storage.shards import status_stamp
 from tests.storage.bundles import make_bundle
 from tests.storage.racing import race
 from tests.storage.users import AS_ROOT

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.run_id import shard_of
+from hyperpod_jlab.core.run_id import shard_of
 from hyperpod_jlab.storage.content import ContentStore
 from hyperpod_jlab.storage.index import RunIndex, Session
 from hyperpod_jlab.storage.migration import migrate, runs_in_old_layout

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from hyperpod_jlab.storage import numbers
+from hyperpod_jlab.storage import acl as numbers
+from hyperpod_jlab.storage.acl import is_number, number_outside, own_number
 from hyperpod_jlab.storage.index import RunIndex, Session
-from hyperpod_jlab.storage.numbers import is_number, number_outside, own_number
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 from tests.storage.bundles import make_bundle

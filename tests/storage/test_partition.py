@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.errors import InvalidInputError, StorageError
+from hyperpod_jlab.core.errors import InvalidInputError, StorageError
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 from tests.storage.bundles import make_bundle

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_jlab.model.errors import StorageError
+from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.storage import acl
-from hyperpod_jlab.storage.rights import rights_on
+from hyperpod_jlab.storage.owners import rights_on
 from tests.storage.users import AS_ROOT, OTHER, as_other, common_folder
 
 pytestmark = AS_ROOT

@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from hyperpod_jlab.model.errors import InvalidInputError
-from hyperpod_jlab.storage.translation import PathMap
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.storage.partition import PathMap
 
 STUDIO = PathMap.of("/mnt/fsx", "/fsx/ada")
 

@@ -9,7 +9,7 @@ from typing import Any
 from hyperpod_jlab.admin.cluster_config.config import ClusterConfig, Group
 from hyperpod_jlab.admin.cluster_config.seen import InstanceTypeSeen, Seen
 from hyperpod_jlab.admin.cluster_config.verdict import Verdict, doubtful, of_error, wrong
-from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
+from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
 
 SERVICE = "sagemaker.amazonaws.com"
 """Who has to be trusted by a role of instances (SageMaker's guide, "IAM role for SageMaker HyperPod")."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from hyperpod_jlab.admin.cluster_config.schema import input_shape, problems
 from hyperpod_jlab.admin.cluster_config.verdict import Verdict, doubtful, wrong
-from hyperpod_jlab.model.errors import nearest_hint
+from hyperpod_jlab.core.errors import nearest_hint
 
 Kind = Literal["new", "changed", "smaller", "gone"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hyperpod_jlab.model.errors import InvalidInputError
+from hyperpod_jlab.core.errors import InvalidInputError
 
 MOST_BYTES = 4 * 1024 * 1024
 """Larger files are no configuration: 100 instance groups with all members are far below it."""

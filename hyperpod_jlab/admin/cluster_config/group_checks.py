@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from hyperpod_jlab.admin.cluster_config.config import ClusterConfig, Group, Provisioning
 from hyperpod_jlab.admin.cluster_config.verdict import Verdict, doubtful, wrong
-from hyperpod_jlab.model.errors import nearest
+from hyperpod_jlab.core.errors import nearest
 
 PROVISIONING = "provisioning_parameters.json"
 

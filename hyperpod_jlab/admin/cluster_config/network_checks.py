@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from hyperpod_jlab.admin.cluster_config.config import ClusterConfig, Group
 from hyperpod_jlab.admin.cluster_config.seen import RouteTable, Seen, Subnet
 from hyperpod_jlab.admin.cluster_config.verdict import Verdict, doubtful, of_error, wrong
-from hyperpod_jlab.model.errors import HyperpodError
-from hyperpod_jlab.model.network import Rule, SecurityGroup
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.core.network import Rule, SecurityGroup
 
 _PRIVATE = "instances have no public address: take a private subnet, whose way out is a NAT gateway or VPC endpoints"
 

@@ -19,12 +19,12 @@ from hyperpod_jlab.admin.cluster_config.seen import (
     Subnet,
 )
 from hyperpod_jlab.admin.cluster_config.storage_checks import file_system_of, mounts
-from hyperpod_jlab.aws.instance_types import described_types
+from hyperpod_jlab.aws.clusters import described_types
 from hyperpod_jlab.aws.network import describe_interfaces, rules_of
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
-from hyperpod_jlab.model.instance_types import of_ec2
-from hyperpod_jlab.model.network import SecurityGroup
+from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
+from hyperpod_jlab.core.instance_types import of_ec2
+from hyperpod_jlab.core.network import SecurityGroup
 
 T = TypeVar("T")
 

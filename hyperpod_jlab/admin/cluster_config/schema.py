@@ -12,7 +12,7 @@ from typing import Any
 
 from hyperpod_jlab.admin.cluster_config.verdict import Verdict, wrong
 from hyperpod_jlab.aws.errors import boto3_missing
-from hyperpod_jlab.model.errors import nearest
+from hyperpod_jlab.core.errors import nearest
 
 _KINDS: dict[str, tuple[Any, ...]] = {
     "string": (str,),

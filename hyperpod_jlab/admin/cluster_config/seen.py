@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from hyperpod_jlab.model.errors import HyperpodError
-from hyperpod_jlab.model.instance_types import InstanceType, instance_type
-from hyperpod_jlab.model.network import SecurityGroup
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.core.instance_types import InstanceType, instance_type
+from hyperpod_jlab.core.network import SecurityGroup
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")

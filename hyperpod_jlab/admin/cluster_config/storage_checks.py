@@ -9,8 +9,8 @@ from hyperpod_jlab.admin.cluster_config.config import ClusterConfig, Group, Lust
 from hyperpod_jlab.admin.cluster_config.group_checks import PROVISIONING
 from hyperpod_jlab.admin.cluster_config.seen import FileSystemSeen, Seen
 from hyperpod_jlab.admin.cluster_config.verdict import Verdict, doubtful, of_error, wrong
-from hyperpod_jlab.model.errors import HyperpodError, nearest
-from hyperpod_jlab.model.network import SecurityGroup, lustre_passage
+from hyperpod_jlab.core.errors import HyperpodError, nearest
+from hyperpod_jlab.core.network import SecurityGroup, lustre_passage
 
 _ID = re.compile(r"(fs-[0-9a-f]{8,})\.fsx\..+")
 

@@ -21,13 +21,7 @@ from hyperpod_jlab.admin.cluster_config.reading import Reader
 from hyperpod_jlab.admin.cluster_config.schema import problems_of_new
 from hyperpod_jlab.admin.cluster_config.seen import Seen
 from hyperpod_jlab.admin.cluster_config.storage_checks import mounts, storage_checks
-from hyperpod_jlab.admin.cluster_config.verdict import (
-    CHECKS,
-    Verdict,
-    in_order,
-    well,
-    wrong,
-)
+from hyperpod_jlab.admin.cluster_config.verdict import CHECKS, Verdict, in_order, well, wrong
 from hyperpod_jlab.aws.session import Aws
 
 OFFLINE = frozenset({"files", "schema", "groups"})

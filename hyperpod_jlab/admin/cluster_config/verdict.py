@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from hyperpod_jlab.model.errors import HyperpodError, NotFoundError
+from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
 
 Level = Literal["ok", "warning", "error", "unknown"]
 """``unknown``: it could not be checked, and the message says why."""

@@ -12,21 +12,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from hyperpod_jlab.admin.lambdas.answering import Answer
-from hyperpod_jlab.admin.lambdas.converging import Outcome, is_of_the_whole, is_passing
-from hyperpod_jlab.admin.lambdas.limit import Context, Limit
-from hyperpod_jlab.admin.lambdas.running import made_as_told, made_so, tell
+from hyperpod_jlab.admin.fsx.models import EntryStep, Wanted
+from hyperpod_jlab.admin.fsx.reconcile import Wirer, Wiring
+from hyperpod_jlab.admin.lambdas.answer import Answer
 from hyperpod_jlab.admin.lambdas.settings import Settings
-from hyperpod_jlab.admin.plan import EntryStep, Wanted
-from hyperpod_jlab.admin.wiring import Wirer, Wiring
-from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.errors import (
-    HyperpodError,
-    InvalidInputError,
-    NotFoundError,
-    RefusedError,
+from hyperpod_jlab.admin.lambdas.work import (
+    Context,
+    Limit,
+    Outcome,
+    is_of_the_whole,
+    is_passing,
+    made_as_told,
+    made_so,
+    tell,
 )
-from hyperpod_jlab.model.finding import refuse_on_error
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, NotFoundError, RefusedError
+from hyperpod_jlab.core.finding import refuse_on_error
 
 log = logging.getLogger(__name__)
 

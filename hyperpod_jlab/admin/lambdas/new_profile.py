@@ -18,14 +18,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hyperpod_jlab.admin.lambdas.converging import Outcome, waits_for_sagemaker
-from hyperpod_jlab.admin.lambdas.limit import Context, Limit
-from hyperpod_jlab.admin.lambdas.running import made_as_told, tell
+from hyperpod_jlab.admin.fsx.aws import Among
+from hyperpod_jlab.admin.fsx.models import EntryStep, FolderStep, Step, private_path
 from hyperpod_jlab.admin.lambdas.settings import Settings
-from hyperpod_jlab.admin.modes import private_path
-from hyperpod_jlab.admin.plan import EntryStep, FolderStep, Step
-from hyperpod_jlab.admin.reading import Among
-from hyperpod_jlab.model.errors import HyperpodError, InvalidInputError
+from hyperpod_jlab.admin.lambdas.work import (
+    Context,
+    Limit,
+    Outcome,
+    made_as_told,
+    tell,
+    waits_for_sagemaker,
+)
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 
 log = logging.getLogger(__name__)
 

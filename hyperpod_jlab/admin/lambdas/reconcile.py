@@ -9,11 +9,17 @@ import asyncio
 import logging
 from typing import Any
 
-from hyperpod_jlab.admin.lambdas.converging import Outcome, is_passing, plain
-from hyperpod_jlab.admin.lambdas.limit import Context, Limit
-from hyperpod_jlab.admin.lambdas.running import made_as_told, tell
 from hyperpod_jlab.admin.lambdas.settings import Settings
-from hyperpod_jlab.model.errors import RefusedError
+from hyperpod_jlab.admin.lambdas.work import (
+    Context,
+    Limit,
+    Outcome,
+    is_passing,
+    made_as_told,
+    plain,
+    tell,
+)
+from hyperpod_jlab.core.errors import RefusedError
 
 log = logging.getLogger(__name__)
 

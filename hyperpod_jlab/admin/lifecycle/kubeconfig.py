@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from hyperpod_jlab.model.errors import HyperpodError, RefusedError
+from hyperpod_jlab.core.errors import HyperpodError, RefusedError
 
 KINDS = (("clusters", "cluster"), ("users", "user"), ("contexts", "context"))
 

@@ -10,14 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hyperpod_jlab.admin.lifecycle.attachment import (
+from hyperpod_jlab.admin.fsx.models import Holder, Step, StepState, There, Wanted, mode_of
+from hyperpod_jlab.admin.fsx.planning import by_status
+from hyperpod_jlab.admin.lifecycle.models import (
     APP_TYPES,
     Attachment,
-    attachment_of,
-    with_ours,
-)
-from hyperpod_jlab.admin.lifecycle.scripts import App
-from hyperpod_jlab.admin.lifecycle.steps import (
     AttachStep,
     ConfigStep,
     LifecycleConfig,
@@ -25,12 +22,11 @@ from hyperpod_jlab.admin.lifecycle.steps import (
     LifecycleWanted,
     RemovalStep,
     Script,
+    attachment_of,
+    with_ours,
 )
-from hyperpod_jlab.admin.modes import mode_of
-from hyperpod_jlab.admin.plan import Step, StepState, Wanted
-from hyperpod_jlab.admin.planning import by_status
-from hyperpod_jlab.admin.there import Holder, There
-from hyperpod_jlab.model.finding import Finding
+from hyperpod_jlab.admin.lifecycle.scripts import App
+from hyperpod_jlab.core.finding import Finding
 
 NAMES: Mapping[App, str] = {"jupyterlab": "JupyterLab", "code-editor": "Code Editor"}
 """Applications in words."""

@@ -3,24 +3,235 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import contextlib
+import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from hyperpod_jlab.admin.holder_calls import HolderCalls
-from hyperpod_jlab.admin.patience import PatientAws, is_in_use
-from hyperpod_jlab.admin.there import SETTLED, Holder
-from hyperpod_jlab.admin.verify.fact import Finding, holds, unknown, wrong
-from hyperpod_jlab.admin.verify.ground import Ground
-from hyperpod_jlab.admin.verify.throw_away import LOOK, Tell, ThrowAway, settled
+from hyperpod_jlab.admin.fsx.aws import HolderCalls, PatientAws, is_in_use
+from hyperpod_jlab.admin.fsx.models import PASSING, SETTLED, Holder
+from hyperpod_jlab.admin.verify.models import Finding, Ground, Journal, holds, unknown, wrong
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.model.errors import (
+from hyperpod_jlab.core.errors import (
     DeniedError,
     HyperpodError,
     InvalidInputError,
     NotFoundError,
+    RefusedError,
+    UnreachableError,
 )
+
+# --------------------------------------------------------------------------------------------------
+# A domain of Studio with a user profile, a space and a lifecycle configuration that are made to try something, and deleted.
+#
+# All of them have one name, which begins with `PREFIX`, and from the call that makes them on a tag of the same value, so that what is left of a run that
+# was killed is found. What is not called so, or does not have the tag, is never touched.
+
+T = TypeVar("T")
+Tell = Callable[[str], None]
+"""Says what is done next, before it is done."""
+
+PREFIX = "hyperpod-jlab-verify-"
+"""Begin of the names of all that is made."""
+
+TAG = "hyperpod-jlab-verify"
+"""The tag on all that is made; its value is the name."""
+
+LONGEST = 1200.0
+"""Seconds until something that is made or deleted is given up: a domain takes some minutes."""
+
+LOOK = 5.0
+"""Most seconds between two looks; the first ones come sooner."""
+
+_SCRIPT = base64.b64encode(b"#!/bin/sh\nexit 0\n").decode()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a throw-away domain is put: a VPC with some of its subnets, and the role that its people would have."""
+
+    vpc: str
+    subnets: tuple[str, ...]
+    role: str
+
+
+async def find_place(
+    ground: Ground, vpc: str | None, subnets: Sequence[str], role: str | None
+) -> Place:
+    """The place that was named; what was not is taken from a domain that is there.
+
+    Raises:
+        InvalidInputError: There is no such domain, and not all was named.
+        HyperpodError: See `aws.errors`.
+    """
+    if vpc and subnets and role:
+        return Place(vpc, tuple(subnets), role)
+    domain = await ground.some_domain()
+    if domain is None:
+        raise InvalidInputError(
+            "there is no domain of Studio in this region to take VPC, subnets and role from",
+            hint="name all three: --vpc vpc-... --subnet subnet-... --role arn:aws:iam::...:role/...",
+            detail={"field": "vpc"},
+        )
+    told = await ground.aws.call("sagemaker", "DescribeDomain", DomainId=domain)
+    theirs = (told.get("DefaultUserSettings") or {}).get("ExecutionRole")
+    found = vpc or told.get("VpcId")
+    # Subnets of another VPC are of no use.
+    near = subnets or (told.get("SubnetIds", ()) if found == told.get("VpcId") else ())
+    if vpc is not None and not near:
+        raise InvalidInputError(
+            f"{vpc} is not the VPC of the domain {domain}, so its subnets are not known",
+            hint="name them with --subnet",
+            detail={"field": "subnets"},
+        )
+    if not (found and near and (role or theirs)):
+        raise InvalidInputError(
+            f"the domain {domain} has no VPC, subnets and role of its own to take",
+            hint="name all three: --vpc vpc-... --subnet subnet-... --role arn:aws:iam::...:role/...",
+            detail={"field": "vpc"},
+        )
+    return Place(str(found), tuple(near), str(role or theirs))
+
+
+class ThrowAway:
+    """What is made.
+
+    Args:
+        aws: AWS, as the caller.
+        place: Where the domain is put.
+        journal: Where it is noted.
+        tell: Says what is made, before it is.
+    """
+
+    def __init__(self, aws: Aws, place: Place, journal: Journal, tell: Tell) -> None:
+        self._aws = aws
+        self._journal = journal
+        self._tell = tell
+        self.place = place
+        self.name = f"{PREFIX}{secrets.token_hex(4)}"
+        self.domain = ""
+        self.script = ""
+        self._tags = [{"Key": TAG, "Value": self.name}]
+
+    def words(self) -> list[str]:
+        """What will be made, a line each."""
+        where = f"{self.place.vpc}, {', '.join(self.place.subnets)}"
+        return [
+            f"the lifecycle configuration {self.name} (it does nothing)",
+            f"the domain of Studio {self.name} in {where}, with the role {self.place.role}; SageMaker adds an EFS file system and two security groups",
+            f"in it a user profile and a space, both {self.name}; no application is started",
+        ]
+
+    async def make(self) -> None:
+        """Make all of it but the space.
+
+        Raises:
+            StorageError: It cannot be noted, so nothing was made.
+            HyperpodError: See `aws.errors`; what was made by then is there.
+        """
+        self._journal.begin(self.name)
+        self._tell(f"make the lifecycle configuration {self.name}")
+        told = await self._made(
+            "CreateStudioLifecycleConfig",
+            StudioLifecycleConfigName=self.name,
+            StudioLifecycleConfigContent=_SCRIPT,
+            StudioLifecycleConfigAppType="JupyterLab",
+            Tags=self._tags,
+        )
+        self.script = str(told["StudioLifecycleConfigArn"])
+        self._tell(f"make the domain {self.name} in {self.place.vpc} (this takes some minutes)")
+        told = await self._made(
+            "CreateDomain",
+            DomainName=self.name,
+            AuthMode="IAM",
+            VpcId=self.place.vpc,
+            SubnetIds=list(self.place.subnets),
+            DefaultUserSettings={"ExecutionRole": self.place.role},
+            Tags=self._tags,
+        )
+        self.domain = str(told.get("DomainId") or str(told["DomainArn"]).rpartition("/")[2])
+        self._journal.add(self.name, self.domain)
+        inside: dict[str, Any] = {"DomainId": self.domain}
+        await settled(self._aws, "DescribeDomain", **inside)
+        self._tell(f"make the user profile {self.name} in the domain {self.domain}")
+        inside["UserProfileName"] = self.name
+        await self._made("CreateUserProfile", **inside, Tags=self._tags)
+        await settled(self._aws, "DescribeUserProfile", **inside)
+
+    async def make_space(self) -> None:
+        """Make a space of the user profile.
+
+        Raises:
+            HyperpodError: See `aws.errors`.
+        """
+        self._tell(f"make the space {self.name} in the domain {self.domain}")
+        inside = {"DomainId": self.domain, "SpaceName": self.name}
+        await self._made(
+            "CreateSpace",
+            **inside,
+            OwnershipSettings={"OwnerUserProfileName": self.name},
+            SpaceSharingSettings={"SharingType": "Private"},
+            SpaceSettings={"AppType": "JupyterLab"},
+            Tags=self._tags,
+        )
+        await settled(self._aws, "DescribeSpace", **inside)
+
+    async def _made(self, operation: str, **given: Any) -> dict[str, Any]:
+        return await to_its_end(self._aws.call("sagemaker", operation, **given))
+
+
+async def to_its_end(call: Awaitable[T]) -> T:
+    """Wait for a call. Where this is cancelled meanwhile, the call is waited for all the same: what it makes has to be known before it is looked for."""
+    task = asyncio.ensure_future(call)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        with contextlib.suppress(Exception):
+            await task
+        raise
+
+
+async def settled(aws: Aws, operation: str, **given: Any) -> dict[str, Any]:
+    """Wait until SageMaker is done with something; its description then.
+
+    Raises:
+        RefusedError: It failed.
+        UnreachableError: SageMaker did not come to an end.
+        HyperpodError: See `aws.errors`.
+    """
+    patient = PatientAws(aws)
+    async for _ in looks(operation.removeprefix("Describe")):
+        told = await patient.call("sagemaker", operation, **given)
+        if told["Status"] == SETTLED:
+            return told
+        if told["Status"] not in PASSING:
+            raise RefusedError(
+                f"SageMaker says {told['Status']}: {told.get('FailureReason') or 'no reason'}",
+                code="not_in_service",
+            )
+    raise AssertionError  # `looks` ends with an error
+
+
+async def looks(words: str) -> AsyncIterator[None]:
+    """Times to look at something, ever further apart.
+
+    Raises:
+        UnreachableError: It takes too long.
+    """
+    deadline, pause = time.monotonic() + LONGEST, 0.1
+    while time.monotonic() < deadline:
+        yield
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, LOOK)
+    raise UnreachableError(
+        f"SageMaker has been at work on the {words} for {LONGEST:.0f} s",
+        code="still_updating",
+        hint="later: hpj admin verify-aws --clean-up",
+    )
+
 
 NOBODY = "hyperpod-jlab-nobody"
 """A user profile that is not in the throw-away domain."""
@@ -275,3 +486,232 @@ WRITE_CHECKS: Mapping[str, Check] = {
     "script-in-use-stays": used_script_stays,
 }
 """The checks of all facts that are checked so, by the facts' names, in the order in which they are made."""
+
+
+# --------------------------------------------------------------------------------------------------
+# Deleting what was made to verify facts, in this run or in one that was killed.
+
+YOUNG = 3600.0
+"""Seconds for which what another machine has made is left alone: its run may be under way."""
+
+_DELETING = "Deleting"
+
+_RULES = (
+    ("RevokeSecurityGroupIngress", "IpPermissions"),
+    ("RevokeSecurityGroupEgress", "IpPermissionsEgress"),
+)
+"""What takes the rules of a security group away, and where they stand in its description."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is there of a run.
+
+    Attributes:
+        name: The name of all of it.
+        domains: Ids of its domains.
+        gone: Ids of domains that may be gone, of which security groups may be left.
+        script: Whether its lifecycle configuration is there.
+        age: Seconds since it was made; None: a note of this machine says that its run is over.
+    """
+
+    name: str
+    domains: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    script: bool = False
+    age: float | None = None
+
+    @property
+    def may_be_in_use(self) -> bool:
+        """Whether a run on another machine may be using it."""
+        return self.age is not None and self.age < YOUNG
+
+    @property
+    def words(self) -> str:
+        """What it is, for people."""
+        parts = [f"the domain {one}" for one in self.domains]
+        parts += ["its lifecycle configuration"] if self.script else []
+        parts = parts or [f"security groups of the domain {one}" for one in self.gone]
+        since = "" if self.age is None else f", made {self.age / 60:.0f} min ago"
+        return f"{self.name} ({', '.join(parts) or 'nothing any more'}{since})"
+
+
+class CleanUp:
+    """Finds and deletes what was made; nothing else.
+
+    Args:
+        aws: AWS, as the caller.
+        journal: The notes of this machine.
+        tell: Says what is deleted, before it is.
+    """
+
+    def __init__(self, aws: Aws, journal: Journal, tell: Tell) -> None:
+        self._aws = PatientAws(aws)
+        self._journal = journal
+        self._tell = tell
+
+    async def left(self) -> list[Left]:
+        """What runs have left that are over; of runs on other machines that is not known, see `Left.age`.
+
+        Raises:
+            HyperpodError: See `aws.errors`.
+        """
+        notes = {one.name: one for one in self._journal.left()}
+        found: dict[str, Left] = {
+            name: Left(name, gone=note.domains) for name, note in notes.items()
+        }
+        domains, scripts = await self._domains(), await self._scripts()
+        for name in (domains.keys() | scripts.keys()) - found.keys():
+            if self._journal.lives(name):
+                continue
+            made = [*domains.get(name, {}).values(), *scripts.get(name, {}).values()]
+            found[name] = Left(name, age=time.time() - min(made))
+        return [
+            Left(name, tuple(domains.get(name, ())), one.gone, name in scripts, one.age)
+            for name, one in sorted(found.items())
+        ]
+
+    async def delete(self, one: Left) -> None:
+        """Delete all of it.
+
+        Raises:
+            RefusedError: Something else is in a domain, which stays then.
+            HyperpodError: See `aws.errors`.
+        """
+        try:
+            await self._delete_all(one)
+            self._journal.end(one.name)
+        finally:
+            self._journal.release(one.name)
+
+    async def _delete_all(self, one: Left) -> None:
+        domains = (await self._domains()).get(one.name, {})
+        for domain in domains:
+            await self._delete_domain(one.name, domain)
+        if one.name in await self._scripts():
+            self._tell(f"delete the lifecycle configuration {one.name}")
+            await self._call("DeleteStudioLifecycleConfig", StudioLifecycleConfigName=one.name)
+        for domain in {*one.gone, *one.domains, *domains}:
+            await self._delete_groups(domain)
+
+    async def _domains(self) -> dict[str, dict[str, float]]:
+        """Ids and times of the domains that are ours, by name."""
+        found: dict[str, dict[str, float]] = {}
+        for one in await self._aws.listed("sagemaker", "ListDomains", "Domains"):
+            name = str(one["DomainName"])
+            if name.startswith(PREFIX) and await self._is_ours(name, str(one["DomainArn"])):
+                made = one["CreationTime"].timestamp()
+                found.setdefault(name, {})[str(one["DomainId"])] = made
+        return found
+
+    async def _scripts(self) -> dict[str, dict[str, float]]:
+        """ARNs and times of the lifecycle configurations that are ours, by name."""
+        found: dict[str, dict[str, float]] = {}
+        operation, member = "ListStudioLifecycleConfigs", "StudioLifecycleConfigs"
+        for one in await self._aws.listed("sagemaker", operation, member, NameContains=TAG):
+            name, arn = str(one["StudioLifecycleConfigName"]), str(one["StudioLifecycleConfigArn"])
+            if name.startswith(PREFIX) and await self._is_ours(name, arn):
+                found[name] = {arn: one["CreationTime"].timestamp()}
+        return found
+
+    async def _is_ours(self, name: str, arn: str) -> bool:
+        try:
+            return (await self._aws.tags(arn)).get(TAG) == name
+        except (NotFoundError, InvalidInputError):
+            return False  # it went away meanwhile
+
+    async def _delete_domain(self, name: str, domain: str) -> None:
+        inside = {"DomainIdEquals": domain}
+        spaces = await self._aws.listed("sagemaker", "ListSpaces", "Spaces", **inside)
+        profiles = await self._aws.listed("sagemaker", "ListUserProfiles", "UserProfiles", **inside)
+        names = [one["SpaceName"] for one in spaces] + [one["UserProfileName"] for one in profiles]
+        others = sorted(set(map(str, names)) - {name})
+        if others:
+            raise RefusedError(
+                f"the domain {domain} has {', '.join(others[:5])}, which this command did not make",
+                code="not_ours",
+                hint="delete that, then run: hpj admin verify-aws --clean-up",
+            )
+        if spaces:
+            await self._delete(
+                *("DescribeSpace", "DeleteSpace"),
+                f"the space {name}",
+                DomainId=domain,
+                SpaceName=name,
+            )
+        if profiles:
+            await self._delete(
+                *("DescribeUserProfile", "DeleteUserProfile"),
+                f"the user profile {name}",
+                DomainId=domain,
+                UserProfileName=name,
+            )
+        retention = {"RetentionPolicy": {"HomeEfsFileSystem": "Delete"}}
+        await self._delete(
+            *("DescribeDomain", "DeleteDomain"),
+            f"the domain {domain} with its EFS file system",
+            retention,
+            DomainId=domain,
+        )
+
+    async def _delete(
+        self,
+        describe: str,
+        delete: str,
+        words: str,
+        more: Mapping[str, Any] | None = None,
+        **named: str,
+    ) -> None:
+        """Delete something, and wait until it is gone."""
+        told_of = False
+        async for _ in looks(words):
+            try:
+                status = (await self._call(describe, **named))["Status"]
+            except NotFoundError:
+                return
+            if status in PASSING or status == _DELETING:
+                continue
+            if not told_of:
+                self._tell(f"delete {words}")
+                told_of = True
+            try:
+                await to_its_end(self._call(delete, **named, **(more or {})))
+            except NotFoundError:
+                return
+            except HyperpodError as error:
+                if not is_in_use(error):
+                    raise
+
+    async def _delete_groups(self, domain: str) -> None:
+        """Delete the security groups that SageMaker made for a domain, and leaves when it is deleted; they name each other."""
+        names = [f"security-group-for-{way}-nfs-{domain}" for way in ("inbound", "outbound")]
+        wanted = [{"Name": "group-name", "Values": names}]
+        told = await self._aws.call("ec2", "DescribeSecurityGroups", Filters=wanted)
+        groups = told.get("SecurityGroups") or ()
+        for one in groups:
+            ident = str(one["GroupId"])
+            self._tell(f"empty the security group {ident} ({one['GroupName']})")
+            for revoke, member in _RULES:
+                if one.get(member):
+                    given = {"GroupId": ident, "IpPermissions": one[member]}
+                    await self._aws.call("ec2", revoke, **given)
+        for one in groups:
+            self._tell(f"delete the security group {one['GroupId']}")
+            async for _ in looks(f"security group {one['GroupId']}"):
+                if await self._group_is_gone(str(one["GroupId"])):
+                    break
+
+    async def _group_is_gone(self, ident: str) -> bool:
+        """Delete a security group; False while the file system's interfaces still have it."""
+        try:
+            await self._aws.call("ec2", "DeleteSecurityGroup", GroupId=ident)
+        except NotFoundError:
+            return True
+        except HyperpodError as error:
+            if (error.detail or {}).get("aws_code") != "DependencyViolation":
+                raise
+            return False
+        return True
+
+    async def _call(self, operation: str, **given: Any) -> dict[str, Any]:
+        return await self._aws.call("sagemaker", operation, **given)

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from hyperpod_jlab.admin.lambdas.rights import (
+from hyperpod_jlab.admin.lambdas.settings import (
     OF_EKS,
     OF_SESSIONS,
     Function,

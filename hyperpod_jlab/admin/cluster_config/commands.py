@@ -1,0 +1,555 @@
+"""``hpj admin create-cluster``, ``update-cluster`` and ``delete-cluster``: HyperPod clusters are made, changed and deleted."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hyperpod_jlab.admin.cluster_config import clusters
+from hyperpod_jlab.admin.cluster_config.changes import Change, ClusterChanges, changes_of
+from hyperpod_jlab.admin.cluster_config.clusters import Follower, Progress
+from hyperpod_jlab.admin.cluster_config.files import read_document
+from hyperpod_jlab.admin.cluster_config.validation import Documents, Report, ask_and_check, check
+from hyperpod_jlab.admin.cluster_config.verdict import CHECKS, Verdict
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.cli.failure import ChecksFailedError, RunEndedError
+from hyperpod_jlab.cli.group import HpjCommand
+from hyperpod_jlab.cli.invocation import InterruptionError, invocation, with_services
+from hyperpod_jlab.cli.output import coloured, print_json, slow_steps
+from hyperpod_jlab.cli.parameters import aws_name
+from hyperpod_jlab.cli.terminal import is_terminal, printable
+from hyperpod_jlab.core.cluster import JOB_ENDED
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
+from hyperpod_jlab.core.events import ClusterEvent
+from hyperpod_jlab.core.run import iso_time
+from hyperpod_jlab.runs.facade import Hyperpod
+
+# --------------------------------------------------------------------------------------------------
+# ``hpj admin validate``: what is wrong with a cluster's configuration, before it is made.
+
+_HELP = """\
+Check the configuration of a HyperPod cluster, and change nothing: all that is wrong is said at once.
+
+CONFIG is the input of CreateCluster as JSON (cluster-config.json), PROVISIONING the file provisioning_parameters.json from which AWS' life cycle scripts
+learn what each group is to Slurm; a cluster on EKS, and one whose groups have a SlurmConfig, has none.
+
+Each check is ok, warning, error or unknown: it could not be checked, and the right that is missing is named. The exit code is 2 when one is an error.
+"""
+
+_LEVEL = 7
+_COLOURS = {"ok": "ok", "warning": "warn", "error": "fail", "unknown": "unknown"}
+"""The colours that ``hpj doctor`` has for the same."""
+
+FILE = click.Path(dir_okay=True, path_type=Path)
+"""A file; whether it can be read is said with all other errors."""
+
+REGION = click.option(
+    "--region",
+    metavar="REGION",
+    callback=aws_name,
+    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+)
+
+
+@click.command(
+    "validate",
+    cls=HpjCommand,
+    help=_HELP,
+    examples=(
+        "hpj admin validate cluster-config.json provisioning_parameters.json",
+        "hpj admin validate cluster-config.json --offline",
+        "hpj admin validate cluster-config.json --json",
+    ),
+)
+@click.argument("config", type=FILE, metavar="CONFIG")
+@click.argument("provisioning", type=FILE, required=False, metavar="[PROVISIONING]")
+@click.option("--offline", is_flag=True, help="Only what needs no AWS.")
+@click.option(
+    "--strict", is_flag=True, help="Take warnings, and what could not be checked, for errors."
+)
+@REGION
+def validate(
+    config: Path, provisioning: Path | None, offline: bool, strict: bool, region: str | None
+) -> None:
+    """Check a configuration."""
+    report = examined(read_documents(config, provisioning), region, offline=offline)
+    if invocation().as_json:
+        print_json(report.to_dict())
+    else:
+        show_report(report)
+    refuse_bad(report, strict=strict)
+
+
+def read_documents(config: Path, provisioning: Path | None) -> Documents:
+    """Both files. A second one that cannot be read is a finding, for it is not to hide those of the first.
+
+    Raises:
+        InvalidInputError: The first one cannot be read, or is no JSON.
+    """
+    first = read_document(config)
+    if provisioning is None:
+        return Documents(first)
+    try:
+        return Documents(first, read_document(provisioning))
+    except InvalidInputError as error:
+        return Documents(first, unread=error.message)
+
+
+def examined(documents: Documents, region: str | None, *, offline: bool = False) -> Report:
+    """What all checks say."""
+    if offline:
+        return check(documents, None, region)
+
+    async def work(_: object) -> Report:
+        async with slow_steps("asking AWS"):
+            return await ask_and_check(Aws(region), documents)
+
+    return with_services(work)
+
+
+def show_report(report: Report, *, brief: bool = False) -> None:
+    """Print it.
+
+    Args:
+        report: What the checks say.
+        brief: Whether what is well is left out.
+    """
+    width = max(map(len, CHECKS))
+    for one in report.verdicts:
+        if not (brief and one.level == "ok"):
+            show_verdict(one, width)
+    counts = {word: len(report.of(word)) for word in ("error", "warning", "unknown")}
+    words = ", ".join(f"{count} {_counted(word, count)}" for word, count in counts.items() if count)
+    print(words or "the configuration is good")
+
+
+def _counted(word: str, count: int) -> str:
+    if word == "unknown":
+        return "could not be checked"
+    return word if count == 1 else f"{word}s"
+
+
+def show_verdict(one: Verdict, width: int = 0) -> None:
+    """Print what a check says; its name takes so many columns."""
+    level = coloured(_COLOURS[one.level], f"{one.level:<{_LEVEL}}")
+    place = f"{one.path}: " if one.path else ""
+    print(f"{level}  {one.check:<{width}}  {printable(place + one.message)}")
+    if one.hint:
+        print(f"{'':<{_LEVEL + width + 4}}hint: {printable(one.hint)}")
+
+
+def refuse_bad(report: Report, *, strict: bool = False) -> None:
+    """Raise where something is wrong.
+
+    Raises:
+        ChecksFailedError: There is an error; with `strict` also a warning, or something that could not be checked.
+    """
+    bad = report.of("error")
+    if strict:
+        bad += [*report.of("warning"), *report.of("unknown")]
+    if bad:
+        raise ChecksFailedError(
+            f"the configuration is not good: {len(bad)} {'finding' if len(bad) == 1 else 'findings'}",
+            code="bad_configuration",
+            detail={"checks": [one.to_dict() for one in bad]},
+        )
+
+
+# --------------------------------------------------------------------------------------------------
+# What becomes of a cluster, as it is shown until its end.
+
+
+class ClusterEndedError(RunEndedError):
+    """A cluster that was waited for did not become what was wanted."""
+
+    default_code = "cluster_failed"
+
+
+def tell_how_to_look(name: str) -> str:
+    """How to see later what became of it."""
+    return f"look again: hpj clusters --hyperpod, hpj nodes --hyperpod {name}"
+
+
+def follow(follower: Follower, name: str, wanted: str) -> None:
+    """Show it until its end.
+
+    Args:
+        follower: Who looks.
+        name: The cluster's name.
+        wanted: What is to become of it: ``made``, ``changed`` or ``deleted``.
+
+    Raises:
+        ClusterEndedError: It ended otherwise.
+        InterruptionError: Ctrl-C was pressed; AWS goes on.
+    """
+    call = invocation()
+    call.on_interrupt = lambda: InterruptionError(
+        f"nobody looks any more; AWS goes on, and {name} will be {wanted}",
+        hint=tell_how_to_look(name),
+        detail={"cluster": name},
+    )
+    failures: list[ClusterEvent] = []
+
+    async def work(_: object) -> Progress:
+        last = before = None
+        async with slow_steps(f"waiting until {name} is {wanted}") as steps:
+            async for last in follower.follow():
+                failures.extend(one for one in last.events if one.level == "error")
+                steps.clear()
+                if not call.as_json:
+                    before = _tell(last, before)
+        if last is None:
+            raise AssertionError("a follower ends with a look")
+        return last
+
+    _conclude(with_services(work), failures, wanted)
+
+
+def _tell(now: Progress, before: str | None) -> str:
+    """Print what is new; returns the line that was printed last."""
+    groups = "  ".join(f"{one.name} {one.current}/{one.target}" for one in now.groups)
+    line = f"{now.status:<12}  {groups}".rstrip()
+    if line != before:
+        print(printable(f"{_clock(time.time())}  {line}"), flush=True)
+    for event in now.events:
+        print(printable(f"{_clock(event.time)}    {_words(event)}"), flush=True)
+    for note in now.notes:
+        print(f"note: {printable(note)}", file=sys.stderr)
+    return line
+
+
+def _clock(seconds: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(seconds))
+
+
+def _words(event: ClusterEvent) -> str:
+    level = f"{event.level}: " if event.level not in {None, "info"} else ""
+    where = f"{event.group}: " if event.group else ""
+    reason = f" ({event.reason})" if event.reason else ""
+    return f"{level}{where}{event.description or event.resource}{reason}"
+
+
+def _conclude(last: Progress, failures: list[ClusterEvent], wanted: str) -> None:
+    """Say how it ended.
+
+    Raises:
+        ClusterEndedError: Otherwise than was wanted.
+    """
+    call = invocation()
+    told = {**last.to_dict(), "failures": [one.to_dict() for one in failures]}
+    if call.as_json:
+        print_json(told)
+    if last.good:
+        if not call.as_json:
+            print(printable(f"the cluster {last.name} is {wanted}"))
+        return
+    if not call.as_json:
+        for event in failures:
+            print(printable(f"{iso_time(event.time)}  {_words(event)}"), file=sys.stderr)
+    why = f": {last.failure}" if last.failure else ""
+    first = next((one.name for one in last.groups if one.status == "Failed"), None)
+    stream = f", streams LifecycleConfig/{first}/..." if first else ", streams LifecycleConfig/..."
+    raise ClusterEndedError(
+        f"the cluster {last.name} was not {wanted}; it is {last.status}{why}",
+        hint=f"logs of life cycle scripts: log group {last.logs}{stream}; or: hpj node-logs --hyperpod {last.name}",
+        detail=told,
+    )
+
+
+_CREATE = """\
+Make a HyperPod cluster from the input of CreateCluster, as JSON.
+
+Its configuration is checked first, as 'hpj admin validate' does it, and nothing is made when something is wrong with it. With --wait what becomes of it is
+shown until it is in service or has failed; Ctrl-C ends only that.
+"""
+_UPDATE = """\
+Change a HyperPod cluster so that it becomes what a file says, after saying what that changes.
+
+The file is the input of CreateCluster or UpdateCluster, as JSON. AWS is told only what differs, and groups of which the file says nothing stay as they are;
+one goes away only when --delete-group or InstanceGroupsToDelete names it.
+"""
+_DELETE = """\
+Delete a HyperPod cluster with all its instances, after saying what runs there and what stays.
+
+File systems, buckets and an EKS cluster stay. The cluster's name is to be typed, or given once more by --yes.
+"""
+_MOST_JOBS = 10
+"""Jobs that are named one by one."""
+
+_YES = click.option("--yes", is_flag=True, help="Do not ask.")
+_WAIT = click.option("--wait", is_flag=True, help="Show what becomes of it, until its end.")
+_CONFIG = click.option("--file", "config", type=FILE, required=True, help="The file.")
+
+
+@click.command(
+    "create-cluster",
+    cls=HpjCommand,
+    help=_CREATE,
+    examples=(
+        "hpj admin create-cluster --file cluster-config.json --provisioning provisioning_parameters.json --wait",
+        "hpj admin create-cluster --file cluster-config.json --yes --json",
+    ),
+)
+@_CONFIG
+@click.option("--provisioning", type=FILE, help="The file provisioning_parameters.json, of Slurm.")
+@_WAIT
+@_YES
+@REGION
+def create_cluster(
+    config: Path, provisioning: Path | None, wait: bool, yes: bool, region: str | None
+) -> None:
+    """Make a cluster."""
+    documents = read_documents(config, provisioning)
+    report = examined(documents, region)
+    if not invocation().as_json:
+        show_report(report, brief=True)
+    refuse_bad(report)
+    _ask(_cluster_changes_words(documents), yes)
+    given, begin = dict(documents.cluster), time.time()
+    name = str(given["ClusterName"])
+    arn = with_services(lambda _: clusters.create(Aws(region), given))
+    _begun(name, arn, "being made", wait)
+    if wait:
+        follow(Follower(Aws(region), name, arn, since=begin), name, "made")
+
+
+def _cluster_changes_words(documents: Documents) -> str:
+    config = documents.config
+    count = sum(group.count or 0 for group in config.groups)
+    types = sorted({one for group in config.groups for one in group.types})
+    return f"make the cluster {config.name} with {count} instances ({', '.join(types)})"
+
+
+@click.command(
+    "update-cluster",
+    cls=HpjCommand,
+    help=_UPDATE,
+    examples=(
+        "hpj admin update-cluster --file cluster-config.json --dry-run",
+        "hpj admin update-cluster --file cluster-config.json --delete-group worker-group-2 --wait",
+    ),
+)
+@_CONFIG
+@click.option(
+    "--delete-group",
+    "delete",
+    multiple=True,
+    metavar="NAME",
+    help="An instance group that is to go away. May be given several times.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be changed.")
+@_WAIT
+@_YES
+@REGION
+def update_cluster(
+    config: Path,
+    delete: tuple[str, ...],
+    dry_run: bool,
+    wait: bool,
+    yes: bool,
+    region: str | None,
+) -> None:
+    """Change a cluster."""
+    wanted = read_documents(config, None).cluster
+    name = wanted.get("ClusterName")
+    if not isinstance(name, str):
+        raise InvalidInputError(
+            f"{config} does not say which cluster: ClusterName is missing",
+            code="bad_file",
+            detail={"field": "ClusterName"},
+        )
+    begin = time.time()
+    there = with_services(lambda _: clusters.describe(Aws(region), name))
+    found = changes_of(wanted, there, delete)
+    _show_changes(found, dry_run=dry_run)
+    _refuse(found.verdicts)
+    if dry_run or not found.changes:
+        if not found.changes and not invocation().as_json:
+            print("nothing is to be changed")
+        elif not found.changes and not dry_run:
+            print_json({**found.to_dict(), "changed": False})
+        return
+    losses = "; ".join(_loss(one) for one in found.losses)
+    _ask(f"change the cluster {name}" + (f" ({losses})" if losses else ""), yes)
+    with_services(lambda _: clusters.update(Aws(region), found.request))
+    arn = str(there["ClusterArn"])
+    _begun(str(there["ClusterName"]), arn, "being changed", wait)
+    if wait:
+        follow(Follower(Aws(region), name, arn, since=begin), name, "changed")
+
+
+def _show_changes(found: ClusterChanges, *, dry_run: bool) -> None:
+    if invocation().as_json:
+        if dry_run:
+            print_json(found.to_dict())
+        return
+    for one in found.changes:
+        print(printable(_line(one)))
+    for left in found.left:
+        more = "" if left in found.lasting else f" (--delete-group {left} deletes it)"
+        print(printable(f"= group {left}: stays as it is{more}"))
+    for verdict in found.verdicts:
+        show_verdict(verdict)
+
+
+def _line(one: Change) -> str:
+    if one.kind == "new":
+        return f"+ {one.target}: {one.after} instances"
+    if one.kind == "gone":
+        return f"- {one.target}: goes away, with its {one.before} instances"
+    sign = "-" if one.kind == "smaller" else "~"
+    return f"{sign} {one.target}: {one.member}: {_short(one.before)} -> {_short(one.after)}"
+
+
+def _short(value: Any) -> str:
+    text = "not set" if value is None else str(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def _loss(one: Change) -> str:
+    if one.kind == "gone":
+        return f"{one.target} goes away"
+    return f"{one.target} loses {one.before - one.after} instances"
+
+
+def _refuse(verdicts: tuple[Verdict, ...]) -> None:
+    bad = [one for one in verdicts if one.level == "error"]
+    if bad:
+        raise ChecksFailedError(
+            f"the cluster cannot be changed so: {bad[0].message}",
+            code="bad_configuration",
+            hint=bad[0].hint,
+            detail={"field": bad[0].path, "checks": [one.to_dict() for one in bad]},
+        )
+
+
+@click.command(
+    "delete-cluster",
+    cls=HpjCommand,
+    help=_DELETE,
+    examples=(
+        "hpj admin delete-cluster ml-cluster --wait",
+        "hpj admin delete-cluster ml-cluster --yes ml-cluster",
+    ),
+)
+@click.argument("name")
+@click.option("--yes", metavar="NAME", help="Do not ask; the cluster's name once more.")
+@_WAIT
+@REGION
+def delete_cluster(name: str, yes: str | None, wait: bool, region: str | None) -> None:
+    """Delete a cluster."""
+    begin = time.time()
+    there = with_services(lambda _: clusters.describe(Aws(region), name))
+    name, arn = str(there["ClusterName"]), str(there["ClusterArn"])
+    if yes is not None and yes != name:
+        raise InvalidInputError(
+            f"--yes says {yes[:60]}, and the cluster is {name}; nothing was done",
+            code="not_confirmed",
+            detail={"field": "yes"},
+        )
+    if not invocation().as_json:
+        _show_deletion(there)
+    if yes is None:
+        _type_name(name)
+    with_services(lambda _: clusters.delete(Aws(region), name))
+    _begun(name, arn, "being deleted", wait)
+    if wait:
+        follow(Follower(Aws(region), name, arn, deleted=True, since=begin), name, "deleted")
+
+
+def _show_deletion(there: dict[str, Any]) -> None:
+    groups = [*(there.get("InstanceGroups") or ()), *(there.get("RestrictedInstanceGroups") or ())]
+    count = sum(int(one.get("CurrentCount", 0)) for one in groups)
+    print(printable(f"the cluster {there['ClusterName']} goes away, with {count} instances:"))
+    for one in groups:
+        kind = one.get("InstanceType") or "several types"
+        print(printable(f"  {one['InstanceGroupName']}: {one.get('CurrentCount', 0)} of {kind}"))
+    for line in with_services(lambda services: _jobs(services, there)):
+        print(printable(line))
+    for line in clusters.what_stays(there):
+        print(printable(f"stays: {line}"))
+
+
+async def _jobs(services: Hyperpod, there: dict[str, Any]) -> list[str]:
+    """What runs and waits there, as far as this machine's configuration reaches it."""
+    names = {there["ClusterName"], there["ClusterArn"]}
+    known = [
+        label
+        for label, cluster in services.settings.clusters.items()
+        if getattr(cluster, "hyperpod", None) in names
+    ]
+    if not known:
+        return ["what runs there is not known: no cluster of this configuration is on it"]
+    lines = []
+    for label in known:
+        try:
+            jobs = [one for one in await services.jobs(label) if one.state not in JOB_ENDED]
+        except HyperpodError as error:
+            lines.append(f"what runs on {label} is not known: {error.message}")
+            continue
+        lines.append(
+            f"jobs that run or wait on {label}: {len(jobs)}" if jobs else f"nothing runs on {label}"
+        )
+        lines += [
+            f"  {one.run_id or one.scheduler_id} of {one.user}: {one.name} ({one.state})"
+            for one in jobs[:_MOST_JOBS]
+        ]
+        if len(jobs) > _MOST_JOBS:
+            lines.append(f"  and {len(jobs) - _MOST_JOBS} more")
+    return lines
+
+
+def _type_name(name: str) -> None:
+    """Have the name typed.
+
+    Raises:
+        InvalidInputError: Nobody can be asked, or something else was typed.
+    """
+    if not _can_ask():
+        raise InvalidInputError(
+            "nothing is deleted without your word",
+            code="not_confirmed",
+            hint=f"add --yes {name} to do it",
+        )
+    typed = click.prompt(
+        "Type the cluster's name to delete it", default="", show_default=False, err=True
+    )
+    if typed.strip() != name:
+        raise InvalidInputError("that is not its name; nothing was done", code="not_confirmed")
+
+
+def _ask(words: str, yes: bool) -> None:
+    """Ask whether it is wanted.
+
+    Raises:
+        InvalidInputError: Nobody can be asked, or it is not.
+    """
+    if yes:
+        return
+    if not _can_ask():
+        raise InvalidInputError(
+            f"nothing is done without your word; it would be: {words}",
+            code="not_confirmed",
+            hint="add --yes to do it",
+        )
+    if not click.confirm(f"{words[0].upper()}{words[1:]}?", err=True):
+        raise InvalidInputError("nothing was done", code="not_confirmed")
+
+
+def _can_ask() -> bool:
+    return not invocation().as_json and is_terminal(sys.stdin) and is_terminal(sys.stderr)
+
+
+def _begun(name: str, arn: str, what: str, wait: bool) -> None:
+    """Say that AWS has begun; with JSON only when nobody waits, for then the end is told."""
+    if invocation().as_json:
+        if not wait:
+            print_json({"name": name, "arn": arn, "ok": True})
+        return
+    print(printable(f"the cluster {name} is {what}: {arn}"), flush=True)
+    if not wait:
+        print(f"hint: {printable(tell_how_to_look(name))}", file=sys.stderr)

@@ -1,0 +1,1 @@
+"""Mount the cluster's FSx file system in the spaces of a Studio domain."""

@@ -1,0 +1,677 @@
+"""``hpj admin plan``, ``apply``, ``status`` and ``destroy``: a file system and the people of a Studio domain."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from hyperpod_jlab.admin.fsx.apply import Result, words_of
+from hyperpod_jlab.admin.fsx.keepers import By, FolderPlace, misfit, open_wirer
+from hyperpod_jlab.admin.fsx.models import (
+    NOT_KNOWN,
+    DeletionStep,
+    Mode,
+    Plan,
+    Step,
+    There,
+    Wanted,
+    is_folder,
+)
+from hyperpod_jlab.admin.fsx.reconcile import Wirer, Wiring
+from hyperpod_jlab.admin.lifecycle.models import NOTHING, LifecycleFile, read_lifecycle_file
+from hyperpod_jlab.aws.studio import find_studio
+from hyperpod_jlab.cli.group import HpjCommand
+from hyperpod_jlab.cli.invocation import invocation, with_services
+from hyperpod_jlab.cli.output import Steps, print_json, slow_steps
+from hyperpod_jlab.cli.parameters import aws_name
+from hyperpod_jlab.cli.terminal import is_terminal, printable
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, RefusedError
+from hyperpod_jlab.core.finding import refuse_on_error
+from hyperpod_jlab.runs.facade import Hyperpod
+
+# --------------------------------------------------------------------------------------------------
+# Options that say who looks at the folders of a file system, makes and deletes them.
+
+PLACE_OPTIONS = (
+    click.option(
+        "--image",
+        metavar="REF",
+        help="With --folders kubernetes: the image, with a python3 in it, by its digest. Default: the cluster's of the configuration.",
+    ),
+    click.option(
+        "--claim",
+        metavar="NAME",
+        help="With --folders kubernetes: the claim of the whole file system. Default: the same.",
+    ),
+    click.option(
+        "--namespace",
+        metavar="NAME",
+        help="With --folders kubernetes: where the claim is. Default: the same.",
+    ),
+    click.option(
+        "--queue", metavar="NAME", help="With --folders slurm: the partition for the job."
+    ),
+    click.option(
+        "--mounted-at",
+        metavar="PATH",
+        help="Where the whole file system is mounted: on this machine, or with --folders slurm on the nodes (default there: where AWS says that the cluster mounts it, else /fsx).",
+    ),
+    click.option(
+        "--folders",
+        "by",
+        type=click.Choice(["here", "slurm", "kubernetes", "none"]),
+        help="Who looks at folders and makes them: this machine, a job of the Slurm cluster, a Job of the Kubernetes cluster, or nobody. "
+        "Default: this machine with --mounted-at, else nobody.",
+    ),
+)
+"""Who looks at folders. In the order in which click takes decorators: from the last to the first."""
+
+FOLDER_OPTIONS = (
+    click.option(
+        "--cluster-user",
+        metavar="UID|NAME|none",
+        help="Whom the cluster's jobs run as: let into the folders, and into what is made there, by access lists (ACLs). None: nobody is let into private "
+        "folders. Default: who is let in already stays so.",
+    ),
+    *PLACE_OPTIONS,
+)
+"""The same, and who is let into folders besides."""
+
+
+def folder_place(options: dict[str, Any]) -> FolderPlace:
+    """What the options say.
+
+    Raises:
+        InvalidInputError: They do not go together.
+    """
+    by: By = options["by"] or ("none" if options["mounted_at"] is None else "here")
+    place = FolderPlace(
+        by,
+        options["mounted_at"],
+        options["cluster"],
+        options["queue"],
+        options["namespace"],
+        options["claim"],
+        options["image"],
+        options.get("cluster_user"),
+    )
+    found = misfit(place)
+    if found is not None:
+        name, known = found
+        raise InvalidInputError(
+            f"--{name.replace('_', '-')} goes with --folders {' or '.join(known)} only",
+            detail={"field": name},
+        )
+    return place
+
+
+# --------------------------------------------------------------------------------------------------
+# Plans of an admin on the terminal: what is to be done, whether it is wanted, and what became of it.
+
+_SIGNS = {"done": "=", "to do": "+", "waits": "~", "blocked": "!"}
+_WORDS = {"done": "as wanted", "to do": "to do", "waits": "waiting", "blocked": "blocked"}
+_QUIET = 5
+"""Steps that are as wanted already, up to which each is shown."""
+
+
+def steps_words(count: int) -> str:
+    """Such as ``3 steps``."""
+    return "1 step" if count == 1 else f"{count} steps"
+
+
+def confirmed(count: int, more: str | None = None) -> bool:
+    """Whether the admin wants it, and says so once more where there is more to ask.
+
+    Raises:
+        InvalidInputError: Nobody can be asked.
+    """
+    if invocation().as_json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        raise InvalidInputError(
+            f"nothing is changed without your word; to do: {steps_words(count)}",
+            code="not_confirmed",
+            hint="add --yes to do them; 'hpj admin plan' shows them",
+        )
+    wanted = click.confirm(f"Do {steps_words(count)}?", err=True)
+    if wanted and (more is None or click.confirm(more, err=True)):
+        return True
+    print("nothing was done", file=sys.stderr)
+    return False
+
+
+def show(made: Plan, *, drift: bool = False) -> None:
+    """Print a plan; of drift only what is not as wanted."""
+    if invocation().as_json:
+        print_json(made.to_dict())
+        return
+    done = [step for step in made.steps if step.state == "done"]
+    for step in (*made.steps, *made.deletions):
+        if step.state != "done" or (not drift and len(done) <= _QUIET):
+            print(printable(_line(step)))
+    errors = [finding for finding in made.findings if finding.level == "error"]
+    if not (drift or errors):
+        for statement in made.statements:
+            print(printable(f"{statement.topic}: {statement.text}"))
+    counts = {
+        word: sum(step.state == state for step in (*made.steps, *made.deletions))
+        for state, word in _WORDS.items()
+    }
+    print(", ".join(f"{count} {word}" for word, count in counts.items() if count) or "no steps")
+    for finding in made.findings:
+        # The first error is what the command ends with.
+        if finding not in errors[:1]:
+            print(printable(f"{finding.level}: {finding.message}"), file=sys.stderr)
+            if finding.hint:
+                print(printable(f"hint: {finding.hint}"), file=sys.stderr)
+
+
+def _line(step: Step) -> str:
+    change = step.after if step.state == "done" else f"{step.before} -> {step.after}"
+    return f"{_SIGNS[step.state]} {step.target}: {change}" + (
+        f" ({step.reason})" if step.reason else ""
+    )
+
+
+def tell(result: Result) -> None:
+    """Say what became of a step, to people."""
+    if invocation().as_json:
+        return
+    if result.error is None:
+        print(printable(f"{result.step.target}: {result.step.after}"))
+    else:
+        print(printable(f"error: {result.step.target}: {result.error.message}"), file=sys.stderr)
+
+
+def _raise_worst(results: Sequence[Result]) -> None:
+    """Raise the worst error; all were told already."""
+    failed = [(one.step.target, one.error) for one in results if one.error is not None]
+    if not failed:
+        return
+    target, error = max(failed, key=lambda one: one[1].exit_code)
+    more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+    raise type(error)(
+        f"not done: {target}{more}: {error.message}",
+        code=error.code,
+        hint=error.hint,
+        detail=error.detail,
+    )
+
+
+def conclude(results: Sequence[Result]) -> None:
+    """Say what became of a plan, and leave with its exit code.
+
+    Raises:
+        HyperpodError: The worst of what has failed.
+    """
+    if invocation().as_json:
+        print_json({"results": [result.to_dict() for result in results]})
+    left = [one.step for one in results if not one.done and one.error is None]
+    if not invocation().as_json:
+        for step in left:
+            if step.state in {"waits", "blocked"}:
+                word = "not done" if step.is_drift else NOT_KNOWN
+                print(printable(f"{word}: {step.target}: {step.reason}"), file=sys.stderr)
+    _raise_worst(results)
+    if any(step.is_drift for step in left):
+        click.get_current_context().exit(1)
+
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+_PLAN = """\
+Say what is to be done so that the people of a Studio domain have a file system of FSx for Lustre, and change nothing.
+
+In mode shared all have one folder of it; in mode per-user each user profile has a folder of its own. Profiles and spaces that are there are changed, and
+the domain's defaults for those to come. Nothing is moved: what lies in a folder is there again once it is mounted again. A profile that is named by
+--profile keeps its mode when the domain's changes, until 'hpj admin destroy --profile' takes it away.
+"""
+_APPLY = """\
+Do what 'hpj admin plan' says, after asking.
+
+Each step has its own result, and one that fails leaves the others. It may be run again, by several people at once too: it goes on from what it finds.
+The exit code is 0 when all is as wanted, 1 when a step waits or is blocked, and else that of the worst error.
+"""
+_STATUS = """\
+Say what is not as it is to be, and change nothing.
+
+The exit code is 0 when all is as wanted, 1 when something is not or waits, 2 when it cannot be at all. Folders count only where somebody can look at
+them (--mounted-at).
+"""
+
+
+def common_options(function: Decorated) -> Decorated:
+    """Options that say which domain and which file system."""
+    for option in (
+        click.option(
+            "--region",
+            metavar="REGION",
+            callback=aws_name,
+            help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+        ),
+        click.option(
+            "--profile",
+            "profiles",
+            multiple=True,
+            metavar="NAME",
+            help="Only this user profile, and nothing of the domain's own. May be given several times.",
+        ),
+        click.option(
+            "--file-system",
+            metavar="ID",
+            callback=aws_name,
+            help="The file system, in place of --cluster.",
+        ),
+        click.option(
+            "--cluster",
+            metavar="NAME",
+            callback=aws_name,
+            help="The HyperPod cluster whose file system it is.",
+        ),
+        click.option(
+            "--domain",
+            metavar="ID",
+            callback=aws_name,
+            help="The domain's id. Default: this space's.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def _wanted(function: Decorated) -> Decorated:
+    """Options that say what is to be there."""
+    for option in (
+        click.option(
+            "--lifecycle-file",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="What scripts are to do when a space starts (TOML). Default: they are left alone.",
+        ),
+        *FOLDER_OPTIONS,
+        click.option("--take-over", is_flag=True, help="Change also what somebody else has set."),
+        click.option(
+            "--shared-path",
+            default="/shared",
+            show_default=True,
+            metavar="PATH",
+            help="The folder that all have in mode shared.",
+        ),
+        click.option(
+            "--partition-mode",
+            "mode",
+            type=click.Choice(["shared", "per-user"]),
+            required=True,
+            help="One folder for all, or one for each user profile.",
+        ),
+    ):
+        function = option(function)
+    return common_options(function)
+
+
+@click.command(
+    "plan",
+    cls=HpjCommand,
+    help=_PLAN,
+    examples=(
+        "hpj admin plan --domain d-abc123 --cluster ml-cluster --partition-mode per-user",
+        "hpj admin plan --domain d-abc123 --file-system fs-0123456789abcdef0 --partition-mode shared --json",
+        "hpj admin plan --domain d-abc123 --cluster ml-cluster --partition-mode shared --lifecycle-file lifecycle.toml",
+    ),
+)
+@_wanted
+def plan(mode: Mode, **options: Any) -> None:
+    """Print the plan."""
+    wiring, region = wiring_of(mode, options)
+    place = folder_place(options)
+    _, made = with_services(lambda services: _planned(services, wiring, region, place))
+    show(made)
+    refuse_on_error(list(made.findings))
+
+
+@click.command(
+    "apply",
+    cls=HpjCommand,
+    help=_APPLY,
+    examples=(
+        "hpj admin apply --domain d-abc123 --cluster ml-cluster --partition-mode per-user",
+        "hpj admin apply --domain d-abc123 --cluster ml-cluster --partition-mode shared --profile alice --yes",
+    ),
+)
+@_wanted
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def apply(mode: Mode, yes: bool, **options: Any) -> None:
+    """Apply a plan."""
+    wiring, region = wiring_of(mode, options)
+    carry_out(wiring, region, yes, folder_place(options))
+
+
+@click.command(
+    "status",
+    cls=HpjCommand,
+    help=_STATUS,
+    examples=("hpj admin status --domain d-abc123 --cluster ml-cluster --partition-mode shared",),
+)
+@_wanted
+def status(mode: Mode, **options: Any) -> None:
+    """Print what is not as it is to be."""
+    wiring, region = wiring_of(mode, options)
+    place = folder_place(options)
+    _, made = with_services(lambda services: _planned(services, wiring, region, place))
+    show(made, drift=True)
+    refuse_on_error(list(made.findings))
+    if made.drift:
+        click.get_current_context().exit(1)
+
+
+def wiring_of(mode: Mode | None, options: dict[str, Any]) -> tuple[Wiring, str | None]:
+    """What was named, and the region.
+
+    Raises:
+        InvalidInputError: Nobody says which domain, or the shared folder is none.
+    """
+    domain = options["domain"]
+    if domain is None:
+        studio = find_studio()
+        domain = studio.domain_id if studio else None
+    if domain is None:
+        raise InvalidInputError(
+            "nobody says which domain",
+            hint="name it: --domain d-...; 'aws sagemaker list-domains' lists them",
+            detail={"field": "domain"},
+        )
+    shared_path = options.get("shared_path", "/shared")
+    if not is_folder(shared_path):
+        raise InvalidInputError(
+            f"--shared-path: '{shared_path[:60]}' is no folder of a file system",
+            hint="letters, digits, dots and dashes after a slash, and no slash at the end: such as /shared",
+            detail={"field": "shared_path"},
+        )
+    profiles = frozenset(options["profiles"]) or None
+    wanted = Wanted(mode, shared_path, profiles, options.get("take_over", False))
+    wiring = Wiring(
+        domain,
+        wanted,
+        options["cluster"],
+        options["file_system"],
+        lifecycle=_lifecycle(mode, options.get("lifecycle_file")),
+    )
+    return wiring, options["region"]
+
+
+def _lifecycle(mode: Mode | None, path: Path | None) -> LifecycleFile | None:
+    """What is wanted of lifecycle configurations: `destroy` takes ours away."""
+    if mode is None:
+        return NOTHING
+    return None if path is None else read_lifecycle_file(path)
+
+
+async def _planned(
+    services: Hyperpod, wiring: Wiring, region: str | None, place: FolderPlace
+) -> tuple[There, Plan]:
+    async with (
+        slow_steps("asking AWS") as steps,
+        _wirer(services, wiring, region, place, steps) as wirer,
+    ):
+        return await wirer.plan()
+
+
+@asynccontextmanager
+async def _wirer(
+    services: Hyperpod, wiring: Wiring, region: str | None, place: FolderPlace, steps: Steps
+) -> AsyncIterator[Wirer]:
+    def told(done: int, total: int) -> None:
+        steps.text = f"read {done} of {total} profiles and spaces"
+
+    async with open_wirer(services, wiring, region, place, told) as wirer:
+        yield wirer
+
+
+def carry_out(wiring: Wiring, region: str | None, yes: bool, place: FolderPlace) -> None:
+    """Plan, ask, do it, and say what became of it.
+
+    Args:
+        wiring: What is wanted.
+        region: The domain's region.
+        yes: Whether nobody is asked.
+        place: Who looks after folders.
+
+    Raises:
+        InvalidInputError: Nobody can be asked.
+        RefusedError: The plan cannot be done at all.
+        HyperpodError: The worst of what has failed; see `aws.errors`.
+    """
+    there, made = planned(wiring, region, place)
+    todo = [step for step in made.steps if step.can_be_done]
+    if todo and not (yes or confirmed(len(todo))):
+        return
+    conclude(results_of(wiring, region, place, there, made))
+
+
+def planned(
+    wiring: Wiring, region: str | None, place: FolderPlace, *, quiet: bool = False
+) -> tuple[There, Plan]:
+    """What is there and the plan, which is shown to people unless it is to be quiet.
+
+    Raises:
+        RefusedError: The plan cannot be done at all.
+        HyperpodError: See `Wirer.plan`.
+    """
+    there, made = with_services(lambda services: _planned(services, wiring, region, place))
+    refuse_on_error(list(made.findings))
+    if not (quiet or invocation().as_json):
+        show(made)
+    return there, made
+
+
+def results_of(
+    wiring: Wiring, region: str | None, place: FolderPlace, there: There, made: Plan
+) -> list[Result]:
+    """Do the steps of a plan, telling people of each; in the plan's order, whichever was done first."""
+    todo = [step for step in made.steps if step.can_be_done]
+    if not todo:
+        return [Result(step, False) for step in made.steps]
+
+    async def work(services: Hyperpod) -> list[Result]:
+        found: dict[str, Result] = {}
+        async with (
+            slow_steps("changing") as steps,
+            _wirer(services, wiring, region, place, steps) as wirer,
+        ):
+            async for result in wirer.apply(there, made):
+                found[result.step.target] = result
+                begun = [step for step in todo if step.target in found]
+                steps.next(f"{len(begun)} of {steps_words(len(todo))}")
+                steps.clear()
+                if result.done or result.error:
+                    tell(result)
+        order = [step.target for step in made.steps if step.target in found]
+        return [found.pop(target) for target in dict.fromkeys(order)] + list(found.values())
+
+    return with_services(work)
+
+
+# --------------------------------------------------------------------------------------------------
+# ``hpj admin destroy``: what was set for a domain is taken back; the data only when an admin says so twice.
+
+_MOST = 3
+"""Reasons that an error names."""
+
+_DESTROY = """\
+Take back what 'hpj admin apply' has set, and nothing else.
+
+Folders and what lies in them stay; the plan names them. With --delete-data they are deleted for good, with all that is in them: those that profiles were
+given from here, that nobody mounts then, and that nothing that runs has open. If something of it cannot be done nothing is. Broken off, it may be run again.
+
+The exit code is 0 when nothing of it is left, 1 when a step waits or is blocked, and else that of the worst error.
+"""
+
+
+def _with_place(function: Any) -> Any:
+    for option in PLACE_OPTIONS:
+        function = option(function)
+    return common_options(function)
+
+
+@click.command(
+    "destroy",
+    cls=HpjCommand,
+    help=_DESTROY,
+    examples=(
+        "hpj admin destroy --domain d-abc123 --cluster ml-cluster",
+        "hpj admin destroy --domain d-abc123 --cluster ml-cluster --delete-data fs-0123456789abcdef0 --folders slurm",
+    ),
+)
+@_with_place
+@click.option(
+    "--delete-data",
+    metavar="ID",
+    help="Delete the folders too. ID is the file system's, so that nobody does it by accident.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def destroy(yes: bool, delete_data: str | None, **options: Any) -> None:
+    """Take back what was set."""
+    wiring, region = wiring_of(None, options)
+    place = folder_place(options)
+    if delete_data is None:
+        if place.by != "none":
+            raise InvalidInputError(
+                "who looks at folders is asked for with --delete-data only",
+                hint="folders stay: leave --folders and --mounted-at out",
+                detail={"field": "folders"},
+            )
+        carry_out(wiring, region, yes, place)
+        return
+    if place.by == "none":
+        raise InvalidInputError(
+            "--delete-data: nobody says who deletes the folders",
+            hint="where the whole file system is mounted here: --mounted-at; else --folders slurm or kubernetes",
+            detail={"field": "folders"},
+        )
+    _with_data(wiring, region, yes, place, delete_data)
+
+
+def _with_data(
+    wiring: Wiring, region: str | None, yes: bool, place: FolderPlace, named: str
+) -> None:
+    """First the lists, then the folders, and their marks at last: what is broken off in between may be done again."""
+    marked = replace(wiring, wanted=replace(wiring.wanted, without_data=True))
+    there, made = planned(marked, region, place)
+    _check_named(there, named)
+    _check_claim(there)
+    _check_all(made)
+    folders = [step for step in made.deletions if step.can_be_done]
+    count = sum(step.can_be_done for step in made.steps) + len(folders)
+    if count and not (yes or confirmed(count, _question(folders))):
+        return
+    _check_same(made, planned(marked, region, place, quiet=True)[1])
+    results = results_of(marked, region, place, there, made)
+    if folders and _is_done(results):
+        results += _deleted(marked, region, place, there, made)
+    if _is_done(results):
+        with_services(lambda services: _unmark(services, wiring, region, results))
+    conclude(results)
+
+
+async def _unmark(
+    services: Hyperpod, wiring: Wiring, region: str | None, results: list[Result]
+) -> None:
+    """Take the marks away; what fails is a result too."""
+    async with open_wirer(services, wiring, region, FolderPlace()) as wirer:
+        there, made = await wirer.plan()
+        refuse_on_error(list(made.findings))
+        _check_claim(there)
+        last = {one.step.target: one async for one in wirer.apply(there, made)}
+    results += [one for one in last.values() if not _is_done([one])]
+
+
+def _deleted(
+    wiring: Wiring, region: str | None, place: FolderPlace, there: There, made: Plan
+) -> list[Result]:
+    """Delete the folders of a plan, telling people of each; see `Wirer.delete`."""
+    asked = [step for step in made.deletions if step.can_be_done]
+
+    async def work(services: Hyperpod) -> Mapping[str, HyperpodError | None]:
+        async with (
+            slow_steps("deleting"),
+            open_wirer(services, wiring, region, place) as wirer,
+        ):
+            return await wirer.delete(there, asked)
+
+    ended = with_services(work)
+    results = [Result(step, ended[step.path] is None, ended[step.path]) for step in asked]
+    for result in results:
+        tell(result)
+    return results
+
+
+def _is_done(results: Sequence[Result]) -> bool:
+    return all(one.done or (one.error is None and not one.step.is_drift) for one in results)
+
+
+def _check_named(there: There, given: str) -> None:
+    found = there.file_system.name
+    if given != found:
+        raise InvalidInputError(
+            f"--delete-data: '{given[:60]}' is not the file system that this is about, {found}",
+            hint=f"nothing was done; if its folders are to be deleted: --delete-data {found}",
+            detail={"field": "delete_data"},
+        )
+
+
+def _check_claim(there: There) -> None:
+    """See that nobody applies anything else to the domain. What a `destroy` left that was broken off is no hindrance.
+
+    Raises:
+        RefusedError: Somebody does, or has been broken off.
+    """
+    if there.claim is not None and there.claim != words_of(Wanted(None)):
+        raise RefusedError(
+            f"an apply to the domain has begun and not ended: {there.claim}",
+            code="superseded",
+            hint="let it end, or bring it to its end: run the same apply again, or destroy without --delete-data",
+        )
+
+
+def _check_same(shown: Plan, now: Plan) -> None:
+    """See that what is done is what was shown: an admin may have thought about it for long.
+
+    Raises:
+        RefusedError: Something has changed since.
+    """
+    if (shown.steps, shown.deletions) != (now.steps, now.deletions):
+        raise RefusedError(
+            "something has changed since the plan was shown, so nothing was done",
+            code="changed_meanwhile",
+            hint="run this again, and look at the new plan",
+        )
+
+
+def _check_all(made: Plan) -> None:
+    """See that all of it can be done, so that nothing is deleted beside what waits.
+
+    Raises:
+        RefusedError: Something cannot.
+    """
+    steps = (*made.steps, *made.deletions)
+    held = [step for step in steps if step.is_drift and not step.can_be_done]
+    held += [step for step in made.deletions if step.before == NOT_KNOWN]
+    if held:
+        said = "; ".join(f"{step.target}: {step.reason}" for step in held[:_MOST])
+        more = f"; and {len(held) - _MOST} more" if len(held) > _MOST else ""
+        raise RefusedError(
+            f"not all of it can be done now, so nothing was: {said}{more}",
+            code="data_in_use",
+            hint="see to that first, or leave --delete-data out: folders stay then",
+        )
+
+
+def _question(folders: Sequence[DeletionStep]) -> str | None:
+    """What is asked of folders that are deleted; None: there is none."""
+    if not folders:
+        return None
+    paths = ", ".join(step.path for step in folders)
+    return f"Delete {paths} with all that is in {'it' if len(folders) == 1 else 'them'}, for good?"

@@ -1,0 +1,620 @@
+"""Requests of the Admin page: who may, what can be chosen, a plan for a Studio domain, and its execution."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from hyperpod_jlab.admin.fsx.models import RowState, StepRow
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
+from hyperpod_jlab.core.run import iso_time
+from hyperpod_jlab.core.validation import DOMAIN_ID, FILE_SYSTEM_ID, REGION
+from hyperpod_jlab.server.answers import Error
+from hyperpod_jlab.server.call import Call
+from hyperpod_jlab.server.pages import TableQuery, page_of
+from hyperpod_jlab.server.requests import RequestModel
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.admin.fsx.apply import Result
+    from hyperpod_jlab.admin.fsx.keepers import FolderPlace
+    from hyperpod_jlab.admin.fsx.models import Step, StepState
+    from hyperpod_jlab.admin.fsx.service import Asked, Planned, Wirings, Work
+
+
+# --------------------------------------------------------------------------------------------------
+# What requests of the Admin page are answered with.
+
+
+class AdminRightsAnswer(TypedDict):
+    """Whether the Admin page is offered: AWS says that the server's role may change user profiles of the domain. Else `reason` says why not."""
+
+    offered: bool
+    domain: str | None
+    reason: Error | None
+
+
+class AdminDomain(TypedDict):
+    """A domain of Studio; its name is empty where AWS does not tell it."""
+
+    id: str
+    name: str
+
+
+class AdminFileSystem(TypedDict):
+    """A file system of FSx for Lustre, and the HyperPod clusters that mount it as far as AWS knows."""
+
+    id: str
+    name: str | None
+    state: str
+    clusters: list[str]
+
+
+class AdminFolderCluster(TypedDict):
+    """A cluster of the configuration whose jobs can make folders."""
+
+    name: str
+    kind: Literal["slurm", "kubernetes"]
+
+
+class AdminChoices(TypedDict):
+    """What can be chosen; `domain` is this space's, `folder_clusters` are those of the configuration. What AWS does not tell is left out, and noted."""
+
+    domain: str | None
+    domains: list[AdminDomain]
+    file_systems: list[AdminFileSystem]
+    folder_clusters: list[AdminFolderCluster]
+    notes: list[str]
+
+
+class AdminMode(TypedDict):
+    """Which mode a domain is in, as far as its own settings and its first profiles tell; null: nothing was set from here. `shared_path` is the folder that all were given."""
+
+    mode: Literal["shared", "per-user", "both"] | None
+    shared_path: str | None
+
+
+class AdminFolders(TypedDict):
+    """Who looks at folders and makes them: see `AdminFoldersBody`."""
+
+    by: Literal["here", "slurm", "kubernetes", "none"]
+    mounted_at: str | None
+    cluster: str | None
+    queue: str | None
+    namespace: str | None
+    claim: str | None
+    image: str | None
+    user: str | None
+
+
+class AdminAsked(TypedDict):
+    """What a plan was asked for; `mode` is null where all is taken back."""
+
+    region: str | None
+    domain: str
+    cluster: str | None
+    file_system: str | None
+    mode: Literal["shared", "per-user"] | None
+    shared_path: str
+    profiles: list[str] | None
+    take_over: bool
+    folders: AdminFolders
+
+
+class AdminProgress(TypedDict):
+    """How far something is."""
+
+    done: int
+    total: int
+
+
+class AdminCounts(TypedDict):
+    """How many steps are how: see `AdminStep`."""
+
+    as_wanted: int
+    to_do: int
+    waits: int
+    blocked: int
+
+
+class AdminDrift(TypedDict):
+    """How many things of a kind there are, and how many of them are not as wanted."""
+
+    kind: str
+    total: int
+    differ: int
+
+
+class AdminRestart(TypedDict):
+    """What runs somewhere and sees the change only once it is started anew."""
+
+    target: str
+    apps: list[str]
+
+
+class AdminFinding(TypedDict):
+    """What is to be said of the whole; one of level `error` keeps the plan from being applied."""
+
+    level: str
+    code: str
+    message: str
+    hint: str | None
+
+
+class AdminStatement(TypedDict):
+    """What a plan means."""
+
+    topic: str
+    text: str
+
+
+class AdminPlan(TypedDict):
+    """A plan without its steps. `id` confirms it; with `changed` it takes the place of one that was confirmed, of which nothing was done. `now` is the mode that was applied last, or `both`."""
+
+    id: str
+    changed: bool
+    now: Literal["shared", "per-user", "both"] | None
+    file_system: str
+    counts: AdminCounts
+    drift: list[AdminDrift]
+    restarts: list[AdminRestart]
+    findings: list[AdminFinding]
+    statements: list[AdminStatement]
+
+
+class AdminResults(TypedDict):
+    """How many steps were done, failed, and are left."""
+
+    done: int
+    failed: int
+    left: int
+
+
+class AdminWork(TypedDict):
+    """The newest plan of this server, and what became of it. `number` is 0 before the first; `problem` says why it broke; `read` is how many profiles and spaces were looked at."""
+
+    number: int
+    version: int
+    state: Literal[
+        "none",
+        "planning",
+        "planned",
+        "checking",
+        "applying",
+        "stopping",
+        "applied",
+        "stopped",
+        "failed",
+    ]
+    begun_at: str | None
+    ended_at: str | None
+    asked: AdminAsked | None
+    read: AdminProgress
+    plan: AdminPlan | None
+    results: AdminResults
+    problem: Error | None
+
+
+_Text = Annotated[str, Field(min_length=1, max_length=256)]
+_Domain = Annotated[str, Field(pattern=DOMAIN_ID)]
+_FileSystem = Annotated[str, Field(pattern=FILE_SYSTEM_ID)]
+
+
+class AdminFoldersBody(RequestModel):
+    """Who looks at the folders of the file system and makes them, and what that one has to know."""
+
+    by: Literal["here", "slurm", "kubernetes", "none"]
+    """The server's machine, a job of a Slurm cluster, a Job of a Kubernetes cluster, or nobody."""
+    mounted_at: Annotated[str | None, Field(min_length=1, max_length=4096)] = None
+    """Where the whole file system is mounted: on the server's machine, or on the nodes of Slurm (default there: /fsx)."""
+    cluster: _Text | None = None
+    """The cluster by its name in the configuration; default: the only one of its kind."""
+    queue: _Text | None = None
+    """The Slurm partition of the job."""
+    namespace: _Text | None = None
+    """Where the claim is; default: the cluster's of the configuration."""
+    claim: _Text | None = None
+    """The claim of the whole file system; default: the same."""
+    image: Annotated[str | None, Field(min_length=1, max_length=1024)] = None
+    """The pod's image, by its digest; default: the same."""
+    user: _Text | None = None
+    """The user of the cluster's jobs, by number or name, who is let into the folders."""
+
+
+class AdminPlanBody(RequestModel):
+    """What is to be there."""
+
+    mode: Literal["shared", "per-user"] | None
+    """One folder for all, or one for each user profile; null: what was set is taken back."""
+    domain: _Domain | None = None
+    """The domain's id; default: this space's."""
+    cluster: _Text | None = None
+    """The HyperPod cluster whose file system it is."""
+    file_system: _FileSystem | None = None
+    """The file system, in place of a cluster."""
+    region: Annotated[str | None, Field(pattern=REGION)] = None
+    """The domain's region; default: the one that AWS is asked in where nobody names one."""
+    shared_path: Annotated[str, Field(min_length=2, max_length=1024)] = "/shared"
+    """The folder that all have in mode `shared`."""
+    profiles: Annotated[list[_Text] | None, Field(min_length=1, max_length=10_000)] = None
+    """Only these user profiles, and nothing of the domain's own; default: all."""
+    take_over: bool = False
+    """Change also what somebody else has set."""
+    folders: AdminFoldersBody | None = None
+    """Who looks at folders and makes them; default: nobody. Where all is taken back nobody has to."""
+
+
+class AdminModeQuery(RequestModel):
+    """Of which domain and file system."""
+
+    domain: _Domain
+    """The domain's id."""
+    file_system: _FileSystem
+    """The file system's id."""
+
+
+class AdminApplyBody(RequestModel):
+    """Which plan is confirmed."""
+
+    plan: _Text
+    """The plan's `id`."""
+
+
+async def show_admin_rights(call: Call) -> AdminRightsAnswer:
+    """Whether the Admin page is offered to this server's user. AWS is asked at most once an hour where it says yes or no."""
+    found = await (await call.process.admin()).rights.look()
+    reason = found.reason
+    return {
+        "offered": found.offered,
+        "domain": found.domain,
+        "reason": cast("Error", reason.to_dict()) if reason else None,
+    }
+
+
+async def list_admin_choices(call: Call) -> AdminChoices:
+    """Domains of Studio, file systems of FSx for Lustre, and clusters for folders, from which an admin can choose."""
+    from hyperpod_jlab.admin.fsx.service import find_choices
+    from hyperpod_jlab.aws.session import Aws
+
+    domain = _own_domain()
+    found = await find_choices(Aws(), domain)
+    clusters, notes = await _folder_clusters(call)
+    return {
+        "domain": domain,
+        "domains": [{"id": one.id, "name": one.name} for one in found.domains],
+        "file_systems": [
+            {
+                "id": one.id,
+                "name": one.name,
+                "state": one.state,
+                "clusters": list(one.clusters),
+            }
+            for one in found.file_systems
+        ],
+        "folder_clusters": clusters,
+        "notes": [*found.notes, *notes],
+    }
+
+
+async def _folder_clusters(call: Call) -> tuple[list[AdminFolderCluster], list[str]]:
+    """Clusters of the configuration whose jobs can make folders, and a note where it tells none."""
+    try:
+        settings = (await call.process.hyperpod()).settings
+    except HyperpodError as error:
+        return [], [error.message]
+    return [
+        {"name": name, "kind": one.orchestrator}
+        for name, one in settings.clusters.items()
+        if one.orchestrator in {"slurm", "kubernetes"}
+    ], []
+
+
+async def show_admin_mode(call: Call, query: AdminModeQuery) -> AdminMode:
+    """Which mode a domain is in by now: a quick look, which a plan does not need."""
+    from hyperpod_jlab.admin.fsx.aws import Question, Reader
+    from hyperpod_jlab.admin.fsx.models import mode_there, shared_there
+    from hyperpod_jlab.aws.session import Aws
+
+    del call  # it is for all servers the same
+    holders = await Reader(Aws(), Question(query.domain, query.file_system)).first()
+    return {"mode": mode_there(holders), "shared_path": shared_there(holders)}
+
+
+async def show_admin_work(call: Call) -> AdminWork:
+    """The newest plan of this server, and what became of it: it goes on when nobody looks."""
+    return _answer((await _wirings(call)).last)
+
+
+async def begin_admin_plan(call: Call, body: AdminPlanBody) -> AdminWork:
+    """Plan what is to be done, and change nothing. While the same plan is made that one is answered."""
+    return _answer((await _wirings(call)).plan(_asked(body)))
+
+
+async def apply_admin_plan(call: Call, body: AdminApplyBody) -> AdminWork:
+    """Do what a plan says. Where something would be done that it does not show, nothing is, and the new plan is there with `changed`."""
+    return _answer((await _wirings(call)).apply(body.plan))
+
+
+async def cancel_admin_work(call: Call) -> AdminWork:
+    """Begin no further step; those that are under way come to their end."""
+    return _answer(await (await _wirings(call)).cancel())
+
+
+async def _wirings(call: Call) -> Wirings:
+    return (await call.process.admin()).wirings
+
+
+def _own_domain() -> str | None:
+    from hyperpod_jlab.aws.studio import find_studio
+
+    studio = find_studio()
+    return studio.domain_id if studio else None
+
+
+def _asked(body: AdminPlanBody) -> Asked:
+    """What is asked for.
+
+    Raises:
+        InvalidInputError: Nobody says which domain or file system, or a folder is none.
+    """
+    from hyperpod_jlab.admin.fsx.models import Wanted, is_folder
+    from hyperpod_jlab.admin.fsx.reconcile import Wiring
+    from hyperpod_jlab.admin.fsx.service import Asked
+    from hyperpod_jlab.admin.lifecycle.models import NOTHING
+
+    domain = body.domain or _own_domain()
+    if domain is None:
+        raise _wrong("domain", "nobody says which domain", "name it, such as d-abc123")
+    if body.cluster is None and body.file_system is None:
+        raise _wrong("file_system", "nobody says which file system", "name it, or a cluster")
+    path = body.shared_path
+    if not is_folder(path):
+        raise _wrong(
+            "shared_path",
+            f"'{path[:60]}' is no folder of a file system",
+            "letters, digits, dots and dashes after a slash, and no slash at the end: such as /shared",
+        )
+    profiles = frozenset(body.profiles) if body.profiles else None
+    wanted = Wanted(body.mode, path, profiles, body.take_over)
+    # As in `hpj admin destroy`: scripts of ours go too.
+    scripts = NOTHING if body.mode is None else None
+    wiring = Wiring(domain, wanted, body.cluster, body.file_system, lifecycle=scripts)
+    return Asked(wiring, body.region, _place(body.folders))
+
+
+def _place(body: AdminFoldersBody | None) -> FolderPlace:
+    """Who looks after folders.
+
+    Raises:
+        InvalidInputError: What is said does not go together, or there is no such folder.
+    """
+    from hyperpod_jlab.admin.fsx.keepers import FolderPlace, misfit
+
+    if body is None:
+        return FolderPlace()
+    place = FolderPlace(**body.model_dump())
+    found = misfit(place)
+    if found is not None:
+        name, known = found
+        raise _wrong(
+            f"folders.{name}", f"goes with folders by {' or '.join(known)} only", "leave it out"
+        )
+    mounted = place.mounted_at
+    if place.by == "here" and mounted and not (mounted.startswith("/") and Path(mounted).is_dir()):
+        raise _wrong(
+            "folders.mounted_at",
+            f"there is no folder {mounted[:60]} on the server's machine",
+            "name where the whole file system is mounted there, such as /fsx",
+        )
+    return place
+
+
+def _wrong(field: str, message: str, hint: str) -> InvalidInputError:
+    return InvalidInputError(f"{field}: {message}", hint=hint, detail={"field": field})
+
+
+def _answer(work: Work | None) -> AdminWork:
+    if work is None:
+        return {
+            "number": 0,
+            "version": 0,
+            "state": "none",
+            "begun_at": None,
+            "ended_at": None,
+            "asked": None,
+            "read": {"done": 0, "total": 0},
+            "plan": None,
+            "results": {"done": 0, "failed": 0, "left": 0},
+            "problem": None,
+        }
+    done = sum(result.done for result in work.results.values())
+    failed = sum(result.error is not None for result in work.results.values())
+    plan = None if work.planned is None else _plan(work.planned)
+    to_do = plan["counts"]["to_do"] if plan else 0
+    return {
+        "number": work.number,
+        "version": work.version,
+        "state": work.state,
+        "begun_at": iso_time(work.begun_at),
+        "ended_at": iso_time(work.ended_at),
+        "asked": _asked_for(work.asked),
+        "read": {"done": work.read[0], "total": work.read[1]},
+        "plan": plan,
+        "results": {"done": done, "failed": failed, "left": to_do - done - failed},
+        "problem": cast("Error", work.problem.to_dict()) if work.problem else None,
+    }
+
+
+def _asked_for(asked: Asked) -> AdminAsked:
+    wiring = asked.wiring
+    wanted = wiring.wanted
+    return {
+        "region": asked.region,
+        "domain": wiring.domain,
+        "cluster": wiring.cluster,
+        "file_system": wiring.file_system,
+        "mode": wanted.mode,
+        "shared_path": wanted.shared_path,
+        "profiles": None if wanted.profiles is None else sorted(wanted.profiles),
+        "take_over": wanted.take_over,
+        "folders": cast("AdminFolders", asdict(asked.place)),
+    }
+
+
+def _plan(planned: Planned) -> AdminPlan:
+    plan = planned.plan
+    states = Counter(step.state for step in plan.steps)
+    restarts: dict[str, set[str]] = defaultdict(set)
+    for step in plan.steps:
+        if step.restarts:
+            restarts[step.target].update(step.restarts)
+    # Not every plan makes statements.
+    told: dict[str, Any] = plan.to_dict()
+    return {
+        "id": planned.id,
+        "changed": planned.changed,
+        "now": planned.mode,
+        "file_system": planned.there.file_system.name,
+        "counts": {
+            "as_wanted": states["done"],
+            "to_do": states["to do"],
+            "waits": states["waits"],
+            "blocked": states["blocked"],
+        },
+        "drift": _drift(planned),
+        "restarts": [{"target": target, "apps": sorted(apps)} for target, apps in restarts.items()],
+        "findings": [
+            {
+                "level": one.level,
+                "code": one.code,
+                "message": one.message,
+                "hint": one.hint,
+            }
+            for one in plan.findings
+        ],
+        "statements": [
+            {"topic": str(one["topic"]), "text": str(one["text"])}
+            for one in told.get("statements") or ()
+        ],
+    }
+
+
+def _drift(planned: Planned) -> list[AdminDrift]:
+
+    kinds: dict[str, list[bool]] = defaultdict(list)
+    for step in planned.plan.steps:
+        kinds[_kind(step)].append(step.state != "done")
+    return [
+        {"kind": kind, "total": len(differ), "differ": sum(differ)}
+        for kind, differ in kinds.items()
+    ]
+
+
+def _kind(step: Step) -> str:
+    from hyperpod_jlab.admin.fsx.models import ClaimStep
+    from hyperpod_jlab.admin.lifecycle.models import LifecycleStep
+
+    if isinstance(step, ClaimStep):
+        return "apply"
+    if isinstance(step, LifecycleStep):
+        return "lifecycle"
+    # A target is a kind and a name; names have no spaces.
+    return step.target.rpartition(" ")[0]
+
+
+# --------------------------------------------------------------------------------------------------
+# The steps of the newest plan for a Studio domain, page by page.
+
+
+class AdminStep(TypedDict):
+    """A step, and what became of it. `key` is its number in the plan; `state` is `to-do`, `waits`, `blocked` or `as-wanted`, and once the plan was applied `done`, `failed` or `not-begun`."""
+
+    key: str
+    target: str
+    state: RowState
+    before: str
+    after: str
+    reason: str | None
+    hint: str | None
+    restarts: list[str]
+
+
+class AdminSteps(TypedDict):
+    """A page of steps; while `loading` more of them get a result."""
+
+    steps: list[AdminStep]
+    next: str | None
+    total: int
+    loading: bool
+
+
+class StepsQuery(TableQuery):
+    """Which steps."""
+
+    state: RowState | None = None
+    """Only those that are so."""
+
+
+_STATES: Mapping[StepState, RowState] = {
+    "done": "as-wanted",
+    "to do": "to-do",
+    "waits": "waits",
+    "blocked": "blocked",
+}
+
+_OVER = frozenset({"applied", "stopped", "failed"})
+
+
+async def list_admin_steps(call: Call, query: StepsQuery) -> AdminSteps:
+    """The steps of the newest plan, in their order; none before there is one."""
+    from hyperpod_jlab.admin.fsx.service import BUSY
+
+    work = (await call.process.admin()).wirings.last
+    rows = [] if work is None else await asyncio.to_thread(_rows, work)
+    wanted = [row for row in rows if query.state in {None, row.state}]
+    page = await asyncio.to_thread(page_of, StepRow, wanted, query, name="key", sort="key")
+    return {
+        "steps": cast("list[AdminStep]", page.rows),
+        "next": page.next,
+        "total": page.total,
+        "loading": work is not None and work.state in BUSY,
+    }
+
+
+def _rows(work: Work) -> list[StepRow]:
+    if work.planned is None:
+        return []
+    results = dict(work.results)
+    over = work.state in _OVER and bool(results)
+    return [
+        _row(number, step, results.get(number), over)
+        for number, step in enumerate(work.planned.plan.steps)
+    ]
+
+
+def _row(number: int, step: Step, result: Result | None, over: bool) -> StepRow:
+    if result is not None:
+        step = result.step
+    state, reason, hint = _STATES[step.state], step.reason, None
+    if result is not None and result.done:
+        state = "done"
+    elif result is not None and result.error is not None:
+        state, reason, hint = "failed", result.error.message, result.error.hint
+    elif over and step.state == "to do":
+        state = "not-begun"
+    return StepRow(
+        str(number + 1),
+        step.target,
+        state,
+        step.before,
+        step.after,
+        reason,
+        hint,
+        tuple(step.restarts),
+    )

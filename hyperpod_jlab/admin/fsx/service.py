@@ -1,0 +1,546 @@
+"""What an admin can choose from: domains of Studio, and file systems with the HyperPod clusters that mount them."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from hyperpod_jlab.admin.fsx.apply import Result
+from hyperpod_jlab.admin.fsx.keepers import FolderPlace, open_wirer
+from hyperpod_jlab.admin.fsx.models import ModeThere, Plan, Step, There, mode_there
+from hyperpod_jlab.admin.fsx.reconcile import Wirer, Wiring
+from hyperpod_jlab.aws.clusters import describe_cluster, list_clusters
+from hyperpod_jlab.aws.presence import points_to_aws
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.aws.studio import find_studio
+from hyperpod_jlab.core.errors import (
+    ConflictError,
+    HyperpodError,
+    InternalError,
+    InvalidInputError,
+    NotFoundError,
+)
+from hyperpod_jlab.core.finding import refuse_on_error
+from hyperpod_jlab.core.hyperpod import HyperpodCluster
+from hyperpod_jlab.runs.facade import Hyperpod
+
+_AT_ONCE = 8
+"""Clusters that are described at a time."""
+
+_LUSTRE = "LUSTRE"
+
+
+@dataclass(frozen=True)
+class DomainChoice:
+    """A domain of Studio: its id and its name."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class FileSystemChoice:
+    """A file system of FSx for Lustre.
+
+    Attributes:
+        id: Its id.
+        name: What its tag ``Name`` says; None: it has none.
+        state: AWS' word for its state.
+        clusters: The HyperPod clusters whose instance groups mount it, as far as AWS knows.
+    """
+
+    id: str
+    name: str | None
+    state: str
+    clusters: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """All of it, and why some of it is not known: a sentence each."""
+
+    domains: tuple[DomainChoice, ...]
+    file_systems: tuple[FileSystemChoice, ...]
+    notes: tuple[str, ...]
+
+
+async def list_domains(aws: Aws) -> tuple[DomainChoice, ...]:
+    """The domains of the account in the region.
+
+    Raises:
+        HyperpodError: See `aws.errors`.
+    """
+    found = [
+        DomainChoice(str(one["DomainId"]), str(one.get("DomainName") or ""))
+        async for page in aws.pages("sagemaker", "ListDomains")
+        for one in page.get("Domains") or ()
+    ]
+    return tuple(found)
+
+
+async def find_choices(aws: Aws, domain: str | None = None) -> Choices:
+    """What can be chosen. What AWS does not tell is left out, and noted.
+
+    Args:
+        aws: AWS in the domains' region.
+        domain: A domain that is known already: it can be chosen even where AWS lists none.
+
+    Raises:
+        HyperpodError: There are no credentials, or nobody says which region.
+    """
+    await aws.region()
+    notes: list[str] = []
+    domains, file_systems, mounts = await asyncio.gather(
+        _domains(aws, notes), _file_systems(aws, notes), _mounts(aws, notes)
+    )
+    if domain is not None and domain not in {one.id for one in domains}:
+        domains = (DomainChoice(domain, ""), *domains)
+    known = {one.id for one in file_systems}
+    # One that FSx does not tell of, such as without the right to ask, is known from its cluster all the same.
+    others = tuple(FileSystemChoice(name, None, "", ()) for name in mounts if name not in known)
+    found = [
+        FileSystemChoice(one.id, one.name, one.state, mounts.get(one.id, ()))
+        for one in (*file_systems, *others)
+    ]
+    found.sort(key=lambda one: (not one.clusters, one.id))
+    return Choices(domains, tuple(found), tuple(notes))
+
+
+async def _domains(aws: Aws, notes: list[str]) -> tuple[DomainChoice, ...]:
+    try:
+        return await list_domains(aws)
+    except HyperpodError as error:
+        notes.append(_note("domains", error))
+        return ()
+
+
+async def _file_systems(aws: Aws, notes: list[str]) -> tuple[FileSystemChoice, ...]:
+    found = []
+    try:
+        async for page in aws.pages("fsx", "DescribeFileSystems"):
+            for one in page.get("FileSystems") or ():
+                if one.get("FileSystemType") != _LUSTRE:
+                    continue
+                tags = {tag["Key"]: tag["Value"] for tag in one.get("Tags") or ()}
+                state = str(one.get("Lifecycle") or "")
+                found.append(FileSystemChoice(one["FileSystemId"], tags.get("Name"), state, ()))
+    except HyperpodError as error:
+        notes.append(_note("file systems", error))
+    return tuple(found)
+
+
+async def _mounts(aws: Aws, notes: list[str]) -> Mapping[str, tuple[str, ...]]:
+    """Names of clusters by the file system that they mount."""
+    clusters: list[HyperpodCluster] = []
+    try:
+        async for page in list_clusters(aws):
+            clusters += page
+    except HyperpodError as error:
+        notes.append(_note("HyperPod clusters", error))
+    room = asyncio.Semaphore(_AT_ONCE)
+    problems: dict[str, str] = {}
+    found: dict[str, set[str]] = defaultdict(set)
+
+    async def look(cluster: HyperpodCluster) -> None:
+        try:
+            async with room:
+                told = await describe_cluster(aws, cluster)
+        except NotFoundError:
+            return  # deleted since the list was made
+        except HyperpodError as error:
+            # Where one may not be described, often none may: that is said once.
+            problems[error.code] = _note(f"the cluster {cluster.name}", error)
+            return
+        for group in told.groups or ():
+            for storage in group.storage:
+                found[storage.dns_name.partition(".")[0]].add(cluster.name)
+
+    await asyncio.gather(*map(look, clusters))
+    notes += problems.values()
+    return {name: tuple(sorted(names)) for name, names in found.items()}
+
+
+def _note(what: str, error: HyperpodError) -> str:
+    hint = f" ({error.hint})" if error.hint else ""
+    return f"{what}: {error.message}{hint}"
+
+
+# --------------------------------------------------------------------------------------------------
+# Plans for Studio domains and their execution for all who look: one at a time in this process, its results shown as they come, the last one kept.
+#
+# What is applied is what was shown: a plan is confirmed by its id. Before its first step the domain is read anew, and where something would be done that the
+# plan did not show, nothing is done and the new plan is shown. Should this process end in between, nothing of it is needed to go on: a new plan has what is left.
+
+State = Literal[
+    "planning", "planned", "checking", "applying", "stopping", "applied", "stopped", "failed"
+]
+"""``checking``: the plan was confirmed, and what is there is read anew; ``stopping``: steps that are under way come to their end."""
+
+BUSY: frozenset[State] = frozenset({"planning", "checking", "applying", "stopping"})
+
+PAUSE = 0.5
+"""Seconds between two words on progress: of 500 profiles nobody wants to hear each."""
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an admin asks for: the wiring, the region (default: see `aws.session.Aws`), and who looks after folders."""
+
+    wiring: Wiring
+    region: str | None = None
+    place: FolderPlace = field(default_factory=FolderPlace)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, and what it was made from.
+
+    Attributes:
+        there: What was there.
+        plan: The plan.
+        id: Names just this plan: another one, of the same domain too, has another.
+        mode: The mode that was applied last.
+        changed: Something has changed since the plan that was confirmed, and this is shown in its place.
+    """
+
+    there: There
+    plan: Plan
+    id: str
+    mode: ModeThere | None
+    changed: bool = False
+
+
+@dataclass
+class Work:
+    """A plan that is made, and is applied perhaps.
+
+    Attributes:
+        number: Its number in this process, from 1.
+        asked: What was asked for.
+        begun_at: When it began (Unix seconds).
+        state: How it is.
+        read: How many profiles and spaces were read, and how many there are.
+        planned: The plan, once there is one.
+        results: What became of its steps, by their index.
+        ended_at: When it ended (Unix seconds).
+        problem: Why it broke.
+        version: Grows with each change.
+    """
+
+    number: int
+    asked: Asked
+    begun_at: float
+    state: State = "planning"
+    read: tuple[int, int] = (0, 0)
+    planned: Planned | None = None
+    results: dict[int, Result] = field(default_factory=dict)
+    ended_at: float | None = None
+    problem: HyperpodError | None = None
+    version: int = 0
+
+
+class Wirings:
+    """The plans of this process, and their execution.
+
+    Args:
+        services: Gives the services, for their configuration.
+        changed: Told of changes: at once of a new state, and now and then of progress.
+    """
+
+    def __init__(
+        self, services: Callable[[], Awaitable[Hyperpod]], changed: Callable[[Work], None]
+    ) -> None:
+        self._services = services
+        self._changed = changed
+        self._last: Work | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._applying: Wirer | None = None
+        self._later: asyncio.TimerHandle | None = None
+
+    @property
+    def last(self) -> Work | None:
+        """The newest work; None before the first."""
+        return self._last
+
+    def plan(self, asked: Asked) -> Work:
+        """Begin to plan; while the same plan is made that one is meant.
+
+        Raises:
+            ConflictError: Something else goes on.
+        """
+        last = self._last
+        if last is not None and last.state in BUSY:
+            if last.state == "planning" and last.asked == asked:
+                return last
+            raise _busy()
+        self._last = work = Work(last.number + 1 if last else 1, asked, time.time())
+        self._begin(work, self._plan(work), "cannot be planned")
+        return work
+
+    def apply(self, plan_id: str) -> Work:
+        """Begin to do what a plan says; while just that is done already it goes on.
+
+        Raises:
+            ConflictError: It is not the plan that is shown, it was applied already, or something else goes on.
+            RefusedError: The plan has a finding of level ``error``.
+        """
+        work = self._last
+        planned = None if work is None else work.planned
+        if work is None or planned is None or planned.id != plan_id:
+            raise ConflictError(
+                "this plan is not the newest one of this server",
+                code="other_plan",
+                hint="look at the plan that is shown now, and confirm that one",
+            )
+        if work.state in BUSY:
+            if work.state in {"checking", "applying"}:
+                return work
+            raise _busy()
+        if work.state != "planned":
+            raise ConflictError(
+                "this plan was applied already",
+                code="plan_is_used",
+                hint="make a new plan: it has what is left",
+            )
+        refuse_on_error(list(planned.plan.findings))
+        self._begin(work, self._apply(work, planned), "broke", "checking")
+        return work
+
+    async def cancel(self) -> Work | None:
+        """Begin no further step, if something goes on. What was done stays done."""
+        work = self._last
+        if work is None or work.state not in BUSY:
+            return work
+        if self._applying is not None:
+            self._applying.stop()
+            work.state = "stopping"
+            self._tell(work)
+        elif self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        return work
+
+    async def close(self) -> None:
+        """End what goes on: steps that are under way are left to AWS, and a new plan finds how they ended."""
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        if self._later is not None:
+            self._later.cancel()
+
+    # ------------------------------------------------------------------------------ what goes on
+
+    def _begin(
+        self, work: Work, doing: Coroutine[Any, Any, State], broke: str, state: State = "planning"
+    ) -> None:
+        work.state, work.problem, work.ended_at = state, None, None
+        self._task = asyncio.create_task(self._run(work, doing, broke), name="hyperpod-admin")
+        self._tell(work)
+
+    async def _run(self, work: Work, doing: Coroutine[Any, Any, State], broke: str) -> None:
+        # Nothing was done yet where it is cancelled: a plan that was there can still be confirmed.
+        state: State = "stopped" if work.planned is None else "planned"
+        try:
+            state = await doing
+        except HyperpodError as error:
+            state, work.problem = "failed", error
+        except Exception:  # noqa: BLE001 - whoever looks is told, whatever it was
+            state = "failed"
+            _LOG.exception("the plan for a Studio domain %s", broke)
+            work.problem = InternalError(
+                f"the plan {broke}", hint="the server's log has the details"
+            )
+        finally:
+            self._applying = None
+            work.state, work.ended_at = state, time.time()
+            self._tell(work)
+
+    async def _plan(self, work: Work) -> State:
+        async with self._wirer(work) as wirer:
+            work.planned = await self._made(work, wirer)
+        return "planned"
+
+    async def _apply(self, work: Work, shown: Planned) -> State:
+        async with self._wirer(work) as wirer:
+            return await self._applied(work, wirer, shown)
+
+    async def _applied(self, work: Work, wirer: Wirer, shown: Planned) -> State:
+        now = await self._made(work, wirer)
+        if not _is_of(now.plan, shown.plan):
+            work.planned = Planned(now.there, now.plan, now.id, now.mode, changed=True)
+            return "planned"
+        # Its id stays that of the plan that was confirmed; what has been done by others since is shown as done.
+        work.planned = Planned(now.there, now.plan, shown.id, now.mode)
+        refuse_on_error(list(now.plan.findings))
+        self._applying = wirer
+        work.state = "applying"
+        self._tell(work)
+        # A result may have its step as it is by now: one that waits for another that failed.
+        numbers = {_name(step): number for number, step in enumerate(now.plan.steps)}
+        async for result in wirer.apply(now.there, now.plan):
+            number = numbers.get(_name(result.step))
+            if number is not None:
+                work.results[number] = result
+            self._tell_soon(work)
+        left = any(_is_left(result) for result in work.results.values())
+        return "stopped" if wirer.stopped and left else "applied"
+
+    async def _made(self, work: Work, wirer: Wirer) -> Planned:
+        there, plan = await wirer.plan()
+        return Planned(there, plan, _id_of(work.asked, there, plan), mode_there(there.holders))
+
+    @asynccontextmanager
+    async def _wirer(self, work: Work) -> AsyncIterator[Wirer]:
+        def told(done: int, total: int) -> None:
+            work.read = (done, total)
+            self._tell_soon(work)
+
+        asked = work.asked
+        # Nothing is made where all is taken back.
+        place = FolderPlace() if asked.wiring.wanted.mode is None else asked.place
+        services = await self._services()
+        async with open_wirer(services, asked.wiring, asked.region, place, told) as wirer:
+            yield wirer
+
+    # ------------------------------------------------------------------------------ telling
+
+    def _tell(self, work: Work) -> None:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+        work.version += 1
+        self._changed(work)
+
+    def _tell_soon(self, work: Work) -> None:
+        if self._later is None:
+            self._later = asyncio.get_running_loop().call_later(PAUSE, self._tell, work)
+
+
+def _name(step: Step) -> tuple[type[Step], str]:
+    return type(step), step.target
+
+
+def _is_left(result: Result) -> bool:
+    return result.step.state == "to do" and not result.done and result.error is None
+
+
+def _busy() -> ConflictError:
+    return ConflictError(
+        "another plan is made or applied on this server",
+        code="admin_busy",
+        hint="wait for its end, or stop it",
+    )
+
+
+def _is_of(new: Plan, shown: Plan) -> bool:
+    """Whether a new plan does nothing that the other one does not. That it does less, for somebody else has done it or a space runs by now, is no harm."""
+
+    def to_do(plan: Plan) -> set[tuple[str, str, str]]:
+        return {(one.target, one.before, one.after) for one in plan.steps if one.state == "to do"}
+
+    return to_do(new) <= to_do(shown)
+
+
+def _id_of(asked: Asked, there: There, plan: Plan) -> str:
+    """A digest of all that is shown of a plan, and of whom it concerns."""
+    shown = {
+        "region": asked.region,
+        "domain": there.domain,
+        "file_system": there.file_system.name,
+        "wanted": asdict(plan.wanted),
+        "plan": plan.to_dict(),
+    }
+    text = json.dumps(shown, sort_keys=True, default=sorted)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+# --------------------------------------------------------------------------------------------------
+# Whether this process may wire a domain of Studio, as AWS says it; asked seldom, and never guessed.
+#
+# Nothing is changed by asking: who may not even list the user profiles is no admin, which is one call; of who may it is asked whether a user profile
+# of a name that nobody has could be changed. AWS decides about rights before it looks for the profile, so the answer is either that there is no right, or
+# that there is no such profile.
+
+NOBODY = "hyperpod-jlab-is-this-allowed"
+"""A user profile that is not there."""
+
+_LONG, _SHORT = 3600.0, 60.0
+"""Seconds for which AWS' yes or no is believed, and for which it is not asked again where it did not say."""
+
+_SAID = frozenset({"missing_right"})
+
+
+@dataclass(frozen=True)
+class AdminRights:
+    """Whether the Admin page is offered.
+
+    Attributes:
+        offered: AWS says that this process may change user profiles of the domain.
+        domain: The domain: this space's, else the first of the region; None: none is known.
+        reason: Why it is not offered.
+    """
+
+    offered: bool
+    domain: str | None = None
+    reason: HyperpodError | None = None
+
+
+class RightsOfAdmin:
+    """Asks, and keeps the answer."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._found: AdminRights | None = None
+        self._until = 0.0
+
+    async def look(self) -> AdminRights:
+        """The rights. However many ask at once, AWS is asked once."""
+        async with self._lock:
+            if self._found is None or time.monotonic() > self._until:
+                self._found = await _ask()
+                reason = self._found.reason
+                said = reason is None or reason.code in _SAID
+                self._until = time.monotonic() + (_LONG if said else _SHORT)
+            return self._found
+
+
+async def _ask() -> AdminRights:
+    if not await asyncio.to_thread(points_to_aws):
+        reason = NotFoundError("nothing here points to an AWS account", code="no_aws")
+        return AdminRights(False, reason=reason)
+    studio = await asyncio.to_thread(find_studio)
+    domain = studio.domain_id if studio else None
+    aws = Aws(hasty=True)
+    try:
+        if domain is None:
+            domains = await list_domains(aws)
+            if not domains:
+                raise NotFoundError("there is no domain of Studio in this region", code="no_domain")
+            domain = domains[0].id
+        await aws.call("sagemaker", "ListUserProfiles", DomainIdEquals=domain, MaxResults=1)
+        await _try_to_change_nobody(aws, domain)
+    except HyperpodError as error:
+        return AdminRights(False, domain, error)
+    return AdminRights(True, domain)
+
+
+async def _try_to_change_nobody(aws: Aws, domain: str) -> None:
+    """Change nothing of a profile that is not there.
+
+    Raises:
+        HyperpodError: There is no right to, or AWS did not say.
+    """
+    try:
+        await aws.call("sagemaker", "UpdateUserProfile", DomainId=domain, UserProfileName=NOBODY)
+    except (NotFoundError, InvalidInputError):
+        return  # it was allowed, and there was nothing to change

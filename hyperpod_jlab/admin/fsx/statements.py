@@ -1,0 +1,372 @@
+"""What a plan means for people: where their files are, who is kept out of them, what has to be started anew, what profiles to come will have. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from hyperpod_jlab.admin.fsx.models import (
+    COMMON_UID,
+    NOT_MOUNTED,
+    EntryStep,
+    Holder,
+    Plan,
+    Statement,
+    There,
+    Wanted,
+    holders_after,
+    is_folder,
+    is_of_all,
+    mounts_of,
+    path_of,
+)
+from hyperpod_jlab.core.finding import Finding
+from hyperpod_jlab.core.isolation import LEVEL_WORDS, Level
+
+MOST_NAMES = 5
+"""Names that a sentence lists; of more it says how many."""
+
+
+def statements_of(there: There, plan: Plan) -> Iterator[Statement]:
+    """What a plan means, the most important first.
+
+    Args:
+        there: What is there.
+        plan: Its steps.
+    """
+    file_system = there.file_system.name
+    before = mounts_of(there.holders, file_system)
+    after = mounts_of(holders_after(there.holders, plan.steps), file_system)
+    yield from _data(there, plan, before, after)
+    yield from _isolation(there, after)
+    yield from _restarts(there, plan, before, after)
+    yield from _new_profiles(plan)
+
+
+def some(names: Iterable[str]) -> str:
+    """Names in a sentence: all where they are few, else the first and how many more."""
+    known = list(names)
+    if len(known) <= MOST_NAMES + 1:
+        return ", ".join(known)
+    return f"{', '.join(known[:MOST_NAMES])} and {len(known) - MOST_NAMES} more"
+
+
+# ---------------------------------------------------------------------------------- where the files are
+
+
+def _data(
+    there: There, plan: Plan, before: Mapping[str, str], after: Mapping[str, str]
+) -> Iterator[Statement]:
+    deleted = [step.path for step in plan.deletions if step.state == "to do"]
+    yield from _deleted(there, deleted)
+    names = [one.name for one in there.holders if one.kind == "profile"]
+    yield from _places(names, after, before)
+    left = {
+        path: people for path, people in _left(names, before, after).items() if path not in deleted
+    }
+    alone = [people[0] for path, people in left.items() if people == [path[1:]]]
+    if len(alone) > 1:
+        folders = some(f"/{name}" for name in alone)
+        yield Statement(
+            "data",
+            f"What each made in a folder of his or her own stays there, and is no longer mounted: {folders}.",
+        )
+    for path, people in left.items():
+        if len(alone) < 2 or people != [path[1:]]:
+            yield Statement(
+                "data",
+                f"What {some(people)} made in {path} stays in {path}; they no longer mount it.",
+            )
+    left = {path: people for path, people in left.items() if is_folder(path)}
+    if plan.wanted.mode is None and left:
+        yield Statement(
+            "data",
+            f"{'These' if deleted else 'All'} folders are kept: {some(left)}. 'hpj admin destroy --delete-data' deletes such with all else; afterwards one is "
+            f"deleted where the whole file system is mounted, such as at /fsx: rm -r -- /fsx{next(iter(left))}",
+        )
+    own = [
+        one.name
+        for one in there.holders
+        if one.own_mode is not None and plan.wanted.profiles is None and plan.wanted.mode
+    ]
+    if own:
+        yield Statement(
+            "data",
+            f"A mode of their own keep: {some(own)}. 'hpj admin destroy --profile NAME' takes it away, and the next apply gives them what all have.",
+        )
+
+
+def _deleted(there: There, paths: list[str]) -> Iterator[Statement]:
+    """What becomes of what lies in folders."""
+    if not paths:
+        yield Statement(
+            "data",
+            "Nothing is moved, copied or deleted. What lies in a folder stays there, and is seen again once that folder is mounted again.",
+        )
+        return
+    yield Statement(
+        "data",
+        f"Deleted for good, with all that is in them, whoever made it: {', '.join(paths)} of {there.file_system.name}. Jobs of a cluster and other domains "
+        "that use them lose them too; where a folder is linked to S3 with an automatic export, its objects may go as well. Nothing else is moved, copied or deleted.",
+    )
+
+
+def _places(
+    names: list[str], after: Mapping[str, str], before: Mapping[str, str]
+) -> Iterator[Statement]:
+    """Where each profile's files are."""
+    people: dict[str, list[str]] = defaultdict(list)
+    private = []
+    for name in names:
+        path = after.get(f"profile {name}")
+        if path == f"/{name}":
+            private.append(name)
+        elif path is not None:
+            people[path].append(name)
+    for path, ones in sorted(people.items()):
+        yield Statement("data", f"The files of {some(ones)} are in {path}, in one place for all.")
+    if private:
+        places = some(f"{name} in /{name}" for name in private)
+        yield Statement("data", f"Each has a folder of his or her own: {places}.")
+    none = [name for name in names if f"profile {name}" not in after]
+    if none and (before or after):
+        yield Statement("data", f"No folder of the file system is mounted by {some(none)}.")
+
+
+def _left(
+    names: list[str], before: Mapping[str, str], after: Mapping[str, str]
+) -> Mapping[str, list[str]]:
+    """Folders that were mounted and are no longer, and by whom."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        path = before.get(f"profile {name}")
+        if path is not None and after.get(f"profile {name}") != path:
+            found[path].append(name)
+    return found
+
+
+# ---------------------------------------------------------------------------------- who is kept out
+
+
+def _isolation(there: There, after: Mapping[str, str]) -> Iterator[Statement]:
+    levels: dict[Level, list[Holder]] = defaultdict(list)
+    profiles = [one for one in there.holders if one.kind == "profile"]
+    numbers = Counter(one.uid or COMMON_UID for one in profiles)
+    at = Counter(after[one.words] for one in profiles if one.words in after)
+    for one in profiles:
+        if one.words in after:
+            alone = after[one.words] == f"/{one.name}" and at[after[one.words]] == 1
+            levels[_level(one, numbers, alone=alone)].append(one)
+    for level, people in levels.items():
+        names = some(one.name for one in people)
+        yield Statement("isolation", f"{LEVEL_WORDS[level]}: {names}. {_WHY[level]}")
+
+
+def _level(profile: Holder, numbers: Counter[int], *, alone: bool) -> Level:
+    """What keeps others out of a profile's folder."""
+    if not alone:
+        return "none"
+    own = profile.uid is not None and numbers[profile.uid] == 1
+    return "posix" if own else "mount_path_only"
+
+
+_WHY: Mapping[Level, str] = {
+    "none": "All who mount this folder may read and change what is in it.",
+    "mount_path_only": "They mount another folder than others do, and nothing else keeps these out: on the file system they are not a user of their own "
+    f"(Studio makes everybody user {COMMON_UID} who has no number of his or her own). SageMaker sets CustomPosixUserConfig only when a profile is made, so for those that are there it is "
+    "path only unless recreated.",
+    "posix": "Each has a user number of his or her own, and the folder mode 0700. It is no real identity: each machine that mounts the file system "
+    "says itself who is who, and its root may be anybody.",
+}
+
+
+# ---------------------------------------------------------------------------------- what is started anew
+
+
+def _restarts(
+    there: There, plan: Plan, before: Mapping[str, str], after: Mapping[str, str]
+) -> Iterator[Statement]:
+    waits = {
+        step.holder.words
+        for step in plan.steps
+        if isinstance(step, EntryStep) and step.holder.kind == "space" and step.state == "waits"
+    }
+    stopped = [_running(one) for one in there.holders if one.words in waits and one.apps]
+    changed = [
+        _running(one)
+        for one in there.holders
+        if one.apps and one.words not in waits and before.get(one.words) != after.get(one.words)
+    ]
+    if stopped:
+        yield Statement(
+            "restarts",
+            f"To be stopped first: {some(stopped)}. A space is changed only while nothing runs in it; stop it and run this again.",
+        )
+    if changed:
+        yield Statement(
+            "restarts",
+            f"To be started anew: {some(changed)}. Until then what runs there goes on with what it has mounted.",
+        )
+    if not (stopped or changed):
+        yield Statement("restarts", "Nothing that runs has to be started anew.")
+
+
+def _running(holder: Holder) -> str:
+    return f"{holder.words} ({', '.join(holder.apps)})"
+
+
+# ---------------------------------------------------------------------------------- profiles to come
+
+
+def _new_profiles(plan: Plan) -> Iterator[Statement]:
+    wanted = plan.wanted
+    if wanted.profiles is not None:
+        text = f"Profiles to come are not concerned: this is for {some(sorted(wanted.profiles))} alone."
+    elif wanted.mode == "shared":
+        text = (
+            f"Profiles to come mount {wanted.shared_path} at once, by the domain's defaults; one that is made with file systems of its own has them "
+            "in place of these, until apply is run again."
+        )
+    elif wanted.mode == "per-user":
+        text = (
+            f"Profiles to come mount {_default_of(plan)} until apply is run again, by an admin or by the wiring of new profiles. Who makes one with "
+            "CustomPosixUserConfig and a number that nobody else has makes it POSIX; later that cannot be done."
+        )
+    else:
+        text = "Profiles to come get nothing of this."
+    yield Statement("new profiles", text)
+
+
+def _default_of(plan: Plan) -> str:
+    """What a profile without a list mounts once the plan is applied as far as it can be."""
+    for step in plan.steps:
+        if isinstance(step, EntryStep) and step.holder.kind == "domain":
+            stays = step.before if step.state in {"waits", "blocked"} else step.after
+            return "nothing" if stays == NOT_MOUNTED else f"{stays}, the domain's default,"
+    return "nothing"
+
+
+# --------------------------------------------------------------------------------------------------
+# What keeps a domain and a file system apart as a whole, before any step: pure.
+
+
+def findings_of(there: There, wanted: Wanted) -> Iterator[Finding]:
+    """What is to be said of the whole.
+
+    Args:
+        there: What is there.
+        wanted: What is to be there.
+    """
+    if wanted.mode is not None:
+        yield from _file_system(there)
+        yield from _network(there)
+    yield from _domain(there)
+    yield from _names(there, wanted)
+
+
+def _file_system(there: There) -> Iterator[Finding]:
+    found = there.file_system
+    if found.kind != "LUSTRE":
+        yield Finding(
+            level="error",
+            code="not_lustre",
+            message=f"{found.name} is a file system of kind {found.kind}",
+            hint="name one of FSx for Lustre: --file-system fs-...",
+        )
+    if found.state != "AVAILABLE":
+        yield Finding(
+            level="error",
+            code="file_system_not_available",
+            message=f"{found.name} is {found.state}",
+            hint="wait until it is AVAILABLE; FSx' console says what it does",
+        )
+
+
+def _network(there: There) -> Iterator[Finding]:
+    found = there.file_system
+    if found.vpc != there.vpc:
+        yield Finding(
+            level="error",
+            code="other_vpc",
+            message=f"the domain is in {there.vpc} and {found.name} in {found.vpc}",
+            hint="Studio mounts file systems of its own VPC only: make a domain in the file system's VPC",
+        )
+        return
+    if not set(found.subnets) & set(there.subnets):
+        yield Finding(
+            level="error",
+            code="other_subnet",
+            message=f"{found.name} is in {', '.join(found.subnets)}, which is no subnet of the domain",
+            hint=f"add it: aws sagemaker update-domain --domain-id {there.domain} "
+            f"--subnet-ids {' '.join([*there.subnets, *found.subnets])}",
+        )
+    if there.group is None:
+        yield Finding(
+            level="error",
+            code="no_security_group",
+            message=f"the security group security-group-for-inbound-nfs-{there.domain} is not there",
+            hint="SageMaker makes it with the domain; without it Studio does not reach file systems",
+        )
+
+
+def _domain(there: There) -> Iterator[Finding]:
+    for holder in there.holders:
+        if holder.kind == "domain" and holder.status in {"Deleting", "Delete_Failed", "Failed"}:
+            yield Finding(
+                level="error",
+                code="domain_not_in_service",
+                message=f"the domain {there.domain} is {holder.status}",
+                hint="its page in SageMaker's console says why",
+            )
+
+
+def _names(there: There, wanted: Wanted) -> Iterator[Finding]:
+    if wanted.mode is None:
+        return
+    profiles = [holder for holder in there.holders if holder.kind == "profile"]
+    for one in profiles:
+        if is_of_all(one, wanted):
+            yield _shared_name(there, one, wanted)
+    if wanted.mode == "per-user":
+        yield from _alike(profiles)
+
+
+def _shared_name(there: There, profile: Holder, wanted: Wanted) -> Finding:
+    """A profile of the shared folder's name. What is private to one is never given to all; but who makes a profile later is not to stop everybody's wiring."""
+    mounted = [
+        path_of(one.entries, there.file_system.name)
+        for one in there.holders
+        if one.kind == "domain" and one.mark == wanted.shared_path
+    ]
+    harmless = wanted.mode == "per-user" or wanted.shared_path in mounted
+    return Finding(
+        level="warning" if harmless else "error",
+        code="shared_folder_of_a_profile",
+        message=f"the folder of the user profile {profile.name} is the one that all share"
+        + (", so it can't have it for itself" if harmless else ""),
+        hint="choose another shared folder: --shared-path /...",
+    )
+
+
+def _alike(profiles: Sequence[Holder]) -> Iterator[Finding]:
+    """Profiles that are easily taken for each other, by people or by the file system."""
+    names, numbers = defaultdict(list), defaultdict(list)
+    for one in profiles:
+        names[one.name.casefold()].append(one.name)
+        if one.uid is not None:
+            numbers[one.uid].append(one.name)
+    for same in names.values():
+        if len(same) > 1:
+            yield Finding(
+                level="warning",
+                code="names_alike",
+                message=f"the user profiles {', '.join(sorted(same))} differ only in case; each has a folder of its own",
+            )
+    for number, same in numbers.items():
+        if len(same) > 1 and number != COMMON_UID:
+            yield Finding(
+                level="warning",
+                code="numbers_alike",
+                message=f"the user profiles {', '.join(sorted(same))} have the same user number {number}: to the file system they are one user",
+                hint="make all but one anew with a number of their own (CustomPosixUserConfig)",
+            )

@@ -1,0 +1,163 @@
+"""CloudFormation's answer: put to the address that the request names, in its form, whatever has happened.
+
+The form is that of CloudFormation's documentation (custom resource response objects): at most 4,096 bytes, and ids as the request has them. The address is
+signed, so it stands in no log and no error.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from hyperpod_jlab.admin.lambdas.work import Limit
+from hyperpod_jlab.core.errors import InvalidInputError, UnreachableError
+
+log = logging.getLogger(__name__)
+
+Status = Literal["SUCCESS", "FAILED"]
+
+MOST_BYTES = 4096
+"""What the body may have."""
+
+_LONGEST_REASON = 1500
+_TRIES = 6
+_FIRST_PAUSE, _TIMEOUT = 0.2, 10.0
+"""Seconds before the second try, twice as long before each next one; and the longest that one may take."""
+
+_IDS = ("StackId", "RequestId", "LogicalResourceId")
+
+
+class Answer:
+    """The one answer to a request.
+
+    Args:
+        event: The request.
+        limit: The time that there is.
+
+    Raises:
+        InvalidInputError: The request does not say where the answer is to go.
+    """
+
+    def __init__(self, event: Any, limit: Limit) -> None:
+        url = event.get("ResponseURL") if isinstance(event, Mapping) else None
+        if not isinstance(url, str) or not url.startswith(("https://", "http://")):
+            raise InvalidInputError("this is no request of CloudFormation: it has no ResponseURL")
+        self._url = url
+        self._ids = {name: str(event.get(name) or "") for name in _IDS}
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._given = False
+        self.physical_id = str(event.get("PhysicalResourceId") or "")
+        """What the resource is called; never empty once it is answered."""
+
+        self.progress = "nothing was begun"
+        """How far it is, for when time is up."""
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Answer near the time limit, whatever the work inside does."""
+        timer = threading.Timer(self._limit.to_watchdog(), self._time_is_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def give(self, status: Status, reason: str, data: Mapping[str, str] | None = None) -> None:
+        """Give the answer, unless it was given.
+
+        Args:
+            status: Whether it is as wanted.
+            reason: What there is to say.
+            data: What templates may read by ``Fn::GetAtt``.
+
+        Raises:
+            UnreachableError: CloudFormation does not take it.
+        """
+        with self._lock:
+            if self._given:
+                return
+            self._given = True
+        body = self._body(status, reason, data or {})
+        log.info("answer: %s, %s: %s", status, self.physical_id, reason)
+        self._put(body)
+
+    def _time_is_up(self) -> None:
+        try:
+            self.give(
+                "FAILED",
+                f"the time of {self._limit.whole:.0f} s is up: {self.progress}. Nothing is lost: running it again goes on from there",
+            )
+        except UnreachableError as error:
+            log.error("%s", error)  # noqa: TRY400 - its traceback would say nothing more
+
+    def _body(self, status: Status, reason: str, data: Mapping[str, str]) -> bytes:
+        """The answer in its form, its longest parts cut."""
+        reason = " ".join(reason.split())
+        most = _LONGEST_REASON
+        while True:
+            cut = {name: _cut(value, most) for name, value in data.items()}
+            body = json.dumps(
+                {
+                    "Status": status,
+                    "Reason": _cut(reason, most),
+                    "PhysicalResourceId": _cut(self.physical_id, 300) or "none",
+                    **self._ids,
+                    "Data": cut,
+                }
+            ).encode()
+            if len(body) <= MOST_BYTES or most < 50:
+                return body
+            most = most * 3 // 4
+
+    def _put(self, body: bytes) -> None:
+        """Put it, again where that may help.
+
+        Raises:
+            UnreachableError: It cannot be put.
+        """
+        problem, pause = "", _FIRST_PAUSE
+        for _ in range(_TRIES):
+            problem, final = self._tried(body)
+            if not problem:
+                return
+            if final or pause > self._limit.to_end():
+                break
+            log.warning("the answer was not taken (%s); trying again", problem)
+            time.sleep(pause)
+            pause *= 2
+        raise UnreachableError(
+            f"CloudFormation does not take the answer: {problem}",
+            code="answer_not_taken",
+            hint="does the function reach S3? In a VPC without a way out that needs S3's gateway endpoint",
+        )
+
+    def _tried(self, body: bytes) -> tuple[str, bool]:
+        """What was wrong, or nothing; and whether it will stay so."""
+        # The address is signed for no content type, and urllib would add one.
+        request = urllib.request.Request(  # noqa: S310 - http or https, see __init__
+            self._url, body, {"Content-Type": ""}, method="PUT"
+        )
+        timeout = max(0.1, min(_TIMEOUT, self._limit.to_end()))
+        try:
+            with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
+                answer.read()
+        except urllib.error.HTTPError as error:
+            error.close()
+            return f"HTTP {error.code}", 400 <= error.code < 500 and error.code not in {408, 429}
+        except (OSError, ValueError) as error:
+            # Its words may hold the address.
+            return type(getattr(error, "reason", error)).__name__, isinstance(error, ValueError)
+        return "", False
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."

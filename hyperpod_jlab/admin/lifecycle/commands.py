@@ -1,0 +1,142 @@
+"""``hpj admin lifecycle``: the scripts of lifecycle configurations, to be read before they are attached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from hyperpod_jlab.admin.fsx.reconcile import cluster_facts
+from hyperpod_jlab.admin.lifecycle.models import LifecycleFile, read_lifecycle_file, scripts_of
+from hyperpod_jlab.admin.lifecycle.scripts import APPS, App
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.cli.group import CONTEXT, Entry, HpjCommand, LazyGroup, Section
+from hyperpod_jlab.cli.invocation import invocation, with_services
+from hyperpod_jlab.cli.output import print_json, slow_steps
+from hyperpod_jlab.cli.parameters import aws_name
+
+_GROUP = """\
+Scripts that Studio runs when a space starts: what 'hpj admin apply --lifecycle-file FILE' attaches.
+"""
+_SHOW = """\
+Print the script that the file makes. Nothing is attached.
+
+AWS is asked only for what the file does not say: the cluster's orchestrator, with --cluster.
+"""
+_EXAMPLE = """\
+Print a file for --lifecycle-file, with comments. What is "..." in it is yours to fill in: it is refused until then.
+"""
+
+EXAMPLE = """\
+# What is done when a space starts: hpj admin plan ... --lifecycle-file FILE
+# Fill in what is "...". Paths that do not begin with a slash or s3:// are meant from the storage partition.
+
+apps = ["jupyterlab", "code-editor"]   # those whose spaces are made ready
+start = "built-in"                     # always, before any other script; or "default": chosen beforehand, users may choose another
+
+# hyperpod_jlab itself: a wheel or a folder of wheels (with a list SHA256SUMS), or "hyperpod-jlab==VERSION" of the package index.
+# In mode per-user nobody sees the partition of others: take s3:// there.
+package = "hyperpod-jlab/wheels/"
+package_sha256 = "..."                 # sha256sum of the wheel, or of SHA256SUMS
+
+# cluster, region, orchestrator ("slurm" or "eks"), eks and file_system are found out by --cluster where they are not said here.
+
+# Slurm: commands in the space, or ssh to a machine of the cluster.
+login_nodes = ["..."]                  # [USER@]HOST[:PORT]
+# slurm_client = "hyperpod-jlab/slurm-client.tar.gz"
+# slurm_client_sha256 = "..."
+# slurm_auth = "munge"                 # or "jwt", with slurm_token = FILE
+# munge_key = "secret:NAME"
+# munge_key_sha256 = "..."
+
+# EKS:
+# namespace = "research"
+# image = "..."
+# claim = "fsx"
+# kubeconfig = false                   # do not add the cluster to ~/.kube/config, for kubectl and helm; runs need none
+
+# Programs for terminals: kubectl, helm, session-manager-plugin. An archive of lifecycle-configs/make-tools.sh.
+# tools = "hyperpod-jlab/tools.tar.gz"
+# tools_sha256 = "..."
+"""
+
+
+@click.group(
+    "lifecycle",
+    cls=LazyGroup,
+    sections=(
+        Section(
+            "Commands",
+            (
+                Entry("show", "lifecycle", "Print the script of an application."),
+                Entry("example", "lifecycle", "Print a file to begin with."),
+            ),
+        ),
+    ),
+    help=_GROUP,
+    context_settings=CONTEXT,
+    examples=(
+        "hpj admin lifecycle example > lifecycle.toml",
+        "hpj admin lifecycle show --app jupyterlab --lifecycle-file lifecycle.toml --cluster ml-cluster",
+    ),
+)
+def lifecycle() -> None:
+    """Scripts of lifecycle configurations."""
+
+
+@click.command(
+    "show",
+    cls=HpjCommand,
+    help=_SHOW,
+    examples=(
+        "hpj admin lifecycle show --app jupyterlab --lifecycle-file lifecycle.toml --cluster ml-cluster",
+        "hpj admin lifecycle show --app code-editor --lifecycle-file lifecycle.toml > script.sh",
+    ),
+)
+@click.option("--app", type=click.Choice(APPS), required=True, help="The application.")
+@click.option(
+    "--lifecycle-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    required=True,
+    help="What it is to do (TOML); see 'hpj admin lifecycle example'.",
+)
+@click.option(
+    "--cluster", metavar="NAME", callback=aws_name, help="The HyperPod cluster, to be asked of AWS."
+)
+@click.option(
+    "--region",
+    metavar="REGION",
+    callback=aws_name,
+    help="AWS region. Default: as AWS is configured.",
+)
+def show(app: App, lifecycle_file: Path, cluster: str | None, region: str | None) -> None:
+    """Print a script."""
+    file = read_lifecycle_file(lifecycle_file)
+
+    async def found(_: object) -> Mapping[str, str | None]:
+        async with slow_steps("asking AWS"):
+            return await cluster_facts(Aws(region), cluster)
+
+    facts: Mapping[str, str | None] = {"region": region}
+    if cluster is not None:
+        facts = with_services(found)
+    made = scripts_of(LifecycleFile((app,), file.start, file.settings), facts)[app]
+    if invocation().as_json:
+        print_json({"name": made.name, "app": app, "script": made.text})
+    else:
+        click.echo(made.text, nl=False)
+
+
+@click.command(
+    "example",
+    cls=HpjCommand,
+    help=_EXAMPLE,
+    examples=("hpj admin lifecycle example > lifecycle.toml",),
+)
+def example() -> None:
+    """Print an example."""
+    if invocation().as_json:
+        print_json({"text": EXAMPLE})
+    else:
+        click.echo(EXAMPLE, nl=False)

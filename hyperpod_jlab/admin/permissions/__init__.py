@@ -1,0 +1,1 @@
+"""IAM policies for the features."""

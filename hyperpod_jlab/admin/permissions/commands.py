@@ -1,0 +1,103 @@
+"""``hpj admin policy``: the IAM policy that the features need."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+import click
+
+from hyperpod_jlab.aws.permissions import FEATURES, Feature, choose
+from hyperpod_jlab.aws.permissions import policy as policy_of
+from hyperpod_jlab.aws.studio import find_studio
+from hyperpod_jlab.cli.group import HpjCommand
+from hyperpod_jlab.cli.invocation import invocation
+from hyperpod_jlab.cli.output import Table, print_json, print_table
+from hyperpod_jlab.core.errors import InvalidInputError
+
+_HELP = """\
+Print the smallest IAM policy with which the features work, for the role of Studio's spaces or of people.
+
+Without FEATURE it is for all that only read, but for admins' features. --actions lists each feature's actions instead, and what is missing without them.
+"""
+
+_PARTITIONS = ("aws", "aws-cn", "aws-us-gov")
+_REGION = re.compile(r"\*|[a-z]{2}(-[a-z]+)+-\d+")
+_ACCOUNT = re.compile(r"\*|\d{12}")
+
+
+@click.command(
+    cls=HpjCommand,
+    help=_HELP,
+    examples=(
+        "hpj admin policy > policy.json",
+        "hpj admin policy nodes --region us-west-2 --account 111122223333",
+        "hpj admin policy --actions",
+    ),
+)
+@click.argument("features", nargs=-1, metavar="[FEATURE]...")
+@click.option(
+    "--partition",
+    type=click.Choice(_PARTITIONS),
+    help="AWS partition of the ARNs. Default: that of Studio's role, else aws.",
+)
+@click.option("--region", default="*", metavar="REGION", help="Only this region. Default: all.")
+@click.option("--account", default="*", metavar="NUMBER", help="Only this account. Default: any.")
+@click.option("--actions", is_flag=True, help="List the actions of each feature instead.")
+def policy(
+    features: tuple[str, ...], partition: str | None, region: str, account: str, actions: bool
+) -> None:
+    """Print a policy, or what it is made from."""
+    if actions:
+        _list(choose(features) if features else list(FEATURES))
+        return
+    _check("region", region, _REGION, "us-west-2")
+    _check("account", account, _ACCOUNT, "111122223333")
+    if partition is None:
+        studio = find_studio()
+        partition = (studio.partition if studio else None) or "aws"
+    document = policy_of(choose(features), partition, region, account)
+    if invocation().as_json:
+        print_json(document)
+    else:
+        print(json.dumps(document, indent=2))
+    if not features:
+        _tell_what_is_left()
+
+
+def _tell_what_is_left() -> None:
+    """Say which features are granted by name only, and why."""
+    changing = [one.name for one in FEATURES if one.changes and not one.for_admins]
+    admins = [one.name for one in FEATURES if one.for_admins]
+    for names, reason in (
+        (changing, "they let people change something"),
+        (admins, "they are admins'"),
+    ):
+        print(f"note: not in it, for {reason}: {', '.join(names)}", file=sys.stderr)
+
+
+def _check(field: str, value: str, form: re.Pattern[str], example: str) -> None:
+    if not form.fullmatch(value):
+        raise InvalidInputError(
+            f"--{field}: '{value[:60]}' is none",
+            hint=f"one looks like {example}",
+            detail={"field": field},
+        )
+
+
+def _list(features: list[Feature]) -> None:
+    if invocation().as_json:
+        rows = [
+            {"feature": feature.name, "changes": feature.changes, **vars(one)}
+            for feature in features
+            for one in feature.permissions
+        ]
+        print_json({"actions": rows})
+        return
+    lines = [
+        (feature.name, one.action, f"without it: {one.without}")
+        for feature in features
+        for one in feature.permissions
+    ]
+    print_table(Table(("FEATURE", "ACTION", "REASON"), lines))

@@ -1,0 +1,120 @@
+"""Variables whose name or value looks like a secret: they belong into ``--secret``, not into a spec that lies in a bundle."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from itertools import pairwise
+
+from hyperpod_jlab.core.finding import Finding
+
+_WORDS = {
+    "APIKEY",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "PASSPHRASE",
+    "PASSWD",
+    "PASSWORD",
+    "PAT",
+    "SECRET",
+    "SECRETS",
+    "TOKEN",
+}
+_KEY_OWNERS = {"ACCESS", "ACCOUNT", "API", "AUTH", "ENCRYPTION", "LICENSE", "PRIVATE", "SECRET"}
+# HF_TOKEN_PATH or DB_PASSWORD_FILE tell where a secret lies, they are none.
+_PLACES = {"DIR", "FILE", "PATH", "ENDPOINT", "URL", "URI", "TYPE", "NAME"}
+_VALUE = re.compile(
+    r"(hf_[A-Za-z0-9]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|sk-[A-Za-z0-9_-]{20,}"
+    r"|(AKIA|ASIA)[A-Z0-9]{16}|xox[abp]-[A-Za-z0-9-]{10,}|glpat-[\w-]{16,}|-----BEGIN [A-Z ]*PRIVATE KEY-----.*)",
+    re.DOTALL,
+)
+
+
+def looks_secret(name: str, value: str = "") -> bool:
+    """Whether a variable is probably a secret, by its name or by the form of its value."""
+    if _VALUE.fullmatch(value):
+        return True
+    words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).upper().split("_")
+    if words[-1] in _PLACES or value.startswith("/"):
+        return False
+    if _WORDS.intersection(words):
+        return True
+    return any(owner in _KEY_OWNERS and word in {"KEY", "KEYS"} for owner, word in pairwise(words))
+
+
+def secret_name_findings(
+    variables: Mapping[str, str], *, field: str = "environment.variables"
+) -> tuple[Finding, ...]:
+    """A warning for each variable that looks like a secret. Values are never repeated."""
+    return tuple(
+        secret_finding(name, field=field)
+        for name, value in variables.items()
+        if value and looks_secret(name, value)
+    )
+
+
+def secret_finding(name: str, where: str = "", field: str = "source") -> Finding:
+    """The warning for one variable; `where` goes before the message."""
+    return Finding(
+        level="warning",
+        code="secret_in_variable",
+        message=f"{where}{name} looks like a secret, and its value would lie readable in the run's files",
+        hint=f"use --secret {name} instead",
+        field=field,
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# Files that hold secrets by their name: they stay here unless they are asked for by name.
+
+_FOLDERS = {".aws", ".azure", ".docker", ".gnupg", ".kube", ".ssh"}
+_FILES = (
+    "*.jks",
+    "*.kdbx",
+    "*.key",
+    "*.keystore",
+    "*.ovpn",
+    "*.p12",
+    "*.pem",
+    "*.pfx",
+    "*.ppk",
+    ".env",
+    ".env.*",
+    ".git-credentials",
+    ".htpasswd",
+    ".netrc",
+    ".npmrc",
+    ".pgpass",
+    ".pypirc",
+    "_netrc",
+    "application_default_credentials.json",
+    "credentials.json",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ed25519",
+    "id_rsa",
+    "kaggle.json",
+    "kubeconfig",
+    "secrets.json",
+    "secrets.toml",
+    "secrets.yaml",
+    "secrets.yml",
+    "service-account*.json",
+    "service_account*.json",
+)
+_PATHS = (".cache/huggingface/token", ".huggingface/token", ".config/gcloud/*")
+_HARMLESS = (".env.dist", ".env.example", ".env.sample", ".env.template")
+
+
+def is_secret_file(path: str) -> bool:
+    """Whether a file, by its path relative to the project, looks like one that holds secrets."""
+    lower = path.lower()
+    folders, _, name = lower.rpartition("/")
+    if name in _HARMLESS:
+        return False
+    if _FOLDERS.intersection(folders.split("/")):
+        return True
+    if any(fnmatchcase(name, pattern) for pattern in _FILES):
+        return True
+    return any(fnmatchcase(f"/{lower}", f"*/{pattern}") for pattern in _PATHS)

@@ -1,1 +1,0 @@
-"""The commands, one module for each or for a small group."""

@@ -1,0 +1,46 @@
+"""``hpj demo``: run something small on this machine, to see how it goes."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+import hyperpod_jlab
+from hyperpod_jlab.cli.group import HpjCommand
+from hyperpod_jlab.cli.sending import Ways, send
+from hyperpod_jlab.cli.spec_options import parse_spec
+from hyperpod_jlab.clusters.configuration import current_folder
+from hyperpod_jlab.core.config import LOCAL
+from hyperpod_jlab.core.run_id import new_run_id
+from hyperpod_jlab.runs.submit import Request
+
+_EXAMPLE = Path(hyperpod_jlab.__file__).parents[1] / "examples" / "hello.ipynb"
+
+_COMMAND = (
+    'for step in 1 2 3; do echo "step $step on node $NODE_RANK of $WORLD_SIZE"; sleep 0.3; done'
+)
+
+
+@click.command(
+    cls=HpjCommand,
+    help="Run a small example on two nodes of the cluster 'local', which is this machine, and print its logs. "
+    "It is an ordinary run: 'hpj runs' lists it afterwards.",
+    examples=("hpj demo", "hpj demo --dry-run"),
+)
+@click.option("--dry-run", is_flag=True, help="Show what would run; run nothing.")
+def demo(dry_run: bool) -> None:
+    """Run the example."""
+    source = {"kind": "command", "command": _COMMAND}
+    words = f"hpj submit -c {shlex.quote(_COMMAND)} --nodes 2 --follow"
+    data: dict[str, object] = {"name": "demo", "resources": {"nodes": 2}}
+    if _EXAMPLE.is_file():  # in a checkout; an installed package has no notebooks
+        source = {"kind": "notebook", "path": str(_EXAMPLE)}
+        data["launcher"] = "python"
+        words = f"hpj submit {_EXAMPLE} --nodes 2 --launcher python --follow"
+    spec = parse_spec({**data, "source": source, "files": {"project": False}}, ())
+    print(f"the same as: {words}", file=sys.stderr)
+    request = Request(spec, cluster=LOCAL, run_id=new_run_id(), base=current_folder())
+    send(request, Ways(dry_run=dry_run, follow=True))

@@ -1,0 +1,154 @@
+"""``hpj config``: the configuration file."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from hyperpod_jlab.cli.group import Entry, HpjCommand, LazyGroup, Section
+from hyperpod_jlab.cli.invocation import invocation, with_services
+from hyperpod_jlab.cli.output import print_json
+from hyperpod_jlab.cli.terminal import printable
+from hyperpod_jlab.clusters.configuration import add_cluster, user_file
+from hyperpod_jlab.core.errors import ConflictError, InvalidInputError
+from hyperpod_jlab.core.hyperpod import HyperpodCluster
+from hyperpod_jlab.core.reach import Place, eks_block, slurm_block
+from hyperpod_jlab.core.validation import LABEL
+from hyperpod_jlab.runs.facade import Hyperpod
+
+_COMMANDS = (
+    Section("Clusters", (Entry("add", "config", "Add a HyperPod cluster of the AWS account."),)),
+)
+
+_ADD_HELP = """\
+Add a HyperPod cluster of your AWS account to your configuration file, so that runs can be sent to it. NAME is its name there.
+
+The cluster's table is written at the end of the file; nothing that stands in it is changed. 'hpj clusters --hyperpod NAME' says whether one can submit to it from here.
+"""
+
+_ADD_EXAMPLES = (
+    "hpj config add ml-cluster",
+    "hpj config add train --hyperpod ml-cluster --login-node ubuntu@10.1.2.3",
+    "hpj config add research-eks --namespace hyperpod-ns-vision --dry-run",
+)
+
+
+@click.group(
+    cls=LazyGroup,
+    sections=_COMMANDS,
+    help="Change your configuration file.",
+    examples=_ADD_EXAMPLES[:1],
+)
+def config() -> None:
+    """The configuration file."""
+
+
+@click.command(cls=HpjCommand, help=_ADD_HELP, examples=_ADD_EXAMPLES)
+@click.argument("name")
+@click.option(
+    "--hyperpod", metavar="CLUSTER", help="The HyperPod cluster: name or ARN. Default: NAME."
+)
+@click.option(
+    "--login-node",
+    metavar="[USER@]HOST[:PORT]",
+    help="Reach its Slurm by ssh to this machine. Default: Slurm's commands of this machine.",
+)
+@click.option(
+    "--namespace",
+    metavar="NAMESPACE",
+    help="Namespace of the runs, on EKS. Default: the one called default.",
+)
+@click.option(
+    "--region",
+    metavar="REGION",
+    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+)
+@click.option("--dry-run", is_flag=True, help="Only print what would be added.")
+def add(
+    name: str,
+    hyperpod: str | None,
+    login_node: str | None,
+    namespace: str | None,
+    region: str | None,
+    dry_run: bool,
+) -> None:
+    """Add a cluster to the configuration."""
+    _check_name(name)
+
+    async def read(services: Hyperpod) -> tuple[HyperpodCluster, Place, str | None]:
+        found = await services.hyperpod_clusters(region).cluster(hyperpod or name)
+        reaches = services.reaches(region)
+        return found, reaches.place_of(found), reaches.commands
+
+    cluster, place, commands = with_services(read, asking=True)
+    block = _block(name, cluster, (place, commands), login_node, namespace)
+    if dry_run:
+        path = user_file()
+    else:
+        _refuse_twice(cluster)
+        path = add_cluster(name, block)
+    if invocation().as_json:
+        print_json({"cluster": name, "path": str(path), "config": block, "written": not dry_run})
+        return
+    if dry_run:
+        for line in block.splitlines():
+            print(printable(line))
+        return
+    print(f"{name} is added to {printable(str(path))}. Try it: hpj nodes --cluster {name}")
+
+
+def _block(
+    name: str,
+    cluster: HyperpodCluster,
+    slurm: tuple[Place, str | None],
+    login_node: str | None,
+    namespace: str | None,
+) -> str:
+    """The cluster's table.
+
+    Raises:
+        InvalidInputError: An option is for the other orchestrator, or nobody knows which it has.
+    """
+    if cluster.orchestrator == "kubernetes":
+        if login_node is not None:
+            raise _not_for("--login-node", f"{cluster.name} is on EKS", "login_node")
+        eks = (cluster.eks_arn or "").rpartition("/")[2]
+        return eks_block(cluster.name, name, eks, namespace or None)
+    if cluster.orchestrator == "slurm":
+        if namespace is not None:
+            raise _not_for("--namespace", f"Slurm schedules on {cluster.name}", "namespace")
+        place, commands = slurm
+        here = login_node is None
+        return slurm_block(cluster.name, name, place, commands if here else None, login_node)
+    raise InvalidInputError(
+        f"{cluster.name}: {cluster.reason}",
+        code="unknown_orchestrator",
+        hint="look for a newer hyperpod-jlab",
+    )
+
+
+def _not_for(option: str, why: str, field: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{option} says nothing here: {why}", code="usage", detail={"field": field}
+    )
+
+
+def _refuse_twice(cluster: HyperpodCluster) -> None:
+    if cluster.configured_as:
+        known = ", ".join(cluster.configured_as)
+        raise ConflictError(
+            f"the configuration has {cluster.name} already, as {known}",
+            code="cluster_exists",
+            hint=f"hpj nodes --cluster {cluster.configured_as[0]}",
+            detail={"configured_as": list(cluster.configured_as)},
+        )
+
+
+def _check_name(name: str) -> None:
+    if not re.fullmatch(LABEL, name):
+        raise InvalidInputError(
+            f"'{name[:60]}' cannot be a cluster's name in the configuration",
+            hint="letters, digits, dots, underscores and hyphens, beginning with a letter or digit; at most 63",
+            detail={"field": "name"},
+        )

@@ -1,0 +1,313 @@
+"""Reading the configuration: TOML files, later over earlier."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import tempfile
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.aws.file_systems import LustreMount, lustre_mounts
+from hyperpod_jlab.clusters.identity import shared_space, whose_private
+from hyperpod_jlab.core.config import Settings
+from hyperpod_jlab.core.errors import ConflictError, InvalidInputError
+from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.storage.files import storage_errors
+from hyperpod_jlab.storage.mounts import Mount, all_mounts
+from hyperpod_jlab.storage.partition import Partition
+
+# --------------------------------------------------------------------------------------------------
+# Which folder is the storage partition that runs go to, and why that one.
+
+STUDIO_MOUNT = Path("/mnt/custom-file-systems/fsx_lustre")
+"""Where Studio mounts FSx for Lustre file systems, each in a folder of its own."""
+
+_NAME_ONE = "name another one as path under [storage] in the configuration"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The partition, who chose it, and what is to be known of what was not chosen."""
+
+    partition: Partition
+    by: str
+    notes: tuple[str, ...] = ()
+
+
+def choose_partition(settings: Settings) -> Choice:
+    """The storage partition: the configured one, else a mount of Studio, else a folder in the user's data directory.
+
+    Of several mounts the first by name is taken that can be written; in a shared space none that is a user profile's own.
+
+    Raises:
+        InvalidInputError: The configured path is not absolute.
+    """
+    shared = settings.storage.shared
+    if settings.storage.path is not None:
+        root = Path(settings.storage.path).expanduser()
+        if not root.is_absolute():
+            raise InvalidInputError(
+                f"storage.path: {settings.storage.path} is no absolute path",
+                code="invalid_config",
+                hint="write the whole path",
+                detail={"field": "storage.path"},
+            )
+        return Choice(_partition(root, shared), "the configuration")
+    mounts = _studio_mounts()
+    if not mounts:
+        return Choice(_partition(_data_folder(), shared), "default")
+    closed = _closed(mounts)
+    notes = [f"{path} is not offered in this shared space: {why}" for path, why in closed.items()]
+    offered = [path for path in mounts if path not in closed]
+    if not offered:
+        notes.append(f"runs go to a folder of this machine, which no cluster sees: {_NAME_ONE}")
+        return Choice(_partition(_data_folder(), shared), "default", tuple(notes))
+    chosen = min(offered, key=lambda path: (mounts[path].read_only, path))
+    if len(offered) > 1:
+        others = ", ".join(str(path) for path in offered if path != chosen)
+        notes.append(f"runs go to {chosen}, though {others} is mounted too: {_NAME_ONE}")
+    return Choice(_partition(chosen, shared), "Studio's mount", tuple(notes))
+
+
+def _partition(root: Path, shared: bool) -> Partition:
+    return Partition(Path(os.path.normpath(root)), shared=shared)
+
+
+def _studio_mounts() -> dict[Path, Mount]:
+    """By the table of mounts: to look at a mount whose server is gone can take for ever."""
+    try:
+        found = {Path(mount.point): mount for mount in all_mounts()}
+    except OSError:  # no Linux
+        return {}
+    return {point: found[point] for point in sorted(found) if point.parent == STUDIO_MOUNT}
+
+
+def _closed(mounts: Iterable[Path]) -> dict[Path, str]:
+    """Those of the mounts that are not for everybody in this space, and why."""
+    if shared_space() is None:
+        return {}
+    lustre: dict[Path, LustreMount] = {mount.point: mount for mount in lustre_mounts()}
+    reasons = {path: whose_private(lustre[path]) for path in mounts if path in lustre}
+    return {path: why for path, why in reasons.items() if why is not None}
+
+
+def _data_folder() -> Path:
+    home = os.environ.get("XDG_DATA_HOME") or Path("~/.local/share").expanduser()
+    return Path(home) / "hyperpod-jlab" / "partition"
+
+
+_LINE = re.compile(r"\(at line (\d+), column (\d+)\)")
+
+
+def config_files() -> list[Path]:
+    """The configuration files in the order in which they count; ``$HYPERPOD_CONFIG`` stands alone."""
+    alone = os.environ.get("HYPERPOD_CONFIG")
+    if alone:
+        return [Path(alone)]
+    home = os.environ.get("XDG_CONFIG_HOME") or Path("~/.config").expanduser()
+    return [Path("/etc/hyperpod-jlab/config.toml"), Path(home) / "hyperpod-jlab" / "config.toml"]
+
+
+def load_settings(files: list[Path] | None = None) -> Settings:
+    """Read and merge the configuration.
+
+    Raises:
+        InvalidInputError: A file is no TOML (with line and column), or has an unknown or wrong key; ``$HYPERPOD_CONFIG`` does not exist.
+    """
+    found: list[tuple[Path, dict[str, Any]]] = []
+    merged: dict[str, Any] = {}
+    for path in config_files() if files is None else files:
+        found.append((path, _read(path)))
+        merged = _merge(merged, found[-1][1])
+    try:
+        settings = parse(Settings, merged, code="invalid_config")
+    except InvalidInputError as error:
+        raise _in_file(found, error) from error
+    if settings.default_cluster not in settings.clusters:
+        raise _in_file(
+            found,
+            InvalidInputError(
+                f"default_cluster: there is no cluster '{settings.default_cluster}'",
+                code="invalid_config",
+                hint="add it under [clusters], or name another: " + ", ".join(settings.clusters),
+                detail={"field": "default_cluster"},
+            ),
+        )
+    return settings
+
+
+def _in_file(
+    found: list[tuple[Path, dict[str, Any]]], error: InvalidInputError
+) -> InvalidInputError:
+    """The error with the file that its field stands in: the last one that goes as far down to it as any."""
+
+    def depth(data: Any) -> int:
+        steps = 0
+        for name in str(error.detail["field"]).split("."):
+            if not isinstance(data, dict) or name not in data:
+                break
+            data, steps = data[name], steps + 1
+        return steps
+
+    path, _ = max(reversed(found), key=lambda one: depth(one[1]))
+    return InvalidInputError(
+        f"{path}: {error.message}",
+        code=error.code,
+        hint=error.hint,
+        detail={**error.detail, "path": str(path)},
+    )
+
+
+def find_partition(settings: Settings) -> Partition:
+    """The storage partition that runs go to (see `services.partition_choice`)."""
+    return choose_partition(settings).partition
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        if os.environ.get("HYPERPOD_CONFIG") == str(path):
+            raise _broken(path, "there is no such file ($HYPERPOD_CONFIG names it)") from None
+        return {}
+    except OSError as error:
+        raise _broken(path, f"cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise _broken(path, "is not UTF-8 text") from error
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = _LINE.search(str(error))
+        line, column = (int(found.group(1)), int(found.group(2))) if found else _end_of(text)
+        words = _LINE.sub("", str(error)).removesuffix("(at end of document)").strip()
+        raise InvalidInputError(
+            f"{path}, line {line}, column {column}: {words}",
+            code="invalid_config",
+            hint="mend the file; it is TOML",
+            detail={"path": str(path), "line": line, "column": column},
+        ) from error
+
+
+def _end_of(text: str) -> tuple[int, int]:
+    lines = text.split("\n")
+    return len(lines), len(lines[-1]) + 1
+
+
+def _broken(path: Path, problem: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{path}: {problem}", code="invalid_config", detail={"path": str(path)}
+    )
+
+
+def _merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(under)
+    for key, value in over.items():
+        before = merged.get(key)
+        both = isinstance(before, dict) and isinstance(value, dict)
+        merged[key] = _merge(before, value) if both else value  # type: ignore[arg-type]
+    return merged
+
+
+# --------------------------------------------------------------------------------------------------
+# Adding to the user's configuration file: only at its end, so that nothing that stands there, comments included, is changed.
+
+
+def user_file() -> Path:
+    """The configuration file that is the user's own: ``$HYPERPOD_CONFIG``, else that in the home folder."""
+    return config_files()[-1]
+
+
+def add_cluster(name: str, block: str) -> Path:
+    """Add a cluster's table to the user's configuration file, which need not be there; it is replaced in one step, once it is sure that it can be read.
+
+    Args:
+        name: The cluster's name in the configuration.
+        block: Its table in TOML.
+
+    Returns:
+        The file.
+
+    Raises:
+        ConflictError: The configuration has a cluster of this name.
+        InvalidInputError: The file could not be read after that, as when it has its clusters in another form; then it stays as it is.
+        StorageError: The file cannot be written.
+    """
+    path = user_file().resolve()
+    _refuse_known(name)
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        old = path.read_text(encoding="utf-8") if path.exists() else ""
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644
+        gap = "" if not old else "\n" if old.endswith("\n") else "\n\n"
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                os.fchmod(descriptor, mode)
+                file.write(old + gap + block)
+            _check(old, gap + block, Path(temporary), path)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink()
+            raise
+    return path
+
+
+def _refuse_known(name: str) -> None:
+    known = [path for path in config_files() if path.exists()]
+    if name in load_settings(known).clusters:
+        raise ConflictError(
+            f"the configuration has a cluster '{name}' already",
+            code="cluster_exists",
+            hint="give it another name: hpj config add NAME --hyperpod CLUSTER",
+            detail={"cluster": name},
+        )
+
+
+def _check(old: str, block: str, written: Path, path: Path) -> None:
+    """Refuse what could not be read, or not as it is meant."""
+    try:
+        before, added = tomllib.loads(old), tomllib.loads(block)
+        clusters = {**before.get("clusters", {}), **added["clusters"]}
+        if tomllib.loads(old + block) != {**before, "clusters": clusters}:
+            raise _refused(path, "it would be read in another way", block)
+        load_settings([*config_files()[:-1], written])
+    except tomllib.TOMLDecodeError as error:
+        raise _refused(path, str(error), block) from error
+    except InvalidInputError as error:
+        if error.code == "cannot_add":
+            raise
+        raise _refused(path, error.message.replace(str(written), str(path)), block) from error
+
+
+def _refused(path: Path, why: str, block: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"the cluster cannot be added to the end of {path}: {why}",
+        code="cannot_add",
+        hint="add it with an editor; its table is in the detail, and printed by: hpj config add NAME --dry-run",
+        detail={"path": str(path), "config": block},
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# The folder that paths are relative to where the user names no other.
+
+
+def current_folder() -> Path:
+    """This process's current folder.
+
+    Raises:
+        InvalidInputError: It is gone.
+    """
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise InvalidInputError(
+            f"the current folder cannot be used: {error.strerror}",
+            code="no_current_folder",
+            hint="it was removed; change to one that is there, as with: cd ~",
+        ) from error

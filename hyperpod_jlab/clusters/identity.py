@@ -1,0 +1,339 @@
+"""What a space of Studio that several people act as may take for its own: known without AWS as far as it goes, since every command begins with it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+import time
+from collections.abc import Awaitable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
+
+from hyperpod_jlab.aws.domains import COMMON_UID, Profile, Space, describe_profile, describe_space
+from hyperpod_jlab.aws.file_systems import LustreMount
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.aws.studio import Studio, find_studio
+from hyperpod_jlab.core.errors import HyperpodError, StorageError
+from hyperpod_jlab.core.isolation import Identity
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.descent import replace
+from hyperpod_jlab.storage.files import to_json
+from hyperpod_jlab.storage.migration import runs_in_old_layout
+from hyperpod_jlab.storage.owners import Parent, current_user, parents
+from hyperpod_jlab.storage.partition import Partition
+
+KIND = "SAGEMAKER_SPACE_TYPE_LOWERCASE"
+"""Variable in which Studio's images say whether the space is ``private`` or ``shared``."""
+
+_PATIENCE = 10.0
+"""Seconds that AWS has for one question before a command goes on without it."""
+
+_KEPT, _KEPT_UNKNOWN = 86_400.0, 300.0
+"""Seconds that an answer, and none, is kept: profiles come and go seldom."""
+
+
+def shared_space() -> str | None:
+    """The name of the shared space that this process acts as; None elsewhere, and where Studio does not say so."""
+    if os.environ.get(KIND) != "shared":
+        return None
+    studio = find_studio()
+    return None if studio is None else studio.space or "of Studio"
+
+
+def whose_private(mount: LustreMount) -> str | None:
+    """Why a mount is none for everybody in this shared space; None when it is.
+
+    A partition is a user profile's when its folder has the name of a profile of the domain. SageMaker is asked once a day; while it does not say, the
+    partition is taken for a private one.
+    """
+    studio, name = find_studio(), PurePosixPath(mount.folder).name
+    if studio is None or not name:
+        return None
+    known = True if name == studio.user_profile else _is_profile(studio, name)
+    if known is None:
+        return f"whether {mount.folder} is a user profile's is not known here"
+    return f"it is the private partition of {name}" if known else None
+
+
+def _is_profile(studio: Studio, name: str) -> bool | None:
+    """Whether the domain has a user profile of a name; None when nobody says."""
+    file, key = _cache(), f"{studio.domain_id}/{name}"
+    kept = _read(file)
+    found = kept.get(key)
+    if found is not None and time.time() - found[1] < (
+        _KEPT if found[0] is not None else _KEPT_UNKNOWN
+    ):
+        return found[0]
+    answer = _asked(studio, name)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        replace(file, to_json({**kept, key: [answer, time.time()]}))
+    except (OSError, StorageError):
+        pass  # it is asked again next time
+    return answer
+
+
+def _asked(studio: Studio, name: str) -> bool | None:
+    """SageMaker's answer. In a thread of its own: whoever makes the services may have an event loop already."""
+    answers: list[bool | None] = []
+
+    async def ask() -> bool | None:
+        if studio.domain_id is None:
+            return None
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await describe_profile(Aws(), studio.domain_id, name)
+        except HyperpodError as error:
+            return False if error.code == "not_found" else None
+        except TimeoutError:
+            return None
+        return True
+
+    thread = threading.Thread(target=lambda: answers.append(asyncio.run(ask())))
+    thread.start()
+    thread.join()
+    return answers[0] if answers else None
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    return Path(base) / "hyperpod-jlab" / "profiles.json"
+
+
+def _read(file: Path) -> dict[str, tuple[bool | None, float]]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        return {str(key): (answer, float(when)) for key, (answer, when) in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+# --------------------------------------------------------------------------------------------------
+# Whose user number this is on file systems, and whose space: what Studio, SageMaker and the machine say.
+
+T = TypeVar("T")
+
+_EVERYBODYS = frozenset({"root", "ubuntu", "ec2-user", "sagemaker-user"})
+"""Accounts that images come with: on every machine, and nobody's own."""
+
+_ONE_ONLY = frozenset({"missing_right", "not_found", "aws_invalid_input", "boto3_too_old"})
+"""Codes of errors after which other questions may still be answered."""
+
+_SILENT = frozenset({"aws_failed", "aws_throttled", "aws_unreachable"})
+"""Codes of errors after which this service is not asked again, and others are."""
+
+
+@dataclass
+class Asked:
+    """Questions to AWS, of which each may fail and leaves a note then; a service that does not answer is asked no more.
+
+    Attributes:
+        aws: Whom to ask; None: nobody.
+        notes: What could not be had, a sentence each.
+    """
+
+    aws: Aws | None
+    notes: list[str] = field(default_factory=list)
+    _silent: dict[str, HyperpodError] = field(default_factory=dict)
+
+    async def about(
+        self, service: str, what: str, answer: Awaitable[T]
+    ) -> T | HyperpodError | None:
+        """An answer of a service, or the error that came instead. None when nobody was asked."""
+        if self.aws is None or service in self._silent:
+            if hasattr(answer, "close"):
+                answer.close()
+            return self._silent.get(service)
+        try:
+            return await answer
+        except HyperpodError as error:
+            if error.code != "not_found":
+                self.notes.append(f"{what}: {error.message}")
+            if error.code in _SILENT:
+                self._silent[service] = error
+            elif error.code not in _ONE_ONLY:
+                self.aws = None
+            return error
+
+
+@dataclass(frozen=True)
+class Whose:
+    """Who this is.
+
+    Attributes:
+        on_network: Identity on file systems that other machines mount.
+        on_disk: Identity on this machine's own.
+        space: The space of Studio; None elsewhere.
+        profile: Name of the user profile that it belongs to, where that is known.
+    """
+
+    on_network: Identity
+    on_disk: Identity
+    space: Space | None = None
+    profile: str | None = None
+
+    @property
+    def in_shared_space(self) -> bool:
+        """Whether several people act as this one."""
+        return self.space is not None and bool(self.space.shared)
+
+
+async def find_whose(studio: Studio | None, asked: Asked) -> Whose:
+    """Who this is, by Studio's metadata, by SageMaker where it answers, else by the machine."""
+    uid, name = os.geteuid(), current_user()
+    own_disk = Identity(True, f"you are {name} (uid {uid}) here")
+    if studio is None:
+        return Whose(_of_machine(name, uid), own_disk)
+    space = await _space(studio, asked)
+    if space is not None and space.shared:
+        acting = Identity(False, "this space is shared: everybody in it acts as the space")
+        return Whose(acting, acting, space, space.owner)
+    owner = studio.user_profile or (space.owner if space else None)
+    return Whose(await _of_profile(studio, owner, asked), own_disk, space, owner)
+
+
+async def find_profile(studio: Studio | None, name: str, asked: Asked) -> Profile | None:
+    """The user profile of a name in this domain; None when there is none, or nobody says."""
+    if studio is None or studio.domain_id is None or asked.aws is None:
+        return None
+    found = await asked.about(
+        "sagemaker", f"the user profile {name}", describe_profile(asked.aws, studio.domain_id, name)
+    )
+    return found if isinstance(found, Profile) else None
+
+
+async def _space(studio: Studio, asked: Asked) -> Space | None:
+    if studio.space is None:
+        return None
+    kind = os.environ.get(KIND)
+    bare = Space(studio.space, shared=None if kind is None else kind == "shared")
+    if studio.domain_id is None or asked.aws is None:
+        return bare
+    found = await asked.about(
+        "sagemaker", "the space", describe_space(asked.aws, studio.domain_id, bare.name)
+    )
+    if not isinstance(found, Space):
+        return bare
+    return Space(found.name, bare.shared if found.shared is None else found.shared, found.owner)
+
+
+async def _of_profile(studio: Studio, owner: str | None, asked: Asked) -> Identity:
+    """Studio maps the container's user to the profile's own number, or to the one that all others share."""
+    common = f"Studio gives every user profile the uid {COMMON_UID} on file systems"
+    if owner is None:
+        return Identity(
+            False, f"{common}, unless it was made with its own; whose this is is not known"
+        )
+    if asked.aws is None or studio.domain_id is None:
+        return Identity(False, f"{common}; whether {owner} was made with its own is not known")
+    found = await asked.about(
+        "sagemaker",
+        f"the user profile {owner}",
+        describe_profile(asked.aws, studio.domain_id, owner),
+    )
+    if not isinstance(found, Profile):
+        return Identity(False, f"{common}; whether {owner} was made with its own is not known")
+    if found.uid is None:
+        return Identity(False, f"{common}, and {owner} was made without one of its own")
+    return Identity(True, f"the user profile {owner} was made with a uid of its own, {found.uid}")
+
+
+def _of_machine(name: str, uid: int) -> Identity:
+    if name in _EVERYBODYS:
+        return Identity(False, f"you are {name} (uid {uid}), an account that everybody shares")
+    return Identity(
+        True, f"you are {name} (uid {uid}); that nobody else is cannot be seen from here"
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# Whether what an administrator chose, a private or a shared partition, really keeps this user's runs from other users here.
+
+ONE_UID = (
+    "everybody here has the same user number, so only the path that each profile mounts keeps users "
+    "apart: give each user profile a uid of its own (CustomPosixUserConfig) when it is created"
+)
+"""What is to be known where all users have one number."""
+
+
+@dataclass(frozen=True)
+class Separation:
+    """Whether other users can exchange or write what is this user's.
+
+    Attributes:
+        parents: The partition's root and the folders above it, from ``/`` on.
+        holds: Whether nobody but root and this user can exchange or write our folder.
+        reason: Why it does not hold; None when it does.
+        fix: What to do about it.
+        old_runs: Number of this user's runs in the old layout, of which `holds` says nothing.
+    """
+
+    parents: tuple[Parent, ...]
+    holds: bool
+    reason: str | None = None
+    fix: str | None = None
+    old_runs: int = 0
+
+    @property
+    def sentences(self) -> list[str]:
+        """What is to be known of it; nothing where all is well."""
+        told = []
+        if not self.holds:
+            told.append(f"other users are not kept from your runs: {self.reason}. {self.fix}")
+        if self.old_runs:
+            told.append(
+                f"{self.old_runs} of your runs lie in the old layout, where other users may exchange them: run hpj storage migrate"
+            )
+        return told
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        rows = [
+            {**asdict(parent), "path": str(parent.path), "mode": f"{parent.mode:04o}"}
+            for parent in self.parents
+        ]
+        return {
+            "parents": rows,
+            "holds": self.holds,
+            "reason": self.reason,
+            "fix": self.fix,
+            "old_runs": self.old_runs,
+        }
+
+
+def separation_of(partition: Partition, identity: Identity) -> Separation:
+    """Judge a partition for this user. May block.
+
+    Args:
+        partition: The partition.
+        identity: Whether this user has a number of its own there.
+
+    Raises:
+        OSError: The partition's root cannot be looked at.
+    """
+    above = tuple(parents(partition.root))
+    old = sum(1 for _ in runs_in_old_layout(partition))
+    trusted = {"foreign", "open", "group"} if partition.shared else {"foreign", "open"}
+    bad = next((parent for parent in above if parent.problem in trusted), None)
+    if bad is not None:
+        return Separation(above, False, f"{bad.path} {bad.reason}", bad.fix, old)
+    problem = _own_folder_problem(partition.folder)
+    if problem is not None:
+        fix = "name another folder as path under [storage], or ask an administrator to remove it"
+        return Separation(above, False, problem, fix, old)
+    if not identity.own:
+        return Separation(above, False, identity.evidence, ONE_UID, old)
+    return Separation(above, True, old_runs=old)
+
+
+def _own_folder_problem(folder: Path) -> str | None:
+    try:
+        owner = descent.state(folder).st_uid
+    except OSError:  # there is none yet
+        return None
+    if owner != os.getuid():
+        return f"{folder} belongs to another user (uid {owner})"
+    return None if descent.is_folder(folder) else f"{folder} is not a folder"

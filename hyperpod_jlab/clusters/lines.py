@@ -1,0 +1,108 @@
+"""The configured clusters in a line each: one that says nothing for long keeps nobody from the lines of the others."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+
+from hyperpod_jlab.core.cluster import Cluster
+from hyperpod_jlab.core.config import Settings
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.engines.registry import Engines
+from hyperpod_jlab.runs.service import actions_of
+
+PATIENCE = 6.0
+"""Seconds for which those who want all lines wait for one of them."""
+
+_KEPT = 60.0
+"""Seconds for which an answer that came too late is told to who asks next."""
+
+
+class ClusterLines:
+    """Asks the clusters, each one question at a time, and remembers what it told last.
+
+    Args:
+        settings: The configuration.
+        engines: The engines of its clusters.
+    """
+
+    def __init__(self, settings: Settings, engines: Engines) -> None:
+        self._settings = settings
+        self._engines = engines
+        self._seen: dict[str, tuple[float, Cluster]] = {}
+        self._questions: dict[str, _Question] = {}
+
+    async def every(self, seconds: float = PATIENCE) -> list[Cluster]:
+        """All clusters, in the order of the configuration.
+
+        One that does not answer says why in its reason, and has the numbers of when it last did. A question that takes longer than
+        `seconds` goes on, and whoever asks next has its answer.
+
+        Args:
+            seconds: How long to wait for each of them.
+        """
+        return list(
+            await asyncio.gather(*(self._within(name, seconds) for name in self._settings.clusters))
+        )
+
+    async def one(self, name: str) -> Cluster:
+        """One cluster, however long it takes."""
+        default = name == self._settings.default_cluster
+        try:
+            engine = self._engines.get(name)
+            able = engine.capabilities
+            beyond = [word for word in ("adopt", "ports") if getattr(able, word)]
+            actions = (*actions_of(able), *beyond)
+            line = replace(
+                await engine.cluster(), default=default, actions=actions, changes=able.changes
+            )
+        except HyperpodError as error:
+            return self._silent(name, error.message)
+        self._seen[name] = (time.time(), line)
+        return line
+
+    async def close(self) -> None:
+        """Break off the questions that go on."""
+        tasks = [question.task for question in self._questions.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _within(self, name: str, seconds: float) -> Cluster:
+        question = self._questions.get(name)
+        if question is None or question.is_stale():
+            question = _Question(asyncio.create_task(self.one(name), name=f"cluster-{name}"))
+            self._questions[name] = question
+        left = question.begun + seconds - time.monotonic()
+        await asyncio.wait([question.task], timeout=max(0.0, left))
+        if not question.task.done():
+            waited = time.monotonic() - question.begun
+            return self._silent(name, f"it has not answered yet, for {waited:.0f} s")
+        if self._questions.get(name) is question:
+            del self._questions[name]
+        return question.task.result()
+
+    def _silent(self, name: str, reason: str) -> Cluster:
+        """A cluster that does not answer, with what it told last."""
+        kind = self._settings.clusters[name].orchestrator
+        bare = Cluster(name, kind, name == self._settings.default_cluster, "unreachable")
+        at, last = self._seen.get(name, (None, bare))
+        return replace(last, state="unreachable", reason=reason, as_of=at)
+
+
+class _Question:
+    """A question to a cluster, and since when it goes on."""
+
+    def __init__(self, task: asyncio.Task[Cluster]) -> None:
+        self.task = task
+        self.begun = time.monotonic()
+        self._ended: float | None = None
+        task.add_done_callback(self._end)
+
+    def is_stale(self) -> bool:
+        """Whether it was answered too long ago for the answer to be told."""
+        return self._ended is not None and time.monotonic() - self._ended > _KEPT
+
+    def _end(self, _: asyncio.Task[Cluster]) -> None:
+        self._ended = time.monotonic()

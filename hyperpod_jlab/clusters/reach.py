@@ -1,0 +1,216 @@
+"""Looking whether one can submit to HyperPod clusters from here: once for each, in the background, and not for long."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from hyperpod_jlab.aws.clusters import list_instances
+from hyperpod_jlab.aws.file_systems import LustreMount, is_mount_of, lustre_mounts
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.clusters.configuration import find_partition
+from hyperpod_jlab.core.cluster import Rows
+from hyperpod_jlab.core.config import Settings
+from hyperpod_jlab.core.errors import HyperpodError, UnreachableError, UnsupportedError
+from hyperpod_jlab.core.hyperpod import HyperpodCluster
+from hyperpod_jlab.core.reach import NOT_LOOKED, Look, Place, Reach, reach_of
+
+LONGEST = 8.0
+"""Seconds after which a look is given up."""
+
+_AT_ONCE = 4
+"""Clusters that are looked at at the same time."""
+
+_KEPT = 600.0
+"""Seconds after which a cluster that could not be reached is looked at again; one that could is not."""
+
+_SLURM = Path("/opt/slurm/bin")
+"""Where HyperPod's image has Slurm's commands."""
+
+
+class Reaches:
+    """Whether one can submit to the clusters of one region from this machine.
+
+    Args:
+        settings: The configuration.
+        aws: AWS in that region; the looks ask it for less patience.
+        mounts: The Lustre file systems that are mounted here; default: those of this machine at the time.
+    """
+
+    def __init__(
+        self, settings: Settings, aws: Aws, mounts: Sequence[LustreMount] | None = None
+    ) -> None:
+        self._settings = settings
+        self._aws = aws
+        self._mounts = mounts
+        self._here = str(find_partition(settings).root)
+        self._looks: dict[str, tuple[float, Look]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._room = asyncio.Semaphore(_AT_ONCE)
+        self._slurm: tuple[float, asyncio.Task[frozenset[str]]] | None = None
+
+    def known(self, clusters: Iterable[HyperpodCluster]) -> list[HyperpodCluster]:
+        """The clusters with what is known of the way to each by now, without looking."""
+        mounts = lustre_mounts() if self._mounts is None else self._mounts
+        return [replace(one, reach=self._reach(one, mounts)) for one in clusters]
+
+    async def looked(
+        self, clusters: Sequence[HyperpodCluster], within: float = LONGEST
+    ) -> list[HyperpodCluster]:
+        """The clusters with what can be found within some seconds; the others were not looked at."""
+        tasks = self.begin(clusters)
+        if tasks:
+            await asyncio.wait(tasks, timeout=within)
+        return self.known(clusters)
+
+    def begin(
+        self, clusters: Iterable[HyperpodCluster], *, refresh: bool = False
+    ) -> list[asyncio.Task[None]]:
+        """Look at those that need a look, in the background; the looks that go on for these clusters.
+
+        Args:
+            clusters: The clusters.
+            refresh: Look again, whatever was found before.
+        """
+        going = []
+        for one in clusters:
+            if one.arn not in self._tasks and self._is_due(one, refresh=refresh):
+                task = asyncio.ensure_future(self._look(one))
+                self._tasks[one.arn] = task
+            if one.arn in self._tasks:
+                going.append(self._tasks[one.arn])
+        return going
+
+    async def close(self) -> None:
+        """Break off what goes on."""
+        tasks = [*self._tasks.values(), *([self._slurm[1]] if self._slurm else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def commands(self) -> str | None:
+        """The folder of Slurm's commands where they are not on the PATH; None: they are, or are not here."""
+        return _commands()
+
+    def name_for(self, cluster: HyperpodCluster) -> str:
+        """A name under which the configuration can have a cluster: its own, or that with a number where it is taken."""
+        taken, number = self._settings.clusters, 1
+        name = cluster.name
+        while name in taken:
+            number += 1
+            name = f"{cluster.name[:60]}-{number}"
+        return name
+
+    def place_of(self, cluster: HyperpodCluster) -> Place:
+        """Where runs go, as the cluster sees it."""
+        return self._place(cluster, lustre_mounts() if self._mounts is None else self._mounts)
+
+    def _reach(self, cluster: HyperpodCluster, mounts: Sequence[LustreMount]) -> Reach:
+        _, look = self._looks.get(cluster.arn, (0.0, None))
+        return reach_of(cluster, look, self._place(cluster, mounts), self.name_for(cluster))
+
+    def _place(self, cluster: HyperpodCluster, mounts: Sequence[LustreMount]) -> Place:
+        pairs = [
+            (mount, storage)
+            for mount in mounts
+            for storage in cluster.storage
+            if is_mount_of(mount, storage)
+        ]
+        for mount, storage in pairs:
+            if Path(self._here).is_relative_to(mount.point):
+                if storage.path is None:
+                    return Place(self._here)
+                within = PurePosixPath(self._here).relative_to(str(mount.point))
+                folder = mount.folder.strip("/")
+                return Place(self._here, str(PurePosixPath(storage.path) / folder / within))
+        return Place(self._here, mount=str(pairs[0][0].point) if pairs else None)
+
+    def _is_due(self, cluster: HyperpodCluster, *, refresh: bool) -> bool:
+        """Whether a look could tell something that is not known."""
+        at, look = self._looks.get(cluster.arn, (0.0, None))
+        is_fresh = look is not None and (look.problem is None or time.monotonic() - at < _KEPT)
+        if is_fresh and not refresh:
+            return False
+        mounts = lustre_mounts() if self._mounts is None else self._mounts
+        return reach_of(cluster, None, self._place(cluster, mounts)).word == NOT_LOOKED
+
+    async def _look(self, cluster: HyperpodCluster) -> None:
+        async with self._room:
+            try:
+                async with asyncio.timeout(LONGEST):
+                    if cluster.orchestrator == "slurm":
+                        found = await self._look_at_slurm(cluster)
+                    else:
+                        found = await self._look_at_eks(cluster)
+            except TimeoutError:
+                late = UnreachableError(f"there was no answer within {LONGEST:g} s")
+                found = Look(late)
+            except HyperpodError as error:
+                found = Look(error)
+        self._looks[cluster.arn] = (time.monotonic(), found)
+        del self._tasks[cluster.arn]
+
+    async def _look_at_slurm(self, cluster: HyperpodCluster) -> Look:
+        commands = _commands()
+        names = await self._slurm_nodes(commands)
+        async for page in list_instances(await self._hasty(), cluster.name):
+            # One page is enough to see whose Slurm this is. Controllers are no nodes of Slurm.
+            roles = {group.name: group.slurm_role for group in cluster.groups or ()}
+            hosts = [
+                one.host.partition(".")[0]
+                for one in page
+                if one.host and roles.get(one.instance_group) != "Controller"
+            ]
+            return Look(None, commands, len(hosts), sum(host in names for host in hosts))
+        return Look(None, commands)
+
+    async def _slurm_nodes(self, commands: str | None) -> frozenset[str]:
+        """The nodes of the Slurm that answers here: asked once for all clusters."""
+        at = time.monotonic()
+        if self._slurm is None or (self._slurm[1].done() and at - self._slurm[0] > LONGEST):
+            self._slurm = (at, asyncio.ensure_future(_ask_slurm(commands)))
+        return await asyncio.shield(self._slurm[1])
+
+    async def _look_at_eks(self, cluster: HyperpodCluster) -> Look:
+        try:
+            from hyperpod_jlab.engines.kubernetes.api.eks import knock
+        except ModuleNotFoundError as error:
+            raise UnsupportedError(
+                f"Kubernetes clusters need the package {error.name}, which is not installed",
+                code="kubernetes_missing",
+                hint="pip install 'hyperpod-jlab[kubernetes]'",
+            ) from error
+        eks = (cluster.eks_arn or "").rpartition("/")[2]
+        found = await knock(await self._hasty(), eks)
+        return Look(found.problem, private=found.private, allowed=found.allowed)
+
+    async def _hasty(self) -> Aws:
+        return Aws(await self._aws.region(), hasty=True)
+
+
+async def with_reach(found: Rows[HyperpodCluster], reaches: Reaches) -> Rows[HyperpodCluster]:
+    """Clusters with whether one can submit to them from here, as far as that shows within some seconds."""
+    try:
+        return Rows(await reaches.looked(list(found)), found.notes)
+    finally:
+        await reaches.close()
+
+
+async def _ask_slurm(commands: str | None) -> frozenset[str]:
+    from hyperpod_jlab.engines.slurm.client import SlurmClient
+    from hyperpod_jlab.engines.slurm.transport import Here
+
+    text = await SlurmClient(Here(commands)).ask(["sinfo", "--noheader", "--all", "-N", "-o", "%N"])
+    return frozenset(text.split())
+
+
+def _commands() -> str | None:
+    """The folder of Slurm's commands where they are not on the PATH."""
+    found = shutil.which("sinfo") is None and os.access(_SLURM / "sinfo", os.X_OK)
+    return str(_SLURM) if found else None

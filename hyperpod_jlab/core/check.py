@@ -1,0 +1,186 @@
+"""Checks of ``hpj doctor``: what is looked at, how it is, and who mends what is not well."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from hyperpod_jlab.core.errors import HyperpodError
+
+Level = Literal["ok", "warn", "fail", "unknown"]
+"""How it is: well; well enough, with something to know; not well; could not be checked."""
+
+Who = Literal["you", "admin"]
+"""Who can mend it: the user, or whoever manages the account and the clusters."""
+
+Group = Literal[
+    "installation",
+    "metadata",
+    "role",
+    "domain",
+    "security-groups",
+    "interfaces",
+    "mount",
+    "partition",
+    "scheduler",
+    "identity",
+    "queue",
+    "job",
+]
+"""The places on the way, in its order."""
+
+GROUPS: dict[Group, str] = {
+    "installation": "This installation",
+    "metadata": "Studio's metadata",
+    "role": "The role at AWS",
+    "domain": "The domain and the HyperPod clusters",
+    "security-groups": "Security groups",
+    "interfaces": "Network interfaces",
+    "mount": "Mounted file systems",
+    "partition": "Rights on the storage partition",
+    "scheduler": "The controller or API server",
+    "identity": "Identity on the cluster",
+    "queue": "Queues",
+    "job": "A tiny job",
+}
+"""The groups in order, with their headings."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a look found.
+
+    Attributes:
+        level: How it is.
+        evidence: What was seen, or why it could not be looked at: a sentence.
+        fix: What to do about it: a sentence or a command; None where nothing is to be done.
+        who: Who can do that; None where nothing is to be done.
+    """
+
+    level: Level
+    evidence: str
+    fix: str | None = None
+    who: Who | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check.
+
+    Attributes:
+        key: A stable word for it, such as ``security-groups``.
+        about: What of it was looked at where there are several: a cluster's name, say. Key and this are the check's identity.
+        title: Its name for people.
+        group: Where on the way it stands.
+        level: How it is.
+        evidence: What was seen, or why it could not be looked at.
+        fix: What to do about it; None where nothing is to be done.
+        who: Who can do that; None where nothing is to be done.
+    """
+
+    key: str
+    title: str
+    group: Group
+    level: Level
+    evidence: str
+    fix: str | None = None
+    who: Who | None = None
+    about: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Its title, with what it is about."""
+        return f"{self.title} {self.about}" if self.about else self.title
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {**asdict(self), "name": self.name}
+
+
+_SILENT = frozenset({"aws_failed", "aws_throttled", "aws_unreachable", "boto3_too_old"})
+"""Codes of errors after which nothing is known of what AWS was asked for."""
+
+SECONDS = 30.0
+"""Seconds that a step has, unless it says otherwise."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the chain.
+
+    Attributes:
+        key: A stable word for it.
+        title: Its name for people.
+        group: Where on the way it stands.
+        look: Looks; None: there is nothing to look at here, and nothing to say.
+        needs: The steps (`ident`) without which it cannot be looked at: it is not, once one of them has failed or is unknown.
+        about: What of it is looked at where there are several.
+        seconds: How long that may take.
+    """
+
+    key: str
+    title: str
+    group: Group
+    look: Callable[[], Awaitable[Told | None]]
+    needs: tuple[str, ...] = ()
+    about: str | None = None
+    seconds: float = SECONDS
+
+    @property
+    def ident(self) -> str:
+        """What other steps call it by: the key, and behind a colon what it is about."""
+        return f"{self.key}:{self.about}" if self.about else self.key
+
+    @property
+    def name(self) -> str:
+        """Its title, with what it is about."""
+        return f"{self.title} {self.about}" if self.about else self.title
+
+    def told(self, found: Told) -> Check:
+        """The check that a look makes."""
+        return Check(
+            key=self.key,
+            title=self.title,
+            group=self.group,
+            level=found.level,
+            evidence=found.evidence,
+            fix=found.fix,
+            who=found.who,
+            about=self.about,
+        )
+
+
+def ok(evidence: str) -> Told:
+    """It is well."""
+    return Told("ok", evidence)
+
+
+def warn(evidence: str, fix: str | None = None, who: Who = "you") -> Told:
+    """It is well enough, with something to know."""
+    return Told("warn", evidence, fix, who if fix else None)
+
+
+def fail(evidence: str, fix: str | None = None, who: Who = "you") -> Told:
+    """It is not well."""
+    return Told("fail", evidence, fix, who if fix else None)
+
+
+def unknown(evidence: str, fix: str | None = None, who: Who = "you") -> Told:
+    """It could not be looked at."""
+    return Told("unknown", evidence, fix, who if fix else None)
+
+
+def of_error(error: HyperpodError, level: Level = "fail", who: Who = "you") -> Told:
+    """What a look found that ended with an error. A right that AWS or a cluster does not grant leaves it unknown, and is an admin's to grant.
+
+    Args:
+        error: The error.
+        level: How it is with any other error.
+        who: Who can mend any other one.
+    """
+    if error.code == "missing_right":
+        return unknown(error.message, error.hint, "admin")
+    if error.code in _SILENT:
+        return unknown(error.message, error.hint, "admin")
+    return Told(level, error.message, error.hint, who if error.hint else None)

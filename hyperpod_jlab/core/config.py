@@ -1,0 +1,152 @@
+"""The configuration as data: the storage partition as this machine sees it, and the clusters."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from hyperpod_jlab.core.quantities import WHOLE
+
+ClusterName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
+
+LOCAL = "local"
+"""Name of the cluster that always exists."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class StorageConfig(_Part):
+    """The storage partition as this machine sees it."""
+
+    path: str | None = None
+    """Its root; default: Studio's mount where there is one, else a folder in the user's data directory."""
+    shared: bool = False
+    """Whether all users of the partition may read its runs. Each has a folder of their own that nobody else can write to."""
+    owner: Annotated[int, Field(ge=0), WHOLE] | None = None
+    """User number of your files as nodes see it; default: as this machine's kernel says."""
+
+
+class PodStorage(_Part):
+    """The storage partition as pods see it."""
+
+    claim: str
+    """Persistent volume claim."""
+    mount: str = "/data"
+    """Where it is mounted in a pod."""
+    sub_path: str = ""
+    """Folder in the volume that is mounted."""
+
+
+class LocalCluster(_Part):
+    """The embedded cluster: processes on this machine."""
+
+    orchestrator: Literal["local"] = "local"
+    slots: Annotated[int, Field(ge=1, le=1024), WHOLE] | None = None
+    """Runs at a time; default: one for every two CPUs, at least one."""
+    python: str | None = None
+    """Interpreter of its runs; default: the one that hyperpod_jlab is installed for."""
+
+
+class SlurmCluster(_Part):
+    """A Slurm cluster."""
+
+    orchestrator: Literal["slurm"]
+    hyperpod: str | None = None
+    """The HyperPod cluster behind it."""
+    transport: Literal["here", "ssh"] = "here"
+    """Whether Slurm's commands run on this machine or on a login node."""
+    login_nodes: list[str] = []
+    """Login nodes for ssh: ``[user@]host[:port]``, or names of ssh's configuration. They are shared out among users; each goes on to the next one that answers. Default: those that AWS names of the HyperPod cluster."""
+    ssh_config: str | None = None
+    """Configuration file for ssh (as ``ssh -F``); default: ssh's own."""
+    commands: str | None = None
+    """Folder of Slurm's commands, such as /opt/slurm/bin; default: those on PATH."""
+    slurm_conf: str | None = None
+    """Slurm's configuration file; default: what SLURM_CONF says, or Slurm's own."""
+    storage: str | None = None
+    """The partition as the nodes see it; default: the same path as here."""
+    python: str | None = None
+    """Interpreter on the nodes; default: the node's python3."""
+    user: str | None = None
+    """User whom runs run as there, when not this one."""
+    prometheus: str | None = None
+    """Address of the workspace of Amazon Managed Service for Prometheus that has its metrics; default: none."""
+
+
+class KubernetesCluster(_Part):
+    """A Kubernetes cluster."""
+
+    orchestrator: Literal["kubernetes"]
+    hyperpod: str | None = None
+    """The HyperPod cluster behind it."""
+    context: str | None = None
+    """Context of the kubeconfig; default: the current one."""
+    eks: str | None = None
+    """Name of an EKS cluster, instead of a context."""
+    namespace: str | None = None
+    """Namespace of the runs; default: the one called default."""
+    image: str | None = None
+    """Container image of the runs."""
+    storage: PodStorage | None = None
+    """The partition as pods see it; default: none, then code travels in the job and logs come from the pods."""
+    python: str | None = None
+    """Interpreter in the image; default: python3."""
+    runtime: str | None = None
+    """Training runtime for TrainJobs; default: torch-distributed."""
+    patch: dict[str, Any] = {}
+    """A patch on the manifest of each run, as kubernetes.patch of a spec, which comes after it."""
+    prometheus: str | None = None
+    """Address of the workspace of Amazon Managed Service for Prometheus that has its metrics; default: that of HyperPod's observability add-on."""
+
+    @model_validator(mode="after")
+    def _one_way_in(self) -> KubernetesCluster:
+        if self.context is not None and self.eks is not None:
+            raise ValueError("give a context or an EKS cluster's name, not both")
+        return self
+
+
+ClusterConfig = Annotated[
+    LocalCluster | SlurmCluster | KubernetesCluster, Field(discriminator="orchestrator")
+]
+
+
+class Settings(_Part):
+    """The whole configuration."""
+
+    default_cluster: ClusterName = LOCAL
+    """Cluster for runs that name none."""
+    storage: StorageConfig = StorageConfig()
+    """The storage partition."""
+    clusters: dict[ClusterName, ClusterConfig] = {}
+    """Clusters by name; ``local`` always exists."""
+
+    def is_on_hyperpod(self, name: str) -> bool:
+        """Whether a cluster is said to be one of HyperPod's."""
+        found = self.clusters.get(name)
+        return not isinstance(found, LocalCluster | None) and found.hyperpod is not None
+
+    @field_validator("clusters")
+    @classmethod
+    def _local_is_local(cls, clusters: dict[str, ClusterConfig]) -> dict[str, ClusterConfig]:
+        if clusters[LOCAL].orchestrator != "local":
+            raise ValueError("the cluster named local is the embedded one; name yours otherwise")
+        return clusters
+
+    @model_validator(mode="before")
+    @classmethod
+    def _local_always(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        clusters = data.get("clusters", {})
+        if not isinstance(clusters, dict):
+            return data
+        local = clusters.get(LOCAL, {})
+        if isinstance(local, dict):
+            local = {"orchestrator": "local"} | local
+        return {
+            **data,
+            "clusters": {LOCAL: local, **{k: v for k, v in clusters.items() if k != LOCAL}},
+        }

@@ -1,0 +1,96 @@
+"""Events of a HyperPod cluster, as AWS keeps them for clusters with continuous provisioning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from hyperpod_jlab.core.run import iso_time
+
+KEPT = 500
+"""How many events of a cluster AWS keeps: the newest (AWS' field guide)."""
+
+EVENT_LEVELS = ("info", "warn", "error")
+"""Words for how bad an event is, least first; AWS' are the same with a capital."""
+
+EVENT_RESOURCES = {"cluster": "Cluster", "group": "InstanceGroup", "instance": "Instance"}
+"""What events are of, by our words; AWS' words."""
+
+_SAME = 2.0
+"""Seconds within which AWS says the same twice (AWS' field guide: about one)."""
+
+
+@dataclass(frozen=True)
+class ClusterEvent:
+    """Something that happened to a cluster.
+
+    Attributes:
+        event_id: Its id.
+        time: When (Unix seconds).
+        level: ``info``, ``warn``, ``error``, or AWS' own word; None where AWS says none.
+        resource: What it is of: ``cluster``, ``group``, ``instance``, or AWS' own word.
+        group: The instance group.
+        instance: The instance id.
+        description: AWS' sentence.
+        reason: Why it failed: in the event's details only.
+        times: How often it was said within a moment.
+        metadata: What the details have besides, as AWS tells it.
+        journal: Whether it is from this machine's journal, since AWS does not list it (any more).
+    """
+
+    event_id: str
+    time: float
+    level: str | None
+    resource: str
+    group: str | None = None
+    instance: str | None = None
+    description: str | None = None
+    reason: str | None = None
+    times: int = 1
+    metadata: dict[str, Any] = field(default_factory=dict)
+    journal: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; times are ISO 8601."""
+        return {**asdict(self), "time": iso_time(self.time)}
+
+    def is_as_bad(self, level: str | None) -> bool:
+        """Whether it is as bad as a level of `EVENT_LEVELS`, or of no known one; with None always."""
+        if level is None or self.level not in EVENT_LEVELS:
+            return True
+        return EVENT_LEVELS.index(self.level) >= EVENT_LEVELS.index(level)
+
+
+def newest_first(events: Iterable[ClusterEvent]) -> list[ClusterEvent]:
+    """Events in the order in which they are shown."""
+    return sorted(events, key=lambda event: (-event.time, event.event_id))
+
+
+def said_once(events: Iterable[ClusterEvent]) -> list[ClusterEvent]:
+    """The events, in their order; one that AWS told twice within a moment is there once, with how often."""
+    found: list[ClusterEvent] = []
+    for event in events:
+        last = found[-1] if found else None
+        if last is not None and abs(last.time - event.time) <= _SAME and _same(last, event):
+            reason = last.reason or event.reason
+            found[-1] = replace(last, times=last.times + 1, reason=reason)
+        else:
+            found.append(event)
+    return found
+
+
+def _same(one: ClusterEvent, other: ClusterEvent) -> bool:
+    return (one.level, one.resource, one.group, one.instance, one.description) == (
+        *(other.level, other.resource, other.group, other.instance, other.description),
+    )
+
+
+def failure_in(metadata: Any) -> str | None:
+    """Why something failed: AWS tells it in one of several places of an event's details."""
+    if isinstance(metadata, dict):
+        told = metadata.get("FailureMessage")
+        if isinstance(told, str) and told:
+            return told
+        return next((words for one in metadata.values() if (words := failure_in(one))), None)
+    return None

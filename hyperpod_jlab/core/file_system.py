@@ -1,0 +1,205 @@
+"""A file system of FSx for Lustre as AWS knows it. AWS' words are kept as they came, also ones that are newer than this package."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+@dataclass(frozen=True)
+class Association:
+    """A link between a folder of a file system and a place in S3.
+
+    Attributes:
+        folder: The folder, such as ``/data``.
+        repository: The place, such as ``s3://bucket/prefix``.
+        state: AWS' word for its state.
+        imports: What comes from S3 by itself: ``NEW``, ``CHANGED``, ``DELETED``.
+        exports: What goes to S3 by itself.
+        problem: Why it does not work.
+    """
+
+    folder: str
+    repository: str
+    state: str | None = None
+    imports: tuple[str, ...] = ()
+    exports: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class FileSystem:
+    """A file system.
+
+    Attributes:
+        name: Its id.
+        state: AWS' word for its state, such as ``AVAILABLE``.
+        mount_name: Its mount name.
+        dns_name: Name of its server.
+        deployment: Its type, such as ``PERSISTENT_2``.
+        storage_type: ``SSD``, ``HDD`` or ``INTELLIGENT_TIERING``.
+        capacity: Bytes.
+        throughput: Its provisioned throughput in words; None where its type has a fixed one.
+        version: Version of Lustre.
+        maintenance: When it is maintained, such as ``Monday 05:00 UTC``.
+        root_squash: As whom root of a client is taken, ``UID:GID``; None: as root.
+        problem: Why it does not work.
+        associations: Its links to S3; None where they could not be had.
+    """
+
+    name: str
+    state: str
+    mount_name: str | None = None
+    dns_name: str | None = None
+    deployment: str | None = None
+    storage_type: str | None = None
+    capacity: int | None = None
+    throughput: str | None = None
+    version: str | None = None
+    maintenance: str | None = None
+    root_squash: str | None = None
+    problem: str | None = None
+    associations: tuple[Association, ...] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def maintenance_words(weekly: str | None) -> str | None:
+    """AWS' time of the week, ``d:HH:MM`` with 1 for Monday in UTC, in words; one of another form as it came."""
+    day, _, time = (weekly or "").partition(":")
+    if day.isdigit() and 1 <= int(day) <= 7 and time:
+        return f"{_DAYS[int(day) - 1]} {time} UTC"
+    return weekly
+
+
+# --------------------------------------------------------------------------------------------------
+# Where the bytes of a file are on a Lustre file system that is linked to S3, and what can be done about it: pure rules.
+#
+# Lustre keeps flags for each file (its HSM, hierarchical storage management), and what is under way.
+
+State = Literal[
+    "local", "exists", "archived", "dirty", "released", "lost", "exporting", "hydrating", "busy"
+]
+
+MEANINGS: Final[dict[State, str]] = {
+    "local": "on the file system only",
+    "exists": "on the file system; a copy was begun in S3",
+    "archived": "on the file system, with a copy in S3",
+    "dirty": "changed since it was copied to S3",
+    "released": "in S3 only; it comes back when it is read",
+    "lost": "its copy in S3 is lost",
+    "exporting": "on its way to S3",
+    "hydrating": "on its way back from S3",
+    "busy": "something else is under way",
+}
+"""What the states mean."""
+
+Verb = Literal["hydrate", "release", "export"]
+
+_UNDER_WAY: Final[dict[str, State]] = {"ARCHIVE": "exporting", "RESTORE": "hydrating"}
+_EXISTS, _DIRTY, _RELEASED, _ARCHIVED = 0x1, 0x2, 0x4, 0x8
+_NEVER_RELEASE, _NEVER_ARCHIVE, _LOST = 0x10, 0x20, 0x40
+
+
+@dataclass(frozen=True)
+class FileState:
+    """The state of a file.
+
+    Attributes:
+        path: The file.
+        flags: Lustre's flags (HS_EXISTS and so on, lustre_user.h).
+        archive: Number of the archive with its copy; None without one.
+        action: What is under way, in Lustre's word, such as ``ARCHIVE``; None when nothing is.
+        progress: How far that is, in Lustre's words, such as ``running (1024 bytes moved)``.
+    """
+
+    path: str
+    flags: int
+    archive: int | None = None
+    action: str | None = None
+    progress: str | None = None
+
+    def has(self, flag: int) -> bool:
+        """Whether a flag is set."""
+        return bool(self.flags & flag)
+
+    @property
+    def state(self) -> State:
+        """The state in one word."""
+        if self.action is not None:
+            return _UNDER_WAY.get(self.action, "busy")
+        if self.has(_LOST):
+            return "lost"
+        if self.has(_RELEASED):
+            return "released"
+        if self.has(_DIRTY):
+            return "dirty"
+        if self.has(_ARCHIVED):
+            return "archived"
+        return "exists" if self.has(_EXISTS) else "local"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            **asdict(self),
+            "state": self.state,
+            "never_release": self.has(_NEVER_RELEASE),
+            "never_archive": self.has(_NEVER_ARCHIVE),
+        }
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether something is to be done to a file: `ask` Lustre, or there is `nothing` to do, or it is `refused`, for a reason."""
+
+    does: Literal["ask", "nothing", "refused"]
+    reason: str | None = None
+    hint: str | None = None
+
+
+_ASK: Final = Verdict("ask")
+
+
+def verdict_of(verb: Verb, file: FileState) -> Verdict:
+    """Whether Lustre is to be asked for it. It would refuse too, but with a number for a reason, and all files of a request with the one."""
+    if file.action is not None:
+        words = MEANINGS[file.state]
+        same = (verb, file.state) in {("hydrate", "hydrating"), ("export", "exporting")}
+        return Verdict("nothing" if same else "refused", words, None if same else "wait for it")
+    if verb == "hydrate":
+        return _hydrate(file)
+    return _release(file) if verb == "release" else _export(file)
+
+
+def _hydrate(file: FileState) -> Verdict:
+    if not file.has(_RELEASED):
+        return Verdict("nothing", "its bytes are on the file system")
+    if file.has(_LOST):
+        return Verdict("refused", MEANINGS["lost"], "look for it in the bucket")
+    return _ASK
+
+
+def _release(file: FileState) -> Verdict:
+    if file.has(_RELEASED):
+        return Verdict("nothing", "it is released")
+    if not file.has(_ARCHIVED):
+        return Verdict("refused", "it has no copy in S3", "export it first: hpj storage export")
+    if file.has(_DIRTY):
+        return Verdict("refused", MEANINGS["dirty"], "export it again first: hpj storage export")
+    if file.has(_LOST):
+        return Verdict("refused", MEANINGS["lost"], "export it again first: hpj storage export")
+    if file.has(_NEVER_RELEASE):
+        return Verdict("refused", "it is marked never to be released", "lfs hsm_clear --norelease")
+    return _ASK
+
+
+def _export(file: FileState) -> Verdict:
+    if file.has(_RELEASED) or (file.has(_ARCHIVED) and not file.has(_DIRTY | _LOST)):
+        return Verdict("nothing", "its copy in S3 is as it is")
+    if file.has(_NEVER_ARCHIVE):
+        return Verdict("refused", "it is marked never to be exported", "lfs hsm_clear --noarchive")
+    return _ASK

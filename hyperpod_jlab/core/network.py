@@ -1,0 +1,419 @@
+"""Security groups and network interfaces, and whether Lustre gets through: which rule is missing, and the command that adds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Network, ip_address, ip_network
+from typing import Literal
+
+LUSTRE_PORTS = (988, *range(1018, 1024))
+"""TCP ports of Lustre, of servers and clients alike (FSx for Lustre's user guide, "File system access control with Amazon VPC")."""
+
+STUDIOS = "security-group-for-"
+"""Beginning of the names of security groups that Studio makes."""
+
+Direction = Literal["inbound", "outbound"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a security group lets through, in one direction.
+
+    Attributes:
+        protocol: ``tcp``, another one, or ``-1`` for all.
+        first: The first port; None: all.
+        last: The last port.
+        groups: Security groups that it is for.
+        ranges: Address ranges (IPv4) that it is for.
+        lists: Managed lists of ranges that it is for; what stands in them is not known here.
+    """
+
+    protocol: str
+    first: int | None = None
+    last: int | None = None
+    groups: tuple[str, ...] = ()
+    ranges: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
+
+    def covers(self, port: int) -> bool:
+        """Whether it is about a TCP port."""
+        if self.protocol == "-1":
+            return True
+        if self.protocol not in {"tcp", "6"}:
+            return False
+        return self.first is None or self.first <= port <= (self.last or self.first)
+
+
+@dataclass(frozen=True)
+class SecurityGroup:
+    """A security group."""
+
+    name: str
+    vpc: str | None = None
+    title: str = ""
+    inbound: tuple[Rule, ...] = ()
+    outbound: tuple[Rule, ...] = ()
+
+
+@dataclass(frozen=True)
+class Interface:
+    """A network interface; `groups` are the security groups that it has, by their ids, with their names."""
+
+    name: str
+    vpc: str | None = None
+    subnet: str | None = None
+    zone: str | None = None
+    address: str | None = None
+    status: str | None = None
+    groups: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something is in the network.
+
+    Attributes:
+        title: What it is, such as ``the domain d-example``.
+        vpc: Its VPC, where that is known.
+        subnets: Its subnets.
+        groups: The ids of its security groups.
+        interfaces: The ids of its network interfaces, where it says them.
+    """
+
+    title: str
+    vpc: str | None = None
+    subnets: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    interfaces: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A rule that is missing.
+
+    Attributes:
+        direction: Which way.
+        group: The security group that lacks it.
+        peer: The security group that it is to name.
+        ports: The ports that do not get through.
+        answers: Whether it is only for what servers begin: clients usually begin, so that most works without.
+    """
+
+    direction: Direction
+    group: str
+    peer: str
+    ports: tuple[int, ...]
+    answers: bool = False
+
+    def words(self) -> str:
+        """The rule as a sentence's part."""
+        ports = ", ".join(
+            str(first) if first == last else f"{first}-{last}" for first, last in spans(self.ports)
+        )
+        way = "from" if self.direction == "inbound" else "to"
+        return f"{self.group} has no {self.direction} rule for TCP {ports} {way} {self.peer}"
+
+    def command(self, region: str) -> str:
+        """The AWS CLI's command that adds it."""
+        verb = "ingress" if self.direction == "inbound" else "egress"
+        rules = " ".join(
+            f"'IpProtocol=tcp,FromPort={first},ToPort={last},UserIdGroupPairs=[{{GroupId={self.peer}}}]'"
+            for first, last in spans(self.ports)
+        )
+        return (
+            f"aws ec2 authorize-security-group-{verb} --region {region} --group-id {self.group} "
+            f"--ip-permissions {rules}"
+        )
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Whether Lustre gets from clients to servers and back: the rules that are missing, and whether managed lists decide it."""
+
+    gaps: tuple[Gap, ...]
+    lists: tuple[str, ...] = ()
+
+
+def lustre_passage(
+    clients: Sequence[SecurityGroup], servers: Sequence[SecurityGroup], addresses: Sequence[str]
+) -> Passage:
+    """What keeps Lustre from getting through between two sets of security groups, each on machines that have all of it.
+
+    A rule for an address range counts when the servers' own addresses lie in it: those of clients are not known here, and such a range is
+    nearly always that of the VPC.
+
+    Args:
+        clients: The clients' security groups; at least one.
+        servers: Those of the file system; at least one.
+        addresses: The addresses of the file system's network interfaces.
+    """
+    gaps, lists = [], set[str]()
+    ways: tuple[tuple[Direction, Sequence[SecurityGroup], Sequence[SecurityGroup], bool], ...] = (
+        ("inbound", servers, clients, False),
+        ("outbound", clients, servers, False),
+        ("inbound", clients, servers, True),
+        ("outbound", servers, clients, True),
+    )
+    for direction, owners, peers, answers in ways:
+        rules = [
+            rule
+            for group in owners
+            for rule in (group.inbound if direction == "inbound" else group.outbound)
+        ]
+        peer_names = {group.name for group in peers}
+        closed = [port for port in LUSTRE_PORTS if not _passes(port, rules, peer_names, addresses)]
+        undecided = {name for rule in rules for name in rule.lists if any(map(rule.covers, closed))}
+        if undecided:
+            lists |= undecided
+        elif closed:
+            gaps.append(Gap(direction, _own(owners), _own(peers), tuple(closed), answers))
+    return Passage(tuple(gaps), tuple(sorted(lists)))
+
+
+def _own(groups: Sequence[SecurityGroup]) -> str:
+    """The one that a rule is put into: none of those that Studio makes and looks after."""
+    return next((one.name for one in groups if not one.title.startswith(STUDIOS)), groups[0].name)
+
+
+def _passes(port: int, rules: Iterable[Rule], peers: set[str], addresses: Sequence[str]) -> bool:
+    return any(
+        rule.covers(port) and (peers & set(rule.groups) or _in_range(rule.ranges, addresses))
+        for rule in rules
+    )
+
+
+def _in_range(ranges: Iterable[str], addresses: Sequence[str]) -> bool:
+    networks = [ip_network(one, strict=False) for one in ranges]
+    if not addresses:
+        return any(network.prefixlen == 0 for network in networks)
+    return all(any(ip_address(one) in network for network in networks) for one in addresses)
+
+
+def spans(ports: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Ports that follow each other, as first and last."""
+    begin = last = ports[0]
+    for port in ports[1:]:
+        if port != last + 1:
+            yield begin, last
+            begin = port
+        last = port
+    yield begin, last
+
+
+# --------------------------------------------------------------------------------------------------
+# Network ACLs and routes of subnets, and whether Lustre gets from one subnet to another: what stops it, and the command that mends it.
+
+
+@dataclass(frozen=True)
+class Subnet:
+    """A subnet with its VPC and its addresses (a range)."""
+
+    name: str
+    vpc: str
+    addresses: str
+
+    @property
+    def network(self) -> IPv4Network:
+        """Its addresses."""
+        return IPv4Network(self.addresses, strict=False)
+
+
+@dataclass(frozen=True)
+class AclEntry:
+    """An entry of a network ACL; the first one by its number that is about something decides.
+
+    Attributes:
+        number: Its number.
+        direction: Which way.
+        allows: Whether it lets through.
+        protocol: ``6`` for TCP, ``-1`` for all.
+        addresses: The range of addresses that it is about; None: one of IPv6.
+        first: The first port; None: all.
+        last: The last port.
+    """
+
+    number: int
+    direction: Direction
+    allows: bool
+    protocol: str
+    addresses: str | None
+    first: int | None = None
+    last: int | None = None
+
+    def covers(self, port: int) -> bool:
+        """Whether it is about a TCP port."""
+        if self.protocol not in {"-1", "6"}:
+            return False
+        return self.first is None or self.first <= port <= (self.last or self.first)
+
+
+@dataclass(frozen=True)
+class NetworkAcl:
+    """A network ACL, the subnets that have it, and its entries."""
+
+    name: str
+    subnets: tuple[str, ...]
+    entries: tuple[AclEntry, ...]
+
+    def passes(self, direction: Direction, port: int, peer: IPv4Network) -> bool:
+        """Whether it lets a TCP port through, to or from all of some addresses."""
+        for entry in sorted(self.entries, key=lambda one: one.number):
+            if entry.direction != direction or entry.addresses is None or not entry.covers(port):
+                continue
+            addresses = IPv4Network(entry.addresses, strict=False)
+            if not addresses.overlaps(peer):
+                continue
+            if not entry.allows:
+                return False
+            if peer.subnet_of(addresses):
+                return True
+        return False
+
+
+@dataclass(frozen=True)
+class Route:
+    """A route: addresses (a range; None: a managed list, which is not read, or IPv6), where it leads, and whether that is there."""
+
+    addresses: str | None
+    target: str
+    works: bool = True
+
+
+@dataclass(frozen=True)
+class RouteTable:
+    """A route table, the subnets that name it, whether it is its VPC's main one, and its routes."""
+
+    name: str
+    vpc: str
+    subnets: tuple[str, ...]
+    main: bool
+    routes: tuple[Route, ...]
+
+    def route_to(self, peer: IPv4Network) -> Route | None:
+        """The route to some addresses: the narrowest one; None: there is none."""
+        found = [
+            (network.prefixlen, route)
+            for route in self.routes
+            if route.addresses is not None
+            and peer.subnet_of(network := IPv4Network(route.addresses, strict=False))
+        ]
+        return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+@dataclass(frozen=True)
+class Closed:
+    """Ports that a network ACL does not let through in one direction, to or from a subnet of which it is not."""
+
+    acl: NetworkAcl
+    subnet: str
+    direction: Direction
+    ports: tuple[int, ...]
+    peer: Subnet
+
+    def words(self) -> str:
+        """It as a sentence's part."""
+        ports = ", ".join(
+            str(first) if first == last else f"{first}-{last}" for first, last in spans(self.ports)
+        )
+        way = "in from" if self.direction == "inbound" else "out to"
+        return f"{self.acl.name} of {self.subnet} does not let TCP {ports} {way} {self.peer.addresses} ({self.peer.name})"
+
+    def commands(self, region: str) -> list[str]:
+        """The AWS CLI's commands that add what is missing, before all that is there; none where there is no number left before it."""
+        taken = {one.number for one in self.acl.entries if one.direction == self.direction}
+        ranges = list(spans(self.ports))
+        first = min(taken, default=100) - len(ranges)
+        if first < 1:
+            return []
+        way = "ingress" if self.direction == "inbound" else "egress"
+        return [
+            f"aws ec2 create-network-acl-entry --region {region} --network-acl-id {self.acl.name} --{way} --rule-number {number} "
+            f"--protocol tcp --port-range From={begin},To={end} --cidr-block {self.peer.addresses} --rule-action allow"
+            for number, (begin, end) in enumerate(ranges, first)
+        ]
+
+
+def closed_ports(client: Subnet, server: Subnet, acls: Iterable[NetworkAcl]) -> list[Closed]:
+    """What network ACLs stop of Lustre between two subnets. They keep no state, so answers need their own entries; within one subnet they are not asked.
+
+    Args:
+        client: A subnet of clients.
+        server: A subnet of the file system.
+        acls: The network ACLs of both; one that is missing stops nothing here.
+    """
+    if client.name == server.name:
+        return []
+    known = {name: acl for acl in acls for name in acl.subnets}
+    ways: tuple[Direction, Direction] = ("outbound", "inbound")
+    found = []
+    for own, peer in ((client, server), (server, client)):
+        acl = known.get(own.name)
+        if acl is None:
+            continue
+        for direction in ways:
+            ports = [port for port in LUSTRE_PORTS if not acl.passes(direction, port, peer.network)]
+            if ports:
+                found.append(Closed(acl, own.name, direction, tuple(ports), peer))
+    return found
+
+
+@dataclass(frozen=True)
+class Astray:
+    """A subnet from which nothing gets to another one: its route table, and the route that leads elsewhere (None: there is none)."""
+
+    table: RouteTable
+    subnet: str
+    route: Route | None
+    peer: Subnet
+
+    def words(self) -> str:
+        """It as a sentence's part."""
+        way = f"{self.peer.addresses} ({self.peer.name})"
+        if self.route is None:
+            return f"{self.table.name} of {self.subnet} has no route to {way}"
+        if not self.route.works:
+            return f"the route of {self.table.name} of {self.subnet} to {way} leads to {self.route.target}, which is gone"
+        return f"{self.table.name} of {self.subnet} sends what is for {way} to {self.route.target}, out of the network"
+
+    def command(self, region: str) -> str:
+        """The AWS CLI's command that adds the route, once the two networks are connected."""
+        verb = "create-route"
+        if self.route is not None and self.route.addresses == self.peer.addresses:
+            verb = "replace-route"
+        return (
+            f"aws ec2 {verb} --region {region} --route-table-id {self.table.name} --destination-cidr-block {self.peer.addresses} "
+            "--vpc-peering-connection-id ID (or --transit-gateway-id ID)"
+        )
+
+
+_OUT = ("igw-", "nat-", "eigw-")
+"""Beginnings of what leads to the internet, where no file system is."""
+
+
+def astray(client: Subnet, server: Subnet, tables: Iterable[RouteTable]) -> list[Astray]:
+    """Which of two subnets has no way to the other.
+
+    Args:
+        client: A subnet of clients.
+        server: A subnet of the file system.
+        tables: The route tables of their VPCs; one that is missing is taken to be well, and so is one with a managed list and no other route.
+    """
+    known = list(tables)
+    found = []
+    for own, peer in ((client, server), (server, client)):
+        table = _table_of(own, known)
+        if table is None:
+            continue
+        route = table.route_to(peer.network)
+        if route is None and any(one.addresses is None for one in table.routes):
+            continue
+        if route is None or not route.works or route.target.startswith(_OUT):
+            found.append(Astray(table, own.name, route, peer))
+    return found
+
+
+def _table_of(subnet: Subnet, tables: list[RouteTable]) -> RouteTable | None:
+    own = (table for table in tables if subnet.name in table.subnets)
+    main = (table for table in tables if table.main and table.vpc == subnet.vpc)
+    return next(own, None) or next(main, None)

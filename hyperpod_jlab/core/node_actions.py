@@ -1,0 +1,234 @@
+"""What a user does to nodes of a cluster, several at once: what will come of it, and what came of it for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hyperpod_jlab.core.cluster import Job, Node
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
+from hyperpod_jlab.core.hyperpod import Instance
+
+NodeActionKind = Literal["reboot", "replace", "drain", "resume"]
+"""What can be done to a node: the first two by AWS, the others by the scheduler."""
+
+RepairKind = Literal["reboot", "replace"]
+"""What AWS does to the instance of a node."""
+
+DrainKind = Literal["drain", "resume"]
+"""What the scheduler does: no new jobs start on a drained node, and those that run go on; resume takes that back."""
+
+NODE_ACTIONS: tuple[NodeActionKind, ...] = ("reboot", "replace", "drain", "resume")
+
+MOST_NODES = 500
+"""The most nodes that one request may name."""
+
+LONGEST_REASON = 200
+"""Characters of a reason: what tables can show."""
+
+
+@dataclass(frozen=True)
+class NodePlan:
+    """What is to be done to one node.
+
+    Attributes:
+        name: How the user named it.
+        instance: Its instance, where AWS knows it.
+        node: What the scheduler knows of it.
+        jobs: The jobs that run on it; None where that is not known.
+        effects: What will become of it and of them, a sentence each.
+        refusal: Why it will not be tried.
+    """
+
+    name: str
+    instance: Instance | None = None
+    node: Node | None = None
+    jobs: tuple[Job, ...] | None = None
+    effects: tuple[str, ...] = ()
+    refusal: HyperpodError | None = None
+
+    @property
+    def label(self) -> str:
+        """How it is called for people: as it was named, with the name that the other side has for it."""
+        others = (self.instance and self.instance.name, self.node and self.node.name)
+        more = [name for name in others if name and name != self.name]
+        return f"{self.name} ({', '.join(more)})" if more else self.name
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "name": self.name,
+            "instance": self.instance.name if self.instance else None,
+            "node": self.node.name if self.node else None,
+            "jobs": None if self.jobs is None else [job.to_dict() for job in self.jobs],
+            "effects": list(self.effects),
+            "refusal": self.refusal.to_dict() if self.refusal else None,
+        }
+
+
+@dataclass(frozen=True)
+class NodeActionPlan:
+    """What is to be done to which nodes of which cluster, and what there is to know before.
+
+    Attributes:
+        action: What is to be done.
+        cluster: The HyperPod cluster (name or ARN), or the configured one for what its scheduler does.
+        nodes: The nodes, each once, in the order in which they were named.
+        effects: What will become of all of them, a sentence each.
+        notes: What could not be found out, a sentence each.
+        reason: The user's reason in one line.
+    """
+
+    action: NodeActionKind
+    cluster: str
+    nodes: tuple[NodePlan, ...]
+    effects: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    reason: str | None = None
+
+    @property
+    def possible(self) -> tuple[NodePlan, ...]:
+        """The nodes for which it will be tried."""
+        return tuple(one for one in self.nodes if one.refusal is None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "action": self.action,
+            "cluster": self.cluster,
+            "reason": self.reason,
+            "nodes": [one.to_dict() for one in self.nodes],
+            "effects": list(self.effects),
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True)
+class NodeResult:
+    """What came of an action on one node: no error when AWS or the scheduler took it.
+
+    Attributes:
+        name: How the user named the node.
+        instance: Its instance id; a replaced node gets another.
+        node: The scheduler's name for it.
+        error: Why it was not done, or is not known to be.
+    """
+
+    name: str
+    instance: str | None = None
+    node: str | None = None
+    error: HyperpodError | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "name": self.name,
+            "instance": self.instance,
+            "node": self.node,
+            "ok": self.error is None,
+            "error": self.error.to_dict() if self.error is not None else None,
+        }
+
+
+def one_line(reason: str | None) -> str | None:
+    """A reason as schedulers keep it: in one line, without characters that a terminal would obey.
+
+    Raises:
+        InvalidInputError: It is too long, or it is HyperPod's own order to repair a node.
+    """
+    words = " ".join("".join(sign if sign.isprintable() else " " for sign in reason or "").split())
+    if len(words) > LONGEST_REASON:
+        raise InvalidInputError(
+            f"the reason has {len(words)} characters; it may have {LONGEST_REASON}",
+            detail={"field": "reason"},
+        )
+    if words.lower().startswith("action:"):
+        raise InvalidInputError(
+            "a reason that begins with 'Action:' is an order to HyperPod's agent",
+            hint="to repair a node: hpj node reboot, or hpj node replace",
+            detail={"field": "reason"},
+        )
+    return words or None
+
+
+def check_reason(action: NodeActionKind, reason: str | None) -> None:
+    """A reason goes with drain only.
+
+    Raises:
+        InvalidInputError: It is given with something else.
+    """
+    if reason is not None and action != "drain":
+        raise InvalidInputError(
+            f"a reason goes with drain, not with {action}", detail={"field": "reason"}
+        )
+
+
+# --------------------------------------------------------------------------------------------------
+# What an action on a node does to it and to what runs there, in sentences: what a user is told before it is done.
+#
+# How long a repair takes is from AWS' field guide (awsome-distributed-ai, hyperpod-mental-model), the loss of disks from SageMaker's API model.
+
+_ALL: dict[NodeActionKind, tuple[str, ...]] = {
+    "reboot": (
+        "whatever runs on the nodes ends; instance ids and disks stay; it usually takes 1 to 3 minutes",
+    ),
+    "replace": (
+        "whatever runs on the nodes ends; each gets other hardware and a new instance id; it usually takes 20 to 30 minutes",
+        "what lies on the nodes' own disks is lost for good; what lies on FSx stays",
+    ),
+    "drain": ("no new job starts on the nodes; jobs that run there go on to their end",),
+    "resume": ("new jobs may start on the nodes again",),
+}
+
+_ROLES = {
+    "Controller": "it is Slurm's controller: until it is back nobody can submit, and jobs that run go on",
+    "Login": "it is a login node: whoever is logged in there is thrown out",
+}
+
+_AFTERWARDS = {
+    "slurm": "Slurm puts it back into the queue, unless it was sent with --no-requeue, and it begins anew",
+    "kubernetes": "its pods there end, and its operator makes them anew where it restarts such pods",
+}
+
+
+def effects_of(action: NodeActionKind) -> tuple[str, ...]:
+    """What it does to all nodes."""
+    return _ALL[action]
+
+
+def effects_on(
+    action: NodeActionKind,
+    *,
+    orchestrator: str | None,
+    role: str | None = None,
+    node: Node | None = None,
+    jobs: Sequence[Job] | None = None,
+) -> tuple[str, ...]:
+    """What it does to one node and its jobs.
+
+    Args:
+        action: What is done.
+        orchestrator: ``slurm`` or ``kubernetes``; None where that is not known.
+        role: What its instance group is to Slurm, such as ``Controller``.
+        node: What the scheduler knows of it.
+        jobs: The jobs that run on it; None where that is not known.
+    """
+    if action == "resume":
+        ordered = node is not None and (node.reason or "").startswith("Action:")
+        return ("HyperPod was told to repair it, and may have to be told again",) if ordered else ()
+    found = [_ROLES[role]] if action in {"reboot", "replace"} and role in _ROLES else []
+    if jobs is None:
+        return tuple(found)
+    if not jobs:
+        return (*found, "no job runs on it")
+    return (*found, *(_on_job(action, orchestrator, job) for job in jobs))
+
+
+def _on_job(action: NodeActionKind, orchestrator: str | None, job: Job) -> str:
+    whose = f"job {job.scheduler_id} ({job.name}, of {job.user}"
+    named = f"{whose}, run {job.run_id})" if job.run_id else f"{whose})"
+    if action == "drain":
+        return f"{named} goes on"
+    after = _AFTERWARDS.get(orchestrator or "")
+    return f"{named} ends: {after}" if after else f"{named} ends"

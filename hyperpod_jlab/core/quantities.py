@@ -1,0 +1,209 @@
+"""Durations, sizes and ranges as people write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_SLURM_TIME = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,9})(?::([0-9]{1,2}))?(?::([0-9]{1,2}))?")
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*(?:([KMGTP])i?)?B?", re.IGNORECASE)
+_MAX_SECONDS = 366 * 86400
+
+
+def parse_duration(text: str) -> int:
+    """Seconds in ``90``, ``90s``, ``15m``, ``2h``, ``1d12h``, ``02:00:00`` or Slurm's ``1-00:00:00``.
+
+    A bare number counts seconds; ``a:b`` is hours and minutes.
+
+    Raises:
+        ValueError: The text is none of these, is zero, or is longer than a year.
+    """
+    seconds = _parse_duration(text.strip().lower())
+    if seconds is None:
+        raise ValueError(f"'{text[:40]}' is not a duration such as 30m, 2h, 1d12h or 1-00:00:00")
+    if not 0 < seconds <= _MAX_SECONDS:
+        raise ValueError("a duration lies between one second and 366 days")
+    return seconds
+
+
+def _parse_duration(text: str) -> int | None:
+    if re.fullmatch(r"[0-9]{1,12}", text):
+        return int(text)
+    if re.fullmatch(r"([0-9]{1,9}[smhdw])+", text):
+        return sum(int(n) * _UNITS[unit] for n, unit in re.findall(r"([0-9]+)([smhdw])", text))
+    match = _SLURM_TIME.fullmatch(text)
+    if match is None or ("-" not in text and ":" not in text):
+        return None
+    days, first, second, third = (int(part or 0) for part in match.groups())
+    hours, minutes, rest = first, second, third
+    if minutes > 59 or rest > 59:
+        return None
+    return days * 86400 + hours * 3600 + minutes * 60 + rest
+
+
+def format_duration(seconds: float) -> str:
+    """A duration for people, such as ``45s``, ``2m 05s`` or ``1d 3h``."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m {whole % 60:02d}s"
+    if whole < 86400:
+        return f"{whole // 3600}h {whole % 3600 // 60:02d}m"
+    return f"{whole // 86400}d {whole % 86400 // 3600}h"
+
+
+def parse_size(text: str) -> int:
+    """Bytes in ``512M``, ``16G``, ``16GiB`` or ``1.5T`` (all units are powers of 1024).
+
+    Raises:
+        ValueError: The text is no size, or is zero.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"'{text[:40]}' is not a size such as 512M or 16G")
+    size = int(float(match.group(1)) * 1024 ** " KMGTP".index((match.group(2) or " ").upper()))
+    if not 0 < size <= 1024**6:
+        raise ValueError("a size lies between one byte and 1024 PiB")
+    return size
+
+
+def format_size(size: int) -> str:
+    """A size for people, such as ``1.5 GiB``."""
+    value = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def _from_text(parse: Any) -> Any:
+    def validate(value: Any) -> Any:
+        return parse(value) if isinstance(value, str) else value
+
+    return validate
+
+
+def _no_truth_value(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise PydanticCustomError("int_type", "must be a whole number")
+    return value
+
+
+WHOLE = BeforeValidator(_no_truth_value)
+"""For whole numbers: True is none, though Python takes it for 1."""
+
+
+def _json_schema(description: str, examples: list[str]) -> WithJsonSchema:
+    return WithJsonSchema(
+        {
+            "anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}],
+            "description": description,
+            "examples": examples,
+        }
+    )
+
+
+Duration = Annotated[
+    int,
+    Field(strict=True, gt=0, le=_MAX_SECONDS),
+    BeforeValidator(_from_text(parse_duration)),
+    _json_schema("seconds, or text such as 30m, 2h, 1-00:00:00", ["30m", "2h"]),
+]
+"""A duration in whole seconds; text is parsed by `parse_duration`."""
+
+Size = Annotated[
+    int,
+    Field(strict=True, gt=0, le=1024**6),
+    BeforeValidator(_from_text(parse_size)),
+    _json_schema("bytes, or text such as 512M, 16G", ["16G"]),
+]
+"""A size in bytes; text is parsed by `parse_size`."""
+
+
+# --------------------------------------------------------------------------------------------------
+# Lists of numbers as people write them: cells ``2-5,7`` and arrays ``0-9%4``.
+
+_PART = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+_MAX_NUMBER = 999_999_999
+_MAX_TASKS = 100_000
+_LONGEST = 1_000_000
+
+
+def parse_ranges(text: str) -> tuple[int, ...]:
+    """The numbers in ``2-5,7``, in rising order and without repeats.
+
+    Raises:
+        ValueError: The text is no such list, or a range runs backwards.
+    """
+    if len(text) > _LONGEST:
+        raise ValueError(f"the list is longer than {_LONGEST} characters")
+    numbers: set[int] = set()
+    listed = 0
+    for part in text.split(","):
+        match = _PART.fullmatch(part.strip())
+        if match is None:
+            raise ValueError(f"'{text[:60]}' is not a list such as 2-5,7, with the digits 0 to 9")
+        if any(len(number or "") > len(str(_MAX_NUMBER)) for number in match.groups()):
+            raise ValueError(f"the range {part.strip()[:60]} goes beyond {_MAX_NUMBER}")
+        first = int(match.group(1))
+        last = int(match.group(2) or first)
+        if last < first:
+            raise ValueError(f"the range {first}-{last} runs backwards; write {last}-{first}")
+        if last - first >= _MAX_TASKS:
+            raise ValueError(f"the range {first}-{last} is longer than {_MAX_TASKS}")
+        listed += last - first + 1
+        if listed > 2 * _MAX_TASKS:  # some may stand there twice
+            raise ValueError(f"the list has more than {_MAX_TASKS} numbers")
+        numbers.update(range(first, last + 1))
+    return tuple(sorted(numbers))
+
+
+def format_ranges(numbers: Iterable[int]) -> str:
+    """Numbers as people write them: ``2-5,7``, in rising order and without repeats."""
+    parts: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1][1:] = [number]
+        else:
+            parts.append([number])
+    return ",".join("-".join(map(str, part)) for part in parts)
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """The indices of an array and how many of its children may run at once (None: no limit)."""
+
+    indices: tuple[int, ...]
+    throttle: int | None = None
+
+
+def parse_array(text: str) -> ArraySpec:
+    """Parse ``0-9``, ``1,3,5`` or ``0-9%4``.
+
+    Raises:
+        ValueError: The text is no such array, has too many indices, or a throttle of zero.
+    """
+    listed, percent, limit = text.partition("%")
+    if percent and not re.fullmatch(r"[1-9][0-9]{0,5}", limit):
+        raise ValueError(f"'{text[:60]}': after % comes how many may run at once, such as 0-9%4")
+    indices = parse_ranges(listed)
+    if len(indices) > _MAX_TASKS:
+        raise ValueError(f"an array has at most {_MAX_TASKS} children")
+    return ArraySpec(indices, int(limit) if percent else None)
+
+
+def _check_array(text: str) -> str:
+    parse_array(text)
+    return text
+
+
+ArrayText = Annotated[str, AfterValidator(_check_array)]
+"""An array as text that `parse_array` takes."""

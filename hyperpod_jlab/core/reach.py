@@ -1,0 +1,355 @@
+"""Whether one can submit to a HyperPod cluster from this machine, and if not, the one thing that is missing.
+
+Pure: what was found on the way is given, nothing is looked at here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.core.errors import HyperpodError
+    from hyperpod_jlab.core.hyperpod import HyperpodCluster
+
+READY = "ready"
+"""One can submit as soon as the cluster stands in the configuration."""
+
+NOT_LOOKED = "not-looked"
+"""Nobody has looked yet."""
+
+REACHES = (
+    *("configured", READY, NOT_LOOKED, "not-described", "not-in-service", "unknown-orchestrator"),
+    *("no-file-system", "other-partition", "no-login-node", "no-controller", "no-right"),
+    *("not-there", "no-way", "not-let-in", "no-namespace", "no-package", "not-known"),
+)
+"""The words that a `Reach` has."""
+
+_ADD = "hpj config add {name}"
+_CLOSED = {"creating", "deleting", "failed"}
+_ENABLE = "whoever manages the domain can add it to the space's custom file systems; it is there after a restart"
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Whether one can submit to a cluster from here.
+
+    Attributes:
+        word: A word of `REACHES`.
+        sentence: The same as a sentence.
+        next_step: What to do about it.
+        config: What to add to the configuration file, in TOML; a comment in it says what is still to be filled in.
+    """
+
+    word: str
+    sentence: str
+    next_step: str | None = None
+    config: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where runs go, as seen by one cluster.
+
+    Attributes:
+        here: The storage partition on this machine.
+        there: The same on the cluster's nodes; None where AWS does not tell it.
+        mount: Where the cluster's file system is mounted here, when the partition lies elsewhere.
+    """
+
+    here: str
+    there: str | None = None
+    mount: str | None = None
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was found on the way to a cluster's scheduler.
+
+    Attributes:
+        problem: What stopped the look; None: the scheduler answered.
+        commands: Folder of Slurm's commands, where they are not on the PATH.
+        nodes: Instances of the cluster that were looked for in the Slurm that answers here.
+        known: How many of them it knows.
+        private: Whether the EKS cluster's API server has an address in its VPC only.
+        allowed: Whether Kubernetes lets this user make pods in the namespace called default.
+    """
+
+    problem: HyperpodError | None = None
+    commands: str | None = None
+    nodes: int = 0
+    known: int = 0
+    private: bool = False
+    allowed: bool = True
+
+
+def reach_of(
+    cluster: HyperpodCluster, look: Look | None, place: Place, name: str | None = None
+) -> Reach:
+    """Whether one can submit to a cluster from here.
+
+    Args:
+        cluster: The cluster, with the names under which the configuration has it, and where its file systems are mounted here.
+        look: What was found on the way to its scheduler; None: nobody has looked.
+        place: Where runs go.
+        name: The name under which the configuration can have it; default: its own.
+    """
+    name = name or cluster.name
+    if cluster.configured_as:
+        known = cluster.configured_as[0]
+        return Reach(
+            "configured",
+            f"it is in the configuration as {', '.join(cluster.configured_as)}",
+            f"hpj submit FILE --cluster {known}",
+        )
+    early = _before_looking(cluster)
+    if early is not None:
+        return early
+    if cluster.orchestrator == "slurm":
+        return _slurm(cluster, look, place, name)
+    return _kubernetes(cluster, look, name)
+
+
+def _before_looking(cluster: HyperpodCluster) -> Reach | None:
+    """What AWS' description alone rules out."""
+    if cluster.groups is None:
+        return Reach(
+            "not-described",
+            "AWS' description of it could not be had"
+            + (f": {cluster.reason}" if cluster.reason else ""),
+            f"hpj clusters --hyperpod {cluster.name}",
+        )
+    if cluster.state in _CLOSED:
+        steps = {
+            "creating": "wait until it is in service",
+            "failed": f"see why: hpj node-logs --hyperpod {cluster.name}",
+        }
+        words = cluster.state if cluster.state != "failed" else "there, but has failed"
+        return Reach("not-in-service", f"it is {words}", steps.get(cluster.state))
+    if cluster.orchestrator is None:
+        return Reach(
+            "unknown-orchestrator",
+            cluster.reason or "AWS names no orchestrator that is known here",
+            "look for a newer hyperpod-jlab",
+        )
+    return None
+
+
+def _slurm(cluster: HyperpodCluster, look: Look | None, place: Place, name: str) -> Reach:
+    if cluster.mounted_here == ():
+        systems = ", ".join(dict.fromkeys(one.dns_name.split(".")[0] for one in cluster.storage))
+        words = f"the file system that it mounts ({systems}) is not mounted here, so runs cannot get there"
+        return Reach("no-file-system", words, _ENABLE)
+    if place.mount is not None:
+        return Reach(
+            "other-partition",
+            f"runs go to {place.here}, which is not on the file system that it mounts; that is at {place.mount}",
+            "set the storage partition in the configuration file to a folder there",
+            f'[storage]\npath = "{place.mount}"\n',
+        )
+    known = any(group.slurm_role in {"Login", "Controller"} for group in cluster.groups or ())
+    by_ssh = slurm_block(cluster.name, name, place, login_node="", known=known)
+    if look is None:
+        return _unlooked(slurm_block(cluster.name, name, place))
+    if look.problem is not None and look.problem.code == "no_slurm_client":
+        words = "no login node of it is configured, and Slurm's commands are not on this machine"
+        return Reach("no-login-node", words, _login_step(cluster, name), by_ssh)
+    if look.problem is not None:
+        return _slurm_problem(look.problem, slurm_block(cluster.name, name, place, look.commands))
+    if not look.nodes:
+        words = "Slurm answers on this machine, but it has no instances, so nobody knows whether it is its Slurm"
+        step = f"hpj nodes --hyperpod {cluster.name}"
+        return Reach("not-known", words, step, slurm_block(cluster.name, name, place))
+    if not look.known or look.known * 2 < look.nodes:
+        words = "the Slurm that answers on this machine is another cluster's, and no login node of this one is configured"
+        return Reach("no-login-node", words, _login_step(cluster, name), by_ssh)
+    return Reach(
+        READY,
+        f"Slurm answers on this machine, and knows {look.known} of {look.nodes} instances of it",
+        _ADD.format(name=_named(cluster.name, name)),
+        slurm_block(cluster.name, name, place, look.commands),
+    )
+
+
+def _slurm_problem(problem: HyperpodError, block: str) -> Reach:
+    if problem.code == "missing_right":
+        return Reach("no-right", problem.message, problem.hint, block)
+    if problem.code in {"aws_unreachable", "aws_throttled", "aws_failed"}:
+        return Reach("not-known", problem.message, problem.hint, block)
+    words = f"Slurm's commands are on this machine, but no controller answers: {problem.message}"
+    return Reach("no-controller", words, problem.hint or "scontrol ping", block)
+
+
+def _login_step(cluster: HyperpodCluster, name: str) -> str:
+    groups = [group.name for group in cluster.groups or () if group.slurm_role == "Login"]
+    command = _ADD.format(name=_named(cluster.name, name)) + " --login-node USER@HOST"
+    if not groups:
+        return f"name a machine that ssh reaches and that has its Slurm: {command}"
+    return f"its login nodes are the group {', '.join(groups)} (hpj nodes --hyperpod {cluster.name}): {command}"
+
+
+def _kubernetes(cluster: HyperpodCluster, look: Look | None, name: str) -> Reach:
+    eks = (cluster.eks_arn or "").rpartition("/")[2]
+    block = eks_block(cluster.name, name, eks)
+    if look is None:
+        return _unlooked(block)
+    step = _ADD.format(name=_named(cluster.name, name))
+    if look.problem is not None:
+        word, say = _EKS_PROBLEMS.get(look.problem.code, ("not-known", _as_said))
+        sentence, hint = say(look, look.problem, eks)
+        return Reach(word, sentence, hint, block)
+    if not look.allowed:
+        return Reach(
+            "no-namespace",
+            "its API server lets you in, but you may not start pods in the namespace called default",
+            f"name your team's namespace: {step} --namespace NAMESPACE",
+            eks_block(cluster.name, name, eks, namespace=""),
+        )
+    return Reach(READY, f"the API server of the EKS cluster {eks} lets you start pods", step, block)
+
+
+_Said = tuple[str, str | None]
+
+
+def _as_said(look: Look, problem: HyperpodError, eks: str) -> _Said:
+    del look, eks
+    return problem.message, problem.hint
+
+
+def _no_way(look: Look, problem: HyperpodError, eks: str) -> _Said:
+    if look.private:
+        words = (
+            f"the API server of the EKS cluster {eks} has an address in its VPC only, and this machine does not reach it: "
+            f"{problem.message}"
+        )
+        return words, (
+            "work in a space whose domain is in that VPC, or ask for a way between the networks; "
+            "the security group of the EKS cluster has to let port 443 in"
+        )
+    return f"the API server of the EKS cluster {eks} is not reached: {problem.message}", (
+        problem.hint or "is the way to it barred by a proxy, or by a list of allowed addresses?"
+    )
+
+
+def _not_let_in(look: Look, problem: HyperpodError, eks: str) -> _Said:
+    del look, problem
+    return (
+        f"the EKS cluster {eks} has no access entry for who you are to AWS",
+        f"an administrator adds one for your role: aws eks create-access-entry --cluster-name {eks} --principal-arn ROLE, then associate-access-policy with AmazonSagemakerHyperpodTrainingPolicy",
+    )
+
+
+def _refused(look: Look, problem: HyperpodError, eks: str) -> _Said:
+    del look
+    return (
+        f"the API server of the EKS cluster {eks} refuses you: {problem.message}",
+        "an administrator looks at the access entry of your role, and its access policies",
+    )
+
+
+_EKS_PROBLEMS: dict[str, tuple[str, Callable[[Look, HyperpodError, str], _Said]]] = {
+    "missing_right": ("no-right", _as_said),
+    "not_found": ("not-there", _as_said),
+    "eks_not_ready": ("not-in-service", _as_said),
+    "boto3_missing": ("no-package", _as_said),
+    "boto3_too_old": ("no-package", _as_said),
+    "kubernetes_missing": ("no-package", _as_said),
+    "unauthorized": ("not-let-in", _not_let_in),
+    "denied": ("not-let-in", _refused),
+    "unreachable": ("no-way", _no_way),
+    "dns": ("no-way", _no_way),
+    "certificate": ("no-way", _as_said),
+    "tls": ("no-way", _as_said),
+    "proxy": ("no-way", _as_said),
+}
+"""What stopped the look, by its code: our word, and what is said."""
+
+
+def _unlooked(block: str) -> Reach:
+    return Reach(
+        NOT_LOOKED, "nobody has looked yet whether it can be reached from here", None, block
+    )
+
+
+def _named(hyperpod: str, name: str) -> str:
+    return name if name == hyperpod else f"{name} --hyperpod {hyperpod}"
+
+
+def slurm_block(
+    hyperpod: str,
+    name: str,
+    place: Place,
+    commands: str | None = None,
+    login_node: str | None = None,
+    known: bool = False,
+) -> str:
+    """What the configuration needs for a cluster with Slurm, in TOML.
+
+    Args:
+        hyperpod: The HyperPod cluster's name.
+        name: Its name in the configuration.
+        place: Where runs go.
+        commands: Folder of Slurm's commands, where they are not on the PATH.
+        login_node: A login node for ssh; None: Slurm's commands are here; empty: it is still to be filled in.
+        known: Whether AWS names its login nodes, so that none has to be filled in.
+    """
+    lines = [_table(name), 'orchestrator = "slurm"', f"hyperpod = {quoted(hyperpod)}"]
+    if commands is not None:
+        lines.append(f"commands = {quoted(commands)}")
+    if login_node is not None:
+        lines.append('transport = "ssh"')
+        lines.append(
+            f"login_nodes = [{quoted(login_node)}]"
+            if login_node
+            else '# login_nodes = ["USER@HOST"]  # default: those that AWS names'
+            if known
+            else '# login_nodes = ["USER@HOST"]  # to be filled in: a machine that has its Slurm'
+        )
+    if place.there is None:
+        lines.append('# storage = "/fsx/..."  # the storage partition on its nodes, if not as here')
+    elif place.there != place.here:
+        lines.append(f"storage = {quoted(place.there)}")
+    return "\n".join(lines) + "\n"
+
+
+def eks_block(hyperpod: str, name: str, eks: str, namespace: str | None = None) -> str:
+    """What the configuration needs for a cluster on EKS, in TOML.
+
+    Args:
+        hyperpod: The HyperPod cluster's name.
+        name: Its name in the configuration.
+        eks: The EKS cluster's name.
+        namespace: Namespace of the runs; None: the one called default; empty: it is still to be filled in.
+    """
+    lines = [
+        _table(name),
+        'orchestrator = "kubernetes"',
+        f"hyperpod = {quoted(hyperpod)}",
+        f"eks = {quoted(eks)}",
+    ]
+    if namespace:
+        lines.append(f"namespace = {quoted(namespace)}")
+    elif namespace is not None:
+        lines.append(
+            '# namespace = "hyperpod-ns-TEAM"  # to be filled in: where you may start pods'
+        )
+    lines.append('# image = "..."  # container image of the runs, else name one with each')
+    return "\n".join(lines) + "\n"
+
+
+def _table(name: str) -> str:
+    return f"[clusters.{quoted(name) if '.' in name else name}]"
+
+
+def quoted(text: str) -> str:
+    """A string in TOML."""
+    plain = "".join(
+        f"\\u{ord(sign):04x}" if ord(sign) < 32 or ord(sign) == 127 else sign
+        for sign in text.replace("\\", "\\\\").replace('"', '\\"')
+    )
+    return f'"{plain}"'

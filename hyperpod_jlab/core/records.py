@@ -1,0 +1,189 @@
+"""The records in a bundle, as data (docs/bundle-format.md describes the files).
+
+Unknown fields are ignored, so that a reader gets on with the records of a later version of the same format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hyperpod_jlab.core.quantities import ArrayText
+
+ActionKind = Literal["cancel", "hold", "release", "requeue", "change"]
+ObservedState = Literal["waiting", "running", "ended"]
+
+
+UnixTime = Annotated[float, Field(ge=0, lt=253_402_300_000, allow_inf_nan=False)]
+"""Unix seconds of a moment before the year 10000: anything else in a record is damage."""
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+MOST_NODES = 1_000_000
+"""More nodes or processes than any run has: numbers in a bundle may be another user's."""
+
+Text = Annotated[str, Field(max_length=8192)]
+
+
+class Head(_Record):
+    """``bundle.json``: who made the bundle, when, for which cluster.
+
+    `host` is the submitter's machine, `created_at` Unix seconds, `spec_digest` the digest that tells whether two submits of one id mean the same.
+    `kind` is the kind of object that the scheduler has of it, such as ``PyTorchJob``, where it has several.
+    `space` is the shared space of Studio that the run acts as: everybody in it is `user` then.
+    """
+
+    format: Annotated[int, Field(ge=1)] = 1
+    run_id: Text
+    name: Text
+    user: Text
+    host: Text
+    created_at: UnixTime
+    cluster: Text
+    orchestrator: Text
+    spec_digest: Text
+    parent: Text | None = None
+    notebook: Text | None = None
+    queue: Text | None = None
+    kind: Text | None = None
+    nodes: Annotated[int, Field(ge=1, le=MOST_NODES)] = 1
+    processes_per_node: Annotated[int, Field(ge=1, le=MOST_NODES)] = 1
+    array: ArrayText | None = None
+    space: Text | None = None
+
+
+class Submission(_Record):
+    """``submission.json``: the engine has taken the run."""
+
+    scheduler_id: str
+    submitted_at: UnixTime
+
+
+class Claim(_Record):
+    """``status/claim.json``: the fence."""
+
+    scheduler_id: str
+    node: str | None = None
+    time: UnixTime
+
+
+class AttemptClaim(_Record):
+    """``status/attempt-N/claim.json``."""
+
+    scheduler_id: str
+    incarnation: str
+    time: UnixTime
+
+
+class RankRecord(_Record):
+    """One rank in a node's record."""
+
+    rank: int
+    local_rank: int
+    pid: int | None = None
+    started_at: UnixTime | None = None
+    ended_at: UnixTime | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+
+
+class NodeRecord(_Record):
+    """``status/attempt-N/node-R.json``. Memory is that of the largest process so far, in bytes."""
+
+    format: int = 1
+    node_rank: int
+    node: str
+    host: str | None = None
+    pid: int | None = None
+    started_at: UnixTime
+    ended_at: UnixTime | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    ranks: list[RankRecord] = []
+    max_memory: Annotated[int, Field(ge=0)] | None = None
+    cpu_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    stopped_by: str | None = None
+    error: dict[str, Any] | None = None
+
+
+class RankError(_Record):
+    """``status/attempt-N/rank-G.error.json``: the exception that ended a rank."""
+
+    time: UnixTime
+    rank: int
+    node_rank: int | None = None
+    local_rank: int | None = None
+    type: str
+    message: str
+    traceback: str = ""
+    cell: int | None = None
+    line: int | None = None
+    file: str | None = None
+
+
+class Observation(_Record):
+    """``status/observations/<observer>.json``: what the scheduler said last; `detail` has its own words where the reason is ours."""
+
+    time: UnixTime
+    observer: str
+    scheduler_id: str | None = None
+    attempt: int | None = None
+    state: ObservedState
+    reason: str | None = None
+    reason_code: str | None = None
+    detail: str | None = None
+    verdict: str | None = None
+    exit_code: int | None = None
+
+
+class Action(_Record):
+    """``status/actions/*.json``: what a user asked for; what was changed (the time limit in seconds), if anything."""
+
+    time: UnixTime
+    action: ActionKind
+    user: str
+    time_limit: int | None = None
+    queue: str | None = None
+
+
+class ProcessRecord(_Record):
+    """A process on some machine, told apart from any later one with the same number."""
+
+    time: UnixTime
+    machine: str
+    boot: str
+    pid_namespace: str
+    pid: int
+    start_time: int
+    host: str
+    heartbeat: UnixTime | None = None
+
+
+@dataclass(frozen=True)
+class AttemptRecords:
+    """The records of one attempt."""
+
+    number: int
+    claim: AttemptClaim | None = None
+    nodes: tuple[NodeRecord, ...] = ()
+    errors: tuple[RankError, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunRecords:
+    """All records of a run (or of an array's child) at one moment."""
+
+    head: Head
+    submission: Submission | None = None
+    claim: Claim | None = None
+    attempts: tuple[AttemptRecords, ...] = ()
+    observations: tuple[Observation, ...] = ()
+    actions: tuple[Action, ...] = ()
+    intents: tuple[ProcessRecord, ...] = ()
+    owner: ProcessRecord | None = None
+    damage: tuple[str, ...] = field(default=())

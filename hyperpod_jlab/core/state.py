@@ -1,0 +1,405 @@
+"""A run's state as a pure function of its records.
+
+The launcher's records, the newest word of the scheduler and the journal of user actions go in; the state comes out. Precedence for the end of an
+attempt: the user's cancel, the scheduler's verdict, the ranks' exit codes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from hyperpod_jlab.core.records import Action, AttemptRecords, NodeRecord, Observation, RunRecords
+from hyperpod_jlab.core.repair import under_repair
+from hyperpod_jlab.core.run import ENDED, Attempt, FirstError, State, Status
+
+# --------------------------------------------------------------------------------------------------
+# A scheduler's verdicts on what ended, as states, codes and words.
+
+VERDICTS: dict[str, tuple[State, str, str]] = {
+    "TIMEOUT": ("failed", "timeout", "it reached its time limit"),
+    "OOM": ("failed", "out_of_memory", "it ran out of memory"),
+    "NODE_FAIL": ("failed", "node_fail", "a node failed"),
+    "PREEMPTED": ("failed", "preempted", "it was preempted"),
+    "LOST": ("failed", "lost", "its processes are gone and left no word"),
+    "CANCELLED": ("cancelled", "cancelled", "it was cancelled"),
+    "REQUEUED": ("failed", "requeued", "it was requeued"),
+    "DEPENDENCY": ("failed", "dependency", "a run that it waits for did not succeed"),
+    "REFUSED": ("failed", "refused", "the scheduler refused it"),
+    "FAILED": ("failed", "failed", "the scheduler says that it failed"),
+}
+"""By the verdict of an observation."""
+
+
+def after_requeue(last: Attempt, observation: Observation) -> Attempt:
+    """An attempt that was to be followed by another, of a run that ended instead: why it did says more."""
+    state, code, words = VERDICTS.get(observation.verdict or "", ("", "", ""))
+    if last.reason_code != "requeued" or state != "failed" or code == "requeued":
+        return last
+    reason, exit_code = observation.reason or words, last.exit_code or observation.exit_code
+    return replace(
+        last,
+        reason=reason,
+        reason_code=observation.reason_code or code,
+        exit_code=exit_code or None,
+    )
+
+
+Submitter = Literal["alive", "dead", "unknown"]
+
+VERDICT_PATIENCE = 60.0
+"""Seconds for which the scheduler's word on a failed attempt is waited for: it may be a time limit, or a restart may follow."""
+
+RESTARTS_USED_UP = "restarts_used_up"
+"""The reason code of a scheduler that ends what it had started again just then: the exit code that it gives is an earlier attempt's."""
+
+SUBMIT_PATIENCE = 120.0
+"""Seconds after which a submit on another machine that left no trace counts as interrupted."""
+
+_LAST_SIGNAL = 64
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What a state depends on beyond the records.
+
+    Attributes:
+        now: The time (Unix seconds).
+        submitter: Whether the process that submits still lives.
+        unreachable: Why the cluster cannot be asked about the run, or None when it can.
+        heard: Whether all launchers of the newest attempt that have not said their end were heard of just now, which tells that it runs although the cluster does not answer.
+    """
+
+    now: float
+    submitter: Submitter = "unknown"
+    unreachable: str | None = None
+    heard: bool = False
+
+
+def derive(records: RunRecords, moment: Moment) -> Status:
+    """The run's state at this moment."""
+    heard = _heard(records)
+    observation = max(heard, key=lambda seen: seen.time, default=None)
+    cancel = _first_cancel(records.actions)
+    attempts = tuple(
+        _attempt(records, attempt, heard, cancel, last=attempt is records.attempts[-1])
+        for attempt in records.attempts
+    )
+    if attempts:
+        status = _after_attempts(attempts, observation, cancel, moment)
+    else:
+        status = _before_attempts(records, observation, cancel, moment)
+    if records.damage and not status.ended:
+        listed = ", ".join(records.damage[:3])
+        return replace(
+            status,
+            state="unknown",
+            reason=f"records cannot be read: {listed}",
+            reason_code="damaged",
+        )
+    if moment.unreachable is not None and status.state in {"waiting", "running"}:
+        if status.state == "running" and moment.heard:
+            words = status.reason or "it runs, as its nodes say"
+            return replace(status, reason=f"{words}; {moment.unreachable}")
+        return replace(
+            status, state="unknown", reason=moment.unreachable, reason_code="unreachable"
+        )
+    return status
+
+
+def _is_taken(records: RunRecords) -> bool:
+    """Whether anything shows that the engine has the run, although the submit may have been broken off before it could say so."""
+    return bool(records.submission or records.claim or records.attempts or records.owner)
+
+
+def _heard(records: RunRecords) -> tuple[Observation, ...]:
+    """What counts of the observations: a submit's word that it broke off does only until the run is taken, or sent again."""
+    taken = _is_taken(records)
+    sent = max((intent.time for intent in records.intents), default=0.0)
+    return tuple(
+        seen
+        for seen in records.observations
+        if seen.reason_code != "submit_interrupted" or not (taken or sent > seen.time)
+    )
+
+
+def _first_cancel(actions: tuple[Action, ...]) -> Action | None:
+    """The cancel that counts: one that comes later changes nothing."""
+    cancels = [action for action in actions if action.action == "cancel"]
+    return min(cancels, key=lambda action: action.time, default=None)
+
+
+def _before_attempts(
+    records: RunRecords, observation: Observation | None, cancel: Action | None, moment: Moment
+) -> Status:
+    if observation is not None and observation.state == "ended":
+        if observation.verdict == "COMPLETED" and observation.exit_code == 0:
+            return Status("succeeded", exit_code=0, ended_at=observation.time)
+        state, code, words = VERDICTS.get(observation.verdict or "", VERDICTS["LOST"])
+        if _in_time(cancel, observation.time, observation):
+            state, code, words = VERDICTS["CANCELLED"]
+        # A word of the scheduler's own, such as why it refused the run, is better than ours.
+        cancelled = state == "cancelled"
+        return Status(
+            state,
+            reason=None if cancelled else observation.reason or words,
+            reason_code=None if cancelled else observation.reason_code or code,
+            exit_code=observation.exit_code
+            or None,  # a scheduler may say 0 of what it ended itself
+            ended_at=observation.time,
+        )
+    if observation is not None and observation.state == "running":
+        if cancel is not None:
+            return Status("running", reason="being cancelled", reason_code="cancelling")
+        return Status("running", reason=observation.reason or "starting", reason_code="starting")
+    if observation is not None or _is_taken(records):
+        if cancel is not None:
+            return Status("waiting", reason="being cancelled", reason_code="cancelling")
+        return Status(
+            "waiting",
+            reason=observation.reason if observation else None,
+            reason_code=observation.reason_code if observation else None,
+        )
+    return _not_yet_taken(records, cancel, moment)
+
+
+def _not_yet_taken(records: RunRecords, cancel: Action | None, moment: Moment) -> Status:
+    asked = max((intent.time for intent in records.intents), default=records.head.created_at)
+    interrupted = moment.submitter == "dead" or (
+        moment.submitter == "unknown" and moment.now - asked > SUBMIT_PATIENCE
+    )
+    if not interrupted:
+        return Status("submitting")
+    if cancel is not None:
+        return Status("cancelled", ended_at=cancel.time)
+    return Status(
+        "failed",
+        reason="the submit was interrupted; submit it again with the same run id",
+        reason_code="submit_interrupted",
+        ended_at=asked,
+    )
+
+
+def _after_attempts(
+    attempts: tuple[Attempt, ...],
+    observation: Observation | None,
+    cancel: Action | None,
+    moment: Moment,
+) -> Status:
+    last = attempts[-1]
+    started = attempts[0].started_at
+    if last.state in ENDED and _verdict_is_out(last, observation, moment):
+        word, code = ("being cancelled", "cancelling") if cancel else ("ending", "ending")
+        last = replace(last, state="running", reason=word, reason_code=code)
+        attempts = (*attempts[:-1], last)
+    if last.state not in ENDED:
+        last = under_repair(last, observation)
+        return Status(
+            last.state,
+            reason=last.reason,
+            reason_code=last.reason_code,
+            started_at=started,
+            attempts=attempts,
+        )
+    if observation is not None and _waits_again(observation, last):
+        return _next_attempt(observation, cancel, attempts)
+    if observation is not None and observation.state == "ended":
+        last = after_requeue(last, observation)
+    # Cancelled while it waited for its next attempt: the attempt failed, the run was cancelled.
+    cancelled = (
+        cancel is not None
+        and observation is not None
+        and observation.verdict == "CANCELLED"
+        and last.state != "succeeded"
+    )
+    said = observation.exit_code or None if observation is not None else None
+    return Status(
+        "cancelled" if cancelled else last.state,
+        reason=None if cancelled else last.reason,
+        reason_code=None if cancelled else last.reason_code,
+        exit_code=last.exit_code if last.exit_code is not None else said,
+        started_at=started,
+        ended_at=last.ended_at,
+        attempts=attempts,
+    )
+
+
+def _next_attempt(
+    observation: Observation, cancel: Action | None, attempts: tuple[Attempt, ...]
+) -> Status:
+    reason, code = observation.reason or "waits for its next attempt", observation.reason_code
+    return Status(
+        "waiting",
+        reason="being cancelled" if cancel else reason,
+        reason_code="cancelling" if cancel else code or "recovering",
+        started_at=attempts[0].started_at,
+        attempts=attempts,
+    )
+
+
+def _waits_again(observation: Observation, last: Attempt) -> bool:
+    """Whether the scheduler says that the run waits for the attempt after this one.
+
+    It may name the attempt; by their times the two compare only as far as the clocks of the nodes and of the observer agree.
+    """
+    if observation.state != "waiting":
+        return False
+    return observation.attempt == last.number or observation.time >= (last.ended_at or 0.0)
+
+
+def _verdict_is_out(last: Attempt, observation: Observation | None, moment: Moment) -> bool:
+    """Whether an attempt failed and the scheduler, which saw it running (or starts the next), has yet to say what becomes of it."""
+    if last.state == "succeeded" or observation is None or last.ended_at is None:
+        return False
+    if observation.state == "ended" or _waits_again(observation, last):
+        return False
+    return moment.now - max(last.ended_at, observation.time) < VERDICT_PATIENCE
+
+
+def _attempt(
+    records: RunRecords,
+    attempt: AttemptRecords,
+    heard: tuple[Observation, ...],
+    cancel: Action | None,
+    *,
+    last: bool,
+) -> Attempt:
+    started = min((node.started_at for node in attempt.nodes), default=None)
+    if started is None and attempt.claim is not None:
+        started = attempt.claim.time
+    base = Attempt(
+        number=attempt.number,
+        state="running",
+        started_at=started,
+        nodes=tuple(node.node for node in attempt.nodes),
+        first_error=_first_error(attempt),
+    )
+    word = _word_on(attempt.number, heard, last=last)
+    complete = len(attempt.nodes) >= records.head.nodes and all(
+        node.ended_at is not None for node in attempt.nodes
+    )
+    if complete or word is not None or not last:
+        return _ended(base, attempt, word, cancel, complete=complete)
+    if cancel is not None:
+        return replace(base, reason="being cancelled", reason_code="cancelling")
+    if any(node.exit_code for node in attempt.nodes if node.ended_at is not None):
+        return replace(
+            base, reason="a node failed; the others are being ended", reason_code="ending"
+        )
+    return base
+
+
+def _word_on(number: int, heard: tuple[Observation, ...], *, last: bool) -> Observation | None:
+    """The scheduler's word that this attempt ended: the first verdict on it, else what it said last."""
+    verdicts = [seen for seen in heard if seen.attempt == number and seen.verdict is not None]
+    if verdicts:  # LOST gives way to a word that knows better
+        return min(verdicts, key=lambda seen: (seen.verdict == "LOST", seen.time))
+    newest = max(heard, key=lambda seen: seen.time, default=None)
+    if newest is None or newest.attempt not in {None, number}:
+        return None
+    if newest.state == "ended" and (last or newest.attempt == number):
+        return newest
+    # Waiting again: whatever it says of this attempt is why the next one comes.
+    if newest.state == "waiting" and newest.attempt == number:
+        return newest
+    return None
+
+
+def _ended(
+    base: Attempt,
+    attempt: AttemptRecords,
+    word: Observation | None,
+    cancel: Action | None,
+    *,
+    complete: bool,
+) -> Attempt:
+    ends = [node.ended_at for node in attempt.nodes if node.ended_at is not None]
+    ended_at = max(ends) if ends else (word.time if word else base.started_at)
+    # The last records of nodes may be missing when the partition was full just then; the scheduler knows better.
+    said = word is not None and word.verdict == "COMPLETED" and word.exit_code == 0
+    clean = (complete or said) and all(node.exit_code in {0, None} for node in attempt.nodes)
+    exit_code = 0 if clean else _exit_code(attempt.nodes)
+    if exit_code is None and word is not None and word.reason_code != RESTARTS_USED_UP:
+        exit_code = word.exit_code or None
+    base = replace(base, ended_at=ended_at, exit_code=exit_code)
+    if clean:
+        return replace(base, state="succeeded")
+    if _in_time(cancel, ended_at, word) and _stopped(attempt, complete):
+        return replace(base, state="cancelled")
+    if word is not None and word.verdict in VERDICTS:
+        state, code, words = VERDICTS[word.verdict]
+        # LOST and FAILED only say that there is no better word; the exit code of a rank that ended by itself is one.
+        ended_by_itself = complete and not (word.verdict == "LOST" and _stopped(attempt, complete))
+        if word.verdict not in {"LOST", "FAILED"} or not ended_by_itself:
+            # Else its reason is why the run waits now; verdicts of launchers, and of events, are on the attempt alone.
+            if word.state == "ended" or word.observer in {"launcher", "events"}:
+                words, code = word.reason or words, word.reason_code or code
+            return replace(base, state=state, reason=words, reason_code=code)
+    reason, code = _why(base, attempt)
+    return replace(base, state="failed", reason=reason, reason_code=code)
+
+
+def _in_time(cancel: Action | None, ended_at: float | None, word: Observation | None) -> bool:
+    """Whether a cancel came before the end; of what is lost, the end was some time after it was heard last."""
+    if cancel is None:
+        return False
+    inferred = word is not None and word.verdict == "LOST" and word.attempt is None
+    return inferred or ended_at is None or cancel.time <= ended_at
+
+
+def _stopped(attempt: AttemptRecords, complete: bool) -> bool:
+    return not complete or any(node.stopped_by not in {None, "peer"} for node in attempt.nodes)
+
+
+def _exit_code(nodes: tuple[NodeRecord, ...]) -> int | None:
+    """The exit code of the rank that failed first, else of the first node that failed on its own."""
+    ranks = [
+        (
+            rank.ended_at or node.ended_at or 0.0,
+            128 + rank.signal if rank.signal else rank.exit_code,
+        )
+        for node in nodes
+        if node.stopped_by is None
+        for rank in node.ranks
+        if rank.exit_code or rank.signal
+    ]
+    if ranks:
+        return min(ranks)[1]
+    failed = [node for node in nodes if node.exit_code]
+    failed.sort(key=lambda node: (node.stopped_by is not None, node.ended_at or 0.0))
+    return failed[0].exit_code if failed else None
+
+
+def _first_error(attempt: AttemptRecords) -> FirstError | None:
+    if not attempt.errors:
+        return None
+    first = min(attempt.errors, key=lambda error: error.time)
+    return FirstError(
+        rank=first.rank,
+        type=first.type,
+        message=first.message,
+        time=first.time,
+        cell=first.cell,
+        line=first.line,
+        traceback=first.traceback,
+    )
+
+
+def _why(base: Attempt, attempt: AttemptRecords) -> tuple[str, str]:
+    """The reason of a failure and its code."""
+    error = base.first_error
+    if error is not None:
+        place = f" in cell {error.cell}" if error.cell is not None else ""
+        place += f" line {error.line}" if error.cell is not None and error.line is not None else ""
+        name = error.type.rpartition(".")[2]
+        text = f"rank {error.rank} raised {name}{place}: {error.message}"
+        return text.strip().rstrip(":")[:500], "exception"
+    for node in attempt.nodes:
+        if node.error:
+            message = str(node.error.get("message", "the launcher failed"))
+            return message, str(node.error.get("code", "launcher"))
+    if base.exit_code is None:
+        return "its processes are gone and left no word", "lost"
+    if 128 < base.exit_code <= 128 + _LAST_SIGNAL:
+        return f"ended by signal {base.exit_code - 128}", "signal"
+    return f"exit code {base.exit_code}", "exit_code"

@@ -1,0 +1,243 @@
+"""Turning pydantic's complaints into errors of ours: the field by name, one sentence, and the nearest valid name for a misspelt one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from hyperpod_jlab.core.errors import InvalidInputError, nearest_hint
+
+Model = TypeVar("Model", bound=BaseModel)
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._ -]{0,62}$"
+"""The pattern of a run's name."""
+
+LABEL = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+"""The pattern of names that stand in other programs' options."""
+
+DNS_LABEL = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+"""The pattern of names in Kubernetes."""
+
+DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$"
+"""The pattern of names of most objects in Kubernetes."""
+
+DOMAIN_ID = r"^d-(-*[a-z0-9]){1,61}$"
+"""The pattern of ids of domains of Studio (SageMaker's model of ``DomainId``)."""
+
+FILE_SYSTEM_ID = r"^fs-[0-9a-f]{8,40}$"
+"""The pattern of ids of file systems of FSx."""
+
+REGION = r"^[a-z][a-z0-9-]{0,38}[a-z0-9]$"
+"""The pattern of AWS regions."""
+
+_CUT = 60
+"""Characters of the user's own words that a message repeats."""
+
+
+_LARGEST_SHOWN = 10**15
+
+_WHOLE = ("must be a whole number, not {given}", "write a whole number, such as 2")
+_NUMBER = ("must be a number, not {given}", "write a number, such as 0.5")
+_TRUTH = ("must be true or false, not {given}", "valid: false, true")
+_TEXT = ("must be text, not {given}", "put it in quotes")
+_LIST = ("must be a list, not {given}", 'write a list, such as ["a", "b"]')
+_TABLE = (
+    "must be names with values, not {given}",
+    'write names with values, such as {{"NAME": "value"}}',
+)
+
+_WORDS: Mapping[str, tuple[str, str | None]] = {
+    "int_parsing": _WHOLE,
+    "int_parsing_size": _WHOLE,
+    "int_from_float": _WHOLE,
+    "int_type": _WHOLE,
+    "float_parsing": _NUMBER,
+    "float_type": _NUMBER,
+    "finite_number": ("must be a finite number, not {given}", None),
+    "bool_parsing": _TRUTH,
+    "bool_type": _TRUTH,
+    "string_type": _TEXT,
+    "list_type": _LIST,
+    "tuple_type": _LIST,
+    "dict_type": _TABLE,
+    "mapping_type": _TABLE,
+    "model_type": ("takes further fields, not one value", None),
+    "model_attributes_type": ("takes further fields, not one value", None),
+    "missing": ("is missing", None),
+    "greater_than_equal": ("must be at least {ge}, not {given}", None),
+    "greater_than": ("must be more than {gt}, not {given}", None),
+    "less_than_equal": ("must be at most {le}, not {given}", None),
+    "less_than": ("must be less than {lt}, not {given}", None),
+    "string_too_short": ("must have at least {min_length} characters", None),
+    "string_too_long": ("must have at most {max_length} characters", None),
+    "too_short": ("must have at least {min_length} entries", None),
+    "too_long": ("must have at most {max_length} entries, not {actual_length}", None),
+    "string_pattern_mismatch": ("{given} is not valid here", "it must match {pattern}"),
+}
+"""Our words for pydantic's types of errors, with a hint; their places are filled from the error's context and the value given."""
+
+_PATTERN_WORDS: Mapping[str, str] = {
+    NAME: "may have up to 63 letters A-Z, digits, spaces and . _ -, a letter or digit first",
+    LABEL: "may have up to 63 letters A-Z, digits and . _ -, a letter or digit first",
+    DNS_LABEL: "may have up to 63 small letters, digits and -, a letter or digit first and last",
+    DNS_SUBDOMAIN: "may have up to 253 small letters, digits, - and ., a letter or digit first and last",
+}
+"""Patterns in words."""
+
+
+def parse(model: type[Model], data: Mapping[str, Any], *, code: str = "invalid_spec") -> Model:
+    """Validate plain data.
+
+    Raises:
+        InvalidInputError: With the first problem in words, its field in ``detail.field`` and all of them in ``detail.problems``.
+    """
+    _check_text(data, (), code)
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise invalid(model, error, code=code) from error
+
+
+def invalid(model: type[Any], error: ValidationError, *, code: str) -> InvalidInputError:
+    """The error of ours for one of pydantic's, of a model or a dataclass."""
+    problems: list[dict[str, str | None]] = []
+    for entry in error.errors(include_url=False):
+        place, around = _place(model, entry["loc"])
+        problems.append(_problem(place, around, entry))
+    return _first_of(problems, code)
+
+
+def _first_of(problems: list[dict[str, str | None]], code: str) -> InvalidInputError:
+    first = problems[0]
+    return InvalidInputError(
+        f"{first['field']}: {first['message']}" if first["field"] else str(first["message"]),
+        code=code,
+        hint=first["hint"],
+        detail={"field": first["field"], "problems": problems},
+    )
+
+
+def _place(model: type[Any], loc: tuple[int | str, ...]) -> tuple[list[str], Any]:
+    """The field's path without the words that pydantic adds for unions and keys, and the type that its last step lies in."""
+    place: list[str] = []
+    here: Any = model
+    around: Any = model
+    for step in loc:
+        name = str(step)
+        around = here
+        here, shown = _inside(here, name)
+        if shown:
+            place.append(name[:_CUT])
+    return place, around
+
+
+def _inside(annotation: Any, name: str) -> tuple[Any, bool]:
+    """The type of a part of a type, and whether the step to it is one that users know (a union's choice is none)."""
+    if name == "[key]":
+        return None, False
+    annotation = _bare(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        field = annotation.model_fields.get(name)
+        return (field.annotation if field is not None else None), True
+    arguments = get_args(annotation)
+    if get_origin(annotation) in {Union, UnionType}:
+        return next((choice for choice in arguments if _tag(choice) == name), None), False
+    return (arguments[-1] if arguments else None), True
+
+
+def _bare(annotation: Any) -> Any:
+    """A type without what is annotated to it, and without None."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _bare(arguments[0])
+    choices = [choice for choice in arguments if choice is not NoneType]
+    if origin in {Union, UnionType} and len(choices) == 1:
+        return _bare(choices[0])
+    return annotation
+
+
+def _tag(model: Any) -> str | None:
+    for name in ("kind", "orchestrator"):
+        field = getattr(model, "model_fields", {}).get(name)
+        if field is not None:
+            return str(get_args(field.annotation)[0])
+    return None
+
+
+def _problem(place: list[str], around: Any, entry: Any) -> dict[str, str | None]:
+    kind, context = entry["type"], entry.get("ctx", {})
+    message, hint = _words(entry)
+    if kind == "extra_forbidden":
+        message = f"there is no field '{place[-1]}'"
+        hint = nearest_hint(
+            str(entry["loc"][-1])[:_CUT], getattr(_bare(around), "model_fields", {})
+        )
+    elif kind == "union_tag_not_found":
+        choices = get_args(_bare(_inside(around, str(entry["loc"][-1]))[0]))
+        place = [*place, str(context["discriminator"]).strip("'")]
+        message = "is missing"
+        hint = "valid: " + ", ".join(sorted(tag for choice in choices if (tag := _tag(choice))))
+    elif kind in {"literal_error", "union_tag_invalid"}:
+        expected = str(context.get("expected") or context.get("expected_tags", ""))
+        words = [word.strip(" '") for word in expected.replace(" or ", ",").split(",")]
+        given = str(context.get("tag", entry["input"]))
+        message = f"'{given[:_CUT]}' is not valid here"
+        hint = nearest_hint(given[:_CUT], filter(None, words))
+    return {"field": ".".join(place), "message": message, "hint": hint}
+
+
+def _words(entry: Any) -> tuple[str, str | None]:
+    """What is wrong with a value, and what to do about it; pydantic's own words for what is not in the table."""
+    kind, context = entry["type"], entry.get("ctx", {})
+    if kind not in _WORDS:
+        return str(entry["msg"]).removeprefix("Value error, "), None
+    message, hint = _WORDS[kind]
+    if kind == "string_too_short" and context["min_length"] == 1:
+        return "must not be empty", hint
+    given = _shown(entry["input"])
+    if kind == "string_pattern_mismatch" and context["pattern"] in _PATTERN_WORDS:
+        return f"{_PATTERN_WORDS[context['pattern']]}, not {given}", None
+    if kind.startswith(("greater_than", "less_than")):
+        given = given.strip("'")
+    words = {**context, "given": given}
+    return message.format_map(words), hint.format_map(words) if hint else None
+
+
+def _shown(value: Any) -> str:
+    """A value that somebody gave, as it may stand in a message."""
+    if value is None or isinstance(value, bool):
+        return {None: "nothing", True: "true", False: "false"}[value]
+    if isinstance(value, int):
+        return str(value) if abs(value) < _LARGEST_SHOWN else "so large a number"
+    if isinstance(value, float):
+        return str(value)
+    if isinstance(value, str):
+        return f"'{value[:_CUT]}'"
+    if isinstance(value, Mapping):
+        return "a table"
+    return "a list" if isinstance(value, (list, tuple, set)) else f"a {type(value).__name__[:_CUT]}"
+
+
+def _check_text(data: Any, place: tuple[str, ...], code: str) -> None:
+    """Refuse text that no file can hold: half a character, as undecodable bytes of a command line become.
+
+    Raises:
+        InvalidInputError: With the field.
+    """
+    if isinstance(data, str):
+        try:
+            data.encode()
+        except UnicodeEncodeError:
+            field = ".".join(place)
+            problem = {"field": field, "message": "is no valid Unicode text", "hint": None}
+            raise _first_of([problem], code) from None
+    elif isinstance(data, Mapping):
+        for name, value in data.items():
+            _check_text(name, place, code)
+            _check_text(value, (*place, str(name)), code)
+    elif isinstance(data, (list, tuple)):
+        for index, value in enumerate(data):
+            _check_text(value, (*place, str(index)), code)

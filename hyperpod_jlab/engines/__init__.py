@@ -1,0 +1,1 @@
+"""One folder for each orchestrator: `local`, `slurm`, `kubernetes`, all behind `engines.protocol`."""

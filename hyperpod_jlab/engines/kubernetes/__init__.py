@@ -1,0 +1,1 @@
+"""The Kubernetes engine: a run as a PyTorchJob, TrainJob, HyperPodPyTorchJob or Job."""

@@ -1,0 +1,435 @@
+"""What can be done to runs and jobs: cancel, hold, release, requeue, change their queue.
+
+A job that Kueue looks after is held by its workload, for Kueue would let one go on that is only suspended; others by their own ``suspend``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from hyperpod_jlab.core.cluster import Change, JobResult
+from hyperpod_jlab.core.errors import (
+    ConflictError,
+    DeniedError,
+    HyperpodError,
+    InvalidInputError,
+    NotFoundError,
+    UnsupportedError,
+)
+from hyperpod_jlab.core.node_actions import DrainKind
+from hyperpod_jlab.core.records import ActionKind, Observation
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
+from hyperpod_jlab.engines.kubernetes.kinds.kind import (
+    CORDON_ANNOTATION,
+    HELD_ANNOTATION,
+    OBSERVER,
+    QUEUE_LABEL,
+    is_suspended,
+    suspension,
+)
+from hyperpod_jlab.engines.kubernetes.observe.poll import RunLook, Where
+from hyperpod_jlab.engines.kubernetes.targets import Target, named
+from hyperpod_jlab.engines.kubernetes.workloads import (
+    Workload,
+    kueue_version,
+    set_active,
+    workload_of,
+)
+
+Look = Callable[[], Awaitable[object]]
+"""Called now and then while pods end, so that what they say last is not lost."""
+
+_AT_ONCE = 8
+_PAUSE = 0.5
+_GRACE = 30.0
+"""Seconds that Kubernetes gives a pod to end when it says nothing else."""
+_LEEWAY = 30.0
+_LAST_WORDS = 15.0
+"""Seconds for which a cancel waits for what the pods say last, where it must be fetched."""
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+
+
+async def cancel(client: KubeClient, target: Target, look: Look | None = None) -> None:
+    """Remove a job, and with it its pods.
+
+    Args:
+        client: The cluster.
+        target: The job. One that is gone already is fine.
+        look: See `Look`.
+
+    Raises:
+        ConflictError: It has ended.
+        DeniedError: This user may not.
+    """
+    if _over(target):
+        raise _unfit(target, "has ended; cancel needs one that waits or runs")
+    if look is not None:
+        await look()
+    options = {"propagationPolicy": "Background", "preconditions": {"uid": target.uid}}
+    try:
+        await client.delete(target.place, options)
+    except (NotFoundError, ConflictError):  # gone, and maybe another has its name
+        return
+    if look is not None:
+        await _until_gone(client, target, look, most=_LAST_WORDS, begun=True)
+
+
+async def hold(client: KubeClient, target: Target) -> None:
+    """Keep a waiting job from starting.
+
+    Raises:
+        ConflictError: It runs, or has ended.
+        DeniedError: This user may not.
+    """
+    if _over(target):
+        raise _unfit(target, "has ended; hold needs one that waits")
+    if target.kind.observe(target.job, time.time()).state == "running":
+        raise _unfit(target, "runs; hold needs one that waits")
+    await _stop(client, target, await workload_of(client, target.job), held=True)
+
+
+async def release(client: KubeClient, target: Target) -> None:
+    """Let a held job start.
+
+    Raises:
+        ConflictError: Nobody holds it.
+        DeniedError: This user may not.
+    """
+    if _over(target):
+        raise _unfit(target, "has ended; release needs one that is held")
+    workload = await workload_of(client, target.job)
+    if workload is not None and workload.active:
+        raise _unfit(target, "is held by nobody; it waits in its queue")
+    if workload is None and not is_suspended(target.kind, target.job):
+        raise _unfit(target, "is held by nobody")
+    await _go_on(client, target, workload)
+
+
+async def requeue(client: KubeClient, target: Target, look: Look | None = None) -> None:
+    """End a job's pods and let it start anew: the launchers of the new ones open the next attempt.
+
+    It is not enough to remove the pods: one that ends in failure meanwhile fails the job for good.
+
+    Raises:
+        ConflictError: It does not run.
+        DeniedError: This user may not.
+    """
+    if _over(target):
+        raise _unfit(target, "has ended; requeue needs one that runs")
+    workload = await workload_of(client, target.job)
+    if is_suspended(target.kind, target.job) or (workload is not None and not workload.admitted):
+        raise _unfit(target, "waits; requeue needs one that runs")
+    if look is not None:
+        await look()
+    await _stop(client, target, workload, held=False)
+    try:
+        await _until_gone(client, target, look)
+    finally:
+        await _go_on(client, target, workload)
+
+
+async def change(client: KubeClient, target: Target, wanted: Change) -> None:
+    """Give a waiting job another queue of Kueue's.
+
+    Raises:
+        UnsupportedError: It is another time limit, or there are no queues.
+        ConflictError: It does not wait.
+        NotFoundError: There is no such queue.
+        DeniedError: This user may not.
+    """
+    if wanted.time_limit is not None:
+        raise UnsupportedError(
+            "the time limit of a job on Kubernetes cannot be changed once it was sent",
+            hint="send it again with another one: hpj clone RUN --time-limit TIME",
+            detail={"field": "time_limit"},
+        )
+    queue = wanted.queue or ""
+    version = await kueue_version(client)
+    if version is None:
+        raise UnsupportedError(
+            "the cluster has no queues (Kueue is not installed)", detail={"field": "queue"}
+        )
+    await _check_queue(client, version, target.namespace, queue)
+    if _over(target) or not is_suspended(target.kind, target.job):
+        raise _unfit(
+            target, "runs already, or has ended; its queue can be changed only while it waits"
+        )
+    await client.patch(target.place, {"metadata": {"labels": {QUEUE_LABEL: queue}}})
+
+
+async def act_on(
+    client: KubeClient,
+    action: ActionKind,
+    jobs: Sequence[str],
+    wanted: Change | None,
+    namespace: str,
+) -> list[JobResult]:
+    """Do something to jobs of the table, whoever sent them; one result each, in their order.
+
+    Args:
+        client: The cluster.
+        action: What to do.
+        jobs: Their ids.
+        wanted: With the action ``change``: what to change.
+        namespace: The namespace of ids that name none.
+    """
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(job: str) -> JobResult:
+        async with room:
+            try:
+                await carry_out(client, action, await named(client, job, namespace), wanted)
+            except HyperpodError as error:
+                error.detail.setdefault("job", job)
+                return JobResult(job, error)
+        return JobResult(job)
+
+    return list(await asyncio.gather(*map(one, jobs)))
+
+
+async def carry_out(
+    client: KubeClient,
+    action: ActionKind,
+    target: Target,
+    wanted: Change | None = None,
+    look: Look | None = None,
+) -> None:
+    """Do one thing to one job (see the functions of these names)."""
+    match action:
+        case "cancel":
+            await cancel(client, target, look)
+        case "hold":
+            await hold(client, target)
+        case "release":
+            await release(client, target)
+        case "requeue":
+            await requeue(client, target, look)
+        case "change":
+            await change(client, target, wanted or Change())
+
+
+async def _stop(
+    client: KubeClient, target: Target, workload: Workload | None, *, held: bool
+) -> None:
+    """Suspend it so that it stays so; with `held` its state says that somebody holds it."""
+    note = {"metadata": {"annotations": {HELD_ANNOTATION: "true"}}} if held else {}
+    if workload is not None:
+        await set_active(client, workload, False)
+        if note:
+            await client.patch(target.place, note)
+    else:
+        await client.patch(target.place, {**note, **suspension(target.kind, True)})
+
+
+async def _go_on(client: KubeClient, target: Target, workload: Workload | None) -> None:
+    note = {"metadata": {"annotations": {HELD_ANNOTATION: None}}}
+    if workload is not None:
+        await client.patch(target.place, note)
+        await set_active(client, workload, True)
+    else:
+        await client.patch(target.place, {**note, **suspension(target.kind, False)})
+
+
+async def _until_gone(
+    client: KubeClient,
+    target: Target,
+    look: Look | None,
+    *,
+    most: float = float("inf"),
+    begun: bool = False,
+) -> None:
+    """Wait until the pods are gone, as long as they may take: new ones cannot have their names before.
+
+    Args:
+        client: The cluster.
+        target: The job.
+        look: See `Look`.
+        most: Seconds to wait at the most.
+        begun: Only for those of which a container has begun; others have nothing to say, and may stay for long: the shell of the operator's init
+            container, which waits for node 0, does not hear the signal to end (seen on 1.8.1 and 1.9.3).
+    """
+    path = f"/api/v1/namespaces/{target.namespace}/pods"
+    selector = target.kind.pods_selector(target.name)
+    end: float | None = None
+    while True:
+        pods = (await client.get(path, labelSelector=selector)).get("items") or []
+        if begun:
+            pods = [pod for pod in pods if _has_begun(pod)]
+        if not pods:
+            return
+        if end is None:
+            graces = [(pod.get("spec") or {}).get("terminationGracePeriodSeconds") for pod in pods]
+            longest = max(map(float, filter(None, graces)), default=_GRACE) + _LEEWAY
+            end = time.monotonic() + min(most, longest)
+        if time.monotonic() > end:
+            return  # on a node that is lost they stay; the operator makes the new ones when it can
+        if look is not None:
+            await look()
+        await asyncio.sleep(_PAUSE)
+
+
+def _has_begun(pod: Mapping[str, Any]) -> bool:
+    """Whether a container of a pod has begun, those apart that only prepare it."""
+    said = (pod.get("status") or {}).get("containerStatuses") or []
+    return any(one.get("containerID") for one in said)
+
+
+async def _check_queue(client: KubeClient, version: str, namespace: str, queue: str) -> None:
+    if not _NAME.fullmatch(queue):
+        raise InvalidInputError(
+            f"'{queue[:60]}' is no queue's name",
+            code="unknown_queue",
+            hint="see: hpj queues",
+            detail={"field": "queue"},
+        )
+    try:
+        await client.get(f"/apis/{version}/namespaces/{namespace}/localqueues/{queue}")
+    except NotFoundError as error:
+        raise NotFoundError(
+            f"the namespace {namespace} has no queue {queue}",
+            code="unknown_queue",
+            hint="see: hpj queues",
+            detail={"field": "queue", "queue": queue},
+        ) from error
+    except DeniedError:  # one may use a queue that one may not see
+        return
+
+
+def _over(target: Target) -> bool:
+    """Whether it has ended, and nothing of it runs on: a failed job's other pods may."""
+    if target.kind.observe(target.job, time.time()).state != "ended":
+        return False
+    counts = (target.job.get("status") or {}).get("replicaStatuses") or {}
+    return not any((one or {}).get("active") for one in counts.values())
+
+
+def _unfit(target: Target, words: str) -> ConflictError:
+    return ConflictError(f"{target} {words}", code="wrong_state", detail={"job": str(target)})
+
+
+def cancelled(name: str) -> Observation:
+    """The word that a run was cancelled; its job can say it no more."""
+    return Observation(
+        time=time.time(),
+        observer=OBSERVER,
+        scheduler_id=name,
+        state="ended",
+        verdict="CANCELLED",
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# What can be done to one task of an array: only a cancel; all else is the whole Job's.
+
+_TASK_ORDERS_PAUSE = 0.5
+_TASK_ORDERS_LAST_WORDS = 15.0
+"""Seconds for which a cancel waits for what the pod says last, where it must be fetched."""
+
+
+def refuse_task(run_id: str, action: ActionKind) -> UnsupportedError:
+    """The error for what cannot be done to one task."""
+    return UnsupportedError(
+        f"a task of an array cannot be told to {action} by itself on Kubernetes: all tasks are one Job",
+        hint=f"do it to the array: hpj {action} {run_id.partition('.')[0]}",
+        detail={"run_id": run_id},
+    )
+
+
+async def cancel_task(
+    client: KubeClient, runs: RunLook, place: Where, look: Look | None = None
+) -> None:
+    """End one task of an array, by removing its pod: the Job counts the task as failed, and makes no other.
+
+    A task without a pod ends when its turn comes: its launcher finds the cancel in the journal.
+
+    Args:
+        client: The cluster.
+        runs: Tells which pods it has.
+        place: The task.
+        look: Called while the pod ends, so that what it says last is not lost; None where its launcher writes that into the bundle.
+
+    Raises:
+        ConflictError: It has ended.
+        DeniedError: This user may not remove pods.
+        UnsupportedError: It has no pod yet, and without shared storage nothing can tell its launcher.
+    """
+    seen = await runs.anew(place)
+    if seen.job is None:
+        return  # its array was removed, and all pods with it
+    if seen.job.observe(seen.time).state == "ended":
+        raise ConflictError(
+            f"{place.run_id} has ended; cancel needs one that waits or runs",
+            code="wrong_state",
+            detail={"run_id": place.run_id},
+        )
+    pods = [pod for pod in seen.pods if not pod.ended]
+    if not pods and look is not None:
+        raise UnsupportedError(
+            f"{place.run_id} has no pod yet, and without shared storage it cannot be told that it is cancelled",
+            hint=f"cancel it once it runs, or the whole array: hpj cancel {place.whole.run_id}",
+            detail={"run_id": place.run_id},
+        )
+    if look is not None:
+        await look()
+    for pod in pods:
+        path = f"/api/v1/namespaces/{place.namespace}/pods/{pod.name}"
+        try:
+            with contextlib.suppress(NotFoundError):
+                await client.delete(path, {"preconditions": {"uid": pod.uid}})
+        except DeniedError as error:
+            error.hint = f"ask for delete on pods, or cancel the whole array: hpj cancel {place.whole.run_id}"
+            raise
+    if look is not None:
+        await _last_words(runs, place, look)
+
+
+async def _last_words(runs: RunLook, place: Where, look: Look) -> None:
+    for _ in range(int(_TASK_ORDERS_LAST_WORDS / _TASK_ORDERS_PAUSE)):
+        await look()
+        seen = await runs.anew(place)
+        if all(pod.ended or not pod.main.container_id for pod in seen.pods):
+            return
+        await asyncio.sleep(_TASK_ORDERS_PAUSE)
+
+
+# --------------------------------------------------------------------------------------------------
+# What Kubernetes is told to do to nodes: no new pods (cordon), or pods again (uncordon).
+
+_NODE_ORDERS_AT_ONCE = 8
+
+
+async def set_nodes(
+    client: KubeClient, action: DrainKind, nodes: Sequence[str], reason: str | None
+) -> dict[str, HyperpodError | None]:
+    """Cordon or uncordon nodes. Pods that run there stay.
+
+    Args:
+        client: The cluster.
+        action: What to do.
+        nodes: Their names.
+        reason: With ``drain``: why, in one line; it is kept with the node.
+
+    Returns:
+        By name: None where it was done, else why not.
+    """
+    room = asyncio.Semaphore(_NODE_ORDERS_AT_ONCE)
+    drains = action == "drain"
+    change = {
+        "metadata": {"annotations": {CORDON_ANNOTATION: reason if drains else None}},
+        "spec": {"unschedulable": True if drains else None},
+    }
+
+    async def one(name: str) -> HyperpodError | None:
+        async with room:
+            try:
+                await client.patch(f"/api/v1/nodes/{name}", change)
+            except HyperpodError as error:
+                return error
+        return None
+
+    return dict(zip(nodes, await asyncio.gather(*map(one, nodes)), strict=True))

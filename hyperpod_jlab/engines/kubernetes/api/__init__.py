@@ -1,0 +1,1 @@
+"""The API server: credentials, requests, watches, pod logs."""

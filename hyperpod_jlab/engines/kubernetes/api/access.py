@@ -1,0 +1,201 @@
+"""The way to a cluster's API server: its address and the credentials, from a kubeconfig, from inside of a pod, or of an EKS cluster by its name."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hyperpod_jlab.core.config import KubernetesCluster
+from hyperpod_jlab.core.errors import InvalidInputError, UnsupportedError
+from hyperpod_jlab.engines.kubernetes.api.credentials import (
+    Credentials,
+    ExecPlugin,
+    FixedToken,
+    PackageToken,
+    TokenFile,
+    TokenSource,
+    basic,
+    load_chain,
+)
+from hyperpod_jlab.engines.kubernetes.api.kubeconfig import (
+    Context,
+    Section,
+    kubeconfig_files,
+    proxy_for,
+    read_context,
+)
+
+IN_POD = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where a pod finds its token and the API server's certificate authority."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """An API server and how to be let in.
+
+    Attributes:
+        server: Its address.
+        verify: What its certificate is checked with; False where there is no TLS.
+        headers: Gives the headers of a request; a token that ends soon is fetched anew (exec plug-ins), which may take a moment: call it in a thread.
+        proxy: Address of a proxy, or None.
+        renew: Makes the next `headers` fetch everything anew, whatever it believes to know. Blocking.
+        server_name: The name in the API server's certificate when it is not the one in its address.
+    """
+
+    server: str
+    verify: ssl.SSLContext | bool
+    headers: Callable[[], dict[str, str]]
+    proxy: str | None = None
+    renew: Callable[[], None] = lambda: None
+    server_name: str | None = None
+
+
+def load_access(config: KubernetesCluster) -> Access:
+    """Find the way to a configured cluster. Blocking.
+
+    Raises:
+        InvalidInputError: There is no usable kubeconfig, or no such context.
+        DeniedError: The kubeconfig's own way to log in has failed.
+        UnsupportedError: A package that it needs is not installed.
+        NotFoundError: There is no EKS cluster of that name.
+        UnreachableError: AWS does not answer.
+    """
+    if config.eks is not None:
+        from hyperpod_jlab.engines.kubernetes.api.eks import eks_access
+
+        return eks_access(config.eks)
+    if config.context is None and not kubeconfig_files() and _in_pod():
+        return in_pod_access()
+    return kubeconfig_access(read_context(config.context))
+
+
+def kubeconfig_access(context: Context) -> Access:
+    """What a context of a kubeconfig says."""
+    cluster, user = context.cluster, context.user
+    server = cluster.text("server").rstrip("/")
+    tls = server.startswith("https://")
+    verify = (
+        tls_context(
+            ca_file=cluster.path("certificate-authority"),
+            ca_data=cluster.text("certificate-authority-data"),
+            insecure=cluster.data.get("insecure-skip-tls-verify") is True,
+        )
+        if tls
+        else None
+    )
+    if verify is not None:
+        _client_certificate(verify, user)
+    credentials = Credentials(_source(context, verify), _fixed(user))
+    return Access(
+        server=server,
+        verify=verify or False,
+        headers=credentials.headers,
+        proxy=proxy_for(server, cluster.text("proxy-url")),
+        renew=credentials.renew,
+        server_name=cluster.text("tls-server-name") or None,
+    )
+
+
+def in_pod_access() -> Access:
+    """What every pod is given: the rights of its service account."""
+    host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
+    name = f"[{host}]" if ":" in host else host
+    credentials = Credentials(TokenFile(IN_POD / "token"))
+    return Access(
+        server=f"https://{name}:{port}",
+        verify=tls_context(ca_file=IN_POD / "ca.crt"),
+        headers=credentials.headers,
+        renew=credentials.renew,
+    )
+
+
+def tls_context(
+    *, ca_file: Path | None = None, ca_data: str = "", insecure: bool = False
+) -> ssl.SSLContext:
+    """What an API server's certificate is checked with.
+
+    Args:
+        ca_file: The certificate authority.
+        ca_data: The same in base64, which is above the file. Without both: the machine's own authorities.
+        insecure: Check nothing.
+
+    Raises:
+        InvalidInputError: The authority cannot be read.
+    """
+    try:
+        text = base64.b64decode(ca_data).decode("ascii") if ca_data else None
+        file = ca_file if text is None else None
+        context = ssl.create_default_context(cafile=file, cadata=text)
+    except (OSError, ssl.SSLError, binascii.Error, ValueError) as error:
+        raise InvalidInputError(
+            "the certificate authority in the kubeconfig cannot be read",
+            code="invalid_kubeconfig",
+            hint="fetch the kubeconfig anew",
+        ) from error
+    # Clusters' own authorities, EKS' among them, leave out what Python 3.13 began to ask for.
+    context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
+    if insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _in_pod() -> bool:
+    return bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and (IN_POD / "token").is_file()
+
+
+def _client_certificate(context: ssl.SSLContext, user: Section) -> None:
+    certificate = _data(user, "client-certificate")
+    key = _data(user, "client-key")
+    if certificate and key:
+        load_chain(context, certificate, key)
+
+
+def _data(user: Section, name: str) -> bytes:
+    """What stands in a kubeconfig in base64, or in a file that it names."""
+    try:
+        if inline := user.text(f"{name}-data"):
+            return base64.b64decode(inline)
+        path = user.path(name)
+        return path.read_bytes() if path is not None else b""
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(
+            f"the {name} in the kubeconfig cannot be read", code="invalid_kubeconfig"
+        ) from error
+
+
+def _source(context: Context, verify: ssl.SSLContext | None) -> TokenSource | None:
+    user = context.user
+    # A token beside a file of one: the file's is newer (as client-go has it).
+    if (path := user.path("tokenFile")) is not None:
+        return TokenFile(path)
+    if user.text("token"):
+        return FixedToken(user.text("token"))
+    said = user.data.get("exec")
+    if isinstance(said, Mapping):
+        return ExecPlugin(said, user.folder, context.cluster, verify)
+    if user.data.get("auth-provider"):
+        return PackageToken(kubeconfig_files(), context.name)
+    return None
+
+
+def _fixed(user: Section) -> dict[str, str]:
+    """Headers that never change."""
+    found: dict[str, str] = {}
+    if user.text("username"):
+        found |= basic(user.text("username"), user.text("password"))
+    if user.data.get("as-groups") or user.data.get("as-user-extra"):
+        raise UnsupportedError(
+            "the kubeconfig acts as somebody else with groups, which is not offered here",
+            code="impersonation",
+        )
+    if user.text("as"):
+        found["Impersonate-User"] = user.text("as")
+    if user.text("as-uid"):
+        found["Impersonate-Uid"] = user.text("as-uid")
+    return found

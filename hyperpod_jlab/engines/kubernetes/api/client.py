@@ -1,0 +1,623 @@
+"""Requests to one API server, and its answers as data."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import socket
+import ssl
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+import httpx
+
+from hyperpod_jlab.core.errors import ConflictError, HyperpodError, UnreachableError
+from hyperpod_jlab.engines.kubernetes.api.access import Access
+from hyperpod_jlab.engines.kubernetes.api.errors import ANSWER_LOST, CUT, refusal
+
+# --------------------------------------------------------------------------------------------------
+# Lists of the API server, page by page, in one of the forms in which it gives them.
+
+Form: TypeAlias = Literal["json", "table", "metadata"]
+_META = "v=v1;g=meta.k8s.io"
+ACCEPT: Mapping[Form, str] = {
+    "json": "application/json",
+    # With plain JSON after it: what is served by another server than the main one may know no tables.
+    "table": f"application/json;as=Table;{_META},application/json",
+    "metadata": f"application/json;as=PartialObjectMetadataList;{_META},application/json;as=PartialObjectMetadata;{_META},application/json",
+}
+_BYTES = 1_000_000
+"""Of a page. Decoding takes some 10 ms for each of them, in which nothing else runs."""
+_FEWEST, _MOST = 20, 2000
+
+
+@dataclass
+class Listing:
+    """A list, or a page of one.
+
+    Attributes:
+        items: The objects; of a table its rows (``cells``, and ``object`` as ``includeObject`` says).
+        columns: The names of a table's columns.
+        version: The list's resource version, from which a watch can go on.
+    """
+
+    items: list[dict[str, Any]] = field(default_factory=list)
+    columns: list[str] = field(default_factory=list)
+    version: str = ""
+
+    def add(self, page: Listing) -> None:
+        """Take in the next page."""
+        self.items += page.items
+        self.columns = self.columns or page.columns
+        self.version = page.version
+
+
+class Pages:
+    """Which page to ask for next."""
+
+    def __init__(self, limit: int) -> None:
+        self.done = False
+        self._limit = limit
+        self._next = ""
+        self._whole = False
+
+    def query(self) -> dict[str, str]:
+        """What to ask for."""
+        if self._whole:
+            return {}
+        asked = {"limit": str(self._limit)}
+        return asked | {"continue": self._next} if self._next else asked
+
+    def again(self, error: ConflictError) -> bool:
+        """Whether to ask on after an error: the state that the pages are of may have become too old for the server, which says from where to go on."""
+        if error.code != "expired" or not self._next:
+            return False
+        onward = str(error.detail.get("continue") or "")
+        if not onward or onward == self._next:
+            return False
+        self._next = onward
+        return True
+
+    def take(self, found: Mapping[str, Any], size: int) -> Listing:
+        """A page, of so many bytes."""
+        metadata = found.get("metadata") or {}
+        table = found.get("kind") == "Table"
+        items = (found.get("rows") if table else found.get("items")) or []
+        columns = [str(one["name"]) for one in found.get("columnDefinitions") or []]
+        self._next = str(metadata.get("continue") or "")
+        self.done = not self._next
+        if items:
+            fitting = int(_BYTES / max(1, size / len(items)))
+            self._limit = min(_MOST, max(_FEWEST, fitting))
+        return Listing(list(items), columns, str(metadata.get("resourceVersion") or ""))
+
+
+# --------------------------------------------------------------------------------------------------
+# How connections to an API server are held, and what their failures mean.
+
+_TIMEOUT = httpx.Timeout(30.0, connect=10.0, pool=30.0)
+_STREAMING = httpx.Timeout(None, connect=10.0)
+AT_ONCE = 10
+"""Requests at a time. Who has more waits before the pool: its own queue is searched through at each step of each request."""
+OPENING = 64
+"""Streams that are opened at a time: of five hundred handshakes at once the last ones would run out of time."""
+# As many are kept as there may be: of a hundred requests at once each would otherwise make a connection anew.
+_REQUESTS = httpx.Limits(
+    max_connections=None, max_keepalive_connections=AT_ONCE, keepalive_expiry=20.0
+)
+_WITHOUT = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+_EACH = 16
+"""Streams of a pool."""
+_SILENCE: tuple[tuple[str, int], ...] = (
+    ("TCP_KEEPIDLE", 15),
+    ("TCP_KEEPINTVL", 5),
+    ("TCP_KEEPCNT", 3),
+)
+"""A stream may be silent for days, so the other machine is asked whether it is there: after 30 s without an answer the stream is cut."""
+
+
+def pool(access: Access) -> httpx.AsyncClient:
+    """Connections for requests that are answered at once."""
+    return _client(access, _TIMEOUT, _REQUESTS)
+
+
+class StreamPools:
+    """Connections for streams: any number of them, so that none waits for another.
+
+    A pool goes through all of its connections at each opening and closing, so that there are several small ones.
+    """
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._pools: dict[httpx.AsyncClient, int] = {}
+
+    def take(self) -> httpx.AsyncClient:
+        """A client for one stream, to be given back."""
+        found = next((one for one, streams in self._pools.items() if streams < _EACH), None)
+        if found is None:
+            found = _client(self._access, _STREAMING, _WITHOUT)
+            self._pools[found] = 0
+        self._pools[found] += 1
+        return found
+
+    def give_back(self, client: httpx.AsyncClient) -> None:
+        """Its stream has ended."""
+        if client in self._pools:
+            self._pools[client] -= 1
+
+    async def close(self) -> None:
+        """Close all connections."""
+        pools, self._pools = self._pools, {}
+        for client in pools:
+            await client.aclose()
+
+
+def _client(access: Access, timeout: httpx.Timeout, limits: httpx.Limits) -> httpx.AsyncClient:
+    transport = httpx.AsyncHTTPTransport(
+        verify=access.verify,
+        limits=limits,
+        proxy=access.proxy,
+        socket_options=_options(),
+        trust_env=False,
+    )
+    return httpx.AsyncClient(
+        base_url=access.server,
+        transport=transport,
+        timeout=timeout,
+        trust_env=False,  # the kubeconfig says by which proxy; netrc is for others
+        headers={"User-Agent": "hyperpod-jlab"},
+    )
+
+
+def _options() -> list[tuple[int, int, int]]:
+    found = [
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+        (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    ]
+    for name, value in _SILENCE:
+        option = getattr(socket, name, None)  # not everywhere
+        if option is not None:
+            found.append((socket.IPPROTO_TCP, option, value))
+    return found
+
+
+def not_sent(error: httpx.TransportError, access: Access) -> HyperpodError | None:
+    """The error for a request that has surely not reached the server; None when it may have."""
+    if not isinstance(
+        error,
+        httpx.ConnectError
+        | httpx.ConnectTimeout
+        | httpx.PoolTimeout
+        | httpx.ProxyError
+        | httpx.UnsupportedProtocol,
+    ):
+        return None
+    message, code, hint = _connecting(error, access)
+    return UnreachableError(message, code=code, hint=hint, detail={"server": shown_server(access)})
+
+
+def _connecting(error: httpx.TransportError, access: Access) -> tuple[str, str | None, str]:
+    cause = _cause(error)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return (
+            f"the API server's certificate is not the expected one: {cause.verify_message}",
+            "certificate",
+            "the kubeconfig's certificate-authority or server address is wrong or old; fetch it anew",
+        )
+    if isinstance(cause, ssl.SSLError):
+        return (
+            f"no secure connection to the API server: {cause.reason or 'it speaks no TLS'}",
+            "tls",
+            "look at the server's address, the client certificate and the proxy in the kubeconfig",
+        )
+    if isinstance(cause, socket.gaierror):
+        return (
+            f"the name of the API server at {shown_server(access)} is not known here",
+            "dns",
+            "is the cluster's network (VPN, VPC) joined? A private EKS endpoint is known in its VPC only",
+        )
+    if isinstance(error, httpx.ProxyError):
+        return ("the proxy does not let us through", "proxy", "look at proxy-url and HTTPS_PROXY")
+    if isinstance(error, httpx.UnsupportedProtocol):
+        return ("the API server's address is none", "address", "look at server in the kubeconfig")
+    how = "does not answer" if isinstance(error, httpx.TimeoutException) else "cannot be reached"
+    via = " through the proxy" if access.proxy else ""
+    return (
+        f"the API server at {shown_server(access)} {how}{via}",
+        None,
+        "see: kubectl cluster-info",
+    )
+
+
+def shown_server(access: Access) -> str:
+    """The server's address as messages show it: without what may be secret in it."""
+    try:
+        parts = urlsplit(access.server)
+    except ValueError:
+        return access.server.rpartition("@")[2][:_SHOWN]
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"[:_SHOWN]
+
+
+_SHOWN = 300
+"""Characters of an address that are shown."""
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What lies at the bottom."""
+    inner: Any = error.__cause__ or error.__context__
+    while inner is not None and not isinstance(error, ssl.SSLError | socket.gaierror):
+        error, inner = inner, inner.__cause__ or inner.__context__
+    return error
+
+
+def answer_broken(error: httpx.TransportError, verb: str, access: Access) -> UnreachableError:
+    """The error for a request whose answer did not come, or not whole."""
+    late = isinstance(error, httpx.TimeoutException)
+    how = "does not answer in time" if late else "broke off its answer"
+    return UnreachableError(
+        f"the API server at {shown_server(access)} {how}",
+        code=None if verb == "GET" else ANSWER_LOST,
+        hint="see: kubectl cluster-info",
+        detail={"server": shown_server(access)},
+    )
+
+
+def stream_cut(error: Exception) -> UnreachableError:
+    """The error for a stream that ended in the middle."""
+    return UnreachableError("the connection was cut", code=CUT, detail={"by": type(error).__name__})
+
+
+__all__ = ["KubeClient", "Patch", "Stream", "refusal"]
+
+PATIENCE = 10.0
+"""Seconds that a request may be put off by a server that asks to wait."""
+_HEADERS_LAST = 10.0
+"""Seconds for which the headers of a request are used again; tokens are renewed minutes before their end."""
+_OPENING = 60.0
+"""Seconds in which a stream must begin: a dead node is reported after up to 14 s (research)."""
+_LARGE = 200_000
+"""Bytes of an answer above which it is read in a thread."""
+_LONGEST_REFUSAL = 64_000
+_ENDING = 0.25
+"""Seconds in which requests that nobody waits for any more may end by themselves, when all is closed."""
+
+Patch: TypeAlias = Literal["merge", "json", "strategic"]
+PatchBody: TypeAlias = Mapping[str, Any] | list[Any]
+_PATCHES: Mapping[Patch, str] = {
+    "merge": "application/merge-patch+json",
+    "json": "application/json-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+}
+
+
+class Stream:
+    """An answer that goes on."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self._response = response
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """The bytes as they come; a clean end ends them.
+
+        Raises:
+            UnreachableError: With the code ``cut``: the connection was cut.
+        """
+        try:
+            async for chunk in self._response.aiter_bytes():
+                yield chunk
+        except (httpx.TransportError, httpx.StreamError) as error:
+            raise stream_cut(error) from error
+
+
+class KubeClient:
+    """Requests to one API server.
+
+    All methods raise `UnreachableError` when it does not answer (with the code ``answer_lost`` when what was asked for may have been done all the same),
+    `DeniedError`, `NotFoundError`, `ConflictError` and `RefusedError` as it says (see `complaints`). Keyword arguments are the query's: ``dryRun="All"``,
+    ``fieldValidation="Strict"``, ``labelSelector=...``.
+    """
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
+        self._http = pool(access)
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._opening = asyncio.Semaphore(OPENING)
+        self._streams = StreamPools(access)
+        self._extensions = (
+            {"sni_hostname": access.server_name} if access.server_name is not None else {}
+        )
+        self._headers: tuple[float, dict[str, str]] | None = None
+        self._renewing = asyncio.Lock()
+        self._asking: set[asyncio.Task[Any]] = set()
+
+    async def get(self, path: str, *, accept: str = ACCEPT["json"], **query: str) -> dict[str, Any]:
+        """Read an object."""
+        answer = await self._send("GET", path, query, accept=accept)
+        return await _decoded(answer)
+
+    async def list(
+        self,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        *,
+        form: Form = "json",
+        limit: int = 250,
+        **more: str,
+    ) -> Listing:
+        """Read all of a list, page by page (see `pages` for lists that need not lie in memory as a whole)."""
+        listing = Listing()
+        async for page in self.pages(path, query, form=form, limit=limit, **more):
+            listing.add(page)
+        return listing
+
+    async def pages(
+        self,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        *,
+        form: Form = "json",
+        limit: int = 250,
+        **more: str,
+    ) -> AsyncGenerator[Listing, None]:
+        """Read a list in pages of about a megabyte, so that decoding none of them holds up the event loop.
+
+        Args:
+            path: Of the list.
+            query: Selectors, ``includeObject``.
+            form: ``json``: whole objects; ``table``: the columns that kubectl shows; ``metadata``: the objects' metadata.
+            limit: Items of the first page.
+            more: More of the query.
+        """
+        pages = Pages(limit)
+        while not pages.done:
+            asked = {**(query or {}), **more, **pages.query()}
+            try:
+                answer = await self._send("GET", path, asked, accept=ACCEPT[form])
+            except ConflictError as error:
+                if not pages.again(error):
+                    raise
+                continue
+            yield pages.take(await _decoded(answer), len(answer.content))
+
+    async def post(self, path: str, body: Mapping[str, Any], **query: str) -> dict[str, Any]:
+        """Make an object."""
+        return await _decoded(await self._send("POST", path, query, body))
+
+    async def put(self, path: str, body: Mapping[str, Any], **query: str) -> dict[str, Any]:
+        """Write an object anew; its ``resourceVersion`` must be the one that is there."""
+        return await _decoded(await self._send("PUT", path, query, body))
+
+    async def patch(
+        self,
+        path: str,
+        body: PatchBody,
+        *,
+        kind: Patch = "merge",
+        **query: str,
+    ) -> dict[str, Any]:
+        """Change an object."""
+        return await _decoded(await self._send("PATCH", path, query, body, content=_PATCHES[kind]))
+
+    async def delete(
+        self, path: str, body: Mapping[str, Any] | None = None, **query: str
+    ) -> dict[str, Any]:
+        """Remove an object; `body` may be a ``DeleteOptions`` (with preconditions)."""
+        return await _decoded(await self._send("DELETE", path, query, body))
+
+    @asynccontextmanager
+    async def stream(self, path: str, **query: str) -> AsyncIterator[Stream]:
+        """Read an answer that goes on, over a connection of its own."""
+        streams = self._streams.take()
+        response = None
+        try:
+            response = await self._open(streams, path, query)
+            if response.status_code == 401:
+                await response.aclose()
+                await self._renew()
+                response = await self._open(streams, path, query)
+            if not response.is_success:
+                raise refusal(response.status_code, await _text(response), path=path)
+            yield Stream(response)
+        finally:
+            if response is not None:
+                await response.aclose()
+            self._streams.give_back(streams)
+
+    async def close(self) -> None:
+        """Close all connections.
+
+        Of many questions asked at once the others go on when one has failed. They are given a moment to fail too: where the event loop's end breaks off what was
+        only about to connect, anyio (4.16) warns of a coroutine that was never awaited.
+        """
+        if left := self._asking - {asyncio.current_task()}:
+            await asyncio.wait(left, timeout=_ENDING)
+        await self._http.aclose()
+        await self._streams.close()
+
+    # ------------------------------------------------------------------------------------------ how
+
+    async def headers(self) -> dict[str, str]:
+        """Who we are, for requests that go another way (port-forward)."""
+        known = self._headers
+        if known is not None and time.monotonic() - known[0] <= _HEADERS_LAST:
+            return known[1]
+        async with self._renewing:
+            newest = self._headers
+            if newest is None or newest is known:  # else another request has just fetched them
+                found = await asyncio.to_thread(self.access.headers)
+                newest = self._headers = (time.monotonic(), found)
+            return newest[1]
+
+    async def _renew(self) -> None:
+        """Fetch the credentials anew, once for all who were refused with the same ones."""
+        before = self._headers
+        async with self._renewing:
+            if self._headers is before:
+                await asyncio.to_thread(self.access.renew)
+                found = await asyncio.to_thread(self.access.headers)
+                self._headers = (time.monotonic(), found)
+
+    async def _open(
+        self, streams: httpx.AsyncClient, path: str, query: Mapping[str, str]
+    ) -> httpx.Response:
+        headers = {**await self.headers(), "Accept-Encoding": "identity"}
+        request = streams.build_request(
+            "GET", path, params=query, headers=headers, extensions=self._extensions
+        )
+        try:
+            with self._noted():
+                async with self._opening, asyncio.timeout(_OPENING):
+                    return await streams.send(request, stream=True)
+        except TimeoutError as error:
+            raise UnreachableError(
+                f"the API server at {shown_server(self.access)} does not answer in time",
+                detail={"server": shown_server(self.access)},
+            ) from error
+        except httpx.TransportError as error:
+            raise not_sent(error, self.access) or answer_broken(
+                error, "GET", self.access
+            ) from error
+
+    async def _send(
+        self,
+        verb: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Any = None,
+        *,
+        accept: str = ACCEPT["json"],
+        content: str = "application/json",
+    ) -> httpx.Response:
+        """Ask; wait where the server says so, and prove anew who we are, once."""
+        with self._noted():
+            return await self._insist(verb, path, query, body, accept, content)
+
+    async def _insist(
+        self,
+        verb: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Any,
+        accept: str,
+        content: str,
+    ) -> httpx.Response:
+        end = time.monotonic() + PATIENCE
+        renewed = broken = False
+        while True:
+            try:
+                answer = await self._once(verb, path, query, body, accept, content)
+            except httpx.TransportError as error:
+                if (never := not_sent(error, self.access)) is not None:
+                    raise never from error
+                if verb != "GET" or broken:
+                    raise answer_broken(error, verb, self.access) from error
+                broken = True  # a kept connection that the other side has closed, say
+                continue
+            if answer.is_success:
+                return answer
+            if answer.status_code == 401 and not renewed:
+                await self._renew()
+                renewed = True
+                continue
+            wait = _asked_to_wait(answer, verb)
+            if wait is None or time.monotonic() + wait > end:
+                raise refusal(answer.status_code, answer.text, verb=verb, path=path)
+            await asyncio.sleep(wait)
+
+    async def _once(
+        self,
+        verb: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Any,
+        accept: str,
+        content: str,
+    ) -> httpx.Response:
+        headers = {**await self.headers(), "Accept": accept}
+        data = None
+        if body is not None:
+            headers["Content-Type"] = content
+            data = json.dumps(body).encode()
+        async with self._slots:
+            return await self._http.request(
+                verb, path, params=query, content=data, headers=headers, extensions=self._extensions
+            )
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        """Note that this task waits for an answer."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._asking.add(task)
+        try:
+            yield
+        finally:
+            self._asking.discard(task)
+
+
+def _asked_to_wait(answer: httpx.Response, verb: str) -> float | None:
+    """Seconds after which the server wants to be asked again; what it refused with 429 it has not begun, so that this holds for every verb."""
+    if answer.status_code != 429 and not (answer.status_code == 503 and verb == "GET"):
+        return None
+    try:
+        return max(0.1, float(answer.headers.get("Retry-After", "")))
+    except ValueError:
+        return 1.0 if answer.status_code == 429 else None
+
+
+async def _decoded(answer: httpx.Response) -> dict[str, Any]:
+    data = answer.content
+    try:
+        found = (
+            await asyncio.to_thread(json.loads, data) if len(data) > _LARGE else json.loads(data)
+        )
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise UnreachableError(
+            "what answers is no Kubernetes API server",
+            code="no_api_server",
+            hint="look at the server's address and the proxy in the kubeconfig",
+            detail={"type": answer.headers.get("Content-Type", "")[:80]},
+        )
+    return found
+
+
+async def _text(response: httpx.Response) -> str:
+    """The beginning of a refusal's text."""
+    found = b""
+    try:
+        async for chunk in response.aiter_bytes():
+            found += chunk
+            if len(found) > _LONGEST_REFUSAL:
+                break
+    except httpx.TransportError:
+        pass  # the status says enough
+    return found.decode("utf-8", "replace")
+
+
+# --------------------------------------------------------------------------------------------------
+# Pauses between tries that grow, differently for each who tries.
+
+
+class Backoff:
+    """Doubles from `first` to `most` seconds, give or take a quarter, so that many who failed together do not come back together."""
+
+    def __init__(self, first: float, most: float) -> None:
+        self._first, self._most = first, most
+        self._next = first
+
+    def pause(self) -> float:
+        """Seconds to wait now."""
+        found = self._next
+        self._next = min(self._most, found * 2)
+        return found * random.uniform(0.75, 1.25)  # noqa: S311 - no secret
+
+    def reset(self) -> None:
+        """All is well again."""
+        self._next = self._first

@@ -1,0 +1,270 @@
+"""How one proves who one is to an API server: tokens of all kinds, renewed ahead of their end. All of it may block: call it in a thread."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import ssl
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, UnsupportedError
+from hyperpod_jlab.engines.kubernetes.api.kubeconfig import Section
+
+_FILE_LASTS = 60.0
+"""Seconds after which a token's file is read again: in pods it is written anew every hour or so."""
+_EARLY = 120.0
+"""Seconds before its end at which a token is renewed."""
+_LONGEST_EXEC = 60.0
+_LONGEST_SHOWN = 300
+_SHORTEST_SECRET = 6
+_PLAIN_WORD = re.compile(r"[a-z][a-z-]{0,40}")
+_SECRET_OPTION = re.compile(r"(?i)^-.*(?:secret|token|pass|key|credential|auth|pin)")
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token and when it ends (Unix seconds), or None when nobody knows."""
+
+    value: str
+    ends: float | None = None
+
+
+class TokenSource(Protocol):
+    """Where tokens come from."""
+
+    def fetch(self) -> Token:
+        """A token that is valid now. Blocking. Raises `HyperpodError`."""
+        ...
+
+
+class Credentials:
+    """Headers that say who one is; what ends soon is fetched anew. Safe in threads."""
+
+    def __init__(self, source: TokenSource | None, fixed: Mapping[str, str] | None = None) -> None:
+        self._source = source
+        self._fixed = dict(fixed or {})
+        self._token: Token | None = None
+        self._lock = threading.Lock()
+
+    def headers(self) -> dict[str, str]:
+        """The headers of a request."""
+        if self._source is None:
+            return dict(self._fixed)
+        with self._lock:
+            if self._token is None or _ends_soon(self._token):
+                self._token = self._source.fetch()
+            return {**self._fixed, "Authorization": f"Bearer {self._token.value}"}
+
+    def renew(self) -> None:
+        """Believe no token that was fetched before."""
+        with self._lock:
+            self._token = None
+
+
+def _ends_soon(token: Token) -> bool:
+    return token.ends is not None and time.time() > token.ends - _EARLY
+
+
+class FixedToken:
+    """A token that stands in the kubeconfig."""
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def fetch(self) -> Token:
+        """The token."""
+        return Token(self._value)
+
+
+class TokenFile:
+    """A token in a file that others write anew."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def fetch(self) -> Token:
+        """What the file holds now."""
+        try:
+            value = self._path.read_text("utf-8").strip()
+        except (OSError, ValueError) as error:
+            raise InvalidInputError(
+                f"the token's file {self._path} cannot be read", code="invalid_kubeconfig"
+            ) from error
+        return Token(value, time.time() + _EARLY + _FILE_LASTS)
+
+
+class ExecPlugin:
+    """A program that gives tokens, or a client certificate (client.authentication.k8s.io)."""
+
+    def __init__(
+        self,
+        said: Mapping[str, Any],
+        folder: Path,
+        cluster: Section,
+        context: ssl.SSLContext | None,
+    ) -> None:
+        self._said, self._folder, self._cluster = said, folder, cluster
+        self._context = context
+        self._version = str(said.get("apiVersion") or "client.authentication.k8s.io/v1beta1")
+        self._command = str(said.get("command") or "")
+        if said.get("interactiveMode") == "Always":
+            raise UnsupportedError(
+                f"{self._command} wants to ask you something, for which there is no terminal here",
+                code="interactive_login",
+                hint="use a way to log in that needs no questions",
+            )
+
+    def fetch(self) -> Token:
+        """Run it."""
+        status = self._run().get("status")
+        status = status if isinstance(status, dict) else {}
+        certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
+        if certificate and key and self._context is not None:
+            load_chain(self._context, str(certificate).encode(), str(key).encode())
+        value = str(status.get("token") or "")
+        if not value and not certificate:
+            raise self._failed("it gave neither token nor certificate")
+        return Token(value, _seconds(status.get("expirationTimestamp")))
+
+    def _run(self) -> dict[str, Any]:
+        words = [self._program(), *map(str, self._said.get("args") or [])]
+        more = {str(one["name"]): str(one["value"]) for one in self._said.get("env") or []}
+        environment = {**os.environ, **more, "KUBERNETES_EXEC_INFO": json.dumps(self._info())}
+        try:
+            done = subprocess.run(
+                words,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_LONGEST_EXEC,
+                check=False,
+            )
+        except FileNotFoundError as error:
+            raise self._failed("there is no such program on PATH") from error
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise self._failed(f"it could not be run ({type(error).__name__})") from error
+        if done.returncode != 0:
+            lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            why = self._without_secrets(lines[-1])[:_LONGEST_SHOWN] if lines else ""
+            raise self._failed(why or f"exit code {done.returncode}")
+        try:
+            found = json.loads(done.stdout)
+        except ValueError as error:
+            raise self._failed("what it printed is no JSON") from error
+        return found if isinstance(found, dict) else {}
+
+    def _program(self) -> str:
+        """A path with a folder in it begins where the kubeconfig is."""
+        if not self._command:
+            raise self._failed("the kubeconfig names no program")
+        return str(self._folder / self._command) if os.sep in self._command else self._command
+
+    def _info(self) -> dict[str, Any]:
+        spec: dict[str, Any] = {"interactive": False}
+        if self._said.get("provideClusterInfo"):
+            names = ("server", "certificate-authority-data", "tls-server-name")
+            spec["cluster"] = {
+                one: self._cluster.text(one) for one in names if self._cluster.text(one)
+            }
+        return {"apiVersion": self._version, "kind": "ExecCredential", "spec": spec}
+
+    def _failed(self, why: str) -> DeniedError:
+        return DeniedError(
+            f"{self._command or 'the kubeconfig'} gives no credentials: {why}",
+            code="login_failed",
+            hint=f"run {self._shown()} in a terminal, with the arguments that the kubeconfig gives it",
+        )
+
+    def _shown(self) -> str:
+        """The program and its first word: what stands behind, such as a client's secret, is for nobody's screen or report."""
+        first = next(map(str, self._said.get("args") or []), "")
+        words = [self._command, first] if _PLAIN_WORD.fullmatch(first) else [self._command]
+        return " ".join(words)[:_LONGEST_SHOWN] or "the program"
+
+    def _without_secrets(self, line: str) -> str:
+        """A line of the program without what its options and variables are given, should it repeat them."""
+        given = [str(one.get("value") or "") for one in self._said.get("env") or []]
+        before = ""
+        for word in map(str, self._said.get("args") or []):
+            name, equals, value = word.partition("=")
+            if _SECRET_OPTION.search(name):
+                given.append(value if equals else "")
+            elif _SECRET_OPTION.search(before):
+                given.append(word)
+            before = word if word.startswith("-") and not equals else ""
+        for value in sorted(set(given), key=len, reverse=True):
+            if len(value) >= _SHORTEST_SECRET:
+                line = line.replace(value, "***")
+        return line
+
+
+class PackageToken:
+    """Ways to log in that only the package `kubernetes` knows (auth-provider: OpenID Connect)."""
+
+    def __init__(self, files: Sequence[Path], context: str) -> None:
+        self._files, self._context = files, context
+
+    def fetch(self) -> Token:
+        """What the package gives."""
+        try:
+            from kubernetes import client
+            from kubernetes import config as kube
+        except ImportError:
+            raise UnsupportedError(
+                "the kubeconfig logs in by an auth-provider, which needs a package that is not installed",
+                code="kubernetes_missing",
+                hint="pip install kubernetes",
+            ) from None
+        made = client.Configuration()
+        try:
+            kube.load_kube_config(  # type: ignore[no-untyped-call] # the package has no types here
+                os.pathsep.join(map(str, self._files)), self._context, made, persist_config=False
+            )
+        except Exception as error:  # whatever the login libraries below it raise comes out of it
+            raise DeniedError(
+                f"the kubeconfig's auth-provider gives no credentials ({type(error).__name__})",
+                code="login_failed",
+                hint="log in again as you did for kubectl",
+            ) from error
+        said = str(made.auth_settings().get("BearerToken", {}).get("value") or "")
+        return Token(said.removeprefix("Bearer ").strip(), time.time() + _EARLY + _FILE_LASTS)
+
+
+def basic(user: str, password: str) -> dict[str, str]:
+    """Name and password as a header."""
+    said = base64.b64encode(f"{user}:{password}".encode()).decode()
+    return {"Authorization": f"Basic {said}"}
+
+
+def load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Give a client certificate to a context; the file that this needs is gone afterwards.
+
+    Raises:
+        InvalidInputError: They are none, or do not fit each other.
+    """
+    with tempfile.NamedTemporaryFile(prefix="hpj-", suffix=".pem") as file:  # its owner's only
+        file.write(certificate + b"\n" + key)
+        file.flush()
+        try:
+            context.load_cert_chain(file.name)
+        except (ssl.SSLError, OSError) as error:
+            raise InvalidInputError(
+                "the client certificate and its key cannot be used", code="invalid_kubeconfig"
+            ) from error
+
+
+def _seconds(text: Any) -> float | None:
+    try:
+        return datetime.fromisoformat(str(text)).timestamp() if text else None
+    except ValueError:
+        return None

@@ -1,0 +1,243 @@
+"""An EKS cluster by its name: address and authority from EKS, tokens made in this process (no AWS command is run).
+
+A token is a presigned request to STS, "who is this?", with the cluster's name in a header; the cluster sends it to STS. It is good for 15 minutes (research/aws.md 2.6).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from hyperpod_jlab.aws.errors import Call, boto3_missing, no_credentials, translate
+from hyperpod_jlab.aws.session import Aws, find_region
+from hyperpod_jlab.aws.signed import METER
+from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError, UnreachableError
+from hyperpod_jlab.engines.kubernetes.api.access import Access, tls_context
+from hyperpod_jlab.engines.kubernetes.api.client import answer_broken, not_sent, pool
+from hyperpod_jlab.engines.kubernetes.api.credentials import Credentials, Token
+from hyperpod_jlab.engines.kubernetes.api.errors import refusal
+from hyperpod_jlab.engines.kubernetes.api.kubeconfig import proxy_for
+
+_LASTS = 840.0
+"""Seconds; a minute less than the cluster takes it for good."""
+_URL_LASTS = 60
+_PREFIX = "k8s-aws-v1."
+
+
+def eks_access(name: str, session: Any = None) -> Access:
+    """The way to an EKS cluster. Blocking.
+
+    Args:
+        name: The cluster's name.
+        session: A boto3 session; default: one of the environment's credentials, in the region that AWS is asked in elsewhere.
+
+    Raises:
+        UnsupportedError: boto3 is not installed.
+        NotFoundError: There is no such cluster in this account and region.
+        DeniedError: There are no AWS credentials, or they may not see the cluster.
+        InvalidInputError: No region is configured.
+        UnreachableError: AWS does not answer, or the cluster is not there yet.
+    """
+    session = session or _session()
+    return access_of(name, _described(session, name), session)
+
+
+def access_of(
+    name: str, found: Mapping[str, Any], session: Any = None, region: str | None = None
+) -> Access:
+    """The way to an EKS cluster that has been described. Blocking.
+
+    Args:
+        name: The cluster's name.
+        found: EKS' description of it: the ``cluster`` of ``DescribeCluster``.
+        session: As with `eks_access`.
+        region: The region of that session.
+
+    Raises:
+        UnsupportedError: boto3 is not installed.
+        InvalidInputError: No region is configured.
+        UnreachableError: The cluster is not there yet.
+    """
+    session = session or _session(region)
+    server = str(found.get("endpoint") or "")
+    if not server:
+        raise UnreachableError(
+            f"the EKS cluster {name} has no address yet: it is {str(found.get('status')).lower()}",
+            code="eks_not_ready",
+            hint="try again when it is active; see: aws eks describe-cluster",
+        )
+    credentials = Credentials(EksTokens(session, name))
+    return Access(
+        server=server,
+        verify=tls_context(
+            ca_data=str((found.get("certificateAuthority") or {}).get("data") or "")
+        ),
+        headers=credentials.headers,
+        proxy=proxy_for(server),
+        renew=credentials.renew,
+    )
+
+
+class EksTokens:
+    """Tokens of a cluster."""
+
+    def __init__(self, session: Any, name: str) -> None:
+        self._session, self._name = session, name
+
+    def fetch(self) -> Token:
+        """A new one, signed here; nobody is asked for it but, at times, the source of the AWS credentials."""
+        url = _guarded(self._session, self._presigned, self._name)
+        text = base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
+        return Token(_PREFIX + text, time.time() + _LASTS)
+
+    def _presigned(self) -> str:
+        from botocore.signers import RequestSigner
+
+        sts = self._session.client("sts", region_name=self._session.region_name)
+        region = sts.meta.region_name
+        signer = RequestSigner(
+            sts.meta.service_model.service_id,
+            region,
+            "sts",
+            "v4",
+            self._session.get_credentials(),
+            self._session.events,
+        )
+        request = {
+            "method": "GET",
+            "url": f"{_regional(sts.meta.endpoint_url, region)}/?Action=GetCallerIdentity&Version=2011-06-15",
+            "body": {},
+            "headers": {"x-k8s-aws-id": self._name},
+            "context": {},
+        }
+        return str(
+            signer.generate_presigned_url(
+                request, region_name=region, expires_in=_URL_LASTS, operation_name=""
+            )
+        )
+
+
+def _regional(endpoint: str, region: str) -> str:
+    """STS' address in the region: clusters do not take the global one's signature everywhere."""
+    return endpoint.replace("https://sts.amazonaws.com", f"https://sts.{region}.amazonaws.com")
+
+
+def _session(region: str | None = None) -> Any:
+    try:
+        import boto3
+    except ImportError:
+        raise boto3_missing(
+            "or give a context of your kubeconfig instead (aws eks update-kubeconfig)"
+        ) from None
+    region = region or find_region(lambda: boto3.Session().region_name)
+    return boto3.Session(region_name=region)
+
+
+def _described(session: Any, name: str) -> dict[str, Any]:
+    def ask() -> dict[str, Any]:
+        client = session.client("eks")
+        METER.count(client)
+        found = client.describe_cluster(name=name)["cluster"]
+        return found if isinstance(found, dict) else {}
+
+    described: dict[str, Any] = _guarded(session, ask, name)
+    return described
+
+
+def _guarded(session: Any, work: Callable[[], Any], name: str) -> Any:
+    """AWS' complaints as errors of ours."""
+    try:
+        return work()
+    except HyperpodError:
+        raise
+    except AttributeError as error:  # a signer without credentials
+        raise no_credentials() from error
+    except Exception as error:
+        told = translate(error, Call("eks", "DescribeCluster", str(session.region_name)))
+        if isinstance(told, NotFoundError):
+            told = NotFoundError(
+                f"there is no EKS cluster {name} in this account and region",
+                code="no_eks_cluster",
+                hint="see: aws eks list-clusters",
+                detail={**told.detail, "field": "eks"},
+            )
+        if told.code == "missing_right":
+            # Not the cluster refuses one kind of object, of which others may be seen: there is no way to the cluster at all.
+            told = DeniedError(
+                told.message, code="no_eks_right", hint=told.hint, detail=told.detail
+            )
+        raise told from error
+
+
+# --------------------------------------------------------------------------------------------------
+# Whether an EKS cluster lets one in: its description, a token, and one question to its API server.
+
+_PATIENCE = httpx.Timeout(4.0, connect=2.5)
+
+_REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+"""Answered to all whom the cluster knows (Kubernetes' role ``system:basic-user``)."""
+
+_QUESTION = {
+    "apiVersion": "authorization.k8s.io/v1",
+    "kind": "SelfSubjectAccessReview",
+    "spec": {
+        "resourceAttributes": {"namespace": "default", "verb": "create", "resource": "pods"},
+    },
+}
+
+
+@dataclass(frozen=True)
+class Knock:
+    """How an EKS cluster's API server answered.
+
+    Attributes:
+        private: Whether its address is one of its VPC only.
+        allowed: Whether one may start pods in the namespace called default.
+        problem: Why it gave no answer.
+    """
+
+    private: bool = False
+    allowed: bool = False
+    problem: HyperpodError | None = None
+
+
+async def knock(aws: Aws, name: str) -> Knock:
+    """Ask an EKS cluster's API server whether it lets one start pods. Takes some seconds at the most, besides AWS' own.
+
+    Args:
+        aws: AWS in the cluster's region.
+        name: The EKS cluster's name.
+
+    Raises:
+        HyperpodError: AWS does not say where it is (see `aws.errors`), or a package is missing.
+    """
+    described: Mapping[str, Any] = (await aws.call("eks", "DescribeCluster", name=name))["cluster"]
+    network = described.get("resourcesVpcConfig") or {}
+    private = network.get("endpointPublicAccess") is False
+    region = await aws.region()
+    access = await asyncio.to_thread(access_of, name, described, region=region)
+    try:
+        return Knock(private, await _may_start_pods(access))
+    except HyperpodError as error:
+        return Knock(private, problem=error)
+
+
+async def _may_start_pods(access: Access) -> bool:
+    headers = await asyncio.to_thread(access.headers)
+    async with pool(access) as client:
+        try:
+            answer = await client.post(_REVIEW, json=_QUESTION, headers=headers, timeout=_PATIENCE)
+        except httpx.TransportError as error:
+            raise not_sent(error, access) or answer_broken(error, "POST", access) from error
+    if answer.status_code != httpx.codes.CREATED:
+        raise refusal(answer.status_code, answer.text, verb="POST", path=_REVIEW)
+    try:
+        return bool(answer.json()["status"]["allowed"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise UnreachableError("what answers is no API server of Kubernetes") from error

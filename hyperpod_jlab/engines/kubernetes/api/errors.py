@@ -1,0 +1,309 @@
+"""The API server's refusals as errors of ours: what is wrong, and what to do. Texts seen on Kubernetes 1.34 (research/kubernetes.md).
+
+The server's own sentence is shown where it names what the user can mend, shortened; pages of proxies, which may hold anything, never are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hyperpod_jlab.core.errors import (
+    ConflictError,
+    DeniedError,
+    HyperpodError,
+    InvalidInputError,
+    NotFoundError,
+    RefusedError,
+    UnreachableError,
+)
+
+ANSWER_LOST = "answer_lost"
+"""Code of an `UnreachableError` after which what was asked for may have been done."""
+CUT = "cut"
+"""Code of an `UnreachableError`: the connection ended in the middle of an answer."""
+
+_LONGEST = 600
+_RIGHT = re.compile(
+    r'cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"(?: in the namespace "(?P<namespace>[^"]*)"| at the cluster scope)?'
+)
+_NO_NAMESPACE = re.compile(r'namespaces "([^"]*)" not found')
+_WEBHOOK = re.compile(r'admission webhook "([^"]*)" denied the request:?\s*(.*)', re.DOTALL)
+_TOO_LARGE = re.compile(
+    r"request is too large|trying to send message larger than max|request entity too large",
+    re.IGNORECASE,
+)
+"""etcd's word, that of the API server's way to it, and the API server's own (seen on 1.34); the first two come with status 500."""
+_WEBHOOK_DOWN = re.compile(r'failed calling webhook "([^"]*)"')
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A refusal as the API server gave it.
+
+    Attributes:
+        status: HTTP status.
+        message: Its sentence, "" when the answer is no ``Status`` object (a proxy's page).
+        reason: Its word, such as ``AlreadyExists``.
+        details: What it is about: ``name``, ``kind``, ``causes``, ``retryAfterSeconds``.
+        path: What was asked for.
+        verb: By which HTTP method.
+        onward: Of a list that has become too old: from where to go on.
+    """
+
+    status: int
+    message: str
+    reason: str
+    details: Mapping[str, Any]
+    path: str
+    verb: str = "GET"
+    onward: str = ""
+
+
+def refusal(status: int, text: str, *, verb: str = "GET", path: str = "") -> HyperpodError:
+    """The error for an answer that is no success."""
+    answer = _read(status, text, verb, path)
+    if status == 401:
+        return _unauthorized(answer)
+    if _TOO_LARGE.search(answer.message):
+        return _too_large(answer)
+    if status == 403:
+        return _forbidden(answer)
+    if status == 404:
+        return _not_found(answer)
+    if status in {409, 410}:
+        return _conflict(answer)
+    if status == 422 or (status == 400 and answer.reason in {"BadRequest", "Invalid"}):
+        return _invalid(answer)
+    if status == 429 or status >= 500:
+        return _cannot_now(answer)
+    return RefusedError(
+        f"Kubernetes: {_said(answer)}",
+        hint=None if answer.message else _PROXY,
+        detail=_detail(answer),
+    )
+
+
+_PROXY = (
+    "what answers is no API server: look at the server's address and the proxy in the kubeconfig"
+)
+
+
+def _read(status: int, text: str, verb: str, path: str) -> Answer:
+    try:
+        found = json.loads(text)
+        message = str(found["message"]) if found.get("kind") == "Status" else ""
+        details = found.get("details")
+        reason = str(found.get("reason") or "")
+        onward = str((found.get("metadata") or {}).get("continue") or "")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        message, details, reason, onward = "", None, "", ""
+    about = details if isinstance(details, dict) else {}
+    return Answer(status, message, reason, about, path, verb, onward)
+
+
+def _said(answer: Answer) -> str:
+    if not answer.message:
+        return f"it answers with status {answer.status} and gives no reason"
+    return shortened(answer.message)
+
+
+def shortened(text: str) -> str:
+    """A sentence of the server's on one line, at most 600 characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+
+
+def _detail(answer: Answer, **more: Any) -> dict[str, Any]:
+    return {"status": answer.status, "reason": answer.reason, "path": answer.path, **more}
+
+
+# ---------------------------------------------------------------------------------------------- what may not be
+
+
+def _unauthorized(answer: Answer) -> HyperpodError:
+    return DeniedError(
+        "the cluster does not know who you are: the credentials are wrong or no longer valid",
+        code="unauthorized",
+        hint="log in again as you did for kubectl (on EKS: aws sts get-caller-identity, and an access entry for that role); see: kubectl auth whoami",
+        detail=_detail(answer),
+    )
+
+
+def _forbidden(answer: Answer) -> HyperpodError:
+    message = answer.message
+    if "exceeded quota" in message:
+        return _quota(answer)
+    if denied := _WEBHOOK.search(message):
+        return RefusedError(
+            f"the cluster refuses it: {shortened(denied[2]) or 'it gives no reason'}",
+            code="webhook_denied",
+            hint=f"that is a rule of {denied[1]}",
+            detail=_detail(answer, webhook=denied[1]),
+        )
+    if "is being terminated" in message or "because it is being terminated" in message:
+        return ConflictError(
+            f"Kubernetes: {_said(answer)}", code="namespace_ends", detail=_detail(answer)
+        )
+    if right := _RIGHT.search(message):
+        return denied_right(
+            right["verb"], right["group"], right["resource"], right["namespace"], answer.status
+        )
+    if not message:
+        return DeniedError(
+            "something before the API server denies it and gives no reason",
+            hint=_PROXY,
+            detail=_detail(answer),
+        )
+    return DeniedError(
+        f"Kubernetes: {_said(answer)}", hint="ask the cluster's admin", detail=_detail(answer)
+    )
+
+
+def denied_right(
+    verb: str, group: str, resource: str, namespace: str | None, status: int = 403
+) -> DeniedError:
+    """What to say of a right that the user lacks; it stands in `detail` as ``right``."""
+    where = f"in the namespace {namespace}" if namespace else "in the whole cluster"
+    what = f"{resource}.{group}" if group else resource
+    asked = f"kubectl auth can-i {verb} {what}" + (f" -n {namespace}" if namespace else "")
+    return DeniedError(
+        f"you may not {verb} {what} {where}",
+        code="missing_right",
+        hint=f"the cluster's admin can grant the verb {verb} on {what} {where}; see: {asked}",
+        detail={
+            "status": status,
+            "right": {"verb": verb, "group": group, "resource": resource, "namespace": namespace},
+        },
+    )
+
+
+def _quota(answer: Answer) -> HyperpodError:
+    found = re.search(r"exceeded quota: (.*)", answer.message, re.DOTALL)
+    return RefusedError(
+        f"the namespace's quota is used up: {shortened(found[1] if found else answer.message)}",
+        code="quota_exceeded",
+        hint="ask for less, or wait until other jobs of the namespace have ended; see: kubectl describe quota",
+        detail=_detail(answer),
+    )
+
+
+# ---------------------------------------------------------------------------------------------- what is not there
+
+
+def _not_found(answer: Answer) -> HyperpodError:
+    if gone := _NO_NAMESPACE.search(answer.message):
+        return NotFoundError(
+            f"there is no namespace {gone[1]}",
+            code="no_namespace",
+            hint="name one that there is as namespace in the cluster's configuration; see: kubectl get namespaces",
+            detail=_detail(answer, namespace=gone[1]),
+        )
+    if not answer.message or answer.message.startswith("the server could not find the requested"):
+        return _no_kind(answer)
+    return NotFoundError(f"Kubernetes: {_said(answer)}", detail=_detail(answer))
+
+
+def _no_kind(answer: Answer) -> HyperpodError:
+    """Nothing is served at this path: the kind is not installed; or, of a pod's log, the node's kubelet is only just coming up."""
+    if answer.details.get("kind") == "pods/log" or answer.path.endswith("/log"):
+        return UnreachableError(
+            "the node cannot give the log yet",
+            code="node_not_ready",
+            hint="its kubelet is being started; this mends itself",
+            detail=_detail(answer),
+        )
+    if not answer.message and not answer.path.startswith("/apis/"):
+        return NotFoundError(
+            "what answers is no Kubernetes API server", hint=_PROXY, detail=_detail(answer)
+        )
+    group = re.match(r"/apis/([^/]+)/([^/]+)(?:/namespaces/[^/]+)?(?:/([^/]+))?", answer.path)
+    what = f"{group[3] or 'objects'} of {group[1]}/{group[2]}" if group else answer.path
+    return NotFoundError(
+        f"the cluster has no {what}",
+        code="no_such_kind",
+        hint="the operator for it is not installed, or of another version; see: kubectl api-resources",
+        detail=_detail(answer, group=group[1] if group else ""),
+    )
+
+
+# ---------------------------------------------------------------------------------------------- what does not fit
+
+
+def _conflict(answer: Answer) -> HyperpodError:
+    if answer.status == 410:
+        return ConflictError(
+            "the cluster no longer has the state from which to go on",
+            code="expired",
+            detail=_detail(answer, **({"continue": answer.onward} if answer.onward else {})),
+        )
+    code = "already_exists" if answer.reason == "AlreadyExists" else "changed_meanwhile"
+    return ConflictError(f"Kubernetes: {_said(answer)}", code=code, detail=_detail(answer))
+
+
+def _invalid(answer: Answer) -> HyperpodError:
+    causes = [one for one in answer.details.get("causes") or [] if isinstance(one, dict)]
+    fields = [str(one["field"]) for one in causes if one.get("field")]
+    if answer.status == 422:
+        return RefusedError(
+            f"the cluster finds the object wrong: {_said(answer)}",
+            code="invalid_object",
+            hint=f"look at {', '.join(fields[:5])}" if fields else None,
+            detail=_detail(answer, fields=fields),
+        )
+    kind = InvalidInputError if answer.verb == "GET" else RefusedError
+    return kind(f"Kubernetes: {_said(answer)}", code="bad_request", detail=_detail(answer))
+
+
+def _too_large(answer: Answer) -> HyperpodError:
+    return RefusedError(
+        "the object is too large for the cluster, which takes up to 1.5 MiB",
+        code="object_too_large",
+        hint="put large values into files or a ConfigMap of their own, and name those in it",
+        detail=_detail(answer, said=_said(answer)),
+    )
+
+
+# ---------------------------------------------------------------------------------------------- what cannot be now
+
+
+def _cannot_now(answer: Answer) -> HyperpodError:
+    if hook := _WEBHOOK_DOWN.search(answer.message):
+        return UnreachableError(
+            f"the cluster cannot check the object: the webhook {hook[1]} does not answer",
+            code="webhook_down",
+            hint="an operator of the cluster is down or just being started; try again in a while, or tell the cluster's admin",
+            detail=_detail(answer, webhook=hook[1]),
+        )
+    if answer.status == 429:
+        return UnreachableError(
+            "the cluster has too much to do and asks to wait",
+            code="too_many_requests",
+            hint="try again in a while",
+            detail=_detail(answer),
+        )
+    if answer.status == 500 and "/log" in answer.path and "dial tcp" in answer.message:
+        return UnreachableError(
+            "the node does not answer, so its pods' logs cannot be had now",
+            code="node_down",
+            detail=_detail(answer),
+        )
+    said = f": {_said(answer)}" if answer.message else ""
+    return UnreachableError(
+        f"the API server cannot answer now (status {answer.status}){said}",
+        code=ANSWER_LOST if _may_be_done(answer) else None,
+        hint="try again in a while",
+        detail=_detail(answer),
+    )
+
+
+def _may_be_done(answer: Answer) -> bool:
+    """Whether something that changes may have been done all the same: the server ran out of time, or a proxy in between lost its answer."""
+    if answer.verb == "GET":
+        return False
+    if answer.message:
+        return answer.status == 504 or "timed out" in answer.message or "etcd" in answer.message
+    return True

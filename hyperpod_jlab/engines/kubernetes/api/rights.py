@@ -1,0 +1,142 @@
+"""What a user may do, asked before it is tried: for a namespace all at once, kept for a minute."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hyperpod_jlab.core.errors import DeniedError, NotFoundError, RefusedError
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
+from hyperpod_jlab.engines.kubernetes.api.errors import denied_right
+
+_LASTS = 60.0
+_REVIEWS = "/apis/authorization.k8s.io/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """A right.
+
+    Attributes:
+        verb: ``get``, ``list``, ``watch``, ``create``, ``patch``, ``delete`` ...
+        group: The kind's group; "" for the core's.
+        resource: Its name in paths, with a part of it after a slash: ``pods/log``.
+        namespace: Where; None: in the whole cluster.
+    """
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str | None = None
+
+    def to_dict(self) -> dict[str, str | None]:
+        """As plain data, as errors carry it."""
+        return {
+            "verb": self.verb,
+            "group": self.group,
+            "resource": self.resource,
+            "namespace": self.namespace,
+        }
+
+    def denied(self) -> DeniedError:
+        """What to say to who lacks it."""
+        return denied_right(self.verb, self.group, self.resource, self.namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    rules: tuple[Mapping[str, Any], ...]
+    complete: bool
+
+
+class Rights:
+    """The rights of the client's user.
+
+    What the cluster cannot say (it may have judges that do not answer questions beforehand) counts as allowed: trying tells.
+    """
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+        self._rules: dict[str, tuple[float, _Rules]] = {}
+        self._answers: dict[Right, tuple[float, bool]] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def may(self, verb: str, group: str, resource: str, namespace: str | None = None) -> bool:
+        """Whether the user has a right."""
+        right = Right(verb, group, resource, namespace)
+        if namespace is not None:
+            rules = await self._of(namespace)
+            if any(_grants(rule, right) for rule in rules.rules):
+                return True
+            if rules.complete:
+                return False
+        return await self._asked(right)
+
+    async def missing(self, wanted: Iterable[Right]) -> list[Right]:
+        """Those of some rights that the user lacks, in their order."""
+        rights = list(wanted)
+        has = await asyncio.gather(
+            *(self.may(one.verb, one.group, one.resource, one.namespace) for one in rights)
+        )
+        return [right for right, may in zip(rights, has, strict=True) if not may]
+
+    def forget(self) -> None:
+        """Ask anew: somebody was just refused, or was just given something."""
+        self._rules.clear()
+        self._answers.clear()
+
+    async def _of(self, namespace: str) -> _Rules:
+        """The rules that hold in a namespace."""
+        async with self._locks.setdefault(namespace, asyncio.Lock()):
+            kept = self._rules.get(namespace)
+            if kept is not None and time.monotonic() - kept[0] < _LASTS:
+                return kept[1]
+            status = await self._review("selfsubjectrulesreviews", {"namespace": namespace})
+            found = _Rules(
+                tuple(status.get("resourceRules") or []),
+                complete=bool(status) and not status.get("incomplete"),
+            )
+            self._rules[namespace] = (time.monotonic(), found)
+            return found
+
+    async def _asked(self, right: Right) -> bool:
+        """Ask for one right."""
+        async with self._locks.setdefault(f"{right}", asyncio.Lock()):
+            kept = self._answers.get(right)
+            if kept is not None and time.monotonic() - kept[0] < _LASTS:
+                return kept[1]
+            resource, _, part = right.resource.partition("/")
+            attributes = {"verb": right.verb, "group": right.group, "resource": resource}
+            attributes |= {"subresource": part} if part else {}
+            attributes |= {"namespace": right.namespace} if right.namespace is not None else {}
+            said = await self._review(
+                "selfsubjectaccessreviews", {"resourceAttributes": attributes}
+            )
+            allowed = bool(said.get("allowed", True))
+            self._answers[right] = (time.monotonic(), allowed)
+            return allowed
+
+    async def _review(self, kind: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer's status; empty when even the question is refused."""
+        try:
+            found = await self._client.post(f"{_REVIEWS}/{kind}", {"spec": spec})
+        except (DeniedError, NotFoundError, RefusedError) as error:
+            if error.code == "unauthorized":
+                raise
+            return {}
+        status = found.get("status")
+        return status if isinstance(status, dict) else {}
+
+
+def _grants(rule: Mapping[str, Any], right: Right) -> bool:
+    if rule.get("resourceNames"):
+        return False
+    verbs, groups = rule.get("verbs") or [], rule.get("apiGroups") or []
+    if not ({"*", right.verb} & set(verbs)) or not ({"*", right.group} & set(groups)):
+        return False
+    part = right.resource.partition("/")[2]
+    matching = {"*", right.resource} | ({f"*/{part}"} if part else set())
+    return bool(matching & set(rule.get("resources") or []))

@@ -1,0 +1,193 @@
+"""``hpj doctor`` on a Kubernetes cluster: the API server, who this is to it, the namespace, the rights, the claim, and the queues."""
+
+from __future__ import annotations
+
+from hyperpod_jlab.core.check import Step, Told, fail, of_error, ok, unknown, warn
+from hyperpod_jlab.core.config import KubernetesCluster, PodStorage
+from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.engines.kubernetes.api.client import shown_server
+from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
+from hyperpod_jlab.engines.kubernetes.api.rights import Right
+from hyperpod_jlab.engines.kubernetes.kinds.choice import Offers, choose, discover
+from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind
+from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import unknown_operator
+from hyperpod_jlab.engines.kubernetes.submit.render import Place, obstacles
+from hyperpod_jlab.engines.kubernetes.tables.view import ClusterView
+
+API_SERVER = "api-server"
+"""The step on whether the API server answers."""
+
+_REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+_ROLE = "kubectl -n {namespace} apply -f examples/kubernetes/role.yaml, and bind it to this user"
+
+
+class KubernetesCheckup:
+    """Looks at one cluster.
+
+    Args:
+        name: Its name in the configuration.
+        config: Its configuration.
+        connection: The way to it.
+        view: Its tables.
+    """
+
+    def __init__(
+        self, name: str, config: KubernetesCluster, connection: Connection, view: ClusterView
+    ) -> None:
+        self._name = name
+        self._config = config
+        self._connection = connection
+        self._view = view
+
+    def steps(self) -> list[Step]:
+        """The steps in order."""
+        name = self._name
+        server, known = (f"{API_SERVER}:{name}",), (f"identity:{name}",)
+        place = (f"namespace:{name}",)
+        steps = [
+            Step(API_SERVER, "API server", "scheduler", self._server, (), name, 60),
+            Step("identity", "identity", "identity", self._identity, server, name),
+            Step("namespace", "namespace", "identity", self._namespace, known, name),
+            Step("rights-there", "rights on", "identity", self._rights, place, name),
+            Step("queue", "queues", "queue", self._queues, place, name),
+        ]
+        if self._config.hyperpod is not None:
+            label = "auto-resume"
+            steps.append(Step(label, label, "queue", self._auto_resume, place, name))
+        storage = self._config.storage
+        if storage is not None:
+
+            async def claim() -> Told:
+                return await self._claim(storage)
+
+            steps.insert(4, Step("claim", "claim", "partition", claim, place, name))
+        return steps
+
+    async def _server(self) -> Told:
+        """Name, connection and TLS: what fails of them is said by its own error."""
+        client = await self._connection.client()
+        where = shown_server(client.access)
+        via = " through the proxy" if client.access.proxy else ""
+        try:
+            version = (await client.get("/version")).get("gitVersion", "of an unknown version")
+        except DeniedError:  # not everybody may ask for the version, and it answers all the same
+            version = "which does not say its version"
+        except HyperpodError as error:
+            return of_error(error)
+        return ok(
+            f"Kubernetes {version} answers at {where}{via}: name, connection and TLS are well"
+        )
+
+    async def _identity(self) -> Told:
+        """Who the API server takes us for."""
+        client = await self._connection.client()
+        try:
+            told = await client.post(
+                _REVIEW, {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+            )
+        except DeniedError as error:
+            if error.code == "unauthorized":
+                return fail(error.message, error.hint)
+            return unknown(f"it takes the credentials, and does not say for whom: {error.message}")
+        except NotFoundError:
+            return ok("it takes the credentials; before Kubernetes 1.28 it does not say for whom")
+        user = (told.get("status") or {}).get("userInfo") or {}
+        name, groups = user.get("username", "nobody"), user.get("groups") or []
+        if name == "system:anonymous":
+            return fail(
+                "it takes us for nobody (system:anonymous): it was given no credentials",
+                "look at the user in the kubeconfig, or: aws eks update-kubeconfig --name CLUSTER",
+            )
+        return ok(f"{name} in {', '.join(map(str, groups)) or 'no groups'}")
+
+    async def _namespace(self) -> Told:
+        name = self._connection.namespace
+        client = await self._connection.client()
+        try:
+            found = await client.get(f"/api/v1/namespaces/{name}")
+        except NotFoundError:
+            return fail(
+                f"there is no namespace {name}",
+                f"name one that there is as namespace under [clusters.{self._name}], or: kubectl create namespace {name}",
+            )
+        except DeniedError as error:
+            if error.code == "unauthorized":
+                raise
+            return ok(f"{name}; this user may not look whether it is there")
+        if (found.get("metadata") or {}).get("deletionTimestamp"):
+            return fail(f"{name} is being removed", "name another namespace", "you")
+        return ok(f"{name} is there")
+
+    async def _kind(self) -> tuple[Kind, Offers]:
+        """The kind that a run becomes that names none, and what the cluster has."""
+        spec = JobSpec.model_validate({"source": {"kind": "command", "command": "true"}})
+        offers = await discover(await self._connection.client(), self._connection.namespace)
+        return choose(spec, offers, self._config.runtime).kind, offers
+
+    async def _auto_resume(self) -> Told:
+        """Whether HyperPod can resume runs there."""
+        kind, offers = await self._kind()
+        namespace, storage = self._connection.namespace, self._config.storage
+        place = Place(namespace, kind, storage=storage, operator=offers.operator)
+        found = [*obstacles(place)]
+        if found:
+            said = "; ".join(f"{one.code}: {one.message}" for one in found)
+            return warn(said, "; ".join(one.hint or "" for one in found))
+        if offers.operator is None:
+            what = unknown_operator()
+            return unknown(f"{what.code}: {what.message}", what.hint, "admin")
+        return ok(f"HyperPod resumes runs in {namespace}, with the operator {offers.operator}")
+
+    async def _rights(self) -> Told:
+        """What a run needs from its submit to its log."""
+        namespace, (kind, _) = self._connection.namespace, await self._kind()
+        rights = await self._connection.rights()
+        needed = [
+            Right(verb, kind.group, kind.plural, namespace) for verb in ("create", "get", "delete")
+        ]
+        useful = [Right("list", "", "pods", namespace), Right("get", "", "pods/log", namespace)]
+        missing = await rights.missing([*needed, *useful])
+        fix = _ROLE.format(namespace=namespace)
+        words = ", ".join(f"{one.verb} {one.resource}" for one in missing)
+        if any(one in needed for one in missing):
+            return fail(f"in {namespace} this user may not: {words}", fix, "admin")
+        if missing:
+            return warn(f"in {namespace} this user may not: {words}; logs stay away", fix, "admin")
+        return ok(f"a run becomes a {kind.name}, which this user may make, and read its pods' logs")
+
+    async def _claim(self, storage: PodStorage) -> Told:
+        name, namespace = storage.claim, self._connection.namespace
+        client = await self._connection.client()
+        try:
+            found = await client.get(
+                f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}"
+            )
+        except NotFoundError:
+            return fail(
+                f"the namespace {namespace} has no claim {name}",
+                f"name another one as storage under [clusters.{self._name}], or make it",
+                "admin",
+            )
+        except DeniedError as error:
+            return unknown(error.message, _ROLE.format(namespace=namespace), "admin")
+        phase = (found.get("status") or {}).get("phase", "of unknown state")
+        if phase != "Bound":
+            see = f"see: kubectl -n {namespace} describe pvc {name}"
+            return fail(
+                f"the claim {name} is {phase}: pods wait until it has a volume", see, "admin"
+            )
+        return ok(f"the claim {name} is bound; pods have it at {storage.mount}")
+
+    async def _queues(self) -> Told:
+        namespace = self._connection.namespace
+        queues = await self._view.queues()
+        notes = "; ".join(getattr(queues, "notes", ()))
+        if not queues:
+            return ok(notes or "the cluster has no queues: runs start as soon as nodes have room")
+        states = ", ".join(f"{one.name} {one.state}" for one in queues)
+        if not any(one.state == "up" for one in queues):
+            return fail(
+                f"{states}: none is up", f"look at the local queues of {namespace}", "admin"
+            )
+        return ok(states)

@@ -1,0 +1,119 @@
+"""Kubernetes' own Job (batch/v1), for clusters without a training operator: indexed pods that find node 0 by a headless service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hyperpod_jlab.core.records import Observation
+from hyperpod_jlab.engines.kubernetes.kinds import kind as conditions
+from hyperpod_jlab.engines.kubernetes.kinds.kind import (
+    Meeting,
+    Wanted,
+    head_of,
+    number_label,
+    pod_template,
+)
+from hyperpod_jlab.launcher.contract import MEETING_PORT
+
+
+class BatchJob:
+    """An indexed Job: the pod with index 0 is the master.
+
+    A pod that was lost with its node, or evicted, is made again; any other that fails ends the job, or of an array its own task alone.
+    """
+
+    name = "Job"
+    group = "batch"
+    version = "v1"
+    plural = "jobs"
+    container = "run"
+    labels_pods = True
+    suspend_in: tuple[str, ...] = ("spec",)
+
+    def meeting(self, name: str, nodes: int) -> Meeting:
+        """An indexed pod's host name is the job's with its index; its service has the job's name."""
+        master = f"{name}-0.{name}" if nodes > 1 else "127.0.0.1"
+        return Meeting("$(JOB_COMPLETION_INDEX)", master)
+
+    def wrap(self, command: Sequence[str], nodes: int, *, anew: bool) -> list[str]:
+        """The launcher itself."""
+        del nodes, anew
+        return list(command)
+
+    def manifest(self, wanted: Wanted) -> dict[str, Any]:
+        """The object; its pods stay when it ends."""
+        template = pod_template(wanted.pod, self.container, restart="Never")
+        if wanted.nodes > 1:
+            template["spec"] = {"subdomain": wanted.name, **template["spec"]}
+        count, at_once = wanted.array or (wanted.nodes, wanted.nodes)
+        spec: dict[str, Any] = {
+            "completions": count,
+            "parallelism": at_once,
+            "completionMode": "Indexed",
+            ("backoffLimit" if wanted.array is None else _LIMIT_OF_TASKS): 0,
+            "podFailurePolicy": {"rules": [_LOST]},
+        }
+        # A time limit is each task's own, so that only their launchers can keep it.
+        if wanted.time_limit is not None and wanted.array is None:
+            spec["activeDeadlineSeconds"] = wanted.time_limit
+        return {
+            **head_of(self, wanted),
+            "spec": {**spec, "template": template},
+        }
+
+    def companions(self, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The headless service by which the pods find node 0 before it is ready."""
+        metadata, spec = wanted["metadata"], wanted["spec"]
+        if spec.get("completions", 1) <= 1 or _LIMIT_OF_TASKS in spec:
+            return []
+        return [
+            {
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": {"name": metadata["name"], "labels": dict(metadata["labels"])},
+                "spec": {
+                    "clusterIP": "None",
+                    "publishNotReadyAddresses": True,
+                    "selector": {"batch.kubernetes.io/job-name": metadata["name"]},
+                    "ports": [{"name": "run", "port": MEETING_PORT}],
+                },
+            }
+        ]
+
+    def observe(self, job: Mapping[str, Any], now: float) -> Observation:
+        """By its conditions, then by its counts of pods.
+
+        Its end is decided some time before it has ended: meanwhile its pods are being ended, and no others come.
+        """
+        true = conditions.true_conditions(job)
+        if "Failed" in true:
+            return conditions.failed(job, true["Failed"], now)
+        if "Complete" in true:
+            return conditions.succeeded(job, true["Complete"], now)
+        if true.keys() & _DECIDED:
+            return conditions.running(job, now, "its last pods are being ended")
+        if "Suspended" in true:
+            return conditions.suspended(job, now)
+        status = conditions.status_of(job)
+        if conditions.whole(status.get("ready")) or conditions.whole(status.get("succeeded")):
+            return conditions.running(job, now)
+        return conditions.waiting(job, now)
+
+    def pods_selector(self, name: str) -> str:
+        """By the job controller's label."""
+        return f"batch.kubernetes.io/job-name={name}"
+
+    def node_rank(self, pod: Mapping[str, Any]) -> int | None:
+        """Its completion index."""
+        return number_label(pod, "batch.kubernetes.io/job-completion-index")
+
+
+_LIMIT_OF_TASKS = "backoffLimitPerIndex"
+"""A Job with it executes all of its indexes, whichever fail (Kubernetes 1.29 or newer)."""
+
+_DECIDED = frozenset({"FailureTarget", "SuccessCriteriaMet"})
+"""Conditions of a Job whose end is decided (k8s.io/api/batch/v1, JobConditionType)."""
+
+_LOST = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+"""A pod that was evicted, preempted or lost with its node does not count as failed."""

@@ -1,0 +1,136 @@
+"""HyperPod's own HyperPodPyTorchJob (sagemaker.amazonaws.com/v1), as its published schema has it; its operator is closed.
+
+The operator watches an agent in each pod (`hyperpodrun`, of the package hyperpod-elastic-agent), which the image must have. The agent is asked for one process a
+pod, which is our launcher; the agent's variables (torchrun's own) say the pod's rank. What the agent sets for its process is taken away before the ranks start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hyperpod_jlab.core.records import Observation
+from hyperpod_jlab.engines.kubernetes.kinds import kind as conditions
+from hyperpod_jlab.engines.kubernetes.kinds.kind import (
+    RUN_LABEL,
+    Meeting,
+    Wanted,
+    head_of,
+    labels_of,
+    number_label,
+    pod_template,
+)
+
+_AGENT_PORT = 8080
+"""Where the operator speaks to a pod's agent (research: aws.md 2.6)."""
+
+_IN_SHELL = (
+    "trap '' USR1 USR2; unset TORCHELASTIC_USE_AGENT_STORE; "
+    'exec "$@" "--node-rank=$RANK" "--master-addr=$MASTER_ADDR"'
+)
+"""No signal that may be for the ranks ends what starts the launcher."""
+
+
+def _one_a_node(labels: Mapping[str, str]) -> dict[str, Any]:
+    """No two pods of a run on one node, as in AWS's example."""
+    return {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "labelSelector": {"matchLabels": {RUN_LABEL: labels[RUN_LABEL]}},
+                "topologyKey": "kubernetes.io/hostname",
+            }
+        ]
+    }
+
+
+_ENDED = {
+    "succeeded": conditions.succeeded,
+    "completed": conditions.succeeded,
+    "complete": conditions.succeeded,
+    "failed": conditions.failed,
+}
+"""Conditions of an end by their types in lower case; the published schema does not list them."""
+
+
+class HyperPodPyTorchJob:
+    """One replica spec with all pods."""
+
+    name = "HyperPodPyTorchJob"
+    group = "sagemaker.amazonaws.com"
+    version = "v1"
+    plural = "hyperpodpytorchjobs"
+    container = "pytorch-job-container"
+    labels_pods = True
+    suspend_in: tuple[str, ...] = ("spec", "runPolicy")
+
+    def meeting(self, name: str, nodes: int) -> Meeting:
+        """Rank and master are the agent's variables, which are there only in the process that it starts."""
+        del name, nodes
+        return Meeting("$RANK", "$MASTER_ADDR", late=True)
+
+    def wrap(self, command: Sequence[str], nodes: int, *, anew: bool) -> list[str]:
+        """The agent, which starts the launcher as its one process."""
+        del anew
+        return [
+            "hyperpodrun",
+            f"--nnodes={nodes}",
+            "--nproc-per-node=1",
+            "--server-host=0.0.0.0",
+            f"--server-port={_AGENT_PORT}",
+            "--no-python",
+            "/bin/sh",
+            "-c",
+            _IN_SHELL.replace("$", "$$"),
+            "sh",
+            *command,
+        ]
+
+    def manifest(self, wanted: Wanted) -> dict[str, Any]:
+        """The object; its pods stay when it ends (``cleanPodPolicy``), and so does it: -1 is no time to live, where the operator's own default may be 0."""
+        template = pod_template(wanted.pod, self.container)
+        template["spec"]["containers"][0]["ports"] = [{"containerPort": _AGENT_PORT}]
+        template["spec"]["affinity"] = {"podAntiAffinity": _one_a_node(wanted.pod.labels)}
+        policy: dict[str, Any] = {
+            "cleanPodPolicy": "None",
+            "jobMaxRetryCount": wanted.retries or 0,
+            "ttlSecondsAfterFinished": -1,
+        }
+        if wanted.time_limit is not None:
+            policy["activeDeadlineSeconds"] = wanted.time_limit
+        return {
+            **head_of(self, wanted),
+            "spec": {
+                "nprocPerNode": "1",
+                "replicaSpecs": [{"name": "pod", "replicas": wanted.nodes, "template": template}],
+                "runPolicy": policy,
+            },
+        }
+
+    def companions(self, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """None."""
+        del wanted
+        return []
+
+    def observe(self, job: Mapping[str, Any], now: float) -> Observation:
+        """By its conditions, whose types are compared without regard to case."""
+        true = {name.lower(): one for name, one in conditions.true_conditions(job).items()}
+        for name, said in _ENDED.items():
+            if name in true:
+                return said(job, true[name], now)
+        if "suspended" in true:
+            return conditions.suspended(job, now)
+        if true.keys() & {"running", "podsrunning", "restarting"}:
+            return conditions.running(job, now)
+        return conditions.waiting(job, now)
+
+    def pods_selector(self, name: str) -> str:
+        """By the operator's label."""
+        return f"HPJob={name}"
+
+    def node_rank(self, pod: Mapping[str, Any]) -> int | None:
+        """The number at the end of the pod's name, which is JOB-pod-N (research); an index label where there is one."""
+        index = number_label(pod, "batch.kubernetes.io/job-completion-index")
+        if index is not None or "HPJob" not in labels_of(pod):
+            return index
+        last = str(pod["metadata"].get("name", "")).rpartition("-")[2]
+        return int(last) if last.isdecimal() and len(last) < 9 else None

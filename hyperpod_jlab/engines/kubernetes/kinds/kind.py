@@ -1,0 +1,424 @@
+"""What a kind of object has to know so that a run can be one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from hyperpod_jlab.core.records import Observation
+
+# --------------------------------------------------------------------------------------------------
+# Why a job failed, in words: what operators write into its condition. The texts are those of the training operator 1.8 and 1.9, Kubernetes 1.34 and JobSet 0.8.
+
+_LONGEST = 400
+
+_RULES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"because 1 (?P<role>\w+) replica\(s\) failed"), "a pod of its failed ({role})"),
+    (
+        re.compile(r"because (?P<count>\d+) (?P<role>\w+) replica\(s\) failed"),
+        "{count} of its pods failed ({role})",
+    ),
+    (
+        re.compile(r"reached the specified backoff limit"),
+        "its pods failed as often as they may (backoffLimit)",
+    ),
+    (re.compile(r"was active longer than specified deadline"), "it reached its time limit"),
+    (
+        re.compile(
+            r"for pod \S*?(?P<pod>[^\s/]+) failed with exit code (?P<code>\d+) matching FailJob rule"
+        ),
+        "its pod {pod} ended with exit code {code}, at which it gives up (podFailurePolicy)",
+    ),
+    (
+        re.compile(r"jobset failed due to one or more job failures"),
+        "one or more of its jobs failed",
+    ),
+)
+
+
+def failure_words(message: str) -> str | None:
+    """An operator's message in words; one that is not known here as it is, None for none."""
+    for pattern, words in _RULES:
+        found = pattern.search(message)
+        if found is not None:
+            return words.format(**found.groupdict())
+    return f"its operator says: {message[:_LONGEST]}" if message else None
+
+
+# --------------------------------------------------------------------------------------------------
+# Names, labels and annotations of our objects.
+
+RUN_LABEL = "hyperpod-jlab/run-id"
+USER_LABEL = "hyperpod-jlab/user"
+NAME_ANNOTATION = "hyperpod-jlab/name"
+USER_ANNOTATION = "hyperpod-jlab/user"
+KEEP_ANNOTATION = "hyperpod-jlab/keep"
+"""On what stands beside a job, when its user wants to keep it after the run."""
+HELD_ANNOTATION = "hyperpod-jlab/held"
+"""On an object that somebody holds, by us."""
+CORDON_ANNOTATION = "hyperpod-jlab/cordon-reason"
+"""On a node that somebody cordoned by us: why."""
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+
+LEAST_PARALLEL_ANNOTATION = "kueue.x-k8s.io/job-min-parallelism"
+"""On a Job: with how many pods at once Kueue may let it begin; it then lowers the Job's own number."""
+
+_NAMES_LONGEST = 63
+"""Characters of a label's value."""
+
+
+def object_name(run_id: str) -> str:
+    """The object's name; it begins with a letter, as names of services must (research: the webhook refuses a digit).
+
+    A run id has at most 40 characters, so that names of pods and services made of it stay below their 63.
+    """
+    return f"run-{run_id}"
+
+
+def label_value(text: str) -> str:
+    """A text as a label's value can hold it: its letters and digits, other characters as dashes; empty when nothing is left."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", text)[:_NAMES_LONGEST].strip("._-")
+
+
+# --------------------------------------------------------------------------------------------------
+# Words that the kinds' observations have in common. Status objects are read tolerantly: what is unknown, or no object at all, says nothing.
+
+OBSERVER = "kubernetes"
+
+_CONDITIONS_LONGEST = 600
+
+
+def status_of(job: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The status of an object; empty while its operator has not seen it."""
+    found = job.get("status")
+    return found if isinstance(found, Mapping) else {}
+
+
+def true_conditions(job: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The conditions that hold, by type, in the object's order."""
+    found = status_of(job).get("conditions")
+    return {
+        str(one.get("type")): one
+        for one in (found if isinstance(found, list) else [])
+        if isinstance(one, Mapping) and one.get("status") == "True"
+    }
+
+
+def running(job: Mapping[str, Any], now: float, reason: str | None = None) -> Observation:
+    """It runs."""
+    return Observation(
+        time=now, observer=OBSERVER, scheduler_id=_name(job), state="running", reason=reason
+    )
+
+
+def waiting(
+    job: Mapping[str, Any], now: float, reason: str | None = None, code: str | None = None
+) -> Observation:
+    """It waits."""
+    return Observation(
+        time=now,
+        observer=OBSERVER,
+        scheduler_id=_name(job),
+        state="waiting",
+        reason=reason,
+        reason_code=code,
+    )
+
+
+def suspended(job: Mapping[str, Any], now: float) -> Observation:
+    """It is held, by somebody or by its queue: the object does not tell which (research: only Kueue's Workload does), but for what was held from here."""
+    if HELD_ANNOTATION in ((job.get("metadata") or {}).get("annotations") or {}):
+        return waiting(job, now, "it is held", "held")
+    return waiting(job, now, "it is suspended, or waits in its queue", "suspended")
+
+
+def succeeded(job: Mapping[str, Any], condition: Mapping[str, Any], now: float) -> Observation:
+    """It has ended well."""
+    return _ended(job, condition, now, "COMPLETED", None)
+
+
+def failed(job: Mapping[str, Any], condition: Mapping[str, Any], now: float) -> Observation:
+    """It has ended badly: why, in words, with what the operator said."""
+    deadline = condition.get("reason") == "DeadlineExceeded"
+    message = " ".join(str(condition.get("message") or "").split())[:_CONDITIONS_LONGEST]
+    words = "it reached its time limit" if deadline else failure_words(message)
+    seen = _ended(job, condition, now, "TIMEOUT" if deadline else "FAILED", words)
+    return seen.model_copy(update={"detail": message or None})
+
+
+def _ended(
+    job: Mapping[str, Any],
+    condition: Mapping[str, Any],
+    now: float,
+    verdict: str,
+    reason: str | None,
+) -> Observation:
+    text = status_of(job).get("completionTime") or condition.get("lastTransitionTime")
+    return Observation(
+        time=min(now, unix_time(text, now)),
+        observer=OBSERVER,
+        scheduler_id=_name(job),
+        state="ended",
+        verdict=verdict,
+        exit_code=0 if verdict == "COMPLETED" else None,
+        reason=reason,
+    )
+
+
+def unix_time(text: object, otherwise: float) -> float:
+    """A time as Kubernetes writes it (RFC 3339) in Unix seconds."""
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return otherwise
+
+
+def whole(value: object) -> int:
+    """A number in a status; 0 when it is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _name(job: Mapping[str, Any]) -> str:
+    return str(job["metadata"]["name"])
+
+
+# --------------------------------------------------------------------------------------------------
+# What a pod's launcher is told of the others of its run.
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Words of the launcher's command, in which the kubelet replaces each ``$(NAME)`` by that variable of the container.
+
+    Attributes:
+        node_rank: The pod's place among the run's nodes.
+        master_addr: Name or address of node 0's pod.
+        late: Whether a shell replaces them instead, once a program around the launcher has set the variables.
+    """
+
+    node_rank: str
+    master_addr: str
+    late: bool = False
+
+
+@dataclass(frozen=True)
+class Pod:
+    """One of the run's pods; all of them are alike.
+
+    Attributes:
+        image: Of its one container.
+        command: Of the container.
+        env: Of the container.
+        mounts: Of the container.
+        volumes: Of the pod.
+        resources: Requests and limits of the container by resource.
+        node_selector: Labels that its node must have.
+        tolerations: Taints that its node may have.
+        labels: Its own.
+        annotations: Its own.
+        priority_class: The cluster's priority class, or None.
+        service_account: Its service account, or None for the namespace's default.
+    """
+
+    image: str
+    command: Sequence[str]
+    env: Sequence[Mapping[str, Any]] = ()
+    mounts: Sequence[Mapping[str, Any]] = ()
+    volumes: Sequence[Mapping[str, Any]] = ()
+    resources: Mapping[str, str] = field(default_factory=dict)
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: Sequence[Mapping[str, Any]] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    priority_class: str | None = None
+    service_account: str | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A run as an object of some kind.
+
+    Attributes:
+        name: The object's name.
+        namespace: Its namespace.
+        nodes: How many pods.
+        pod: Each of them.
+        labels: Of the object.
+        annotations: Of the object.
+        time_limit: Seconds after which it is ended, or None.
+        anew: Whether pods that were deleted, evicted or lost with their node are to be replaced.
+        retries: How often HyperPod may resume it on other nodes, or None for not at all.
+        array: As an array: how many tasks, each a pod, and how many of them at once.
+    """
+
+    name: str
+    namespace: str
+    nodes: int
+    pod: Pod
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    time_limit: int | None = None
+    anew: bool = False
+    retries: int | None = None
+    array: tuple[int, int] | None = None
+
+
+class Kind(Protocol):
+    """A kind of object that runs a run.
+
+    Attributes:
+        name: As in an object's ``kind``.
+        group: Its API group, such as ``kubeflow.org``.
+        version: Its version there.
+        plural: Its name in paths.
+        container: The container of its pods in which the launcher runs.
+        labels_pods: Whether its pods can be given labels of ours, such as the run's.
+        suspend_in: The way to the part that has ``suspend``.
+    """
+
+    name: str
+    group: str
+    version: str
+    plural: str
+    container: str
+    labels_pods: bool
+    suspend_in: tuple[str, ...]
+
+    def meeting(self, name: str, nodes: int) -> Meeting:
+        """What the launchers of an object with this name and so many pods are told of each other."""
+        ...
+
+    def wrap(self, command: Sequence[str], nodes: int, *, anew: bool) -> list[str]:
+        """The container's command for a launcher's command: the same, or a program of the kind's around it.
+
+        With `anew` pods that were deleted or lost are to be replaced.
+        """
+        ...
+
+    def manifest(self, wanted: Wanted) -> dict[str, Any]:
+        """The object."""
+        ...
+
+    def companions(self, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Further objects that its pods need, which it owns; the owner is put in when the object is there."""
+        ...
+
+    def observe(self, job: Mapping[str, Any], now: float) -> Observation:
+        """What the object says of its run; what it has beyond that is passed over.
+
+        Args:
+            job: The object as the API server gives it.
+            now: When it was read (Unix seconds).
+        """
+        ...
+
+    def pods_selector(self, name: str) -> str:
+        """The label selector of the pods of an object with this name."""
+        ...
+
+    def node_rank(self, pod: Mapping[str, Any]) -> int | None:
+        """A pod's place among the run's nodes, by its labels; None when they do not say."""
+        ...
+
+
+def jobs_path(kind: Kind, namespace: str | None) -> str:
+    """Where a namespace's objects of a kind are; of all namespaces with None."""
+    where = f"/namespaces/{namespace}" if namespace is not None else ""
+    return f"/apis/{kind.group}/{kind.version}{where}/{kind.plural}"
+
+
+def head_of(
+    kind: Kind, wanted: Wanted, annotations: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
+    """The part of an object that comes before its spec, with further annotations."""
+    return {
+        "apiVersion": f"{kind.group}/{kind.version}",
+        "kind": kind.name,
+        "metadata": {
+            "name": wanted.name,
+            "namespace": wanted.namespace,
+            "labels": dict(wanted.labels),
+            "annotations": {**wanted.annotations, **annotations},
+        },
+    }
+
+
+def suspension(kind: Kind, on: bool) -> dict[str, Any]:
+    """The merge patch that holds an object of this kind, or lets it go on."""
+    patch: dict[str, Any] = {"suspend": on}
+    for name in reversed(kind.suspend_in):
+        patch = {name: patch}
+    return patch
+
+
+def is_suspended(kind: Kind, job: Mapping[str, Any]) -> bool:
+    """Whether an object's spec holds it."""
+    part: Mapping[str, Any] = job
+    for name in kind.suspend_in:
+        part = part.get(name) or {}
+    return bool(part.get("suspend"))
+
+
+def labels_of(thing: Mapping[str, Any]) -> Mapping[str, str]:
+    """The labels of an object."""
+    return (thing.get("metadata") or {}).get("labels") or {}
+
+
+def number_label(thing: Mapping[str, Any], name: str) -> int | None:
+    """A label that is a number."""
+    text = str(labels_of(thing).get(name, ""))
+    return int(text) if text.isdecimal() and len(text) < 9 else None
+
+
+# --------------------------------------------------------------------------------------------------
+# A pod's template as most kinds take it.
+
+
+def pod_template(pod: Pod, container: str, *, restart: str | None = None) -> dict[str, Any]:
+    """The template.
+
+    Args:
+        pod: What the pod is.
+        container: The name that the kind wants its container to have.
+        restart: The restart policy, where it stands in the template.
+    """
+    metadata: dict[str, Any] = {"labels": dict(pod.labels)}
+    if pod.annotations:
+        metadata["annotations"] = dict(pod.annotations)
+    spec: dict[str, Any] = {}
+    if restart is not None:
+        spec["restartPolicy"] = restart
+    if pod.node_selector:
+        spec["nodeSelector"] = dict(pod.node_selector)
+    if pod.tolerations:
+        spec["tolerations"] = [dict(one) for one in pod.tolerations]
+    if pod.priority_class is not None:
+        spec["priorityClassName"] = pod.priority_class
+    if pod.service_account is not None:
+        spec["serviceAccountName"] = pod.service_account
+    spec["containers"] = [_container(pod, container)]
+    spec["volumes"] = [dict(one) for one in pod.volumes]
+    return {"metadata": metadata, "spec": spec}
+
+
+def _container(pod: Pod, name: str) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "name": name,
+        "image": pod.image,
+        "command": list(pod.command),
+        "env": [dict(one) for one in pod.env],
+        "volumeMounts": [dict(one) for one in pod.mounts],
+    }
+    if pod.resources:
+        made["resources"] = requests(pod.resources)
+    return made
+
+
+def requests(resources: Mapping[str, str]) -> dict[str, Any]:
+    """Resources of a container: as much as asked for, and no more."""
+    return {"limits": dict(resources), "requests": dict(resources)}

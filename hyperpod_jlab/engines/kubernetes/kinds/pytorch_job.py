@@ -1,0 +1,297 @@
+"""The training operator's PyTorchJob (kubeflow.org/v1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hyperpod_jlab.core.finding import Finding, Level
+from hyperpod_jlab.core.records import Observation
+from hyperpod_jlab.engines.kubernetes.kinds import kind as conditions
+from hyperpod_jlab.engines.kubernetes.kinds.kind import (
+    Meeting,
+    Wanted,
+    head_of,
+    labels_of,
+    number_label,
+    pod_template,
+)
+
+# --------------------------------------------------------------------------------------------------
+# HyperPod's auto-resume of PyTorchJobs: when it works, as AWS documents it, and what stands in the way. Pure: what the cluster has is an input.
+
+ENABLED = "sagemaker.amazonaws.com/enable-job-auto-resume"
+RETRIES = "sagemaker.amazonaws.com/job-max-retry-count"
+
+RESTART_POLICY = "OnFailure"
+"""The only restart policy of pods with which HyperPod resumes their job."""
+
+VERSIONS = ("1.7.0", "1.8.0", "1.8.1")
+"""The releases of Kubeflow's training operator that AWS names."""
+_VERSIONS = f"{', '.join(VERSIONS[:-1])} or {VERSIONS[-1]}"
+_TAGS = {"v1-855e096": "1.7.0", "v1-9e52eb7": "1.8.0", "v1-04f9f13": "1.8.1"}
+"""What the releases call their images; the chart of AWS has the first of these."""
+
+_NAMESPACE = re.compile(r"kubeflow|(aws-)?hyperpod.*")
+_FIELD = "auto_resume"
+
+
+def notes_for(retries: int | None) -> dict[str, str]:
+    """Those that ask for it; none without a number of retries."""
+    return {} if retries is None else {ENABLED: "true", RETRIES: str(retries)}
+
+
+def is_asked_for(document: Mapping[str, Any]) -> bool:
+    """Whether a manifest has the annotation."""
+    notes = _mapping(_mapping(document.get("metadata")).get("annotations"))
+    return str(notes.get(ENABLED)).lower() == "true"
+
+
+def version_of(image: str) -> str | None:
+    """The training operator's version by its image; None when that does not say it."""
+    tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+    found = re.fullmatch(r"v?(\d+\.\d+\.\d+)", tag)
+    return found[1] if found else _TAGS.get(tag)
+
+
+def obstacles(
+    namespace: str, operator: str | None, *, shared: bool, field: str = _FIELD
+) -> Iterator[Finding]:
+    """What keeps HyperPod from resuming a run.
+
+    Args:
+        namespace: Where its job is.
+        operator: The training operator's version; None when it cannot be seen.
+        shared: Whether its pods mount the partition.
+        field: The spec's field that the findings are on.
+    """
+    if not _NAMESPACE.fullmatch(namespace):
+        yield _finding(
+            "namespace",
+            f"HyperPod does not resume jobs in the namespace {namespace}",
+            "use the namespace kubeflow, or one that begins with hyperpod or aws-hyperpod",
+            field,
+        )
+    if operator is not None and operator not in VERSIONS:
+        yield _finding(
+            "operator",
+            f"HyperPod does not resume jobs with the training operator {operator}",
+            f"ask the cluster's admin for {_VERSIONS}",
+            field,
+        )
+    if not shared:
+        yield _finding(
+            "restart_policy",
+            f"HyperPod resumes only jobs with restartPolicy: {RESTART_POLICY}. With that policy the logs of a failed run are deleted with its pods, and this cluster has no shared storage to keep them",
+            "name a storage claim in the cluster's configuration",
+            field,
+        )
+
+
+def patched_master(patches: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    """What to say of patches that are on a job's master: a job that is resumed has none."""
+    for patch in patches:
+        if "Master" in _replicas(patch):
+            yield _finding(
+                "patch",
+                "a run that HyperPod resumes has only workers, and a patch names its Master",
+                "write the patch for template, which is all pods",
+                "kubernetes.patch",
+            )
+
+
+def wrong_kind(name: str) -> Finding:
+    """What to say of a kind that HyperPod resumes never."""
+    return _finding(
+        "kind",
+        f"HyperPod does not resume a {name}",
+        "its kinds are PyTorchJob and HyperPodPyTorchJob; or give --no-auto-resume",
+        _FIELD,
+    )
+
+
+def unknown_operator(field: str = _FIELD) -> Finding:
+    """What to say where the version cannot be seen."""
+    return _finding(
+        "operator",
+        "which training operator the cluster has cannot be seen from here",
+        f"HyperPod resumes jobs with {_VERSIONS} only; ask the cluster's admin if in doubt",
+        field,
+        "info",
+    )
+
+
+def restart_policies(document: Mapping[str, Any], field: str = _FIELD) -> Iterator[Finding]:
+    """What keeps HyperPod from resuming a manifest's job that has the annotation: pods of another restart policy."""
+    policies = {
+        name: str(_mapping(one).get("restartPolicy") or "none")
+        for name, one in _replicas(document).items()
+    }
+    wrong = [f"{name} {policy}" for name, policy in policies.items() if policy != RESTART_POLICY]
+    if wrong:
+        yield _finding(
+            "restart_policy",
+            f"HyperPod resumes jobs with restartPolicy: {RESTART_POLICY} only, and here it is: {', '.join(wrong)}",
+            f"write restartPolicy: {RESTART_POLICY} for each of pytorchReplicaSpecs",
+            field,
+        )
+
+
+def of_manifest(document: Mapping[str, Any], operator: str | None) -> Iterator[Finding]:
+    """The same of a user's own manifest, which is sent as it is."""
+    if not is_asked_for(document):
+        return
+    namespace = str(_mapping(document.get("metadata")).get("namespace"))
+    yield from obstacles(namespace, operator, shared=True, field="source")
+    yield from restart_policies(document, "source")
+    if operator is None:
+        yield unknown_operator("source")
+
+
+def _finding(what: str, message: str, hint: str, field: str, level: Level = "warning") -> Finding:
+    return Finding(level=level, code=f"auto_resume_{what}", message=message, hint=hint, field=field)
+
+
+def _replicas(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _mapping(_mapping(document.get("spec")).get("pytorchReplicaSpecs"))
+
+
+def _mapping(found: object) -> Mapping[str, Any]:
+    return found if isinstance(found, Mapping) else {}
+
+
+_INDEX = {
+    "name": "HYPERPOD_INDEX",
+    "valueFrom": {
+        "fieldRef": {"fieldPath": "metadata.labels['training.kubeflow.org/replica-index']"}
+    },
+}
+
+_RESTARTS = 3
+"""Restarts of containers for each pod, in all pods that run together, by which a job with OnFailure has failed.
+
+Launchers only end when the run is over, or they were killed. Those of a run that has failed end again at once when the kubelet starts them, which it does after 0, 10
+and 20 seconds: then the job has failed too. So many also may be killed, or lose power, in pods that live on.
+"""
+
+
+class PyTorchJob:
+    """One Master and the other nodes as Workers; only Workers in one that HyperPod resumes.
+
+    The container that the operator puts before each worker of a Master ends with an error again and again while the master waits for a node, and with OnFailure
+    each of these counts against the backoffLimit.
+
+    Its conditions keep history: Running turns false when the job ends, Restarting takes Running's place, and Succeeded means the master alone (research).
+
+    Args:
+        resumed: Whether HyperPod resumes it.
+    """
+
+    name = "PyTorchJob"
+    group = "kubeflow.org"
+    version = "v1"
+    plural = "pytorchjobs"
+    container = "pytorch"  # its webhook wants this very name
+    labels_pods = True
+    suspend_in: tuple[str, ...] = ("spec", "runPolicy")
+
+    def __init__(self, *, resumed: bool = False) -> None:
+        self.resumed = resumed
+
+    def meeting(self, name: str, nodes: int) -> Meeting:
+        """With one process a pod for the operator, RANK is the pod's; workers alone get neither that nor an address."""
+        del nodes
+        if self.resumed:
+            return Meeting(f"$({_INDEX['name']})", f"{name}-worker-0")
+        return Meeting("$(RANK)", "$(MASTER_ADDR)")
+
+    def wrap(self, command: Sequence[str], nodes: int, *, anew: bool) -> list[str]:
+        """The launcher; where pods are replaced, so that no code from 128 on comes of what a new pod would not mend: a rank's signal, a missing python."""
+        del nodes
+        if self.resumed or not anew:
+            return list(command)
+        return ["/bin/sh", "-c", 'exec "$0" "$@"', *command, "--no-signal-codes"]
+
+    def manifest(self, wanted: Wanted) -> dict[str, Any]:
+        """The object; its pods stay when it ends, and with them their logs."""
+        template = pod_template(wanted.pod, self.container)
+        # At a backoffLimit the operator removes all pods, whatever the policy, and their logs with them (seen on 1.8.1).
+        policy: dict[str, Any] = {"cleanPodPolicy": "None"}
+        if wanted.time_limit is not None:
+            policy["activeDeadlineSeconds"] = wanted.time_limit
+        if self.resumed:
+            # The operator may make pods anew while it notes that the job has failed (seen on 1.8.1); by None they would start again for ever.
+            policy["cleanPodPolicy"] = "Running"
+            policy["backoffLimit"] = _RESTARTS * wanted.nodes
+            template["spec"]["containers"][0]["env"].append(_INDEX)
+            replicas = {"Worker": _replica(wanted.nodes, RESTART_POLICY, template)}
+        else:
+            restart = _restart(wanted)
+            replicas = {"Master": _replica(1, restart, template)}
+            if wanted.nodes > 1:
+                replicas["Worker"] = _replica(wanted.nodes - 1, restart, template)
+        return {
+            **head_of(self, wanted, notes_for(wanted.retries if self.resumed else None)),
+            "spec": {
+                # One launcher a pod starts all of its ranks, so for the operator each pod is one process.
+                "nprocPerNode": "1",
+                "runPolicy": policy,
+                "pytorchReplicaSpecs": replicas,
+            },
+        }
+
+    def companions(self, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """None: the operator makes a service for each pod."""
+        del wanted
+        return []
+
+    def observe(self, job: Mapping[str, Any], now: float) -> Observation:
+        """By its conditions; an end in success only when all replicas are done."""
+        true = conditions.true_conditions(job)
+        if "Failed" in true:
+            return conditions.failed(job, true["Failed"], now)
+        if "Succeeded" in true and _all_done(job):
+            return conditions.succeeded(job, true["Succeeded"], now)
+        if true.keys() & {"Succeeded", "Running", "Restarting"}:
+            return conditions.running(job, now)
+        if "Suspended" in true:
+            return conditions.suspended(job, now)
+        return conditions.waiting(job, now)
+
+    def pods_selector(self, name: str) -> str:
+        """By the operator's label."""
+        return f"training.kubeflow.org/job-name={name}"
+
+    def node_rank(self, pod: Mapping[str, Any]) -> int | None:
+        """The master is 0, worker i is i + 1, or i in a job that has only workers."""
+        index = number_label(pod, "training.kubeflow.org/replica-index")
+        role = labels_of(pod).get("training.kubeflow.org/replica-type", "").lower()
+        if index is None or role not in {"master", "worker"}:
+            return None
+        return index + 1 if role == "worker" and _waits_for_master(pod) else index
+
+
+def _waits_for_master(pod: Mapping[str, Any]) -> bool:
+    """Whether a worker's job has a master: only then the operator gives it the container that waits for that (setInitContainer, 1.7 to 1.9)."""
+    prepared = (pod.get("spec") or {}).get("initContainers") or []
+    return any(one.get("name") == "init-pytorch" for one in prepared)
+
+
+def _restart(wanted: Wanted) -> str:
+    """By ExitCode the operator makes pods anew that were deleted, evicted or lost with their node; by Never the job has failed with them (seen on 1.8.1)."""
+    return "ExitCode" if wanted.anew else "Never"
+
+
+def _replica(count: int, restart: str, template: dict[str, Any]) -> dict[str, Any]:
+    return {"replicas": count, "restartPolicy": restart, "template": template}
+
+
+def _all_done(job: Mapping[str, Any]) -> bool:
+    """Whether the pods of all replicas have succeeded."""
+    wanted = (job.get("spec") or {}).get("pytorchReplicaSpecs") or {}
+    found = conditions.status_of(job).get("replicaStatuses") or {}
+    return all(
+        conditions.whole((found.get(kind) or {}).get("succeeded")) >= replica.get("replicas", 1)
+        for kind, replica in wanted.items()
+    )

@@ -1,0 +1,1 @@
+"""What becomes of runs: their objects, pods, logs and records."""

@@ -1,0 +1,104 @@
+"""Jobs that were sent elsewhere, such as with kubectl: looked up, so that they can be adopted, and marked as ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from hyperpod_jlab.core.errors import DeniedError
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
+from hyperpod_jlab.engines.kubernetes.kinds.kind import (
+    QUEUE_LABEL,
+    RUN_LABEL,
+    USER_ANNOTATION,
+    labels_of,
+    unix_time,
+)
+from hyperpod_jlab.engines.kubernetes.submit.native import node_count
+from hyperpod_jlab.engines.kubernetes.submit.render import FILENAME, to_yaml
+from hyperpod_jlab.engines.kubernetes.submit.sent import ADOPTED_FILENAME as ADOPTED
+from hyperpod_jlab.engines.kubernetes.submit.sent import adopted_text
+from hyperpod_jlab.engines.kubernetes.targets import Target, named, this_user
+from hyperpod_jlab.engines.protocol import ForeignJob, NativeFacts
+
+_SCRIPT = "code/job.yaml"
+_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_KEPT = ("name", "namespace", "labels", "annotations")
+
+
+async def look_up(client: KubeClient, job: str, namespace: str) -> ForeignJob:
+    """A job as it can be adopted.
+
+    Args:
+        client: The cluster.
+        job: What the user calls it: ``name``, ``kind/name``, ``namespace/kind/name``.
+        namespace: The namespace of a job that names none.
+
+    Raises:
+        InvalidInputError: It is no job's name.
+        UnsupportedError: Jobs of its kind cannot be adopted.
+        NotFoundError: There is no such job.
+        DeniedError: It is a run of somebody else's, or this user may not see it.
+    """
+    target = await named(client, job, namespace)
+    metadata = target.job["metadata"]
+    owner = (metadata.get("annotations") or {}).get(USER_ANNOTATION)
+    if owner is not None and owner != this_user():
+        raise DeniedError(
+            f"the job {target} is a run of {owner}'s, and only jobs of your own can be adopted",
+            code="not_yours",
+            hint="see: hpj jobs",
+            detail={"job": str(target), "user": str(owner)},
+        )
+    labels = labels_of(target.job)
+    manifest = to_yaml(_as_sent(target))
+    submitted = unix_time(metadata.get("creationTimestamp"), 0.0)
+    return ForeignJob(
+        scheduler_id=target.name,
+        facts=NativeFacts(
+            target.name[:63], labels.get(QUEUE_LABEL), node_count(target.kind, target.job)
+        ),
+        submitted_at=submitted or None,
+        run_id=labels.get(RUN_LABEL),
+        path=f"{target}.yaml",
+        script=(_SCRIPT, _written(metadata, manifest).encode()),
+        files={FILENAME: manifest.encode(), ADOPTED: adopted_text(target.uid)},
+        kind=target.kind.name,
+    )
+
+
+async def mark(client: KubeClient, target: Target, run_id: str) -> None:
+    """Label an adopted job as a run of this user's. A run of another storage partition keeps the label by which it is known there.
+
+    Raises:
+        DeniedError: This user may only look.
+    """
+    if RUN_LABEL not in labels_of(target.job):
+        labels = {RUN_LABEL: run_id}
+        notes = {USER_ANNOTATION: this_user()}
+        await client.patch(target.place, {"metadata": {"labels": labels, "annotations": notes}})
+
+
+def _as_sent(target: Target) -> dict[str, Any]:
+    """The object less what the cluster has put in."""
+    metadata = target.job["metadata"]
+    kept = {name: metadata[name] for name in _KEPT if name in metadata}
+    notes = {key: text for key, text in (kept.get("annotations") or {}).items() if key != _APPLIED}
+    if "annotations" in kept:
+        kept["annotations"] = notes
+    return {
+        "apiVersion": f"{target.kind.group}/{target.kind.version}",
+        "kind": target.kind.name,
+        "metadata": kept,
+        "spec": target.job.get("spec") or {},
+    }
+
+
+def _written(metadata: Mapping[str, Any], otherwise: str) -> str:
+    """What the user wrote, where kubectl has noted it down."""
+    try:
+        found = json.loads((metadata.get("annotations") or {})[_APPLIED])
+        return to_yaml(found) if isinstance(found, dict) else otherwise
+    except (KeyError, ValueError, TypeError):
+        return otherwise

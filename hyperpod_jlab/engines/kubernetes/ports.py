@@ -1,0 +1,402 @@
+"""One connection to a port of a pod, through the API server by WebSocket (subprotocol ``v4.channel.k8s.io``).
+
+Each message begins with a byte: 0 is the connection's data, 1 what the kubelet complains of. The first message of each holds the port's number
+(k8s.io/kubelet pkg/cri/streaming/portforward/websocket.go; seen on 1.34). It is a GET, so the right asked for is ``get`` on ``pods/portforward``, from 1.35 on ``create``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import shlex
+import ssl
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from hyperpod_jlab.core.errors import (
+    ConflictError,
+    DeniedError,
+    HyperpodError,
+    NotFoundError,
+    RefusedError,
+    UnreachableError,
+    UnsupportedError,
+)
+from hyperpod_jlab.core.run_id import split_run_id
+from hyperpod_jlab.engines.kubernetes.api.access import Access
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient, refusal, shown_server
+from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
+from hyperpod_jlab.engines.kubernetes.api.kubeconfig import PROXY_HINT
+from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
+from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, Kind
+from hyperpod_jlab.engines.kubernetes.observe.pods import place_in
+from hyperpod_jlab.engines.kubernetes.submit.sent import adopted_uid, read_sent
+from hyperpod_jlab.engines.protocol import Shell
+from hyperpod_jlab.storage.records import BundleReader
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
+
+_PROTOCOL = "v4.channel.k8s.io"
+_DATA, _ERROR = 0, 1
+_OPEN_SECONDS = 20.0
+_CLOSE_SECONDS = 1.0
+_CHUNK = 1 << 18  # bytes in one message
+
+
+class PodPort:
+    """A connection to a port of a pod; made by `open_port`."""
+
+    def __init__(self, socket: ClientConnection, pod: str, port: int) -> None:
+        self._socket = socket
+        self._pod = pod
+        self._port = port
+        self._rest = b""
+        self._announced: set[int] = set()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is still open, as far as is known here."""
+        from websockets.protocol import State
+
+        return self._socket.state is State.OPEN and not self._rest
+
+    async def read(self, limit: int = 65_536) -> bytes:
+        """The next bytes; ``b""`` at the end.
+
+        Raises:
+            RefusedError: Nothing listens there.
+            UnreachableError: The connection was cut.
+        """
+        while not self._rest:
+            data = await self._next()
+            if data is None:
+                return b""
+            self._rest = data
+        found, self._rest = self._rest[:limit], self._rest[limit:]
+        return found
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes.
+
+        Raises:
+            UnreachableError: The other side has closed the connection.
+        """
+        from websockets.exceptions import ConnectionClosed
+
+        try:
+            for start in range(0, len(data), _CHUNK):
+                await self._socket.send(b"\0" + data[start : start + _CHUNK])
+        except ConnectionClosed as error:
+            raise UnreachableError(
+                f"the pod {self._pod} has closed the connection to its port {self._port}",
+                code="port_closed",
+                detail={"pod": self._pod, "port": self._port},
+            ) from error
+
+    async def close(self) -> None:
+        """End the connection."""
+        await self._socket.close()
+
+    async def begun(self) -> None:
+        """Wait until the kubelet has announced the port."""
+        while self._announced != {_DATA, _ERROR}:
+            data = await self._next()
+            if data is None:
+                return
+            self._rest += data
+
+    async def _next(self) -> bytes | None:
+        """The data of the next message, which may be none; None at the end."""
+        from websockets.exceptions import ConnectionClosedError, ConnectionClosedOK
+
+        try:
+            message = await self._socket.recv()
+        except ConnectionClosedOK:
+            return None
+        except ConnectionClosedError as error:
+            raise UnreachableError(
+                f"the connection to port {self._port} of the pod {self._pod} was cut",
+                hint="try again in a while",
+                detail={"pod": self._pod, "port": self._port},
+            ) from error
+        if not message or isinstance(message, str):
+            return b""
+        channel = message[0]
+        if channel not in self._announced:
+            self._announced.add(channel)
+            return b""
+        if channel == _ERROR:
+            raise self._complaint(message[1:].decode("utf-8", "replace"))
+        return message[1:] if channel == _DATA else b""
+
+    def _complaint(self, text: str) -> HyperpodError:
+        """What the kubelet says on the error channel."""
+        detail = {"pod": self._pod, "port": self._port}
+        if any(words in text.lower() for words in ("refused", "failed to connect", "dial")):
+            return RefusedError(
+                f"nothing listens on port {self._port} of the pod {self._pod}",
+                code="nothing_listens",
+                hint="the program may not have got so far yet, or listens on another port",
+                detail={**detail, "said": text[:300]},
+            )
+        return UnreachableError(
+            f"port {self._port} of the pod {self._pod} cannot be reached: {text[:300].strip()}",
+            hint="try again in a while",
+            detail=detail,
+        )
+
+
+async def open_port(client: KubeClient, namespace: str, pod: str, port: int) -> PodPort:
+    """Connect to a port of a pod.
+
+    Raises:
+        UnsupportedError: The package for WebSockets is not installed.
+        DeniedError: This user may not do so.
+        NotFoundError: There is no such pod.
+        UnreachableError: The API server or the pod's node does not answer.
+    """
+    try:
+        from websockets.asyncio.client import connect
+        from websockets.exceptions import InvalidHandshake, InvalidProxy, InvalidStatus
+        from websockets.typing import Subprotocol
+    except ImportError:
+        raise UnsupportedError(
+            "reaching a port of a pod needs a package that is not installed",
+            code="websockets_missing",
+            hint="pip install 'hyperpod-jlab[kubernetes]'",
+        ) from None
+    access = client.access
+    address = f"{access.server.rstrip('/')}/api/v1/namespaces/{namespace}/pods/{pod}/portforward?ports={port}"
+    opening = connect(
+        f"ws{address.removeprefix('http')}",
+        subprotocols=[Subprotocol(_PROTOCOL)],
+        additional_headers=await client.headers(),
+        ssl=_tls(access),
+        proxy=access.proxy,
+        compression=None,
+        max_size=None,
+        open_timeout=_OPEN_SECONDS,
+        close_timeout=_CLOSE_SECONDS,
+        # Pings keep load balancers from ending a quiet connection; who answers none may just be busy.
+        ping_interval=30,
+        ping_timeout=None,
+    )
+    try:
+        socket = await opening
+    except InvalidStatus as error:
+        answer = error.response
+        raise _refused(answer.status_code, bytes(answer.body or b""), namespace, pod) from error
+    except InvalidProxy as error:  # its own words repeat the address, and so a password in it
+        raise UnreachableError(
+            "the proxy's address cannot be used", code="proxy", hint=PROXY_HINT
+        ) from error
+    except (InvalidHandshake, OSError, TimeoutError) as error:
+        raise UnreachableError(
+            f"the API server does not answer: {str(error) or type(error).__name__}",
+            hint="see: kubectl cluster-info",
+            detail={"server": shown_server(access)},
+        ) from error
+    return await _begun(PodPort(socket, pod, port), pod, port)
+
+
+async def _begun(made: PodPort, pod: str, port: int) -> PodPort:
+    try:
+        async with asyncio.timeout(_OPEN_SECONDS):
+            await made.begun()
+    except BaseException as error:
+        await made.close()
+        if isinstance(error, TimeoutError):
+            raise UnreachableError(
+                f"the node of the pod {pod} does not answer",
+                hint="try again in a while",
+                detail={"pod": pod, "port": port},
+            ) from error
+        raise
+    return made
+
+
+def _tls(access: Access) -> ssl.SSLContext | None:
+    if not access.server.startswith("https"):
+        return None
+    if isinstance(access.verify, ssl.SSLContext):
+        return access.verify
+    context = ssl.create_default_context()
+    if not access.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _refused(status: int, body: bytes, namespace: str, pod: str) -> HyperpodError:
+    error = refusal(status, body.decode("utf-8", "replace"))
+    if isinstance(error, DeniedError):
+        return DeniedError(
+            f"you may not reach ports of pods in the namespace {namespace}",
+            code="no_port_forward",
+            hint="ask the cluster's admin for the verbs get and create on pods/portforward there",
+            detail={**error.detail, "verb": "get", "resource": "pods/portforward"},
+        )
+    if isinstance(error, NotFoundError):
+        return NotFoundError(f"there is no pod {pod} any more", detail=error.detail)
+    return error
+
+
+# --------------------------------------------------------------------------------------------------
+# The pods of a run that one can get into: which they are, by their nodes' ranks, and whether they run.
+
+_OURS = tuple(kind.container for kind in KINDS)
+
+
+@dataclass(frozen=True)
+class ReachablePod:
+    """A pod of a run, as one gets into it.
+
+    Attributes:
+        name: Its name.
+        namespace: Its namespace.
+        node_rank: The rank of its node.
+        node: The node it is on, or None.
+        container: The container in which the run's processes are.
+        running: Whether that runs.
+        phase: What Kubernetes says of it.
+    """
+
+    name: str
+    namespace: str
+    node_rank: int
+    node: str | None
+    container: str
+    running: bool
+    phase: str
+
+    @classmethod
+    def of(cls, pod: Mapping[str, Any], rank: int) -> ReachablePod:
+        """A pod as the API server gives it."""
+        meta, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
+        names = [str(one["name"]) for one in spec.get("containers") or []]
+        default = (meta.get("annotations") or {}).get("kubectl.kubernetes.io/default-container")
+        found = [name for name in (default, *_OURS) if name in names]
+        container = str((found or names or [""])[0])
+        states = {one["name"]: one for one in status.get("containerStatuses") or []}
+        state = (states.get(container) or {}).get("state") or {}
+        return cls(
+            name=str(meta["name"]),
+            namespace=str(meta["namespace"]),
+            node_rank=rank,
+            node=spec.get("nodeName"),
+            container=container,
+            running="running" in state and "deletionTimestamp" not in meta,
+            phase=str(status.get("phase") or "Pending"),
+        )
+
+
+def by_rank(pods: Iterable[Mapping[str, Any]], kind: Kind) -> list[ReachablePod]:
+    """The pods in the order of their ranks; of several with one rank the one that runs, else the newest. Pods that say no rank are counted in their order."""
+    made = sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
+    said = [(kind.node_rank(pod), pod) for pod in made]
+    numbers = itertools.count()
+    rows = [ReachablePod.of(pod, rank if rank is not None else next(numbers)) for rank, pod in said]
+    found = {row.node_rank: row for row in sorted(rows, key=lambda row: row.running)}
+    return [found[rank] for rank in sorted(found)]
+
+
+def pod_of(pods: Iterable[ReachablePod], node_rank: int) -> ReachablePod:
+    """The pod of a node's rank, which runs.
+
+    Raises:
+        NotFoundError: The run has no pod of that rank.
+        ConflictError: It does not run.
+    """
+    known = {pod.node_rank: pod for pod in pods}
+    if node_rank not in known:
+        there = ", ".join(map(str, known)) or "none"
+        raise NotFoundError(
+            f"the run has no pod for node {node_rank} now",
+            code="no_such_node",
+            hint=f"nodes with a pod: {there}",
+            detail={"node": node_rank},
+        )
+    pod = known[node_rank]
+    if not pod.running:
+        raise ConflictError(
+            f"the pod {pod.name} does not run; it is {pod.phase.lower()}",
+            code="pod_not_running",
+            hint="ports can be reached while a run runs; see: hpj why"
+            if pod.phase == "Pending"
+            else "ports can be reached while a run runs",
+            detail={"pod": pod.name, "phase": pod.phase},
+        )
+    return pod
+
+
+# --------------------------------------------------------------------------------------------------
+# A run's pods from here: a port of one, and the command that opens a shell in one.
+
+_SHELL = "command -v bash >/dev/null && exec bash || exec sh"
+
+
+class Forwarder:
+    """Ways into the pods of one cluster's runs."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def open(self, bundle: BundleReader, node: int, port: int) -> PodPort:
+        """Connect to a port of the pod of a node's rank.
+
+        Raises:
+            NotFoundError: The run has no such pod.
+            ConflictError: It does not run.
+            DeniedError: This user may not do so.
+            UnreachableError: The API server or the node does not answer.
+        """
+        pod = pod_of(await self.pods(bundle), node)
+        client = await self._connection.client()
+        return await open_port(client, pod.namespace, pod.name, port)
+
+    async def shells(self, bundle: BundleReader) -> list[Shell]:
+        """The commands for those of its pods that run."""
+        pods = await self.pods(bundle)
+        context = self._connection.config.context
+        return [
+            Shell(pod.node_rank, pod.node, shell_command(pod, context))
+            for pod in pods
+            if pod.running
+        ]
+
+    async def pods(self, bundle: BundleReader) -> list[ReachablePod]:
+        """The run's pods, by rank.
+
+        Raises:
+            DeniedError: The run is another user's.
+        """
+        await asyncio.to_thread(bundle.check_own, "open")
+        client = await self._connection.client()
+        sent = await asyncio.to_thread(read_sent, bundle)
+        adopted = await asyncio.to_thread(adopted_uid, bundle) is not None
+        run_id, _ = split_run_id(bundle.run_id)
+        labelled = sent.kind.labels_pods and not adopted
+        selector = f"{RUN_LABEL}={run_id}" if labelled else sent.kind.pods_selector(sent.name)
+        path = f"/api/v1/namespaces/{sent.namespace}/pods"
+        found = await client.get(path, labelSelector=selector)
+        pods = by_rank(found.get("items") or [], sent.kind)
+        if bundle.index is None:
+            return pods
+        array = (await asyncio.to_thread(bundle.spec)).array or ""
+        place = place_in(array, bundle.index)
+        return [replace(pod, node_rank=0) for pod in pods if pod.node_rank == place]
+
+
+def shell_command(pod: ReachablePod, context: str | None) -> str:
+    """The command that opens a shell in a pod's container: bash where the image has it, else sh."""
+    words = ["kubectl", *([f"--context={context}"] if context else [])]
+    words += [
+        f"--namespace={pod.namespace}",
+        "exec",
+        "-it",
+        pod.name,
+        f"--container={pod.container}",
+    ]
+    return shlex.join([*words, "--", "sh", "-c", _SHELL])

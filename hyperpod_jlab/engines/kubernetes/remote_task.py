@@ -1,0 +1,245 @@
+"""An errand: a small program that runs once as root in a pod with the file system's claim, and prints its answer. Its Job is removed when it is over."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from hyperpod_jlab.core.errors import (
+    HyperpodError,
+    InvalidInputError,
+    NotFoundError,
+    RefusedError,
+    UnreachableError,
+)
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
+from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
+from hyperpod_jlab.engines.kubernetes.api.pod_log import PodState, pod_state
+from hyperpod_jlab.engines.kubernetes.kinds.kind import true_conditions
+from hyperpod_jlab.engines.kubernetes.submit.native import is_image_name
+from hyperpod_jlab.engines.kubernetes.submit.render import literal
+
+PATIENCE = 300.0
+"""Seconds until a Job that waits or runs is taken back."""
+
+ROOT = "/fsx"
+"""Where the pod has the claim."""
+
+_KEPT = 600
+"""Seconds after its end for which the cluster keeps a Job that we could not remove."""
+_CONTAINER = "folders"
+_DIGEST = re.compile(r"@sha256:[0-9a-f]{64}")
+_HOPELESS = frozenset(
+    {
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "RunContainerError",
+    }
+)
+"""The kubelet's words for a container that will not start by waiting."""
+_ROOT_WITH_LITTLE: Mapping[str, Any] = {
+    "runAsUser": 0,
+    "runAsGroup": 0,
+    "runAsNonRoot": False,
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"], "add": ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+"""Root with the few rights that folders of others take (man capabilities)."""
+_NO_CLAIM = re.compile(r'persistentvolumeclaim "[^"]*" not found')
+
+
+class KubernetesErrand:
+    """Runs programs as Jobs.
+
+    Args:
+        connection: The way to the cluster.
+        namespace: Where the claim is, and the Jobs are made.
+        claim: The persistent volume claim of the whole file system.
+        image: The pods' image, with a python3 in it; by its digest.
+        patience: Seconds until a Job is taken back.
+
+    Raises:
+        InvalidInputError: The image is not named by its digest.
+    """
+
+    root = ROOT
+    reply: str | None = None
+
+    def __init__(
+        self,
+        connection: Connection,
+        namespace: str,
+        claim: str,
+        image: str,
+        *,
+        patience: float = PATIENCE,
+    ) -> None:
+        if not is_image_name(image) or not _DIGEST.search(image):
+            raise InvalidInputError(
+                f"the image '{image[:100]}' is not named by its digest, and what runs as root on everybody's files must not change unseen",
+                code="image_without_digest",
+                hint="name it as registry/name@sha256:...: --image",
+                detail={"field": "image"},
+            )
+        self._connection = connection
+        self._namespace = namespace
+        self._claim = claim
+        self._image = image
+        self._patience = patience
+
+    async def run(self, program: str, name: str) -> str:
+        """Run a program that prints its answer (see `admin.folders.Errand`).
+
+        Raises:
+            DeniedError: This user may not make Jobs there, or not read what their pods say; the right is named.
+            RefusedError: The pod cannot start, or the program failed.
+            UnreachableError: The cluster does not answer, or the pod did not end in time.
+        """
+        client = await self._connection.client()
+        jobs = f"/apis/batch/v1/namespaces/{self._namespace}/jobs"
+        manifest = self.manifest(program, name)
+        try:
+            await client.post(jobs, manifest, fieldValidation="Strict")
+            pod = await self._end_of(client, f"{jobs}/{name}", name)
+            return await self._said(client, pod)
+        finally:
+            await self._remove(client, f"{jobs}/{name}")
+
+    def manifest(self, program: str, name: str) -> dict[str, Any]:
+        """The Job: one pod, root with the few rights that folders take, and nothing to write to but the claim."""
+        container = {
+            "name": _CONTAINER,
+            "image": self._image,
+            "command": ["python3", "-I", "-c", literal(program)],
+            "terminationMessagePolicy": "FallbackToLogsOnError",
+            "securityContext": _ROOT_WITH_LITTLE,
+            "resources": {
+                "requests": {"cpu": "100m", "memory": "64Mi"},
+                "limits": {"memory": "256Mi"},
+            },
+            "volumeMounts": [{"name": "file-system", "mountPath": ROOT}],
+        }
+        labels = {"app.kubernetes.io/managed-by": "hyperpod-jlab"}
+        return {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": name, "labels": labels},
+            "spec": {
+                "backoffLimit": 0,
+                "activeDeadlineSeconds": int(self._patience) + 60,
+                "ttlSecondsAfterFinished": _KEPT,
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {
+                        "restartPolicy": "Never",
+                        "automountServiceAccountToken": False,
+                        "enableServiceLinks": False,
+                        "containers": [container],
+                        "volumes": [
+                            {
+                                "name": "file-system",
+                                "persistentVolumeClaim": {"claimName": self._claim},
+                            }
+                        ],
+                    },
+                },
+            },
+        }
+
+    async def _end_of(self, client: KubeClient, job: str, name: str) -> str:
+        """Wait until the Job's pod has done its work; the pod's name."""
+        deadline, pause = time.monotonic() + self._patience, 0.3
+        pod: dict[str, Any] | None = None
+        while time.monotonic() < deadline:
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, 3.0)
+            try:
+                pod = await self._pod(client, name) or pod
+                true = true_conditions(await client.get(job))
+            except UnreachableError:
+                continue  # the API server may be back before our patience ends
+            if pod is not None:
+                _refuse_hopeless(pod)
+            if true.keys() & {"Complete", "SuccessCriteriaMet"} and pod is not None:
+                return str(pod["metadata"]["name"])
+            if true.keys() & {"Failed", "FailureTarget"}:
+                raise _failed(name, pod)
+        raise UnreachableError(
+            f"the Job {name} that looks after folders did not end in {self._patience:.0f} s and was taken back: {_why(pod)}",
+            code="job_did_not_end",
+            hint="see whether the namespace lets pods run as root, and whether nodes have room",
+            detail={"job": name},
+        )
+
+    async def _pod(self, client: KubeClient, name: str) -> dict[str, Any] | None:
+        path = f"/api/v1/namespaces/{self._namespace}/pods"
+        selector = f"batch.kubernetes.io/job-name={name}"
+        found = (await client.get(path, labelSelector=selector)).get("items") or []
+        return found[0] if found else None
+
+    async def _said(self, client: KubeClient, pod: str) -> str:
+        path = f"/api/v1/namespaces/{self._namespace}/pods/{pod}/log"
+        async with client.stream(path, container=_CONTAINER) as stream:
+            said = b"".join([chunk async for chunk in stream.chunks()])
+        return said.decode("utf-8", "replace")
+
+    async def _remove(self, client: KubeClient, job: str) -> None:
+        options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
+        with contextlib.suppress(HyperpodError):  # it goes by itself some time after its end
+            await client.delete(job, options)
+
+
+def _refuse_hopeless(pod: Mapping[str, Any]) -> None:
+    """Raise for a pod that will not start, however long one waits."""
+    container = pod_state(pod).container(_CONTAINER)
+    if container.waiting in _HOPELESS:
+        raise RefusedError(
+            f"the pod that looks after folders cannot start: {container.waiting}: {container.message or ''}",
+            code="pod_cannot_start",
+            hint="name an image that the cluster's nodes can pull, with a python3 in it: --image",
+        )
+    said = _unscheduled(pod)
+    if _NO_CLAIM.search(said):
+        raise NotFoundError(
+            f"the pod that looks after folders has no file system: {said}",
+            code="no_claim",
+            hint="name the claim of the whole file system, and its namespace: --claim, --namespace",
+        )
+
+
+def _failed(name: str, pod: Mapping[str, Any] | None) -> HyperpodError:
+    state: PodState | None = None if pod is None else pod_state(pod)
+    end = None if state is None else state.container(_CONTAINER).exit
+    words = "its pod is gone" if end is None else f"{end.reason or 'Error'}, exit code {end.code}"
+    said = f": {end.message}" if end is not None and end.message else ""
+    return RefusedError(
+        f"the Job {name} that looks after folders failed: {words}{said}",
+        code="job_failed",
+        hint="run this again: what was done already is left as it is; the image needs a python3, 3.8 or later",
+        detail={"job": name},
+    )
+
+
+def _why(pod: Mapping[str, Any] | None) -> str:
+    if pod is None:
+        return "no pod was made for it"
+    container = pod_state(pod).container(_CONTAINER)
+    waiting = f"{container.waiting or ''} {container.message or ''}".strip()
+    return _unscheduled(pod) or waiting or f"its pod is {pod_state(pod).phase}"
+
+
+def _unscheduled(pod: Mapping[str, Any]) -> str:
+    for condition in (pod.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return str(condition.get("message") or condition.get("reason") or "")
+    return ""

@@ -1,0 +1,1 @@
+"""From a spec to an object in the cluster."""

@@ -1,0 +1,352 @@
+"""The run's code, carried to pods that mount no shared storage.
+
+What a launcher needs is packed into an archive (pure: the same bundle gives the same bytes). A small one travels in the job's own object, as variables of its
+pods, so that one request sends all; a larger one in ConfigMaps that the job owns: the job is made first (its pods wait for them), so that they go with it, and
+a submit that comes again makes those that are missing. In the pod a few lines of Python unpack either into a folder of the pod's own and become the launcher.
+
+The rendered manifest has a place for both; `filled` puts the archive in when it is sent. Measured on Kubernetes 1.34: a variable of more than 128 KiB (Linux'
+limit for one string) keeps a container from starting, 8 variables of 94 KiB do not; of a projected volume without sources Trainer makes one that is wrong.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import hashlib
+import io
+import json
+import os
+import stat
+import tarfile
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.core.config import PodStorage
+from hyperpod_jlab.core.errors import RefusedError
+from hyperpod_jlab.core.finding import Finding
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.storage import descent
+
+# --------------------------------------------------------------------------------------------------
+# How large an object may be. The dry run does not tell: only the store behind the API server counts.
+
+MOST_BYTES = 1_500_000
+"""Bytes of an object as JSON. etcd takes requests of 1.5 MiB (its --max-request-bytes; seen on Kubernetes 1.34: 1,572,362 bytes went in, 1,573,400 did not), and the status that the job gets later has to find room in them."""
+
+
+def object_bytes(document: Mapping[str, Any]) -> int:
+    """Bytes of an object as it is stored."""
+    return len(json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def size_findings(document: Mapping[str, Any], field: str | None = None) -> Iterator[Finding]:
+    """What there is to say of an object's size.
+
+    Args:
+        document: The object.
+        field: The spec's field that it comes from, where it is one.
+    """
+    size = object_bytes(document)
+    if size > MOST_BYTES:
+        yield Finding(
+            level="error",
+            code="object_too_large",
+            message=f"the {document['kind']} has {size:,} bytes, and the cluster takes objects of up to {MOST_BYTES:,}",
+            hint="put large values into files or a ConfigMap of their own, and name those in it",
+            field=field,
+        )
+
+
+# --------------------------------------------------------------------------------------------------
+# How a run's bundle comes into its pods.
+
+_VOLUME = "partition"
+
+
+@dataclass(frozen=True)
+class BundleVolume:
+    """What a pod has to have, so that its launcher finds the bundle.
+
+    Attributes:
+        volumes: Of the pod.
+        mounts: Of the container.
+        env: Of the container.
+        shared: Whether the bundle lies there already; else it is unpacked there.
+    """
+
+    volumes: tuple[dict[str, Any], ...] = ()
+    mounts: tuple[dict[str, Any], ...] = ()
+    env: tuple[dict[str, Any], ...] = ()
+    shared: bool = True
+
+
+def claimed(storage: PodStorage) -> BundleVolume:
+    """The partition by its claim, at the path where the cluster's configuration says that pods have it."""
+    mount: dict[str, Any] = {"name": _VOLUME, "mountPath": storage.mount}
+    if storage.sub_path:
+        mount["subPath"] = storage.sub_path
+    volume = {"name": _VOLUME, "persistentVolumeClaim": {"claimName": storage.claim}}
+    return BundleVolume(volumes=(volume,), mounts=(mount,))
+
+
+FOLDER = "/hyperpod"
+"""Where a pod without shared storage has what would be the partition: a folder of its own."""
+
+DIGEST_ANNOTATION = "hyperpod-jlab/code"
+"""Of the job: the SHA-256 of its archive."""
+PARTS_ANNOTATION = "hyperpod-jlab/code-parts"
+"""Of the job: in how many ConfigMaps the archive is; missing when it is in the job itself."""
+
+INLINE_LIMIT = 96 << 10
+"""Bytes of an archive that travels in the job's object: base64 makes four of three, and a PyTorchJob has its template twice."""
+PART_SIZE = 960 << 10
+"""Bytes of an archive in one ConfigMap, of which 1 MiB may be."""
+LARGEST = 8 * PART_SIZE
+
+_VARIABLE = "HYPERPOD_CODE"
+_CHUNK = 96_000
+_PARTS = "/hyperpod-code"
+_WHOLE = "hyperpod-bundle"
+_CODE_VOLUME = "hyperpod-code"
+_PLACEHOLDER = "(packed and put in when the run is sent)"
+_TAKEN = ("launch.json", "launcher.py", "code", "work")
+
+NOTE = f"""\
+# The code and files of this run come without shared storage: they are packed when it is sent, and unpacked in each pod.
+# Up to {INLINE_LIMIT >> 10} KiB travel in the variable {_VARIABLE}, up to {LARGEST / (1 << 20):g} MiB in ConfigMaps that the volume {_CODE_VOLUME} names.
+"""
+"""Stands above the manifest."""
+
+UNPACK = f"""\
+import base64, glob, io, os, signal, sys, tarfile, zlib
+held = signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2
+signal.pthread_sigmask(signal.SIG_BLOCK, held)
+names = sorted((n for n in os.environ if n.startswith("{_VARIABLE}_")), key=lambda n: int(n[{len(_VARIABLE) + 1}:]))
+data = base64.b64decode("".join([os.environ.pop(n) for n in names]))
+for path in sorted(glob.glob("{_PARTS}/part-*")):
+    data += open(path, "rb").read()
+root = sys.argv[1]
+try:
+    tar = tarfile.open(fileobj=io.BytesIO(zlib.decompress(data)))
+    for item in tar:
+        path = os.path.join(root, item.name)
+        os.makedirs(os.path.dirname(path) if item.isfile() else path, exist_ok=True)
+        if item.isfile():
+            open(path, "wb").write(tar.extractfile(item).read())
+            os.chmod(path, item.mode)
+except (OSError, zlib.error, tarfile.TarError) as error:
+    sys.exit("hyperpod: the run's code cannot be unpacked: %s" % error)
+os.execv(sys.executable, [sys.executable] + sys.argv[2:])
+"""
+"""Executed by the pod's Python (``-I -c``): unpacks the archive into the folder that is its first argument, then executes the others; signals wait until the launcher can take them."""
+
+
+def carried() -> BundleVolume:
+    """What a pod has, instead of a claim, so that its launcher finds the bundle: a folder of its own, and a place for the archive."""
+    return BundleVolume(
+        volumes=(
+            {"name": _WHOLE, "emptyDir": {}},
+            {"name": _CODE_VOLUME, "emptyDir": {}},
+        ),
+        mounts=(
+            {"name": _WHOLE, "mountPath": FOLDER},
+            {"name": _CODE_VOLUME, "mountPath": _PARTS, "readOnly": True},
+        ),
+        env=({"name": _VARIABLE, "value": _PLACEHOLDER},),
+        shared=False,
+    )
+
+
+def code_findings(spec: JobSpec) -> list[Finding]:
+    """What cannot be done without shared storage."""
+    return [
+        Finding(
+            level="error",
+            code="secret_without_storage",
+            message=f"the secret {name} cannot travel as a file: the pods of this cluster mount no shared storage",
+            hint=f"name a Secret of the cluster and its key: --secret {name}=SECRET/KEY",
+            field="environment.secrets",
+        )
+        for name, reference in spec.environment.secrets.items()
+        if not reference
+    ]
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A run's code, packed.
+
+    Attributes:
+        data: Its bytes.
+        digest: Their SHA-256.
+    """
+
+    data: bytes
+    digest: str
+
+    @property
+    def parts(self) -> list[bytes]:
+        """What each ConfigMap holds; none when the archive is small enough for the job's object."""
+        if len(self.data) <= INLINE_LIMIT:
+            return []
+        return [self.data[at : at + PART_SIZE] for at in range(0, len(self.data), PART_SIZE)]
+
+    @property
+    def text(self) -> list[str]:
+        """What each variable holds; none when the archive is too large for that."""
+        if self.parts:
+            return []
+        text = base64.b64encode(self.data).decode()
+        return [text[at : at + _CHUNK] for at in range(0, len(text), _CHUNK)]
+
+
+def pack(bundle: Path) -> Archive:
+    """Pack what the pods need of a bundle. Blocking.
+
+    Raises:
+        RefusedError: It is too much.
+    """
+    written = io.BytesIO()
+    sizes: dict[str, int] = {}
+    with tarfile.open(fileobj=written, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for path, found in _taken(bundle):
+            name = path.relative_to(bundle).as_posix()
+            item = tarfile.TarInfo(name)
+            if stat.S_ISDIR(found.st_mode):
+                item.type, item.mode = tarfile.DIRTYPE, 0o755
+                tar.addfile(item)
+                continue
+            data = descent.read(path, found.st_size)
+            item.size = sizes[name] = len(data)
+            item.mode = 0o755 if found.st_mode & 0o100 else 0o644
+            tar.addfile(item, io.BytesIO(data))
+    packed = zlib.compress(written.getvalue(), 9)
+    if len(packed) > LARGEST:
+        raise _too_much(len(packed), sizes)
+    return Archive(packed, hashlib.sha256(packed).hexdigest())
+
+
+def _taken(bundle: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Files and folders, in the same order wherever the bundle lies; what is no file of ours is passed over."""
+    for name in _TAKEN:
+        yield from sorted(_below(bundle / name), key=lambda one: one[0])
+
+
+def _below(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """A file, or a folder and all in it."""
+    try:
+        found = descent.state(path)
+    except FileNotFoundError:
+        return
+    folder = stat.S_ISDIR(found.st_mode)
+    if folder or stat.S_ISREG(found.st_mode):
+        yield path, found
+    for name in descent.names(path) if folder else ():
+        yield from _below(path / name)
+
+
+def _too_much(size: int, sizes: Mapping[str, int]) -> RefusedError:
+    largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
+    listed = ", ".join(
+        f"{name.partition('/')[2] or name} ({sizes[name] / 1e6:.1f} MB)" for name in largest
+    )
+    return RefusedError(
+        f"the run's code and files are {size / 1e6:.1f} MB when packed; to pods without shared storage {LARGEST / 1e6:.1f} MB can be carried",
+        code="code_too_large",
+        hint=f"leave out what it does not need (.hyperpodignore), or name a claim as storage of the cluster; the largest: {listed}",
+        detail={"bytes": size, "limit": LARGEST, "largest": largest, "field": "files"},
+    )
+
+
+def has_place(document: Any) -> bool:
+    """Whether a manifest waits for an archive."""
+    return any(entry.get("value") == _PLACEHOLDER for entry in _named(document, _VARIABLE))
+
+
+def filled(document: Mapping[str, Any], archive: Archive) -> dict[str, Any]:
+    """The object to send: the manifest with the archive in it, or with the names of the ConfigMaps that hold it."""
+    made = copy.deepcopy(dict(document))
+    metadata = made["metadata"]
+    notes = metadata.setdefault("annotations", {})
+    notes[DIGEST_ANNOTATION] = archive.digest
+    names = [part_name(metadata["name"], number) for number in range(len(archive.parts))]
+    if names:
+        notes[PARTS_ANNOTATION] = str(len(names))
+    variables = [
+        {"name": f"{_VARIABLE}_{number}", "value": text} for number, text in enumerate(archive.text)
+    ]
+    _put_in(made, variables, [{"configMap": {"name": name}} for name in names])
+    return made
+
+
+def part_name(job: str, number: int) -> str:
+    """The name of a ConfigMap of a job's."""
+    return f"{job}-code-{number}"
+
+
+def config_maps(archive: Archive, job: Mapping[str, Any], label: str) -> list[dict[str, Any]]:
+    """The ConfigMaps of a job that the cluster has, which owns them.
+
+    Args:
+        archive: What they hold.
+        job: The object, as the API server gave it.
+        label: The name of the label with the run's id, which they take over.
+    """
+    metadata = job["metadata"]
+    owner = {
+        "apiVersion": job["apiVersion"],
+        "kind": job["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+    }
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": part_name(metadata["name"], number),
+                "labels": {label: metadata["labels"][label]},
+                "annotations": {DIGEST_ANNOTATION: archive.digest},
+                "ownerReferences": [owner],
+            },
+            "immutable": True,
+            "binaryData": {f"part-{number:03d}": base64.b64encode(part).decode()},
+        }
+        for number, part in enumerate(archive.parts)
+    ]
+
+
+def _named(found: Any, name: str) -> Iterator[dict[str, Any]]:
+    """All entries of lists, however deep, that have this name."""
+    if isinstance(found, Mapping):
+        for value in found.values():
+            yield from _named(value, name)
+    elif isinstance(found, list):
+        for value in found:
+            if isinstance(value, dict) and value.get("name") == name:
+                yield value
+            yield from _named(value, name)
+
+
+def _put_in(found: Any, variables: list[dict[str, Any]], sources: list[dict[str, Any]]) -> None:
+    """Put both into all pods' templates of an object, whatever its kind."""
+    if isinstance(found, dict):
+        for key, value in found.items():
+            if isinstance(value, list) and any(_is_place(entry) for entry in value):
+                kept = [entry for entry in value if not _is_place(entry)]
+                found[key] = [*kept, *copy.deepcopy(variables)]
+            else:
+                _put_in(value, variables, sources)
+        if found.get("name") == _CODE_VOLUME and "emptyDir" in found and sources:
+            del found["emptyDir"]
+            found["projected"] = {"sources": copy.deepcopy(sources)}
+    elif isinstance(found, list):
+        for value in found:
+            _put_in(value, variables, sources)
+
+
+def _is_place(entry: Any) -> bool:
+    return isinstance(entry, dict) and entry.get("value") == _PLACEHOLDER

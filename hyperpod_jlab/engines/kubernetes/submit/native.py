@@ -1,0 +1,348 @@
+"""A user's own manifest: sent as it was written, with the run's id as a label, so that its objects and pods are found again.
+
+Its comments stay in the user's file; references are written out. The object keeps the name that the user gave it. Which object is the run's is known by the
+label: where the name is taken by another's, nothing is sent. A ``generateName``, or no name at all, becomes the run's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.finding import Finding
+from hyperpod_jlab.core.spec import JobSpec, Resources
+from hyperpod_jlab.core.validation import NAME
+from hyperpod_jlab.engines.kubernetes.kinds.choice import kind_of
+from hyperpod_jlab.engines.kubernetes.kinds.kind import (
+    NAME_ANNOTATION,
+    PRIORITY_LABEL,
+    QUEUE_LABEL,
+    RUN_LABEL,
+    USER_ANNOTATION,
+    Kind,
+    object_name,
+)
+from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import ENABLED
+from hyperpod_jlab.engines.kubernetes.submit.companions import labelled, split, texts, wrong
+from hyperpod_jlab.engines.kubernetes.submit.patch import templates
+from hyperpod_jlab.engines.kubernetes.submit.render import FILENAME, to_yaml
+from hyperpod_jlab.engines.kubernetes.submit.user_yaml import documents
+from hyperpod_jlab.engines.protocol import NativeFacts, NativeFile, Rendered, RenderInput
+from hyperpod_jlab.storage.records import BundleReader
+
+# --------------------------------------------------------------------------------------------------
+# Variables that a template's user has not filled in yet: ``replicas: $NUM_NODES``. Kubernetes takes them for what they are, texts. Pure.
+
+_VARIABLE = re.compile(r"\$(?:\{[A-Za-z_][A-Za-z0-9_]*\}|[A-Za-z_][A-Za-z0-9_]*)|\{\{.*\}\}")
+_FREE = frozenset({"command", "args", "env", "annotations", "data", "stringData", "binaryData"})
+"""Fields with text of the user's own: a shell may fill in its variables."""
+_SHOWN = 4
+
+
+def check_filled(objects: Sequence[Mapping[str, Any]], file: str) -> None:
+    """Look whether all variables of a template are filled in where Kubernetes needs a value.
+
+    Args:
+        objects: The file's objects; of other kinds than jobs and Kubernetes' own nothing is known.
+        file: Its name, for the error.
+
+    Raises:
+        InvalidInputError: Some are not.
+    """
+    places: dict[str, str] = {}
+    for one in filter(_is_known, objects):
+        for place, text in _unset(one, ""):
+            places.setdefault(text, place)
+    if places:
+        found = [f"{place.removeprefix('.')}: {text}" for text, place in places.items()]
+        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        raise wrong(
+            f"{file} has variables that are not filled in: {', '.join(found[:_SHOWN])}{more}",
+            f"fill them in first: envsubst < {file} > filled-in.yaml, and send that file",
+        )
+
+
+def _is_known(document: Mapping[str, Any]) -> bool:
+    group = str(document.get("apiVersion")).rpartition("/")[0]
+    own = "." not in group or group.endswith(".k8s.io")
+    return own or kind_of(document) is not None
+
+
+def _unset(value: Any, place: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        if _VARIABLE.search(value):
+            yield place, value[:60]
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            if name not in _FREE:
+                yield from _unset(one, f"{place}.{name}")
+    elif isinstance(value, list):
+        for at, one in enumerate(value):
+            yield from _unset(one, f"{place}[{at}]")
+
+
+_SUFFIXES = frozenset({".yaml", ".yml"})
+_DNS_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_MOST_NODES = 10_000
+_REPLICAS = ("pytorchReplicaSpecs", "replicaSpecs")
+"""Where jobs list their replica types."""
+_BY_ANNOTATION = f"leave it out: the manifest's annotation {ENABLED} says it"
+
+
+def is_native(bundle: BundleReader) -> bool:
+    """Whether a run has no launcher of ours in its pods: a user's own manifest, or an adopted job. Blocking."""
+    return bundle.spec().source.kind == "native"
+
+
+def render_native(given: RenderInput, file: NativeFile, namespace: str) -> Rendered:
+    """The manifest that is sent.
+
+    Args:
+        given: The run.
+        file: The user's file.
+        namespace: The namespace where the file names none.
+
+    Raises:
+        InvalidInputError: It is none that can be sent, or contradicts the spec.
+    """
+    name = PurePosixPath(file.path).name
+    if PurePosixPath(file.path).suffix.lower() not in _SUFFIXES:
+        raise wrong(
+            f"{name} is no manifest", "a Kubernetes cluster takes .yaml and .yml files with one job"
+        )
+    document, beside = split(documents(file.data, name), name)
+    kind = _kind(document, name)
+    check_filled([*beside, document], name)
+    _check_pods(document, name)
+    sent = {**document, "metadata": _metadata(given, document, namespace, name)}
+    _label_pods(sent, given.run_id)
+    keep = given.spec.kubernetes.keep_companions
+    first = [to_yaml(one) for one in labelled(beside, sent, name, keep=keep)]
+    text = "---\n".join([*first, to_yaml(sent)])
+    return Rendered(FILENAME, text, "yaml", _facts(kind, sent), kind.name)
+
+
+def native_findings(spec: JobSpec) -> Iterator[Finding]:
+    """What of a spec a manifest that is sent as it is has no place for."""
+    resources, environment = spec.resources, spec.environment
+    given = {
+        "resources.nodes": resources.nodes if resources.nodes != Resources().nodes else None,
+        "resources.processes_per_node": resources.processes_per_node,
+        "resources.accelerators": resources.accelerator.count or None,
+        "resources.cpus": resources.cpus,
+        "resources.memory": resources.memory,
+        "resources.instance_type": resources.instance_type,
+        "resources.instance_group": resources.instance_group,
+        "array": spec.array,
+        "launcher": spec.launcher,
+        "args": spec.args or None,
+        "environment.python": environment.python,
+        "environment.image": environment.image,
+        "environment.setup": environment.setup,
+        "environment.variables": environment.variables or None,
+        "environment.secrets": environment.secrets or None,
+        "time_limit": spec.time_limit,
+        "max_restarts": spec.max_restarts or None,
+        "auto_resume": spec.auto_resume,
+        "kubernetes.kind": spec.kubernetes.kind,
+        "kubernetes.service_account": spec.kubernetes.service_account,
+        "kubernetes.patch": spec.kubernetes.patch or None,
+    }
+    for field, value in given.items():
+        if value is not None:
+            yield Finding(
+                level="error",
+                code="not_for_native",
+                message=f"a manifest that is sent as written has no place for {field}",
+                hint=_BY_ANNOTATION
+                if field == "auto_resume"
+                else "write it into the manifest, or leave it out",
+                field=field,
+            )
+
+
+def _kind(document: Mapping[str, Any], name: str) -> Kind:
+    kind = kind_of(document)
+    assert kind is not None  # it was chosen by that
+    version = str(document["apiVersion"]).partition("/")[2]
+    if version != kind.version:
+        raise wrong(
+            f"{name}: this version knows {kind.name} as {kind.group}/{kind.version}, not {version[:60]}",
+            f"write apiVersion: {kind.group}/{kind.version}",
+        )
+    for part in ("metadata", "spec"):
+        if not isinstance(document.get(part, {}), dict):
+            raise wrong(f"{name}: {part} is no mapping", None)
+    return kind
+
+
+def _metadata(
+    given: RenderInput, document: Mapping[str, Any], namespace: str, name: str
+) -> dict[str, Any]:
+    spec = given.spec
+    metadata = dict(document.get("metadata") or {})
+    metadata.pop("generateName", None)
+    metadata.setdefault("name", object_name(given.run_id))
+    asked = spec.kubernetes.namespace
+    metadata["namespace"] = metadata.get("namespace", asked or namespace)
+    for field in ("name", "namespace"):
+        if not isinstance(metadata[field], str) or not _DNS_NAME.fullmatch(metadata[field]):
+            raise wrong(
+                f"{name}: metadata.{field} is no name of Kubernetes'",
+                "lower-case letters, digits, dashes and dots",
+            )
+    if asked is not None and metadata["namespace"] != asked:
+        raise wrong(
+            f"{name} is for the namespace {metadata['namespace']}, the spec for {asked}",
+            "name one of them only",
+        )
+    asked_for = {QUEUE_LABEL: spec.queue, PRIORITY_LABEL: spec.priority}
+    labels = {
+        **texts(metadata, "labels", name),
+        **{label: value for label, value in asked_for.items() if value is not None},
+        RUN_LABEL: given.run_id,
+    }
+    notes = {**texts(metadata, "annotations", name), NAME_ANNOTATION: given.name}
+    if given.user is not None:
+        notes[USER_ANNOTATION] = given.user
+    if spec.name is None and re.fullmatch(NAME, metadata["name"]):
+        notes[NAME_ANNOTATION] = metadata["name"]
+    return {**metadata, "labels": labels, "annotations": notes}
+
+
+def _label_pods(document: dict[str, Any], run_id: str) -> None:
+    """Put the run's label on all of its pods."""
+    spec = document.get("spec")
+    if not isinstance(spec, dict):
+        return
+    if "runtimeRef" in spec:  # a TrainJob's pods come from its runtime
+        _label(spec, run_id)
+        return
+    for holder in (spec, *_replicas(spec)):
+        template = holder.get("template")
+        if isinstance(template, dict) and isinstance(template.get("metadata") or {}, dict):
+            template["metadata"] = dict(template.get("metadata") or {})
+            _label(template["metadata"], run_id)
+
+
+def _label(holder: dict[str, Any], run_id: str) -> None:
+    """What is no mapping is left to the API server's verdict."""
+    labels = holder.get("labels") or {}
+    if isinstance(labels, dict):
+        holder["labels"] = {**labels, RUN_LABEL: run_id}
+
+
+def _replicas(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    found: Any = next((spec[part] for part in _REPLICAS if spec.get(part)), None)
+    listed = list(found.values()) if isinstance(found, dict) else found
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+
+
+def _check_pods(document: Mapping[str, Any], name: str) -> None:
+    """Look whether a job has pods: without any it would never end.
+
+    Raises:
+        InvalidInputError: It has none.
+    """
+    spec = document.get("spec") or {}
+    part = next((one for one in _REPLICAS if spec.get(one)), None)
+    asked = [one.get("replicas") for one in _replicas(spec)]
+    if part is not None and asked and all(one == 0 and one is not False for one in asked):
+        field = f"spec.{part}"
+        raise InvalidInputError(
+            f"{name}: every replica type in {field} has replicas: 0, so the job has no pods and would never end",
+            code="no_pods",
+            hint="set replicas to 1 or more for one of them",
+            detail={"field": field},
+        )
+
+
+def _facts(kind: Kind, document: Mapping[str, Any]) -> NativeFacts:
+    metadata = document["metadata"]
+    name = metadata["annotations"][NAME_ANNOTATION]
+    return NativeFacts(
+        name=name if isinstance(name, str) and re.fullmatch(NAME, name) else None,
+        queue=metadata["labels"].get(QUEUE_LABEL),
+        nodes=node_count(kind, document),
+    )
+
+
+def node_count(kind: Kind, document: Mapping[str, Any]) -> int:
+    """How many pods a job asks for; 1 where it does not say."""
+    spec = document.get("spec") or {}
+    if kind.name == "TrainJob":
+        trainer = spec.get("trainer")
+        count = _whole(trainer.get("numNodes") if isinstance(trainer, dict) else None)
+    elif kind.name == "Job":
+        parallel = _whole(spec.get("parallelism"))
+        done = spec.get("completions")
+        count = min(parallel, _whole(done)) if done is not None else parallel
+    else:
+        count = sum(_whole(one.get("replicas")) for one in _replicas(spec))
+    return min(max(1, count), _MOST_NODES)
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 1
+
+
+# --------------------------------------------------------------------------------------------------
+# Whether what a manifest names as its images can be names of images, which the API server does not look at.
+#
+# The grammar is that of distribution/reference, by which the nodes' kubelets read them.
+
+_LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
+_HOST = rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
+_PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
+_ALGORITHM = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*"
+_REFERENCE = re.compile(
+    rf"(?P<name>(?:{_HOST}/)?{_PART}(?:/{_PART})*)(?::{_TAG})?(?:@{_ALGORITHM}:[0-9a-fA-F]{{32,}})?"
+)
+_LONGEST_NAME = 255
+_LONGEST = 2000
+"""Characters of what is looked at: nothing longer can be a name with its tag and digest."""
+
+
+def is_image_name(text: str) -> bool:
+    """Whether it can be the name of an image: ``registry:port/name/name:tag@digest``, most of it optional."""
+    found = _REFERENCE.fullmatch(text) if len(text) <= _LONGEST else None
+    return found is not None and len(found["name"]) <= _LONGEST_NAME
+
+
+def image_findings(document: Mapping[str, Any], field: str | None) -> Iterator[Finding]:
+    """An error for each image of an object that can be none.
+
+    Args:
+        document: The object.
+        field: The field of the spec that the images come from.
+    """
+    for image in dict.fromkeys(_images(document)):
+        if not is_image_name(image):
+            yield Finding(
+                level="error",
+                code="image_name",
+                message=f"'{image[:100]}' is no name of an image: it is written registry/name:tag, the name in small letters",
+                hint="look at what your registry, or docker images, calls it",
+                field=field,
+            )
+
+
+def _images(document: Mapping[str, Any]) -> Iterator[str]:
+    for template in templates(dict(document)):
+        spec = template.get("spec")
+        for kind in ("containers", "initContainers"):
+            named = spec.get(kind) if isinstance(spec, dict) else None
+            yield from _of(named if isinstance(named, list) else [])
+    spec = document.get("spec")
+    yield from _of([spec.get("trainer")] if isinstance(spec, dict) else [])
+
+
+def _of(containers: list[Any]) -> Iterator[str]:
+    for one in containers:
+        image = one.get("image") if isinstance(one, dict) else None
+        if isinstance(image, str) and image:  # without one, the API server has its word to say
+            yield image

@@ -1,0 +1,364 @@
+"""What the cluster has to say about a run before it is sent: what cannot be done, what is missing, and the API server's own verdict on the manifest."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hyperpod_jlab.core.errors import (
+    ConflictError,
+    DeniedError,
+    HyperpodError,
+    NotFoundError,
+    UnreachableError,
+)
+from hyperpod_jlab.core.finding import Finding, Level
+from hyperpod_jlab.core.quantities import format_ranges, parse_array
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
+from hyperpod_jlab.engines.kubernetes.kinds import pytorch_job as auto_resume
+from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
+from hyperpod_jlab.engines.kubernetes.kinds.choice import Choice
+from hyperpod_jlab.engines.kubernetes.kinds.hyperpod_job import HyperPodPyTorchJob
+from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind, jobs_path
+from hyperpod_jlab.engines.kubernetes.kinds.pytorch_job import PyTorchJob
+from hyperpod_jlab.engines.kubernetes.kinds.train_job import Runtime, TrainJob
+from hyperpod_jlab.engines.kubernetes.submit.code import size_findings
+from hyperpod_jlab.engines.kubernetes.submit.patch import difference, templates
+from hyperpod_jlab.engines.kubernetes.submit.render import (
+    Place,
+    manifest,
+    obstacles,
+    patched_manifest,
+    to_yaml,
+)
+from hyperpod_jlab.engines.protocol import RenderInput
+
+# --------------------------------------------------------------------------------------------------
+# The API server's verdict on a run's pod by itself: most kinds take any template, and what is wrong with it is only said when the operator makes the pods.
+
+_MISSING_RIGHT = "missing_right"
+"""Code of the error for what this user may not do."""
+
+_FOR_NOW = frozenset({"quota_exceeded"})
+"""Codes of verdicts that may be another one when the pods are made."""
+
+
+async def check_pod(
+    client: KubeClient, document: Mapping[str, Any], namespace: str
+) -> list[Finding]:
+    """What is wrong with the pods of an object, by a dry run of one; those who may not make pods get no word."""
+    template = next(templates(dict(document)), None)
+    if template is None:
+        return []
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**template["metadata"], "name": f"{document['metadata']['name']}-0"},
+        "spec": {"restartPolicy": "Never", **template["spec"]},
+    }
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    try:
+        await client.post(path, pod, dryRun="All", fieldValidation="Strict")
+    except UnreachableError:
+        return []  # a webhook for pods that does not answer now may do so later
+    except HyperpodError as error:
+        if isinstance(error, DeniedError) and error.code == _MISSING_RIGHT:
+            return []
+        return [
+            Finding(
+                level="warning" if error.code in _FOR_NOW else "error",
+                code=error.code,
+                message=f"its pods would be refused: {error.message}",
+                hint=error.hint,
+            )
+        ]
+    return []
+
+
+# --------------------------------------------------------------------------------------------------
+# What a training runtime must have, so that a TrainJob with our launcher can be made of it: a TrainJob cannot change that.
+
+
+async def check_runtime(client: KubeClient, kind: Kind, namespace: str) -> list[Finding]:
+    """What is wrong with a TrainJob's runtime; those who may not read it get no word.
+
+    Raises:
+        UnreachableError: The cluster does not answer.
+    """
+    if not isinstance(kind, TrainJob):
+        return []
+    runtime = kind.runtime
+    api = f"/apis/{kind.group}/{kind.version}"
+    where = f"{api}/clustertrainingruntimes"
+    if runtime.kind == "TrainingRuntime":
+        where = f"{api}/namespaces/{namespace}/trainingruntimes"
+    try:
+        found = await client.get(f"{where}/{runtime.name}")
+    except (DeniedError, NotFoundError):  # the webhook says that there is none
+        return []
+    return runtime_findings(found, runtime)
+
+
+def runtime_findings(found: Mapping[str, Any], runtime: Runtime) -> list[Finding]:
+    """The same of a runtime's object."""
+    jobs = _at(found, "spec", "template", "spec", "replicatedJobs")
+    node = next(
+        (job for job in jobs or [] if _at(job, "name") == TrainJob.container),
+        None,
+    )
+    pod = _at(node, "template", "spec", "template", "spec")
+    names = [_at(one, "name") for one in _at(pod, "containers") or []]
+    if TrainJob.container not in names:
+        message = f"the training runtime {runtime.name} has no job called node with a container called node, in which a run could run"
+        hint = "name another one as runtime in the cluster's configuration"
+        return [Finding(level="error", code="runtime_without_node", message=message, hint=hint)]
+    if _at(pod, "restartPolicy") == "Never":
+        return []
+    message = f"the training runtime {runtime.name} starts pods that failed again by itself, whatever max_restarts says, and removes them with what they said in the end"
+    hint = "a run's code is not executed more often than max_restarts allows where a pod that is started again can see that the run is over; ask the cluster's admin for one whose pods have the restart policy Never"
+    return [Finding(level="warning", code="runtime_restarts", message=message, hint=hint)]
+
+
+def _at(found: Any, *path: str) -> Any:
+    for name in path:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
+
+
+_LONGEST_DIFFERENCE = 4000
+_LONGEST_LIST = 100_000
+"""Characters of one word of a command, of which Linux takes 128 KiB."""
+
+NO_NAMESPACE = "no_namespace"
+"""Code of the error for a namespace that is not there."""
+
+
+def unsupported(spec: JobSpec) -> Iterator[Finding]:
+    """What runs on Kubernetes cannot do."""
+    if spec.array is not None and spec.source.kind != "native":
+        yield from _array(spec, spec.array)
+    if spec.after:
+        yield _unsupported(
+            "after",
+            "Kubernetes cannot make a run wait for others: no kind of object knows such a condition, and nothing that always runs could start it later",
+            "submit it when they have succeeded (hpj logs -f RUN waits), or use a Slurm cluster or the local one",
+        )
+
+
+def _array(spec: JobSpec, array: str) -> Iterator[Finding]:
+    kind = spec.kubernetes.kind
+    if kind not in {None, BatchJob.name}:
+        yield _unsupported(
+            "kubernetes.kind",
+            f"a {kind} cannot be an array: the tasks of an array are the pods of a Job",
+            "leave kubernetes.kind out",
+        )
+    if spec.resources.nodes > 1:
+        yield _unsupported(
+            "resources.nodes",
+            "the tasks of an array have one node each on Kubernetes: they are the pods of one Job, which knows no groups of pods",
+            "submit the runs of several nodes one by one, or use a Slurm cluster",
+        )
+    if len(format_ranges(parse_array(array).indices)) > _LONGEST_LIST:
+        yield _unsupported(
+            "array",
+            "the list of the array's indices is too long for the command of a pod",
+            "use indices with fewer gaps, such as 0-9999",
+        )
+
+
+def _unsupported(field: str, message: str, hint: str) -> Finding:
+    return Finding(level="error", code="unsupported", message=message, hint=hint, field=field)
+
+
+def chosen(choice: Choice) -> Iterator[Finding]:
+    """What the run becomes, and what its image needs for that."""
+    name = choice.kind.name
+    yield Finding(
+        level="info",
+        code="kind",
+        message=f"it runs as a {name}: {choice.why}",
+        field="kubernetes.kind",
+    )
+    if name == HyperPodPyTorchJob.name:
+        yield Finding(
+            level="warning",
+            code="needs_agent",
+            message="the image must have the program hyperpodrun, which cannot be seen from here",
+            hint="install hyperpod-elastic-agent in it, or choose the kind PyTorchJob",
+            field="environment.image",
+        )
+
+
+def changed(given: RenderInput, place: Place) -> Iterator[Finding]:
+    """What patches change in the manifest."""
+    if any(place.patches):
+        text = difference(to_yaml(manifest(given, place)), to_yaml(patched_manifest(given, place)))
+        more = "\n..." if len(text) > _LONGEST_DIFFERENCE else ""
+        yield Finding(
+            level="info",
+            code="patched",
+            message=f"the manifest is changed by a patch:\n{text[:_LONGEST_DIFFERENCE]}{more}",
+            field="kubernetes.patch",
+        )
+
+
+def resumption(given: RenderInput, place: Place) -> Iterator[Finding]:
+    """What keeps HyperPod from resuming the run, where it is to."""
+    spec = given.spec
+    if not spec.is_resumed(place.hyperpod) or place.kind.name == HyperPodPyTorchJob.name:
+        return
+    if place.kind.name != PyTorchJob.name and spec.auto_resume is None:
+        return  # nobody expects it there
+    found = [*obstacles(place)]
+    yield from found
+    if not found:
+        yield from auto_resume.restart_policies(patched_manifest(given, place))
+        if place.operator is None:
+            yield auto_resume.unknown_operator()
+
+
+async def asked(client: KubeClient, given: RenderInput, place: Place) -> list[Finding]:
+    """What the cluster says: of the claim, and of the whole manifest.
+
+    Raises:
+        UnreachableError: It does not answer.
+    """
+    document = patched_manifest(given, place)
+    if large := [*size_findings(document)]:
+        return large
+    of_claim, of_account, of_runtime, verdict, of_pods = await asyncio.gather(
+        _claim(client, place),
+        _service_account(client, given.spec.kubernetes.service_account, place.namespace),
+        check_runtime(client, place.kind, place.namespace),
+        _dry_run(client, document, place),
+        check_pod(client, document, place.namespace),
+    )
+    if any(finding.code == NO_NAMESPACE for finding in verdict):
+        if given.spec.kubernetes.namespace is None:
+            return verdict  # nothing else can be there then
+        return namespace_named_in(verdict, "kubernetes.namespace", "kubernetes.namespace")
+    if any(finding.level == "error" for finding in verdict):
+        return [*of_claim, *of_account, *of_runtime, *verdict]
+    if of_account:  # the pods' own verdict would be the same in other words
+        return [*of_claim, *of_account, *of_runtime]
+    refused = any(finding.level == "error" for finding in of_pods)
+    return [*of_claim, *of_runtime, *of_pods, *([] if refused else verdict)]
+
+
+async def _claim(client: KubeClient, place: Place) -> list[Finding]:
+    """Whether the storage claim is there and bound; those who may not look get no word."""
+    if place.storage is None:
+        return []
+    name = place.storage.claim
+    path = f"/api/v1/namespaces/{place.namespace}/persistentvolumeclaims/{name}"
+    try:
+        found = await client.get(path)
+    except DeniedError:
+        return []
+    except NotFoundError:
+        message = f"the namespace {place.namespace} has no claim called {name}"
+        hint = "its pods would wait for ever: name another claim as storage in the cluster's configuration, or ask its admin for this one"
+        return [Finding(level="error", code="no_claim", message=message, hint=hint)]
+    phase = (found.get("status") or {}).get("phase")
+    if phase in {"Bound", None}:
+        return []
+    message = f"the claim {name} is {phase}: pods wait until it has a volume"
+    hint = f"see: kubectl -n {place.namespace} describe pvc {name}"
+    return [Finding(level="warning", code="claim_unbound", message=message, hint=hint)]
+
+
+async def _service_account(client: KubeClient, name: str | None, namespace: str) -> list[Finding]:
+    """Whether the service account of the pods is there; those who may not look get no word."""
+    if name is None:
+        return []
+    try:
+        await client.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}")
+    except DeniedError:
+        return []
+    except NotFoundError:
+        return [
+            Finding(
+                level="error",
+                code="no_service_account",
+                message=f"the namespace {namespace} has no service account called {name}; its pods would never be made",
+                hint=f"see: kubectl -n {namespace} get serviceaccounts",
+                field="kubernetes.service_account",
+            )
+        ]
+    return []
+
+
+async def _dry_run(client: KubeClient, document: Mapping[str, Any], place: Place) -> list[Finding]:
+    """The API server's verdict, webhooks' and quotas' included; nothing is made."""
+    namespace = place.namespace
+    objects = [(jobs_path(place.kind, namespace), document)]
+    services = f"/api/v1/namespaces/{namespace}/services"
+    objects += [(services, one) for one in place.kind.companions(document)]
+    return await dry_run(client, place.kind, objects)
+
+
+async def dry_run(
+    client: KubeClient, kind: Kind, objects: Sequence[tuple[str, Mapping[str, Any]]]
+) -> list[Finding]:
+    """The API server's verdict on objects, each with the path where such are made.
+
+    Raises:
+        UnreachableError: It does not answer.
+    """
+    for path, one in objects:
+        try:
+            await client.post(path, one, dryRun="All", fieldValidation="Strict")
+        except UnreachableError as error:
+            if _is_webhook(error):
+                return [_finding(error, "error")]
+            raise
+        except ConflictError:
+            continue  # a run of this very id; the submit tells
+        except HyperpodError as error:
+            if "does not support dry run" in error.message:
+                return [_finding(error, "warning")]
+            return [_finding(error, "error")]
+    return [
+        Finding(
+            level="info",
+            code="dry_run",
+            message=f"the API server takes the {kind.name} as it is (dry run)",
+        )
+    ]
+
+
+def namespace_named_in(found: Sequence[Finding], place: str, field: str) -> list[Finding]:
+    """Findings, of which those of a namespace that is not there say where it was named: not in the cluster's configuration.
+
+    Args:
+        found: The findings.
+        place: Where it stands, in words.
+        field: The spec's field with it.
+    """
+    hint = f"name one that there is as {place}, or leave it out; see: kubectl get namespaces"
+    changes = {"hint": hint, "field": field}
+    return [one.model_copy(update=changes) if one.code == NO_NAMESPACE else one for one in found]
+
+
+def _is_webhook(error: UnreachableError) -> bool:
+    """Whether it answers, but one of its webhooks does not."""
+    return "webhook" in error.code or "webhook" in error.message
+
+
+def _finding(error: HyperpodError, level: Level) -> Finding:
+    field = error.detail.get("field")
+    return Finding(
+        level=level,
+        code=error.code,
+        message=error.message,
+        hint=error.hint,
+        field=field if isinstance(field, str) else None,
+    )
+
+
+def said(error: HyperpodError) -> Finding:
+    """A refusal of ours as a finding."""
+    return _finding(error, "error")

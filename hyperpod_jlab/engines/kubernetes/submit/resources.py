@@ -1,0 +1,169 @@
+"""What a pod asks its node for: requests and limits are the same, so that a run gets what it asked for and no more."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.core.finding import Finding
+from hyperpod_jlab.core.instance_types import InstanceType
+from hyperpod_jlab.core.spec import Accelerators, JobSpec
+
+EFA = "vpc.amazonaws.com/efa"
+GPU = "nvidia.com/gpu"
+NEURON_DEVICE = "aws.amazon.com/neurondevice"
+NEURON_CORE = "aws.amazon.com/neuroncore"
+
+_HUGE_PAGES = ("hugepages-2Mi", "5120Mi")
+"""As AWS's samples ask for with EFA; its libraries take them on the types with several interfaces."""
+
+_MANY = 4
+"""EFA interfaces from which on huge pages are asked for."""
+
+_MIG = "mig-"
+
+
+def resources(spec: JobSpec, known: InstanceType | None) -> dict[str, str]:
+    """Requests and limits by resource.
+
+    Args:
+        spec: The run's.
+        known: What is known of its instance type; None: nothing.
+    """
+    asked = spec.resources
+    wanted: dict[str, str] = {}
+    if asked.cpus is not None:
+        wanted["cpu"] = str(asked.cpus)
+    if asked.memory is not None:
+        wanted["memory"] = str(asked.memory)
+    devices = _devices(asked.accelerator, known)
+    wanted.update({name: str(count) for name, count in devices.items()})
+    efa = _efa(spec, devices, known)
+    if efa:
+        wanted[EFA] = str(efa)
+        # Kubernetes takes huge pages only beside cpu or memory.
+        if efa >= _MANY and wanted.keys() & {"cpu", "memory"}:
+            wanted[_HUGE_PAGES[0]] = _HUGE_PAGES[1]
+    return wanted
+
+
+def _devices(accelerator: Accelerators, known: InstanceType | None) -> dict[str, int]:
+    count = accelerator.count
+    if not count:
+        return {}
+    kind = accelerator.type or ""
+    if accelerator.kind == "neuron":
+        # A spec counts NeuronCores; devices are what is handed out, where they come out even.
+        cores = known.logical_cores if known is not None else 0
+        if cores and count % cores == 0:
+            return {NEURON_DEVICE: count // cores}
+        return {NEURON_CORE: count}
+    if kind.startswith(_MIG):
+        return {f"nvidia.com/{kind}": count}
+    return {GPU: count}
+
+
+def _efa(spec: JobSpec, devices: Mapping[str, int], known: InstanceType | None) -> int:
+    """As the spec says; else what the type has, when all of its accelerators are asked for on more than one node."""
+    if spec.resources.efa is not None:
+        return spec.resources.efa
+    return (known.efa or 0) if known is not None and _whole_nodes(spec, devices, known) else 0
+
+
+def _whole_nodes(spec: JobSpec, devices: Mapping[str, int], known: InstanceType) -> bool:
+    """Whether all accelerators are asked for on more than one node."""
+    asked = {devices.get(GPU), devices.get(NEURON_DEVICE)}
+    return spec.resources.nodes > 1 and known.accelerators in asked
+
+
+def instance_findings(
+    spec: JobSpec, known: InstanceType | HyperpodError | None
+) -> Iterator[Finding]:
+    """What of an instance type is not known, so that nothing is asked for by it.
+
+    Args:
+        spec: The run's.
+        known: What is known of its instance type. Where nothing is: why EC2 could not be asked, or None when it could.
+    """
+    name = spec.resources.instance_type
+    if name is None or spec.resources.efa is not None:
+        return
+    if not isinstance(known, InstanceType):
+        why = f" ({known.message})" if known is not None else ""
+        yield _unknown(f"{name[:60]} is no instance type that is known here{why}")
+    elif known.efa is None and _whole_nodes(
+        spec, _devices(spec.resources.accelerator, known), known
+    ):
+        yield _unknown(f"it is not known how many EFA interfaces {name} has on HyperPod")
+
+
+def _unknown(what: str) -> Finding:
+    return Finding(
+        level="warning",
+        code="unknown_instance_type",
+        message=f"{what}: no EFA is asked for, and accelerators as the spec has them",
+        hint="give the EFA interfaces of a node as resources.efa, 0 for none",
+        field="resources.instance_type",
+    )
+
+
+def tolerations(wanted: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Taints by which nodes keep away those that do not ask for their devices."""
+    keys = {
+        GPU: "nvidia.com/gpu",
+        NEURON_DEVICE: "aws.amazon.com/neuron",
+        NEURON_CORE: "aws.amazon.com/neuron",
+        EFA: EFA,
+    }
+    found = [keys.get(name, GPU if name.startswith("nvidia.com/mig-") else "") for name in wanted]
+    return [
+        {"key": key, "operator": "Exists", "effect": "NoSchedule"}
+        for key in dict.fromkeys(found)
+        if key
+    ]
+
+
+# --------------------------------------------------------------------------------------------------
+# Kubernetes' quantities (``500m``, ``24581696Ki``, ``1e3``) as numbers of thousandths: exact, and quickly added.
+
+_UNITS = {
+    "n": Decimal(10) ** -9,
+    "u": Decimal(10) ** -6,
+    "m": Decimal(10) ** -3,
+    "": Decimal(1),
+    "k": Decimal(10) ** 3,
+    "M": Decimal(10) ** 6,
+    "G": Decimal(10) ** 9,
+    "T": Decimal(10) ** 12,
+    "P": Decimal(10) ** 15,
+    "E": Decimal(10) ** 18,
+    **{f"{letter}i": Decimal(1024) ** at for at, letter in enumerate("KMGTPE", start=1)},
+}
+"""Suffixes and factors (apimachinery, pkg/api/resource/quantity.go)."""
+
+_QUANTITY = re.compile(
+    r"([+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30}))(?:[eE]([+-]?\d{1,2})|([numkMGTPE]|[KMGTPE]i)?)"
+)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> int:
+    found = _QUANTITY.fullmatch(text.strip())
+    if found is None:
+        return 0
+    exponent = Decimal(10) ** int(found[2]) if found[2] else _UNITS[found[3] or ""]
+    return int((Decimal(found[1]) * exponent * 1000).to_integral_value(rounding="ROUND_CEILING"))
+
+
+def milli(value: Any) -> int:
+    """Thousandths in a quantity, rounded up as Kubernetes does; 0 for what is none: it must not hide the object."""
+    return _parsed(str(value))
+
+
+def whole(thousandths: int) -> int:
+    """Whole ones in so many thousandths."""
+    return thousandths // 1000

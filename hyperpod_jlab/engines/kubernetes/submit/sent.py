@@ -1,0 +1,116 @@
+"""What was sent of a run: its manifest in the bundle, and where its object is."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_core import from_json
+
+from hyperpod_jlab.core.errors import StorageError
+from hyperpod_jlab.engines.kubernetes.kinds.choice import kind_of
+from hyperpod_jlab.engines.kubernetes.kinds.kind import Kind, jobs_path
+from hyperpod_jlab.engines.kubernetes.submit.companions import is_companion
+from hyperpod_jlab.engines.kubernetes.submit.render import FILENAME
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.records import BundleReader
+
+_LARGEST = 16 << 20
+_LARGEST_FOREIGN = 128 << 10
+"""YAML takes long to read, so that of another user's manifests only short ones are."""
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
+"""What names of namespaces and objects look like (Kubernetes: DNS subdomain names)."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A run's object.
+
+    Attributes:
+        kind: Its kind.
+        namespace: Its namespace.
+        name: Its name.
+        document: The manifest.
+        companions: What stands beside it in a user's own manifest.
+    """
+
+    kind: Kind
+    namespace: str
+    name: str
+    document: Mapping[str, Any]
+    companions: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def path(self) -> str:
+        """Where objects of its kind and namespace are."""
+        return jobs_path(self.kind, self.namespace)
+
+    @property
+    def place(self) -> str:
+        """Where it is."""
+        return f"{self.path}/{self.name}"
+
+
+def read_sent(bundle: BundleReader) -> Sent:
+    """The object of a run, and what stands beside it. Blocking.
+
+    Raises:
+        StorageError: There is no manifest in the bundle, or it is damaged.
+    """
+    largest = _LARGEST if bundle.is_own else _LARGEST_FOREIGN
+    try:
+        return sent_in(descent.read(bundle.folder / FILENAME, largest).decode())
+    except (OSError, ValueError) as error:
+        raise StorageError(
+            f"the run's manifest cannot be read: {str(error)[:200]}",
+            code="damaged_manifest",
+            detail={"run_id": bundle.run_id},
+        ) from error
+
+
+def sent_in(text: str) -> Sent:
+    """The objects of a rendered manifest, the job last.
+
+    Raises:
+        ValueError: It is none.
+    """
+    import yaml
+
+    try:
+        *companions, document = yaml.safe_load_all(text)
+        kind = kind_of(document)
+        namespace, name = (str(document["metadata"][field]) for field in ("namespace", "name"))
+        if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):  # they become a path
+            raise ValueError("its name is none")
+        if not all(is_companion(one, namespace) for one in companions):
+            raise ValueError("what stands beside its job is none of the job's")
+    except (LookupError, TypeError, AttributeError, RecursionError, yaml.YAMLError) as error:
+        raise ValueError(str(error)) from error
+    if kind is None:
+        raise ValueError("its kind is unknown")
+    return Sent(kind, namespace, name, document, tuple(companions))
+
+
+# --------------------------------------------------------------------------------------------------
+# What the bundle of an adopted job knows of it: its own id, by which it is told from a later object of the same name.
+
+ADOPTED_FILENAME = "adopted.json"
+_ADOPTED_LARGEST = 64 << 10
+
+
+def adopted_uid(bundle: BundleReader) -> str | None:
+    """The uid of an adopted job's object; None for a run that was sent from here. Blocking."""
+    try:
+        return str(
+            from_json(descent.read(bundle.folder / ADOPTED_FILENAME, _ADOPTED_LARGEST))["uid"]
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def adopted_text(uid: str) -> bytes:
+    """The bytes of ``adopted.json``."""
+    return json.dumps({"format": 1, "uid": uid}).encode() + b"\n"

@@ -1,0 +1,1 @@
+"""Nodes, queues and jobs of the cluster."""

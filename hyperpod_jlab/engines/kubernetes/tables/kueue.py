@@ -1,0 +1,509 @@
+"""Kueue's objects as small rows: local queues, cluster queues with their quota, workloads, priority classes.
+
+Fields of kueue.x-k8s.io/v1beta1 (0.14 was seen) and of v1beta2, which has other names for a few.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hyperpod_jlab.core.cluster import Queue, Quota, Resource
+from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
+from hyperpod_jlab.engines.kubernetes.submit.resources import milli
+from hyperpod_jlab.engines.kubernetes.tables.devices import is_device, resources
+from hyperpod_jlab.engines.kubernetes.tables.lists import ListKind, Looks, Seen, hidden_note
+
+GROUP = "kueue.x-k8s.io"
+VISIBILITY = "visibility.kueue.x-k8s.io"
+
+_STOPPED = frozenset({"Hold", "HoldAndDrain"})
+
+
+@dataclass(frozen=True, slots=True)
+class LocalQueueRow:
+    """A queue of a namespace.
+
+    Attributes:
+        cluster_queue: Whose quota it draws on.
+        problem: Why nothing starts from it, as Kueue says (reason and message); None when all is well.
+        waiting: Workloads that wait.
+        running: Workloads that have quota.
+    """
+
+    namespace: str
+    name: str
+    cluster_queue: str
+    problem: tuple[str, str] | None
+    waiting: int
+    running: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaRow:
+    """The quota of one resource in one flavor, in thousandths.
+
+    Attributes:
+        borrowing: How much more it may borrow at most; None: as much as there is.
+        lending: How much of it others may have while it is not used; None: all.
+        used: What workloads have, of it or borrowed.
+        borrowed: What of it is borrowed.
+    """
+
+    flavor: str
+    resource: str
+    nominal: int
+    borrowing: int | None
+    lending: int | None
+    used: int
+    borrowed: int
+
+    @property
+    def lendable(self) -> int:
+        """What others of the cohort may have of it."""
+        return self.nominal if self.lending is None else min(self.lending, self.nominal)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterQueueRow:
+    """Quota that local queues share.
+
+    Attributes:
+        cohort: Queues that lend each other what they do not use, by its name; None: it borrows nothing.
+        problem: Why nothing is admitted, as Kueue says (reason and message); None when all is well.
+        quotas: What it has, by flavor and resource.
+        waiting: Workloads that wait.
+        running: Workloads that have quota.
+    """
+
+    name: str
+    cohort: str | None
+    problem: tuple[str, str] | None
+    quotas: tuple[QuotaRow, ...]
+    waiting: int
+    running: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadRow:
+    """What Kueue makes of a job.
+
+    Attributes:
+        owner: Kind and name of the job.
+        job_uid: The job's own id.
+        queue: Its local queue.
+        state: ``waiting``, ``admitted``, ``finished``, or ``off`` when somebody set it inactive.
+        reason: Kueue's word for why it waits.
+        message: Kueue's sentence for why it waits.
+        evicted: Kueue's word and sentence for why it lost its quota last, or None.
+        requests: What it asks for, all pods together, in thousandths.
+        pods: How many pods.
+    """
+
+    namespace: str
+    name: str
+    owner: tuple[str, str] | None
+    job_uid: str | None
+    queue: str
+    priority: int | None
+    priority_class: str | None
+    state: str
+    reason: str | None
+    message: str | None
+    evicted: tuple[str, str] | None
+    requests: tuple[tuple[str, int], ...]
+    pods: int
+    created: str | None
+
+
+def local_queue(found: Mapping[str, Any]) -> LocalQueueRow:
+    """The row of a LocalQueue."""
+    meta, spec, status = found["metadata"], found.get("spec") or {}, found.get("status") or {}
+    stopped = spec.get("stopPolicy")
+    return LocalQueueRow(
+        namespace=str(meta.get("namespace", "")),
+        name=str(meta["name"]),
+        cluster_queue=str(spec.get("clusterQueue", "")),
+        problem=("Stopped", f"stopPolicy {stopped}") if stopped in _STOPPED else _inactive(status),
+        waiting=int(status.get("pendingWorkloads") or 0),
+        running=int(status.get("reservingWorkloads") or 0),
+    )
+
+
+def cluster_queue(found: Mapping[str, Any]) -> ClusterQueueRow:
+    """The row of a ClusterQueue."""
+    meta, spec, status = found["metadata"], found.get("spec") or {}, found.get("status") or {}
+    # What is reserved counts, not what is admitted: it is gone for others as soon.
+    used = {
+        (str(flavor["name"]), str(one["name"])): one
+        for flavor in status.get("flavorsReservation") or status.get("flavorsUsage") or []
+        for one in flavor.get("resources") or []
+    }
+    return ClusterQueueRow(
+        name=str(meta["name"]),
+        cohort=spec.get("cohort") or spec.get("cohortName") or None,
+        problem=_inactive(status),
+        quotas=tuple(
+            _quota(str(flavor["name"]), one, used.get((str(flavor["name"]), str(one["name"])), {}))
+            for group in spec.get("resourceGroups") or []
+            for flavor in group.get("flavors") or []
+            for one in flavor.get("resources") or []
+        ),
+        waiting=int(status.get("pendingWorkloads") or 0),
+        running=int(status.get("reservingWorkloads") or 0),
+    )
+
+
+def _quota(flavor: str, one: Mapping[str, Any], used: Mapping[str, Any]) -> QuotaRow:
+    def limit(name: str) -> int | None:
+        return None if one.get(name) is None else milli(one[name])
+
+    return QuotaRow(
+        flavor=flavor,
+        resource=str(one["name"]),
+        nominal=milli(one.get("nominalQuota", 0)),
+        borrowing=limit("borrowingLimit"),
+        lending=limit("lendingLimit"),
+        used=milli(used.get("total", 0)),
+        borrowed=milli(used.get("borrowed", 0)),
+    )
+
+
+def _inactive(status: Mapping[str, Any]) -> tuple[str, str] | None:
+    active = conditions(status).get("Active")
+    if active is None or active.get("status") != "False":
+        return None
+    return str(active.get("reason") or ""), str(active.get("message") or "")
+
+
+def conditions(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The conditions of a status by their type."""
+    return {str(one["type"]): one for one in status.get("conditions") or []}
+
+
+def workload(found: Mapping[str, Any]) -> WorkloadRow:
+    """The row of a Workload."""
+    meta, spec, status = found["metadata"], found.get("spec") or {}, found.get("status") or {}
+    said = conditions(status)
+    reserved, evicted = said.get("QuotaReserved") or {}, said.get("Evicted") or {}
+    owner = next((one for one in meta.get("ownerReferences") or [] if one.get("controller")), None)
+    labels = meta.get("labels") or {}
+    return WorkloadRow(
+        namespace=str(meta.get("namespace", "")),
+        name=str(meta["name"]),
+        owner=(str(owner["kind"]), str(owner["name"])) if owner else None,
+        job_uid=str(owner["uid"]) if owner else labels.get("kueue.x-k8s.io/job-uid"),
+        queue=str(spec.get("queueName") or ""),
+        priority=spec.get("priority"),
+        priority_class=spec.get("priorityClassName")
+        or (spec.get("priorityClassRef") or {}).get("name")
+        or None,
+        state=_state(spec, said),
+        reason=reserved.get("reason"),
+        message=reserved.get("message"),
+        evicted=(str(evicted.get("reason") or ""), str(evicted.get("message") or ""))
+        if evicted
+        else None,
+        requests=_requests(status),
+        pods=sum(int(one.get("count") or 0) for one in spec.get("podSets") or []),
+        created=meta.get("creationTimestamp"),
+    )
+
+
+def _state(spec: Mapping[str, Any], said: Mapping[str, Mapping[str, Any]]) -> str:
+    def true(name: str) -> bool:
+        return (said.get(name) or {}).get("status") == "True"
+
+    if true("Finished"):
+        return "finished"
+    if spec.get("active") is False:
+        return "off"
+    return "admitted" if true("Admitted") else "waiting"
+
+
+def _requests(status: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    """What all pods ask for together: as admitted, else as it was counted when it was tried."""
+    admitted = (status.get("admission") or {}).get("podSetAssignments") or []
+    total: dict[str, int] = {}
+    for one in admitted or status.get("resourceRequests") or []:
+        for name, text in (one.get("resourceUsage") or one.get("resources") or {}).items():
+            total[name] = total.get(name, 0) + milli(text)
+    return tuple(sorted(total.items()))
+
+
+def available(
+    queue: ClusterQueueRow, quota: QuotaRow, queues: Iterable[ClusterQueueRow]
+) -> tuple[int, int]:
+    """What a new workload can get of a quota now, and the most that one ever can, in thousandths.
+
+    As Kueue counts in a cohort without parents (pkg/cache/scheduler, resource_node.go): each queue keeps what it does not lend, and the rest is one pool.
+    """
+    own_left = max(0, quota.nominal - quota.used)
+    if queue.cohort is None:
+        return own_left, quota.nominal
+    same = [
+        other
+        for member in queues
+        if member.cohort == queue.cohort
+        for other in member.quotas
+        if (other.flavor, other.resource) == (quota.flavor, quota.resource)
+    ]
+    pool = sum(one.lendable for one in same)
+    taken = sum(max(0, one.used - (one.nominal - one.lendable)) for one in same)
+    kept = quota.nominal - quota.lendable
+    left = max(0, kept - quota.used) + max(0, pool - taken)
+    most = kept + pool
+    if quota.borrowing is not None:
+        most = min(most, quota.nominal + quota.borrowing)
+        left = min(left, quota.nominal + quota.borrowing - quota.used)
+    return max(0, left), most
+
+
+def priority_class(found: Mapping[str, Any]) -> tuple[str, int]:
+    """Name and value of a WorkloadPriorityClass."""
+    return str(found["metadata"]["name"]), int(found.get("value") or 0)
+
+
+# --------------------------------------------------------------------------------------------------
+# Looking at Kueue: its queues, what they may give, its workloads, as far as this user's rights go.
+
+
+@dataclass(frozen=True)
+class KueueSeen:
+    """Kueue as this user sees it.
+
+    Attributes:
+        locals_: The local queues that may be seen.
+        queues: The cluster queues by name; None when they may not be seen.
+        notes: What is hidden, a sentence each.
+        hidden: The right without which not all local queues could be seen, in words; None when all were.
+        seen_in: The one namespace whose local queues were seen all the same.
+    """
+
+    locals_: tuple[LocalQueueRow, ...]
+    queues: Mapping[str, ClusterQueueRow] | None
+    notes: tuple[str, ...]
+    hidden: str | None = None
+    seen_in: str | None = None
+
+    def hidden_in(self, namespace: str) -> str | None:
+        """The right without which the local queues of a namespace cannot be seen, in words; None when they are."""
+        return None if namespace == self.seen_in else self.hidden
+
+    def local(self, namespace: str, name: str) -> LocalQueueRow | None:
+        """A local queue."""
+        found = [one for one in self.locals_ if (one.namespace, one.name) == (namespace, name)]
+        return found[0] if found else None
+
+    def cluster_queue_of(self, local: LocalQueueRow) -> ClusterQueueRow | None:
+        """The cluster queue of a local one, where it may be seen."""
+        return (self.queues or {}).get(local.cluster_queue)
+
+
+class KueueLook:
+    """Looks at Kueue."""
+
+    def __init__(self, looks: Looks) -> None:
+        self._looks = looks
+
+    async def look(self) -> KueueSeen | None:
+        """The queues; None without Kueue.
+
+        Raises:
+            UnreachableError: The API server does not answer.
+        """
+        version = await self._looks.version(GROUP)
+        if version is None:
+            return None
+        local_kind = ListKind(version, "localqueues")
+        queue_kind = ListKind(version, "clusterqueues", namespaced=False)
+        try:
+            locals_, queues = await asyncio.gather(
+                self._looks.everywhere(local_kind, local_queue),
+                self._looks.everywhere(queue_kind, cluster_queue),
+            )
+        except NotFoundError:
+            return None
+        notes = []
+        if locals_.rows is None:
+            notes.append(hidden_note("the queues", str(locals_.hidden)))
+        elif locals_.hidden is not None:
+            notes.append(hidden_note("queues of other namespaces", locals_.hidden))
+        if queues.rows is None:
+            notes.append(hidden_note("the queues' quotas", str(queues.hidden)))
+        return KueueSeen(
+            tuple(locals_.rows or ()),
+            {one.name: one for one in queues.rows} if queues.rows is not None else None,
+            tuple(notes),
+            hidden=locals_.hidden,
+            seen_in=self._looks.namespace if locals_.rows is not None else None,
+        )
+
+    async def workloads(self) -> Seen[WorkloadRow] | None:
+        """The workloads; None without Kueue."""
+        version = await self._looks.version(GROUP)
+        if version is None:
+            return None
+        try:
+            return await self._looks.everywhere(ListKind(version, "workloads"), workload)
+        except NotFoundError:
+            return None
+
+    async def priority_classes(self) -> dict[str, int] | None:
+        """The priority classes of workloads with their values; None when they may not be seen, or without Kueue."""
+        version = await self._looks.version(GROUP)
+        if version is None:
+            return None
+        kind = ListKind(version, "workloadpriorityclasses", namespaced=False)
+        try:
+            seen = await self._looks.everywhere(kind, priority_class)
+        except NotFoundError:
+            return None
+        return dict(seen.rows) if seen.rows is not None else None
+
+    async def line(self, namespace: str, queue: str) -> list[tuple[str, str]] | None:
+        """Those who wait in a local queue, first come first, as namespace and name of their workloads; None when Kueue does not tell."""
+        version = await self._looks.version(VISIBILITY)
+        if version is None:
+            return None
+        kind = ListKind(version, "localqueues")
+        try:
+            found = await self._looks.object(f"{kind.path(namespace)}/{queue}/pendingworkloads")
+        except HyperpodError:  # an aggregated API: it may be away while all else is well
+            return None
+        items = sorted(
+            found.get("items") or [], key=lambda one: int(one.get("positionInLocalQueue") or 0)
+        )
+        return [
+            (str(one["metadata"].get("namespace", "")), str(one["metadata"]["name"]))
+            for one in items
+        ]
+
+    async def choices(self) -> dict[str, list[str]]:
+        """What may be given in a spec: the queues of the namespace, the priority classes from high to low; what may not be seen is left out."""
+        found, classes = await asyncio.gather(self.look(), self.priority_classes())
+        names: dict[str, list[str]] = {}
+        if found is not None and found.locals_:
+            here = self._looks.namespace
+            names["queue"] = sorted(one.name for one in found.locals_ if one.namespace == here)
+        if classes:
+            names["priority"] = sorted(classes, key=lambda name: (-classes[name], name))
+        return names
+
+
+# --------------------------------------------------------------------------------------------------
+# Kueue's local queues as tables show them: what is left of their quota, who waits, why nothing starts.
+
+_PROBLEMS = {
+    "ClusterQueueDoesNotExist": "its cluster queue {queue} does not exist; ask the cluster's admin",
+    "ClusterQueueIsInactive": "its cluster queue {queue} admits nothing now",
+    "Stopped": "an admin stopped it",
+    "Terminating": "it is being removed",
+    "FlavorNotFound": "a flavor of its quota does not exist: {said}",
+    "CheckNotFoundOrInactive": "an admission check of its does not exist, or does not work: {said}",
+}
+"""Kueue's words for why a queue is not active (pkg/constants, apis/kueue/v1beta1), and ours."""
+
+_SAID = re.compile(r"^Can't (?:admit|submit) new workloads(?: to clusterQueue)?:? ?")
+
+
+def problem_words(problem: tuple[str, str], cluster_queue: str) -> str:
+    """Why nothing starts from a queue, in words."""
+    reason, message = problem
+    said = _SAID.sub("", message).strip().rstrip(".")
+    known = _PROBLEMS.get(reason)
+    if known is not None:
+        return known.format(queue=cluster_queue, said=said)
+    return f"Kueue says: {reason}: {said}" if said else f"Kueue says: {reason}"
+
+
+def why_closed(local: LocalQueueRow, queue: ClusterQueueRow | None) -> str | None:
+    """Why nothing starts from a local queue, or None when all is well."""
+    if local.problem is not None and local.problem[0] == "Stopped":
+        return "an admin stopped it: jobs wait, none starts"
+    if queue is not None and queue.problem is not None:
+        words = problem_words(queue.problem, queue.name)
+        return f"its cluster queue {queue.name}: {words}"
+    if local.problem is not None:
+        return problem_words(local.problem, local.cluster_queue)
+    return None
+
+
+def queue_rows(
+    locals_: Iterable[LocalQueueRow],
+    queues: Mapping[str, ClusterQueueRow] | None,
+    namespace: str,
+    usable: Collection[str] | None = None,
+) -> list[Queue]:
+    """The local queues as tables show them.
+
+    Args:
+        locals_: The local queues.
+        queues: The cluster queues by name; None when they may not be seen, so that no quota is known.
+        namespace: The namespace of this cluster's runs, whose queues need no more than their name.
+        usable: Namespaces that this user may send runs to; None when that is not known beyond the own one.
+    """
+    return [_row(one, queues, namespace, usable) for one in locals_]
+
+
+def _row(
+    local: LocalQueueRow,
+    queues: Mapping[str, ClusterQueueRow] | None,
+    namespace: str,
+    usable: Collection[str] | None,
+) -> Queue:
+    queue = (queues or {}).get(local.cluster_queue)
+    here = local.namespace == namespace
+    closed = why_closed(local, queue)
+    quotas = _quotas(queue, list((queues or {}).values())) if queue is not None else ()
+    devices = _devices(quotas)
+    computing = [one for one in devices if one.accelerator]
+    cpus = [one for one in quotas if one.resource == "cpu"]
+    return Queue(
+        name=local.name if here else f"{local.namespace}/{local.name}",
+        state="down" if closed is not None else "up",
+        reason=closed,
+        usable=True if here else (local.namespace in usable if usable is not None else None),
+        cluster_queue=local.cluster_queue,
+        cpus=int(sum(one.most for one in cpus)) if cpus else None,
+        cpus_free=int(sum(one.free for one in cpus)) if cpus else None,
+        accelerators=sum(one.total for one in computing),
+        accelerators_free=sum(one.free for one in computing),
+        resources=devices,
+        quotas=quotas,
+        running=local.running,
+        waiting=local.waiting,
+    )
+
+
+def _quotas(queue: ClusterQueueRow, queues: Sequence[ClusterQueueRow]) -> tuple[Quota, ...]:
+    found = []
+    for one in queue.quotas:
+        free, most = available(queue, one, queues)
+        found.append(
+            Quota(
+                flavor=one.flavor,
+                resource=one.resource,
+                nominal=one.nominal / 1000,
+                used=one.used / 1000,
+                borrowed=one.borrowed / 1000,
+                free=free / 1000,
+                most=most / 1000,
+            )
+        )
+    return tuple(found)
+
+
+def _devices(quotas: Sequence[Quota]) -> tuple[Resource, ...]:
+    """What the queue can ever give of devices, and what of it is free now, all flavors together."""
+    has: dict[str, int] = {}
+    taken: dict[str, int] = {}
+    for one in quotas:
+        if is_device(one.resource):
+            has[one.resource] = has.get(one.resource, 0) + int(one.most) * 1000
+            gone = int(one.most - one.free) * 1000
+            taken[one.resource] = taken.get(one.resource, 0) + gone
+    return resources(has, taken)

@@ -1,0 +1,176 @@
+"""The object that something is done to: a run's, or any job of the table's."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError, UnsupportedError
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
+from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
+from hyperpod_jlab.engines.kubernetes.kinds.kind import RUN_LABEL, Kind, jobs_path, labels_of
+from hyperpod_jlab.engines.kubernetes.submit.create import is_same_user
+from hyperpod_jlab.engines.kubernetes.submit.sent import adopted_uid, read_sent
+from hyperpod_jlab.storage.records import BundleReader
+
+# --------------------------------------------------------------------------------------------------
+# Jobs of a cluster by one text: what tables show, and what commands take.
+
+_TEXT = re.compile(r"(?:(?:([a-z0-9-]{1,63})/)?([a-z0-9]{1,63})/)?([a-z0-9.-]{1,253})")
+
+
+@dataclass(frozen=True, slots=True)
+class JobId:
+    """A job: ``name`` (a run's object), ``kind/name`` as kubectl takes it, or ``namespace/kind/name`` outside of the cluster's own namespace.
+
+    Attributes:
+        name: The object's name.
+        kind: Its kind in lower case, such as ``pytorchjob``; None: that of our runs.
+        namespace: Its namespace; None: that of the cluster's runs.
+    """
+
+    name: str
+    kind: str | None = None
+    namespace: str | None = None
+
+    def __str__(self) -> str:
+        """The text."""
+        return "/".join(part for part in (self.namespace, self.kind, self.name) if part)
+
+
+def parse_job_id(text: str) -> JobId | None:
+    """The job that a text names, or None for what names none."""
+    found = _TEXT.fullmatch(text.strip().lower())
+    return JobId(found[3], found[2], found[1]) if found is not None else None
+
+
+@dataclass(frozen=True)
+class Target:
+    """An object.
+
+    Attributes:
+        kind: Its kind.
+        namespace: Its namespace.
+        name: Its name.
+        job: It, as the API server gave it.
+    """
+
+    kind: Kind
+    namespace: str
+    name: str
+    job: Mapping[str, Any]
+
+    @property
+    def place(self) -> str:
+        """Where it is."""
+        return f"{jobs_path(self.kind, self.namespace)}/{self.name}"
+
+    @property
+    def uid(self) -> str:
+        """Its own id; another object of the same name has another."""
+        return str(self.job["metadata"].get("uid", ""))
+
+    def __str__(self) -> str:
+        """As kubectl takes it."""
+        return f"{self.kind.name.lower()}/{self.name}"
+
+
+async def target_of(client: KubeClient, bundle: BundleReader) -> Target:
+    """A run's object.
+
+    Raises:
+        NotFoundError: It is not there; another's that has got its name meanwhile is none of the run's.
+        DeniedError: The run is another user's.
+    """
+    await asyncio.to_thread(bundle.check_own, "act on")
+    sent = await asyncio.to_thread(read_sent, bundle)
+    uid = await asyncio.to_thread(adopted_uid, bundle)
+    job = await client.get(sent.place)
+    if uid is None:
+        ours = labels_of(job).get(RUN_LABEL) == bundle.run_id
+        same = ours and is_same_user(job, sent.document)
+    else:
+        same = job["metadata"].get("uid") == uid
+    if not same:
+        raise NotFoundError(
+            f"the {sent.kind.name} {sent.name} is another one now",
+            detail={"run_id": bundle.run_id, "name": sent.name},
+        )
+    return Target(sent.kind, sent.namespace, sent.name, job)
+
+
+async def named(client: KubeClient, text: str, namespace: str) -> Target:
+    """The object that a text names: ``name``, ``kind/name`` or ``namespace/kind/name``.
+
+    Args:
+        client: The cluster.
+        text: The text.
+        namespace: The namespace of texts that name none.
+
+    Raises:
+        InvalidInputError: It names nothing.
+        UnsupportedError: Objects of its kind cannot be acted on.
+        NotFoundError: There is no such object.
+        DeniedError: This user may not see it.
+    """
+    found = parse_job_id(_short(text))
+    if found is None:
+        raise InvalidInputError(
+            f"'{text[:60]}' is no job's name",
+            code="invalid_job",
+            hint="it is a name, or a kind and a name such as pytorchjob/train; see: hpj jobs",
+            detail={"job": text[:60]},
+        )
+    where = found.namespace or namespace
+    kinds = KINDS if found.kind is None else _called(found.kind)
+    if not kinds:
+        raise UnsupportedError(
+            f"nothing can be done from here to objects of the kind {found.kind}",
+            hint="kinds that can be acted on: "
+            + ", ".join(sorted(kind.name.lower() for kind in KINDS)),
+            detail={"job": text[:300]},
+        )
+    for kind in kinds:
+        try:
+            job = await client.get(f"{jobs_path(kind, where)}/{found.name}")
+        except NotFoundError as error:
+            if error.code == "no_namespace":
+                raise
+            continue
+        return Target(kind, where, found.name, job)
+    what = "job" if found.kind is None else kinds[0].name
+    raise NotFoundError(
+        f"the namespace {where} has no {what} {found.name[:253]}",
+        code="no_such_job",
+        hint="see: hpj jobs",
+        detail={"job": text[:300], "namespace": where},
+    )
+
+
+def _short(text: str) -> str:
+    """``pytorchjob.kubeflow.org/train``, as ``kubectl -o name`` writes it, without the group."""
+    parts = text.strip().split("/")
+    if len(parts) > 1:
+        parts[-2] = parts[-2].partition(".")[0]
+    return "/".join(parts)
+
+
+def _called(name: str) -> tuple[Kind, ...]:
+    return tuple(kind for kind in KINDS if name in {kind.name.lower(), kind.plural})
+
+
+# --------------------------------------------------------------------------------------------------
+# Who sends runs from this machine, as their objects say it.
+
+
+def this_user() -> str:
+    """This user's name, as `services.user` has it for what is sent."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's uid without an entry
+        return f"uid-{os.getuid()}"

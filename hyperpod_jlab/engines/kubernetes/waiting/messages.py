@@ -1,0 +1,631 @@
+"""What is wrong with pods, in words: reasons of containers, of pods and of events, each with what to do about it.
+
+The texts are those of Kubernetes 1.34 with containerd, made to happen and recorded (tests/kubernetes/recorded); older and newer ones differ in little. What is
+not known here is shown as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hyperpod_jlab.core.errors import DeniedError, NotFoundError
+from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
+from hyperpod_jlab.engines.kubernetes.tables.kueue import WorkloadRow
+from hyperpod_jlab.engines.kubernetes.tables.pods import PodRow
+
+# --------------------------------------------------------------------------------------------------
+# Why no node takes a pod: the scheduler's summary over all nodes, taken apart and put into words.
+
+_HEAD = re.compile(r"^0/(?P<nodes>\d+) nodes are available: ?(?P<rest>.*)$", re.DOTALL)
+_TAIL = re.compile(
+    r"\.? (?:preemption: |no new claims to (?:de)?allocate|not found$).*$", re.DOTALL
+)
+_PART = re.compile(r"(\d+) (.+?)(?=, \d+ |$)", re.DOTALL)
+_TAINT = re.compile(r"untolerated taint(?:\(s\))? \{?([^:}]+)(?:: ?([^}]*))?\}?")
+
+_RESOURCES = {
+    "cpu": "CPUs",
+    "memory": "memory",
+    "ephemeral-storage": "disk space for containers",
+    "pods": "pods",
+    "nvidia.com/gpu": "GPUs",
+    "vpc.amazonaws.com/efa": "EFA interfaces",
+    "aws.amazon.com/neuron": "Neuron devices",
+    "aws.amazon.com/neurondevice": "Neuron devices",
+    "aws.amazon.com/neuroncore": "NeuronCores",
+}
+
+_UNCOUNTED = frozenset({"memory", "ephemeral-storage"})
+
+_TAINTS = {
+    "node.kubernetes.io/unreachable": "do not answer",
+    "node.kubernetes.io/not-ready": "are not ready",
+    "node.kubernetes.io/unschedulable": "are cordoned",
+    "node.kubernetes.io/disk-pressure": "have too little disk space left",
+    "node.kubernetes.io/memory-pressure": "have too little memory left",
+    "node.kubernetes.io/pid-pressure": "have too many processes",
+    "node.cloudprovider.kubernetes.io/uninitialized": "are only being set up",
+    "sagemaker.amazonaws.com/node-health-status": "are being checked or repaired by HyperPod",
+}
+
+_PARTS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        re.compile(r"node\(s\) didn't match Pod's node affinity/selector"),
+        "have not the labels that it asks for (instance type, instance group, other node labels)",
+    ),
+    (re.compile(r"node\(s\) were unschedulable"), "are cordoned"),
+    (re.compile(r"node\(s\) didn't have free ports"), "have the port that it wants in use"),
+    (re.compile(r"Too many pods"), "have as many pods as they may"),
+    (
+        re.compile(
+            r"node\(s\) had volume node affinity conflict|node\(s\) had no available volume"
+        ),
+        "cannot reach its volume (it is bound to another zone or node)",
+    ),
+    (re.compile(r"node\(s\) exceed max volume count"), "have as many volumes as they may"),
+    (
+        re.compile(r"node\(s\) didn't find available persistent volumes"),
+        "have no volume that fits its claim",
+    ),
+    (
+        re.compile(r"node\(s\) didn't match pod topology spread constraints"),
+        "would put too many of its pods in one place",
+    ),
+    (
+        re.compile(r"node\(s\) didn't (?:match|satisfy) .*anti-affinity"),
+        "have pods that it may not be beside",
+    ),
+    (
+        re.compile(r"node\(s\) didn't match pod affinity"),
+        "have not the pods that it must be beside",
+    ),
+    (re.compile(r"Preemption is not helpful"), ""),
+)
+
+_WHOLE: tuple[tuple[re.Pattern[str], str, str], ...] = (
+    (
+        re.compile(r'persistentvolumeclaim "(?P<name>[^"]+)" not found'),
+        "claim_not_found",
+        "the claim {name} does not exist in the namespace: name another storage claim in the cluster's configuration, or have the admin make it",
+    ),
+    (
+        re.compile(r'persistentvolumeclaim "(?P<name>[^"]+)" is being deleted'),
+        "claim_not_found",
+        "the claim {name} is being deleted",
+    ),
+    (
+        re.compile(r'persistentvolumeclaim "(?P<name>[^"]+)" bound to non-existent'),
+        "claim_not_bound",
+        "the claim {name} belongs to a volume that does not exist any more; ask the cluster's admin",
+    ),
+    (
+        re.compile(r"pod has unbound immediate PersistentVolumeClaims"),
+        "claim_not_bound",
+        "a storage claim of its has no volume yet: look at it with kubectl describe pvc, or ask the cluster's admin",
+    ),
+)
+
+
+def scheduling_words(message: str) -> tuple[str, str] | None:
+    """A code and a sentence for the scheduler's message, or None for one that is not known here."""
+    for pattern, code, words in _WHOLE:
+        found = pattern.search(message)
+        if found is not None:
+            return code, words.format(**found.groupdict())
+    head = _HEAD.match(message.strip())
+    if head is None:
+        return None
+    if head["nodes"] == "0":
+        return "no_nodes", "the cluster has no nodes now; ask the cluster's admin"
+    rest = _TAIL.sub("", head["rest"]).rstrip(". ")
+    parts = [(int(count), text) for count, text in _PART.findall(rest)]
+    told = [f"{count} {_for(count, words)}" for count, text in parts if (words := _words(text))]
+    if not told:
+        return None
+    lacking = [text for _, text in parts if text.startswith("Insufficient ")]
+    advice = (
+        "it starts when others give enough back, or sooner if it asks for less"
+        if lacking
+        else "see: hpj nodes"
+    )
+    nodes = head["nodes"]
+    none = (
+        "the one node does not take it now"
+        if nodes == "1"
+        else f"none of {nodes} nodes takes it now"
+    )
+    return "unschedulable", f"{none}: {'; '.join(told)}; {advice}"
+
+
+_ONE = {"have ": "has ", "are ": "is ", "do ": "does ", "keep ": "keeps ", "say: ": "says: "}
+
+
+def _for(count: int, words: str) -> str:
+    """The words said of so many nodes."""
+    if count == 1:
+        for many, one in _ONE.items():
+            if words.startswith(many):
+                return one + words.removeprefix(many)
+    return words
+
+
+def _words(text: str) -> str:
+    if text.startswith("Insufficient "):
+        name = text.removeprefix("Insufficient ").strip()
+        known = _RESOURCES.get(name)
+        few = "little" if name in _UNCOUNTED or known is None else "few"
+        return f"have too {few} {known or name} free"
+    taint = _TAINT.search(text)
+    if taint is not None:
+        key = taint[1].strip()
+        shown = f"{key}={taint[2]}" if taint[2] else key
+        return _TAINTS.get(key, f"keep it away by the taint {shown}, which it does not tolerate")
+    for pattern, words in _PARTS:
+        if pattern.search(text):
+            return words
+    return f"say: {text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A reason: a word for programs, and a sentence."""
+
+    code: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What a reason means.
+
+    Attributes:
+        reasons: Words of Kubernetes; empty: whichever.
+        pattern: What the message must hold.
+        code: Ours.
+        words: Our sentence, with the pattern's groups.
+    """
+
+    reasons: frozenset[str]
+    pattern: re.Pattern[str]
+    code: str
+    words: str
+
+
+def _rule(reasons: str, pattern: str, code: str, words: str) -> _Rule:
+    return _Rule(frozenset(reasons.split()), re.compile(pattern, re.DOTALL), code, words)
+
+
+_PULL = "ErrImagePull ImagePullBackOff Failed BackOff"
+_IMAGE = r'image "(?P<image>[^"]+)"'
+
+_RULES: tuple[_Rule, ...] = (
+    # Images.
+    _rule(
+        _PULL,
+        _IMAGE
+        + r".*(?:401 Unauthorized|403 Forbidden|authorization failed|no basic auth credentials|insufficient_scope|pull access denied|denied:|not authorized)",
+        "image_denied",
+        "the registry does not give the image {image} to this namespace: check its name, and have the admin give the nodes or the service account the right to pull it",
+    ),
+    _rule(
+        _PULL,
+        _IMAGE + r".*(?:: not found|manifest unknown|NotFound|name unknown|404 )",
+        "image_not_found",
+        "the image {image} does not exist: check name and tag",
+    ),
+    _rule(
+        _PULL,
+        _IMAGE + r".*429 Too Many Requests",
+        "image_registry",
+        "the registry of {image} gives no more for now (too many requests); it is tried again",
+    ),
+    _rule(
+        _PULL,
+        _IMAGE
+        + r".*(?:connection refused|no such host|i/o timeout|deadline exceeded|no route to host|50\d )",
+        "image_registry",
+        "the nodes do not reach the registry of {image}, or it fails: check the image's name, and ask the admin whether nodes may reach it; it is tried again",
+    ),
+    _rule(
+        _PULL,
+        _IMAGE + r".*(?:x509|certificate)",
+        "image_registry",
+        "the nodes do not trust the registry of {image} (its certificate); ask the cluster's admin",
+    ),
+    _rule(
+        _PULL,
+        _IMAGE + r".*no space left on device",
+        "node_disk_full",
+        "the node has no room for the image {image}; ask the cluster's admin",
+    ),
+    _rule(
+        _PULL,
+        _IMAGE + r".*no match for platform",
+        "image_platform",
+        "the image {image} is not made for the nodes' processors: build it for theirs",
+    ),
+    _rule(
+        "ErrImagePull ImagePullBackOff",
+        r'(?:image "(?P<image>[^"]+)")?',
+        "image_pull",
+        "its image cannot be pulled: check its name and tag, and whether the nodes may pull it",
+    ),
+    _rule(
+        "InvalidImageName InspectFailed",
+        r'"(?P<image>[^"]+)"',
+        "image_name",
+        "{image} is no name of an image: it is written registry/name:tag, in small letters",
+    ),
+    _rule(
+        "ErrImageNeverPull",
+        r'image "(?P<image>[^"]+)"',
+        "image_never_pulled",
+        "the image {image} is not on the node, and the job says that it is never pulled (imagePullPolicy Never)",
+    ),
+    # What containers need.
+    _rule(
+        "CreateContainerConfigError Failed",
+        r'(?P<kind>secret|configmap) "(?P<name>[^"]+)" not found',
+        "config_not_found",
+        "the {kind} {name} does not exist in the namespace: make it, or leave it out",
+    ),
+    _rule(
+        "CreateContainerConfigError Failed",
+        r"couldn't find key (?P<key>\S+) in (?P<kind>Secret|ConfigMap) (?P<name>\S+)",
+        "config_not_found",
+        "the {kind} {name} has no key {key}",
+    ),
+    _rule(
+        "CreateContainerConfigError Failed",
+        r"runAsNonRoot and image will run as root",
+        "runs_as_root",
+        "the image runs as root, and the namespace or the job forbids that: use an image with a user of its own, or set runAsUser by a patch",
+    ),
+    _rule(
+        "CreateContainerConfigError",
+        r"(?P<said>.*)",
+        "container_config",
+        "its container cannot be set up: {said}",
+    ),
+    _rule(
+        "StartError ContainerCannotRun RunContainerError CreateContainerError Failed",
+        r'exec: "(?P<program>[^"]+)": .*(?:no such file|not found)',
+        "no_program",
+        "the image has no {program}: name an interpreter that it has with --python, or another image",
+    ),
+    _rule(
+        "StartError ContainerCannotRun RunContainerError CreateContainerError",
+        r"(?P<said>.*)",
+        "container_start",
+        "its container cannot be started: {said}",
+    ),
+    # Volumes.
+    _rule(
+        "FailedMount",
+        r'volume "(?P<volume>[^"]+)" : (?P<kind>secret|configmap) "(?P<name>[^"]+)" not found',
+        "config_not_found",
+        "the {kind} {name}, which it mounts, does not exist in the namespace",
+    ),
+    _rule(
+        "FailedMount",
+        r"driver name (?P<driver>\S+) not found in the list of registered CSI drivers",
+        "no_driver",
+        "its node has no driver {driver} for its volume; ask the cluster's admin to install it on these nodes",
+    ),
+    _rule(
+        "FailedMount",
+        r"hostPath type check failed: (?P<path>.+) is not",
+        "no_host_path",
+        "its node has no {path}, which it mounts from there",
+    ),
+    _rule(
+        "FailedMount FailedAttachVolume",
+        r"(?P<said>.*)",
+        "mount_failed",
+        "a volume of its cannot be mounted: {said}; it is tried again",
+    ),
+    # How containers and pods ended.
+    _rule(
+        "OOMKilled",
+        "",
+        "out_of_memory",
+        "it used more memory than it may: ask for more with --memory, or use less (smaller batches, fewer workers of the data loader)",
+    ),
+    _rule(
+        "Evicted",
+        r"emptyDir volume \"(?P<volume>[^\"]+)\" exceeds|EmptyDir volume \"(?P<volume2>[^\"]+)\" exceeds",
+        "evicted",
+        "it was put off its node: it wrote more into a temporary volume than that may hold",
+    ),
+    _rule(
+        "Evicted",
+        r"low on resource: (?P<what>[\w-]+)",
+        "evicted",
+        "it was put off its node, which ran short of {what}: ask for as much as it needs (--memory), and write large files to the storage partition",
+    ),
+    _rule("Evicted", r"(?P<said>.*)", "evicted", "it was put off its node: {said}"),
+    _rule(
+        "Preempted PreemptionByScheduler",
+        "",
+        "preempted",
+        "a pod with a higher priority took its place on the node",
+    ),
+    _rule(
+        "TaintManagerEviction DeletionByTaintManager NodeLost NodeNotReady",
+        "",
+        "node_lost",
+        "its node does not answer any more, or is being taken away",
+    ),
+    _rule("NodeShutdown Terminated TerminationByKubelet", "", "node_lost", "its node shuts down"),
+    _rule("DeadlineExceeded", "", "time_limit", "it reached its time limit"),
+    _rule(
+        "CrashLoopBackOff BackOff",
+        r"restarting failed container|^$",
+        "crashes",
+        "its container ends with an error again and again, and is started anew after a pause: see its log",
+    ),
+    # What the cluster does not allow.
+    _rule(
+        "",
+        r"exceeded quota: (?P<quota>[^,]+), requested: (?P<wanted>.+?), used: (?P<used>.+?), limited: (?P<limit>.+)",
+        "quota_exceeded",
+        "the namespace's quota {quota} does not allow it: it asks for {wanted}, {used} is in use, {limit} is allowed; wait until others end, or ask for less",
+    ),
+    _rule(
+        "",
+        r"failed quota: (?P<quota>[^:]+): must specify (?P<what>.+)",
+        "quota_needs_requests",
+        "the namespace's quota {quota} wants every job to say what it needs ({what}): give --cpus and --memory",
+    ),
+    _rule(
+        "",
+        r"violates PodSecurity \"(?P<level>[^\"]+)\": (?P<said>.+)",
+        "pod_security",
+        "the namespace's security level ({level}) does not allow its pods: {said}",
+    ),
+    _rule(
+        "",
+        r"serviceaccount \"(?P<name>[^\"]+)\" not found",
+        "no_service_account",
+        "the service account {name} does not exist in the namespace",
+    ),
+    _rule(
+        "",
+        r"admission webhook \"(?P<hook>[^\"]+)\" denied the request: (?P<said>.+)",
+        "webhook_denied",
+        "a rule of the cluster ({hook}) denies its pods: {said}",
+    ),
+    _rule(
+        "",
+        r"(?:maximum|minimum) (?P<what>\S+) usage per (?:Container|Pod) is (?P<limit>[^,]+), but (?:limit|request) is (?P<wanted>[\w.]+)",
+        "limit_range",
+        "the namespace allows {limit} of {what} for a container or pod, and it asks for {wanted}",
+    ),
+    _rule(
+        "FailedCreate FailedCreatePod FailedCreateService",
+        r"(?:Error creating: )?(?P<said>.*)",
+        "pods_not_made",
+        "its pods cannot be made: {said}",
+    ),
+    _rule(
+        "SchedulingGated",
+        "",
+        "gated",
+        "it is held back until whoever put a gate on it (Kueue, for one) takes that away",
+    ),
+)
+
+_SCHEDULING = frozenset({"Unschedulable", "FailedScheduling", "SchedulerError"})
+
+_LONGEST = 400
+
+
+def told(reason: str, message: str) -> Told:
+    """A reason of Kubernetes with its message in words; one that is not known here as it is."""
+    if reason in _SCHEDULING:
+        found = scheduling_words(message)
+        if found is not None:
+            return Told(*found)
+    for rule in _RULES:
+        if rule.reasons and reason not in rule.reasons:
+            continue
+        match = rule.pattern.search(message)
+        if match is not None:
+            groups = {
+                name: (text or "").strip()[:_LONGEST] for name, text in match.groupdict().items()
+            }
+            return Told(rule.code, rule.words.format(**groups))
+    said = f"{reason}: {message[:_LONGEST]}" if message else reason
+    return Told(reason, f"Kubernetes says: {said}")
+
+
+def problem_of(pods: Iterable[PodRow]) -> Told | None:
+    """What keeps pods of a job from running; with how many of them it keeps, where it is not all of several."""
+    listed = list(pods)
+    troubled = [pod for pod in listed if pod.trouble is not None]
+    if not troubled:
+        return None
+    found: dict[Told, int] = {}
+    for pod in troubled:
+        one = told(*(pod.trouble or ("", "")))
+        found[one] = found.get(one, 0) + 1
+    first = max(found, key=lambda one: (found[one], one.code != "unschedulable"))
+    return Told(first.code, _counted(first.words, found[first], listed))
+
+
+def _counted(words: str, count: int, pods: Sequence[PodRow]) -> str:
+    if len(pods) == 1 or count == len(pods):
+        return words
+    return f"{count} of its {len(pods)} pods: {words}"
+
+
+# --------------------------------------------------------------------------------------------------
+# Why a workload waits in Kueue, in words (0.14's sentences, as they were seen and as they stand in its sources).
+
+_NEVER = re.compile(
+    r"insufficient quota for (?P<resource>\S+) in flavor (?P<flavor>\S+?), (?:previously considered podsets requests \S+ \+ current podset request|request) > maximum capacity \((?P<wanted>.+?) > (?P<most>\S+?)\)"
+)
+_UNUSED = re.compile(
+    r"insufficient unused quota for (?P<resource>\S+) in flavor (?P<flavor>\S+?), (?P<more>\S+) more needed"
+)
+
+_KUEUE_WORDS_RULES: tuple[tuple[re.Pattern[str], str, str], ...] = (
+    (
+        _NEVER,
+        "never_fits",
+        "it asks for more than its queue can ever give: {wanted} {resource}, and at most {most} can be had (flavor {flavor}); it waits for ever: ask for less, or use another queue",
+    ),
+    (
+        _UNUSED,
+        "quota",
+        "its queue's quota is used up: {more} more {resource} must become free (flavor {flavor})",
+    ),
+    (
+        re.compile(r"LocalQueue (?P<name>\S+) doesn't exist"),
+        "unknown_queue",
+        "the queue {name} does not exist in the namespace, so it waits for ever: cancel it and name another one; see: hpj queues",
+    ),
+    (
+        re.compile(r"ClusterQueue (?P<name>\S+) (?:is inactive|doesn't exist)"),
+        "queue_stopped",
+        "its queue starts nothing now: the cluster queue {name} is stopped or incomplete; see: hpj queues",
+    ),
+    (
+        re.compile(r"LocalQueue (?P<name>\S+) is (?:inactive|stopped)"),
+        "queue_stopped",
+        "its queue {name} is stopped; see: hpj queues",
+    ),
+    (
+        re.compile(r"namespace doesn't match ClusterQueue selector"),
+        "queue_not_allowed",
+        "its namespace may not use this queue's quota: use another queue, or ask the cluster's admin",
+    ),
+    (
+        re.compile(r"resource (?P<resource>\S+) unavailable in ClusterQueue"),
+        "never_fits",
+        "its queue has no quota for {resource}, so it waits for ever: use another queue, or ask for none",
+    ),
+    (
+        re.compile(r"flavor (?P<flavor>\S+) doesn't match (?:with )?node affinity"),
+        "flavor",
+        "the nodes of its queue (flavor {flavor}) have not the labels that it asks for",
+    ),
+    (
+        re.compile(r"untolerated taint (?P<taint>.+?) in flavor (?P<flavor>\S+)"),
+        "flavor",
+        "the nodes of its queue (flavor {flavor}) have the taint {taint}, which it does not tolerate",
+    ),
+    (
+        re.compile(r"[Pp]ending the preemption of (?P<count>\d+) workload"),
+        "preempting",
+        "it starts as soon as {count} others with a lower priority have given their place up",
+    ),
+    (
+        re.compile(
+            r"topology \"(?P<topology>[^\"]+)\" .*?fit.*?(?P<pods>\d+) (?:of|out of)? ?(?:the )?(?P<all>\d*)"
+        ),
+        "topology",
+        "its pods do not fit next to each other as asked for (topology {topology}); wait, or ask for it as a preference only",
+    ),
+    (
+        re.compile(r"AdmissionGated|admission check", re.IGNORECASE),
+        "admission_check",
+        "it has its quota, and waits for a check of the cluster before it starts",
+    ),
+)
+
+_EVICTED = {
+    "Preempted": "a workload with a higher priority, or with an older claim on the quota, took its place",
+    "PodsReadyTimeout": "its pods did not all start in time",
+    "ClusterQueueStopped": "its cluster queue was stopped",
+    "LocalQueueStopped": "its queue was stopped",
+    "NodeFailures": "a node failed",
+    "AdmissionCheck": "a check of the cluster took its admission back",
+}
+
+
+def workload_words(workload: WorkloadRow) -> Told:
+    """Why a workload waits."""
+    if workload.state == "off":
+        return Told(
+            "held",
+            "it is held back in Kueue (its workload is not active); release it to let it start",
+        )
+    message = workload.message or ""
+    again = _EVICTED.get(workload.evicted[0]) if workload.evicted else None
+    for pattern, code, words in _KUEUE_WORDS_RULES:
+        found = pattern.search(message)
+        if found is not None:
+            said = words.format(**{name: text or "" for name, text in found.groupdict().items()})
+            return Told(code, f"{said} (before, {again})" if again else said)
+    if again is not None:
+        return Told("preempted", f"it waits to start again: {again}")
+    if not message:
+        return Told("queued", "it waits for its turn in its queue")
+    return Told(workload.reason or "queued", f"Kueue says: {message[:400]}")
+
+
+# --------------------------------------------------------------------------------------------------
+# The newest events of objects: what the cluster's controllers last had to say of them.
+
+_QUIET = frozenset(
+    {
+        "SetPodTemplateRestartPolicy",
+        "FailedToUpdateEndpoint",
+        "FailedToUpdateEndpointSlices",
+        "Unhealthy",
+        "CgroupV1",
+    }
+)
+"""Warnings that keep nothing from running."""
+
+_LATER = frozenset({"Failed", "BackOff"})
+"""Reasons that say that something failed, after the event that says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A warning: its reason, message, and when it was last seen (time as Kubernetes writes it)."""
+
+    reason: str
+    message: str
+    time: str
+
+
+async def warnings_of(client: KubeClient, namespace: str, uids: Sequence[str]) -> list[Event]:
+    """The warnings about objects of a namespace, the newest first; none where events may not be seen.
+
+    Args:
+        client: The cluster.
+        namespace: Their namespace.
+        uids: Their own ids; a question each, so few of them.
+
+    Raises:
+        UnreachableError: The API server does not answer.
+    """
+    found = []
+    for uid in uids:
+        selector = f"involvedObject.uid={uid},type=Warning"
+        try:
+            answer = await client.get(
+                f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector, limit="50"
+            )
+        except (DeniedError, NotFoundError):
+            return []
+        found += [_event(one) for one in answer.get("items") or []]
+    kept = [one for one in found if one.reason not in _QUIET]
+    return sorted(kept, key=lambda one: (one.time, one.reason not in _LATER), reverse=True)
+
+
+def _event(one: Mapping[str, Any]) -> Event:
+    series = one.get("series") or {}
+    moment = (
+        series.get("lastObservedTime")
+        or one.get("lastTimestamp")
+        or one.get("eventTime")
+        or (one.get("metadata") or {}).get("creationTimestamp")
+    )
+    return Event(str(one.get("reason") or ""), str(one.get("message") or ""), str(moment or ""))

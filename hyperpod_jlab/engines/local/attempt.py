@@ -1,0 +1,363 @@
+"""One attempt of a run on the embedded cluster: N launchers as N process groups, from start to the last process's end."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.core.errors import StorageError
+from hyperpod_jlab.core.records import Observation, Submission
+from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED, Seal, guarded, refusal
+from hyperpod_jlab.engines.local.machine import clean_environment
+from hyperpod_jlab.launcher.contract import TAKEN_SIGNALS
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.files import this_process
+from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.records import BundleReader
+
+# --------------------------------------------------------------------------------------------------
+# What a supervisor says of its run. A partition that is full or away for a while delays its word, and never ends the run.
+
+_HEARTBEAT = 5.0
+_RETRY = 1.0
+_PATIENCE = 3600.0
+
+
+class Word:
+    """The observations of one run, in the order in which they are given, and its heartbeat if the run is this process's own."""
+
+    def __init__(self, bundle: BundleReader, *, heartbeat: bool = True) -> None:
+        self._bundle = bundle
+        self._heartbeat = heartbeat
+        self._unsaid = deque[Callable[[], None]]()
+        self._last: tuple[str, str | None] | None = None
+        self._beat: float | None = None
+        self._tried = 0.0
+        self._complained = False
+
+    def say(self, observation: Observation) -> None:
+        """Write down what goes on if it is something new; what cannot be written now is kept."""
+        new = (observation.state, observation.reason)
+        if new == self._last and observation.verdict is None:
+            return
+        self._last = new
+        self._unsaid.append(partial(self._bundle.add_observation, observation))
+        self._flush()
+
+    def say_submitted(self, submission: Submission) -> None:
+        """Write down that the run was taken."""
+        self._unsaid.append(partial(self._bundle.write_submission, submission))
+        self._flush()
+
+    def keep(self) -> None:
+        """Write the heartbeat when its time has come, and what could not be written before."""
+        now = time.monotonic()
+        if self._unsaid and now - self._tried > _RETRY:
+            self._flush()
+        if self._heartbeat and (self._beat is None or now - self._beat > _HEARTBEAT):
+            self.beat()
+
+    def beat(self) -> bool:
+        """Write the heartbeat; tells whether the partition took it."""
+        self._beat = time.monotonic()
+        return self._try(lambda: self._bundle.write_owner(this_process(heartbeat=time.time())))
+
+    def pending(self) -> bool:
+        """Whether something is still to be written. Of a run that was removed nothing is; where the whole partition is away, nobody knows that."""
+        if not self._unsaid:
+            return False
+        with contextlib.suppress(OSError, StorageError):
+            folder = self._bundle.folder
+            return _is_there(folder) or not _is_there(folder.parents[1])
+        return True
+
+    def finish(self) -> None:
+        """Have everything written, however long the partition is away (an hour at most)."""
+        finish([self], lambda: time.sleep(_RETRY))
+
+    def _flush(self) -> None:
+        self._tried = time.monotonic()
+        while self._unsaid and self._try(self._unsaid[0]):
+            self._unsaid.popleft()
+
+    def _try(self, write: Callable[[], None]) -> bool:
+        try:
+            write()
+        except StorageError as error:
+            if not self._complained:
+                self._complained = True
+                with contextlib.suppress(OSError):  # supervisor.log lies on the same partition
+                    sys.stderr.write(f"{error.message}; trying again\n")
+            return False
+        return True
+
+
+def _is_there(folder: Path) -> bool:
+    """Whether a folder is there.
+
+    Raises:
+        OSError: The partition does not say.
+    """
+    try:
+        descent.state(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def finish(words: Sequence[Word], pause: Callable[[], object]) -> None:
+    """Have everything of all written, however long the partition is away (an hour at most for all together).
+
+    Args:
+        words: Whose words.
+        pause: Waits for a moment.
+    """
+    deadline = time.monotonic() + _PATIENCE
+    while any(word.pending() for word in words) and time.monotonic() < deadline:
+        pause()
+        for word in words:
+            word.keep()
+
+
+# --------------------------------------------------------------------------------------------------
+# Ending the processes of a run that its launchers left behind, found by the mark in their environment.
+
+_PROC = Path("/proc")
+
+
+def processes_of(records: Path) -> list[int]:
+    """Processes of this user that carry the run's mark (``HYPERPOD_RECORDS``) or are one of its launchers."""
+    mark = b"HYPERPOD_RECORDS=" + os.fsencode(records)
+    me = os.getpid()
+    found = []
+    for entry in _PROC.iterdir():
+        if not entry.name.isdigit() or int(entry.name) == me:
+            continue
+        with contextlib.suppress(OSError):
+            if entry.stat().st_uid != os.getuid():
+                continue
+            if mark in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+    return found
+
+
+def end_processes(records: Path, grace: float) -> int:
+    """End all processes of a run: SIGTERM, `grace` seconds, SIGKILL. Returns how many had to be killed."""
+    deadline = time.monotonic() + grace
+    _signal(processes_of(records), signal.SIGTERM)
+    while time.monotonic() < deadline:
+        if not processes_of(records):
+            return 0
+        time.sleep(0.05)
+    killed = 0
+    for _ in range(20):  # a process may fork while it is being killed
+        left = processes_of(records)
+        if not left:
+            break
+        killed += len(left)
+        _signal(left, signal.SIGKILL)
+        time.sleep(0.05)
+    return killed
+
+
+CANCEL = signal.SIGUSR1
+"""Tells a supervisor to cancel its run, where its journal cannot be written."""
+
+
+def tell_to_cancel(pid: int) -> None:
+    """Send a supervisor the signal, if it is far enough in its life to take it (SigCgt in proc(5)); else it would die of it."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in (_PROC / str(pid) / "status").read_text().splitlines():
+            name, _, mask = line.partition(":")
+            if name == "SigCgt" and int(mask, 16) >> (CANCEL - 1) & 1:
+                os.kill(pid, CANCEL)
+
+
+def _signal(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+_PR_SET_PDEATHSIG = 1
+_PORTS = (
+    20000,
+    32000,
+)  # below Linux's ephemeral range, so no outgoing connection takes the port first
+_LAUNCHER_SLACK = 1.2
+
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+
+FENCED = 85
+"""Exit code of a launcher that found another job's claim."""
+
+
+def free_port() -> int:
+    """A TCP port on loopback that nobody listens on now."""
+    for _ in range(200):
+        port = random.randrange(*_PORTS)  # noqa: S311 - no secret
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise OSError("no free port on loopback")
+
+
+def _prepare_launcher() -> None:
+    """Have the kernel end this process when the supervisor dies (prctl(2)), so nobody runs on unwatched; what comes before it has handlers waits for them."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, TAKEN_SIGNALS)
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+@dataclass(frozen=True)
+class End:
+    """How an attempt ended: the verdict on it, and why, where that says more."""
+
+    verdict: str
+    reason: str | None = None
+
+
+@dataclass
+class RunningAttempt:
+    """The launchers of one attempt.
+
+    Attributes:
+        partition: The partition.
+        launcher: SHA-256 of the launcher that may run.
+        bundle: The bundle's folder.
+        records: The records' folder (the bundle's, or a child's).
+        plan: ``launch.json``.
+        scheduler_id: The run's id in this engine.
+        gpus: Indices of the GPUs that the run holds, shared out evenly over its nodes.
+        task: Index of the child in its array, or None.
+    """
+
+    partition: Partition
+    launcher: str
+    bundle: Path
+    records: Path
+    plan: dict[str, Any]
+    scheduler_id: str
+    gpus: tuple[int, ...] = ()
+    task: int | None = None
+    incarnation: str = field(default_factory=lambda: uuid.uuid4().hex)
+    started: float = field(default_factory=time.monotonic)
+    launchers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def start(self) -> None:
+        """Start a launcher for each node."""
+        nodes = int(self.plan["nodes"])
+        port = free_port()
+        path = self.records / "logs" / "supervisor.log"
+        with os.fdopen(descent.open_file(path, _APPEND, 0o644), "ab") as log:
+            for node in range(nodes):
+                self.launchers.append(
+                    subprocess.Popen(
+                        self._arguments(node, nodes, port),
+                        cwd="/",
+                        env=self._environment(node, nodes),
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL,
+                        stderr=log,
+                        start_new_session=True,
+                        preexec_fn=_prepare_launcher,  # noqa: PLW1509 - the supervisor has one thread
+                    )
+                )
+
+    def running(self) -> bool:
+        """Whether a launcher still runs."""
+        return any(launcher.poll() is None for launcher in self.launchers)
+
+    def loss(self) -> End | None:
+        """What became of launchers that were killed, if any were: they could tell nobody, and their peers may wait for them for hours."""
+        codes = [launcher.poll() for launcher in self.launchers]
+        killed = {node: -code for node, code in enumerate(codes) if code is not None and code < 0}
+        if not killed:
+            return None
+        nodes = ", ".join(map(str, killed))
+        names = ", ".join(sorted({_signal_name(number) for number in killed.values()}))
+        words = f"the launcher of node {nodes} was killed ({names})"
+        return End("LOST" if len(killed) == len(codes) else "NODE_FAIL", words)
+
+    def outcome(self) -> End:
+        """How the attempt ended by itself. Only after its end."""
+        codes = [launcher.wait() for launcher in self.launchers]
+        if FENCED in codes:
+            return End("FENCED")
+        if EXIT_UNTRUSTED in codes:
+            return End("REFUSED", refusal(self.bundle.name))
+        return self.loss() or End("FAILED" if any(codes) else "COMPLETED")
+
+    def warn(self) -> None:
+        """Tell the ranks that the time limit is near (SIGUSR2; NCCL may take SIGUSR1 for itself)."""
+        self._signal(signal.SIGUSR2)
+
+    def end(self) -> None:
+        """End all processes of the attempt: the launchers do it within their grace, else it is done for them."""
+        grace = float(self.plan["stop_grace"])
+        self._signal(signal.SIGTERM)
+        deadline = time.monotonic() + grace + _LAUNCHER_SLACK
+        while self.running() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        for launcher in self.launchers:
+            if launcher.poll() is None:
+                launcher.kill()
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Kill what the launchers left behind, if anything."""
+        end_processes(self.records, 0)
+
+    def _signal(self, number: signal.Signals) -> None:
+        for launcher in self.launchers:
+            launcher.send_signal(number)
+
+    def _arguments(self, node: int, nodes: int, port: int) -> list[str]:
+        seal = Seal(os.getuid(), self.launcher, self.partition.shared)
+        root = self.partition.root
+        arguments = [
+            str(self.plan["python"]),
+            *guarded(seal.words(root, self.bundle.relative_to(root))),
+            "node",
+            f"--node-rank={node}",
+            f"--nodes={nodes}",
+            "--master-addr=127.0.0.1",
+            f"--master-port={port}",
+            f"--scheduler-id={self.scheduler_id}",
+            f"--incarnation={self.incarnation}",
+            f"--node-name=local-{node}",
+            "--quiet",
+        ]
+        if self.task is not None:
+            arguments.append(f"--task={self.task}")
+        return arguments
+
+    def _environment(self, node: int, nodes: int) -> dict[str, str]:
+        share = len(self.gpus) // nodes
+        gpus = self.gpus[node * share : (node + 1) * share]
+        environment = clean_environment(str(self.plan["python"]), gpus)
+        environment["HYPERPOD_RECORDS"] = os.fspath(self.records)
+        return environment

@@ -1,0 +1,244 @@
+"""The board: which runs wait and which run on this machine, shared by the supervisors of all of them.
+
+Every supervisor keeps one file under ``jobs/`` locked (flock) for as long as it lives, so a killed one is noticed at once and its slot is free.
+Every look at the board and every change happens under one short mutex. The board lies on the machine's own disk, never on the partition.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import stat
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, StorageError
+from hyperpod_jlab.core.records import Action
+from hyperpod_jlab.core.state import Moment, derive
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.records import BundleReader
+
+EntryState = Literal["waiting", "held", "running", "array"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One run on the board. `order` is when it was submitted (Unix seconds); `gpus` are the indices that it holds."""
+
+    run_id: str
+    bundle: str
+    name: str
+    user: str
+    order: float
+    state: EntryState = "waiting"
+    nodes: int = 1
+    gpus_wanted: int = 0
+    gpus: tuple[int, ...] = ()
+    pid: int = 0
+
+
+def default_folder() -> Path:
+    """The board's folder for this user on this machine.
+
+    Raises:
+        StorageError: Neither the user's state directory nor a temporary one can be used.
+    """
+    base = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
+    wanted = Path(base) / "hyperpod-jlab" / "local"
+    fallback = Path(tempfile.gettempdir()) / f"hyperpod-jlab-{os.getuid()}" / "local"
+    for folder in (wanted, fallback):
+        with contextlib.suppress(OSError):
+            folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            folder.mkdir(exist_ok=True, mode=0o700)
+            if _is_ours(folder) and (folder == wanted or _is_ours(folder.parent)):
+                return folder
+    raise StorageError(
+        f"{wanted} cannot be written",
+        code="no_state_folder",
+        hint="set XDG_STATE_HOME to a folder on this machine's own disk",
+        detail={"path": str(wanted)},
+    )
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder is this user's, and only this user can exchange what lies in it."""
+    found = folder.lstat()
+    open_to = stat.S_IMODE(found.st_mode) & (stat.S_IWGRP | stat.S_IWOTH)
+    mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not open_to
+    return mine and os.access(folder, os.W_OK)
+
+
+class Board:
+    """The board in one folder."""
+
+    def __init__(self, folder: Path, *, slots: int, gpus: int) -> None:
+        self.folder = folder
+        self._jobs = folder / "jobs"
+        self._jobs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._mutex_path = folder / "mutex"
+        self.slots = slots
+        self.gpus = gpus
+
+    def entries(self) -> list[Entry]:
+        """All live entries, oldest first; files of dead supervisors are removed."""
+        with self._mutex():
+            return self._read()
+
+    def join(self, entry: Entry) -> Seat | None:
+        """Take the run's place on the board for as long as this process lives; None when another process has it."""
+        path = self._jobs / f"{hashlib.sha256(entry.bundle.encode()).hexdigest()[:20]}.json"
+        with self._mutex():
+            descriptor = descent.open_file(path, os.O_RDWR | os.O_CREAT)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(descriptor)
+                return None
+            seat = Seat(self, path, descriptor, entry)
+            seat.write()
+            return seat
+
+    def try_start(self, seat: Seat) -> tuple[bool, list[Entry]]:
+        """Give the run a slot and its GPUs, if it is next and both are free.
+
+        Returns whether it did, and all live entries as they were, oldest first.
+        """
+        with self._mutex():
+            entries = self._read()
+            running = [entry for entry in entries if entry.state == "running"]
+            waiting = [entry for entry in entries if entry.state == "waiting"]
+            taken = {gpu for entry in running for gpu in entry.gpus}
+            free = [gpu for gpu in range(self.gpus) if gpu not in taken]
+            is_next = bool(waiting) and waiting[0].bundle == seat.entry.bundle
+            start = is_next and len(running) < self.slots and len(free) >= seat.entry.gpus_wanted
+            if start:
+                gpus = tuple(free[: seat.entry.gpus_wanted])
+                seat.entry = replace(seat.entry, state="running", gpus=gpus)
+                seat.write()
+            return start, entries
+
+    def change(self, seat: Seat, state: EntryState) -> None:
+        """Say that the run waits again, or is held."""
+        if seat.entry.state != state:
+            with self._mutex():
+                seat.entry = replace(seat.entry, state=state, gpus=())
+                seat.write()
+
+    def leave(self, seat: Seat) -> None:
+        """Take the run off the board."""
+        with self._mutex():
+            seat.path.unlink(missing_ok=True)
+            os.close(seat.descriptor)
+
+    def _read(self) -> list[Entry]:
+        entries = []
+        for path in self._jobs.glob("*.json"):
+            entry = self._read_one(path)
+            if entry is not None:
+                entries.append(entry)
+        return sorted(entries, key=lambda entry: (entry.order, entry.run_id))
+
+    def _read_one(self, path: Path) -> Entry | None:
+        descriptor = descent.open_file(path)
+        try:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                path.unlink(missing_ok=True)  # nobody holds it: its supervisor is dead
+                return None
+            data = json.loads(os.pread(descriptor, 1 << 20, 0))
+            return Entry(**{**data, "gpus": tuple(data["gpus"])})
+        finally:
+            os.close(descriptor)
+
+    @contextlib.contextmanager
+    def _mutex(self) -> Iterator[None]:
+        descriptor = descent.open_file(self._mutex_path, os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+class Seat:
+    """A run's place on the board; the lock on its file goes with this process."""
+
+    def __init__(self, board: Board, path: Path, descriptor: int, entry: Entry) -> None:
+        self.board = board
+        self.path = path
+        self.descriptor = descriptor
+        self.entry = entry
+
+    def write(self) -> None:
+        """Write the entry; the caller holds the board's mutex."""
+        data = json.dumps(asdict(self.entry)).encode()
+        os.ftruncate(self.descriptor, 0)
+        os.pwrite(self.descriptor, data, 0)
+
+
+# --------------------------------------------------------------------------------------------------
+# Whether the runs that a run waits for have succeeded.
+
+
+@dataclass(frozen=True)
+class Word:
+    """Why a run may not start yet; `never` when it never will."""
+
+    reason: str
+    never: bool = False
+
+
+def dependency_word(partition: Partition, after: Sequence[str]) -> Word | None:
+    """The first of the runs before this one that has not succeeded, or None when all have."""
+    for run_id in after:
+        try:
+            records = BundleReader(partition, run_id).read()
+        except HyperpodError as error:
+            away = isinstance(error, NotFoundError) and not _is_there(partition)
+            return Word(f"waits for {run_id}: {error.message}", never=not away)
+        status = derive(records, Moment(time.time()))
+        if status.state in {"failed", "cancelled"}:
+            return Word(f"waits for {run_id}, which ended {status.state}", never=True)
+        if status.state != "succeeded":
+            return Word(f"waits for {run_id} to succeed")
+    return None
+
+
+def _is_there(partition: Partition) -> bool:
+    """Whether the partition is mounted: one that is away for a while has no run, and all may come back."""
+    return any(descent.is_folder(place.runs) for place in partition.own_places)
+
+
+# --------------------------------------------------------------------------------------------------
+# What the user has asked of a run: the sum of its journal.
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """Is the run cancelled, is it held, and how often was it requeued."""
+
+    cancelled: bool = False
+    held: bool = False
+    requeues: int = 0
+
+
+def sum_up(actions: Iterable[Action]) -> Wishes:
+    """The sum of a journal, oldest action first."""
+    cancelled = held = False
+    requeues = 0
+    for action in actions:
+        if action.action == "cancel":
+            cancelled = True
+        elif action.action == "requeue":
+            requeues += 1
+        elif action.action in {"hold", "release"}:
+            held = action.action == "hold"
+    return Wishes(cancelled, held, requeues)

@@ -1,0 +1,158 @@
+"""What this machine offers: CPUs, memory, GPUs."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import pwd
+import shutil
+import subprocess
+from pathlib import Path
+
+from hyperpod_jlab.core.errors import StorageDeniedError
+from hyperpod_jlab.engines.launch import UNTRUSTED, refusal
+from hyperpod_jlab.launcher import guard
+from hyperpod_jlab.storage.files import machine, storage_errors
+from hyperpod_jlab.storage.partition import Partition
+
+
+def cpus() -> int:
+    """CPUs that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def default_slots() -> int:
+    """Runs at a time: one for every two CPUs, at least one."""
+    return max(1, cpus() // 2)
+
+
+def memory() -> int:
+    """Bytes of memory in this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+@functools.cache
+def gpus() -> tuple[str, ...]:
+    """Names of the GPUs that ``nvidia-smi`` finds, in its order; empty without it."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return ()
+    try:
+        done = subprocess.run(
+            [program, "--query-gpu=name", "--format=csv,noheader"],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    if done.returncode != 0:
+        return ()
+    return tuple(line.strip() for line in done.stdout.splitlines() if line.strip())
+
+
+# --------------------------------------------------------------------------------------------------
+# A run's id in this engine: the machine that runs it and the run's own id.
+
+
+def scheduler_id(run_id: str) -> str:
+    """The scheduler id of a run that this machine runs."""
+    return f"{machine()}:{run_id}"
+
+
+# --------------------------------------------------------------------------------------------------
+# The environment that a run starts with: clean, like a login on a node. Nothing of the submitter's own is inherited.
+
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def clean_environment(python: str, gpus: tuple[int, ...]) -> dict[str, str]:
+    """Variables for the launcher of one node.
+
+    Args:
+        python: The run's interpreter; its folder comes first in PATH, so that ``pip`` and ``torchrun`` are its own.
+        gpus: Indices of the GPUs that the node may use.
+    """
+    try:
+        entry = pwd.getpwuid(os.getuid())
+        user, home = entry.pw_name, entry.pw_dir
+    except KeyError:  # a container's uid without an entry
+        user, home = str(os.getuid()), os.environ.get("HOME", "/")
+    path = _SYSTEM_PATH
+    if Path(python).is_absolute():
+        path = f"{Path(python).parent}:{path}"
+    variables = {
+        "PATH": path,
+        "HOME": os.environ.get("HOME", home),
+        "USER": user,
+        "LOGNAME": user,
+        "SHELL": "/bin/bash",
+        "LANG": "C.UTF-8",
+    }
+    if gpus:
+        variables["CUDA_VISIBLE_DEVICES"] = ",".join(str(gpu) for gpu in gpus)
+    return variables
+
+
+# --------------------------------------------------------------------------------------------------
+# Whose bundle it is that the embedded cluster is to run: the guard's own rules, before a supervisor reads or writes anything in it.
+
+
+class UntrustedBundleError(StorageDeniedError):
+    """A bundle that is not this user's, or that somebody else could change: nothing in it is to be run, and nothing written to it."""
+
+    default_code = UNTRUSTED
+
+
+def check_bundle(partition: Partition, bundle: Path) -> None:
+    """Refuse a bundle that is not this user's, or that somebody else could change.
+
+    Args:
+        partition: The partition.
+        bundle: The bundle's folder.
+
+    Raises:
+        UntrustedBundleError: It is not to be used.
+        StorageError: It cannot be opened.
+    """
+    os.close(_opened(partition, bundle))
+
+
+def launcher_digest(partition: Partition, bundle: Path) -> str:
+    """The SHA-256 of the launcher in a bundle, which is checked as by `check_bundle`.
+
+    Raises:
+        UntrustedBundleError: It is not to be used.
+        StorageError: It cannot be opened or read.
+    """
+    descriptor = _opened(partition, bundle)
+    try:
+        with storage_errors(bundle):
+            return hashlib.sha256(guard.read_launcher(descriptor, _users())).hexdigest()
+    except guard.UntrustedError as error:
+        raise _refused(bundle, error) from error
+    finally:
+        os.close(descriptor)
+
+
+def _opened(partition: Partition, bundle: Path) -> int:
+    try:
+        with storage_errors(bundle):
+            below = str(bundle.relative_to(partition.root))
+            return guard.open_bundle(str(partition.root), below, _users(), partition.shared)
+    except guard.UntrustedError as error:
+        raise _refused(bundle, error) from error
+
+
+def _users() -> set[int]:
+    return {0, os.getuid()}
+
+
+def _refused(bundle: Path, error: guard.UntrustedError) -> UntrustedBundleError:
+    return UntrustedBundleError(
+        refusal(bundle.name, str(error)),
+        hint="see that only you may write to the bundle and to the folders above it, then submit again: hpj doctor",
+        detail={"path": str(bundle)},
+    )

@@ -1,0 +1,263 @@
+"""What the embedded cluster has to say about a spec before it is sent."""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from hyperpod_jlab.aws.studio import find_studio
+from hyperpod_jlab.core.errors import RefusedError
+from hyperpod_jlab.core.finding import Finding
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.studio import APPS, SHORTEST
+from hyperpod_jlab.engines.local import machine
+from hyperpod_jlab.engines.protocol import Rendered, RenderInput
+
+# --------------------------------------------------------------------------------------------------
+# What the embedded cluster will do with a run, as a document for the preview and the bundle. Pure.
+
+
+def render(given: RenderInput) -> Rendered:
+    """The run's document: each node's launcher with its arguments, and the limits that the supervisor keeps."""
+    spec = given.spec
+    launcher = str(given.paths.there / given.bundle / "launcher.py")
+    nodes = [
+        {
+            "name": f"local-{rank}",
+            "command": [
+                given.python or "python3",
+                launcher,
+                "node",
+                f"--node-rank={rank}",
+                f"--nodes={spec.resources.nodes}",
+                "--master-addr=127.0.0.1",
+                "--master-port=<a free port>",
+            ],
+        }
+        for rank in range(spec.resources.nodes)
+    ]
+    document = {
+        "run_id": given.run_id,
+        "name": given.name,
+        "launcher": spec.resolved_launcher,
+        "processes_per_node": spec.resources.processes,
+        "gpus_per_node": spec.resources.accelerator.count,
+        "launcher_sha256": given.seal.digest,
+        "nodes": nodes,
+        "time_limit": spec.time_limit,
+        "stop_grace": spec.stop_grace,
+        "max_restarts": spec.max_restarts,
+        "after": spec.after,
+        "array": spec.array,
+    }
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return Rendered("local.json", text, "json")
+
+
+# --------------------------------------------------------------------------------------------------
+# What idle shutdown of Studio means for a run on this machine. AWS is not asked: that would hold up every submit; `hpj doctor` asks.
+
+
+def idle_findings(spec: JobSpec) -> list[Finding]:
+    """That Studio may stop this machine under a run; not of one that must end before the shortest time that Studio waits."""
+    limit = spec.time_limit
+    if limit is not None and limit <= SHORTEST * 60:
+        return []
+    studio = find_studio()
+    if studio is None or studio.app_type not in APPS:
+        return []
+    return [
+        Finding(
+            level="info",
+            code="studio_idle_shutdown",
+            message="where Studio stops idle spaces, a run on this machine ends with the space: only what is done in it counts as activity, not the run",
+            hint="send long runs to another cluster; hpj doctor says whether and after how long this space is stopped",
+        )
+    ]
+
+
+MAX_NODES = 64
+"""Nodes that one machine is asked to play at the most."""
+MAX_PROCESSES = 512
+
+_PROBE = (
+    "import sys, importlib.util as u; "
+    "print(*sys.version_info[:2], int(u.find_spec('torch') is not None))"
+)
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python: its major and minor version, and whether it has torch."""
+
+    version: tuple[int, int]
+    torch: bool
+
+
+def interpreter(python: str) -> Interpreter:
+    """Look at a Python by running it.
+
+    Raises:
+        RefusedError: There is none at that path, or it does not run.
+    """
+    try:
+        stamp = Path(python).stat().st_mtime_ns
+    except OSError:
+        raise _no_python(python, "there is no such file") from None
+    return _probe(python, stamp)
+
+
+@functools.lru_cache(maxsize=32)
+def _probe(python: str, stamp: int) -> Interpreter:  # noqa: ARG001 - the stamp is part of the key
+    try:
+        done = subprocess.run(
+            [python, "-I", "-c", _PROBE], capture_output=True, text=True, timeout=60, check=True
+        )
+        major, minor, torch = (int(word) for word in done.stdout.split())
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise _no_python(python, f"it does not run as a Python: {error}") from error
+    return Interpreter((major, minor), bool(torch))
+
+
+def _no_python(python: str, problem: str) -> RefusedError:
+    return RefusedError(
+        f"the python {python} cannot be used: {problem}",
+        code="no_python",
+        hint="give the path of an interpreter with --python",
+        detail={"field": "environment.python", "python": python},
+    )
+
+
+def findings(spec: JobSpec, python: str) -> list[Finding]:
+    """All that is wrong with a spec for this machine, and what will be ignored.
+
+    Raises:
+        RefusedError: The interpreter cannot be used.
+    """
+    found = interpreter(python)
+    return [
+        *_sizes(spec),
+        *_gpus(spec),
+        *_torch(spec, python, found),
+        *_ignored(spec),
+        *idle_findings(spec),
+    ]
+
+
+def _sizes(spec: JobSpec) -> list[Finding]:
+    result = []
+    if spec.resources.nodes > MAX_NODES:
+        result.append(
+            Finding(
+                level="error",
+                code="too_many_nodes",
+                message=f"the local cluster plays at most {MAX_NODES} nodes, not {spec.resources.nodes}",
+                hint="use fewer nodes, or another cluster",
+                field="resources.nodes",
+            )
+        )
+    elif spec.world_size > MAX_PROCESSES:
+        result.append(
+            Finding(
+                level="error",
+                code="too_many_processes",
+                message=f"{spec.world_size} processes are more than this machine runs ({MAX_PROCESSES})",
+                hint="use fewer nodes or processes, or another cluster",
+                field="resources.processes_per_node",
+            )
+        )
+    elif spec.world_size > 4 * machine.cpus():
+        result.append(
+            Finding(
+                level="warning",
+                code="oversubscribed",
+                message=f"{spec.world_size} processes share {machine.cpus()} CPUs",
+                hint="good for a smoke run, slow for more",
+                field="resources.processes_per_node",
+            )
+        )
+    return result
+
+
+def _gpus(spec: JobSpec) -> list[Finding]:
+    accelerator = spec.resources.accelerator
+    wanted = accelerator.count * spec.resources.nodes
+    if wanted == 0:
+        return []
+    names = machine.gpus() if accelerator.kind == "gpu" else ()
+    if wanted <= len(names):
+        return []
+    have = f"{len(names)}" if names else "none"
+    return [
+        Finding(
+            level="error",
+            code="not_enough_gpus",
+            message=f"{wanted} {accelerator.kind} devices are asked for and this machine has {have}",
+            hint="ask for fewer with --gpus-per-node, or use another cluster",
+            field="resources.gpus_per_node",
+        )
+    ]
+
+
+def _torch(spec: JobSpec, python: str, found: Interpreter) -> list[Finding]:
+    if spec.resolved_launcher != "torchrun" or found.torch:
+        return []
+    return [
+        Finding(
+            level="error",
+            code="torch_missing",
+            message=f"torchrun is asked for, and {python} has no torch",
+            hint="install torch there, name another --python, or use --launcher python",
+            field="launcher",
+        )
+    ]
+
+
+def _ignored(spec: JobSpec) -> list[Finding]:
+    given = {
+        "queue": spec.queue,
+        "account": spec.account,
+        "qos": spec.qos,
+        "priority": spec.priority,
+        "resources.memory": spec.resources.memory,
+        "resources.instance_type": spec.resources.instance_type,
+        "resources.instance_group": spec.resources.instance_group,
+        "auto_resume": spec.auto_resume,
+        "slurm": spec.slurm.flags or None,
+        "kubernetes": spec.kubernetes.patch or None,
+        "kubernetes.service_account": spec.kubernetes.service_account,
+    }
+    result = [
+        Finding(
+            level="info",
+            code="ignored",
+            message=f"the local cluster has no use for {field}",
+            field=field,
+        )
+        for field, value in given.items()
+        if value is not None
+    ]
+    if spec.environment.image is not None:
+        result.append(
+            Finding(
+                level="error",
+                code="unsupported",
+                message="the local cluster runs no containers",
+                hint="leave out --image, or use another cluster",
+                field="environment.image",
+            )
+        )
+    if spec.source.kind == "native":
+        result.append(
+            Finding(
+                level="error",
+                code="unsupported",
+                message="the local cluster runs no sbatch scripts or manifests",
+                hint="choose a Slurm or Kubernetes cluster with --cluster",
+                field="source",
+            )
+        )
+    return result

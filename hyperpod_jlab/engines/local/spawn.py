@@ -1,0 +1,230 @@
+"""Starting a supervisor so that it outlives whatever starts it.
+
+A Jupyter kernel ends all its descendants when it shuts down, so the supervisor must not be one: a small process in between starts a session of its own,
+forks and ends, and its child (now a child of init) becomes the supervisor. No descriptor of ours is passed on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from hyperpod_jlab.core.errors import HyperpodError, InternalError
+from hyperpod_jlab.core.quantities import parse_array
+from hyperpod_jlab.core.records import Observation, ObservedState
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED
+from hyperpod_jlab.engines.local.attempt import Word, finish
+from hyperpod_jlab.engines.local.board import Board, sum_up
+from hyperpod_jlab.engines.local.machine import launcher_digest, scheduler_id
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.files import storage_errors, this_process
+from hyperpod_jlab.storage.records import BundleReader
+
+# Who the child is gets written down before it may go, so that whoever started it can tell from then on that it lives or died: its number and start
+# time stay the same through exec. When it cannot be written the child ends. An owner that is there already is left alone: this child will then
+# find the place taken.
+_DETACH = """
+import os, sys
+os.setsid()
+folder, record, command = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+os.set_inheritable(folder, False)
+word, go = os.pipe()
+child = os.fork()
+if child == 0:
+    os.close(go)
+    if os.read(word, 1) != b"1":
+        os._exit(1)
+    os.close(word)
+    os.chdir("/")
+    os.execv(command[0], command)
+with open("/proc/%d/stat" % child, errors="replace") as stat:
+    start = stat.read().rpartition(")")[2].split()[19]
+mine = "owner.json." + str(child) + ".tmp"
+try:
+    file = os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
+    with open(file, "w") as file:
+        file.write(record % (child, int(start)))
+    os.link(mine, "owner.json", src_dir_fd=folder, dst_dir_fd=folder)
+except FileExistsError:
+    pass
+finally:
+    os.unlink(mine, dir_fd=folder)
+os.write(go, b"1")
+os._exit(0)
+"""
+
+
+def spawn_supervisor(bundle: BundleReader, *, folder: Path, slots: int) -> None:
+    """Start the supervisor of a run; one that is there already makes this one end by itself.
+
+    Raises:
+        DeniedError: The run is another user's.
+        StorageError: The bundle is not this user's, or cannot be written to; nothing was started.
+        InternalError: No process could be started.
+    """
+    bundle.check_own("submit")
+    python = sys.executable
+    command = [python, "-P", "-m", "hyperpod_jlab.engines.local.supervisor"]
+    partition = bundle.partition
+    command += [str(partition.root), bundle.run_id, f"--folder={folder}", f"--slots={slots}"]
+    command.append(f"--launcher={launcher_digest(partition, bundle.folder)}")
+    command += ["--shared"] if partition.shared else []
+    log = bundle.folder / "logs" / "supervisor.log"
+    status = bundle.records / "status"
+    with storage_errors(log):
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        errors = os.fdopen(descent.open_file(log, flags, bundle.file_mode), "ab")
+    try:
+        with errors, descent.opened_folder(status) as opened:
+            subprocess.run(
+                [python, "-I", "-S", "-c", _DETACH, str(opened), _owner_template(), *command],
+                pass_fds=(opened,),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                env=_environment(),
+                check=True,
+                timeout=60,
+            )
+    except (OSError, subprocess.SubprocessError) as error:
+        _check_writable(status)
+        raise InternalError(
+            "the run's supervisor could not be started",
+            code="no_supervisor",
+            hint=f"see {log}",
+            detail={"error": str(error)},
+        ) from error
+
+
+def _check_writable(folder: Path) -> None:
+    """Tell a full or read-only partition from other reasons.
+
+    Raises:
+        StorageError: Nothing can be written there.
+    """
+    probe = folder / f".probe-{os.getpid()}"
+    with storage_errors(folder):
+        descent.replace(probe, b"x")
+        descent.unlink(probe)
+
+
+def _owner_template() -> str:
+    """The owner's record as JSON, with the process number and start time left open."""
+    record = this_process(heartbeat=time.time()).model_dump()
+    del record["pid"], record["start_time"]
+    text = json.dumps(record).replace("%", "%%")
+    return text[:-1] + ', "pid": %d, "start_time": %d}'
+
+
+def _environment() -> dict[str, str]:
+    """What the supervisor needs of this process's environment; runs inherit none of it."""
+    kept = ("HOME", "PATH", "LANG", "TMPDIR", "PYTHONPATH", "XDG_STATE_HOME", "XDG_CACHE_HOME")
+    return {name: os.environ[name] for name in kept if name in os.environ}
+
+
+# --------------------------------------------------------------------------------------------------
+# The children of an array on the embedded cluster: each is a run with a supervisor of its own, some at a time.
+
+_AHEAD = 2  # children that may already wait while all slots are taken
+
+
+class ArrayRunner:
+    """Starts an array's children in order and waits for them."""
+
+    def __init__(
+        self, bundle: BundleReader, board: Board, spec: JobSpec, word: Word, launcher: str
+    ) -> None:
+        self._bundle = bundle
+        self._launcher = launcher
+        self._board = board
+        array = parse_array(spec.array or "0")
+        self._todo = list(array.indices)
+        self._limit = min(array.throttle or len(array.indices), board.slots + _AHEAD)
+        self._alive: list[tuple[int, subprocess.Popen[bytes]]] = []
+        self._word = word
+        self._words: list[Word] = []  # on children that can say nothing themselves
+
+    def run(self, tick: Callable[[], bool]) -> bool:
+        """See all children through; `tick` pauses and tells whether to go on.
+
+        Returns whether all have ended: when told to stop it leaves those that run to themselves.
+        """
+        held = None
+        while self._todo or self._alive:
+            wishes = sum_up(self._bundle.actions())
+            if held != (wishes.held and not self._alive):
+                held = wishes.held and not self._alive
+                self._word.say(
+                    self._seen(self._bundle, "waiting" if held else "running", held=held)
+                )
+            if wishes.cancelled:
+                self._give_up_rest()
+            self._alive = [child for child in self._alive if self._lives(*child)]
+            while self._todo and not wishes.held and len(self._alive) < self._limit:
+                index = self._todo.pop(0)
+                self._alive.append((index, self._start(index)))
+            for word in self._words:
+                word.keep()
+            if not tick():
+                return not self._todo and not self._alive
+        finish(self._words, tick)
+        self._word.say(self._seen(self._bundle, "ended", "COMPLETED"))
+        return True
+
+    def _lives(self, index: int, process: subprocess.Popen[bytes]) -> bool:
+        code = process.poll()
+        # It could not say itself how it ended; of a bundle that is not ours any more nobody says anything in it.
+        if code not in {None, 0, EXIT_UNTRUSTED}:
+            self._say_of_child(index, "LOST")
+        return code is None
+
+    def _start(self, index: int) -> subprocess.Popen[bytes]:
+        partition = self._bundle.partition
+        command = [sys.executable, "-P", "-m", "hyperpod_jlab.engines.local.supervisor"]
+        command += [str(partition.root), f"{self._bundle.run_id}.{index}"]
+        command += [f"--folder={self._board.folder}", f"--slots={self._board.slots}"]
+        command.append(f"--launcher={self._launcher}")
+        command += ["--shared"] if partition.shared else []
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+
+    def _give_up_rest(self) -> None:
+        """The array was cancelled: say so for the children that never started."""
+        for index in self._todo:
+            self._say_of_child(index, "CANCELLED")
+        self._todo.clear()
+
+    def _say_of_child(self, index: int, verdict: str) -> None:
+        child = BundleReader(self._bundle.partition, f"{self._bundle.run_id}.{index}")
+        with contextlib.suppress(
+            HyperpodError
+        ):  # else the partition is away, or the array was removed
+            if any(word.state == "ended" for word in child.read().observations):
+                return
+        word = Word(child, heartbeat=False)
+        self._words.append(word)
+        word.say(self._seen(child, "ended", verdict))
+
+    @staticmethod
+    def _seen(
+        bundle: BundleReader,
+        state: ObservedState,
+        verdict: str | None = None,
+        *,
+        held: bool = False,
+    ) -> Observation:
+        return Observation(
+            time=time.time(),
+            observer="local",
+            scheduler_id=scheduler_id(bundle.run_id),
+            state=state,
+            reason="held by its user" if held else None,
+            reason_code="held" if held else None,
+            verdict=verdict,
+        )

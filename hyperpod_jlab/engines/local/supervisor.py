@@ -1,0 +1,344 @@
+"""The supervisor of one run on the embedded cluster: waits for a slot, runs its attempts, leaves no process behind.
+
+Started detached, as ``python -P -m hyperpod_jlab.engines.local.supervisor ROOT RUN_ID --folder BOARD --slots N``. A second one for the same
+run ends at once, so starting one again is harmless.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.core.records import AttemptRecords, Observation, ObservedState, Submission
+from hyperpod_jlab.core.run_id import split_run_id
+from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED
+from hyperpod_jlab.engines.local import machine
+from hyperpod_jlab.engines.local.attempt import CANCEL, End, RunningAttempt, Word
+from hyperpod_jlab.engines.local.board import Board, Entry, Wishes, dependency_word, sum_up
+from hyperpod_jlab.engines.local.machine import UntrustedBundleError, check_bundle, scheduler_id
+from hyperpod_jlab.engines.local.observe import ahead_of, why_waiting
+from hyperpod_jlab.engines.local.spawn import ArrayRunner
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.records import BundleReader
+from hyperpod_jlab.storage.removal import remove_tree
+
+_POLL = 0.1
+_HELD = 0.3
+_FAR_BACK = 2.0
+_WARN_BEFORE = 60.0
+
+
+class Supervisor:
+    """Looks after one run until it has ended."""
+
+    def __init__(self, bundle: BundleReader, board: Board, launcher: str) -> None:
+        """A supervisor of a bundle whose launcher has the digest `launcher`.
+
+        Raises:
+            UntrustedBundleError: The bundle is not this user's.
+        """
+        check_bundle(bundle.partition, bundle.folder)
+        self._bundle = bundle
+        self._launcher = launcher
+        self._board = board
+        self._spec = bundle.spec()
+        self._head = bundle.head()
+        self._plan = bundle.plan()
+        self._scheduler_id = scheduler_id(bundle.run_id)
+        self._stop = self._told_to_cancel = False
+        self._word = Word(bundle)
+
+    def run(self) -> None:
+        """Take the run's place on the board and see it through, unless another supervisor has it or it has ended."""
+        seat = self._board.join(self._entry())
+        if seat is None:
+            return
+        self._seat = seat
+        try:
+            if not self._ended_before():
+                self._look_after()
+        finally:
+            self._board.leave(seat)
+
+    def _look_after(self) -> None:
+        self._word.keep()
+        if self._bundle.index is None:
+            self._submitted()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._on_stop)
+        signal.signal(CANCEL, self._on_cancel)
+        is_array = self._spec.array is not None and self._bundle.index is None
+        over = not is_array  # should this fail, the run ends with it; an array's children go on
+        try:
+            if is_array:
+                self._board.change(self._seat, "array")
+                array = ArrayRunner(
+                    self._bundle, self._board, self._spec, self._word, launcher=self._launcher
+                )
+                over = array.run(self._tick)
+            else:
+                over = self._see_through()
+            self._word.finish()
+        except UntrustedBundleError:
+            over = False  # it is somebody else's now
+            raise
+        finally:
+            # Children share their array's secrets, and another job that keeps this one out may still have to read them.
+            if over and self._bundle.index is None:
+                with contextlib.suppress(OSError):
+                    remove_tree(self._bundle.folder / "secrets")
+
+    def _see_through(self) -> bool:
+        """Wait, run, and restart if need be; False when the run goes on in another job."""
+        restarts, requeues = 0, self._wishes().requeues
+        while True:
+            if not self._wait_for_start():
+                return True
+            end, number = self._one_attempt(requeues)
+            verdict = end.verdict
+            if verdict == "REQUEUED":
+                requeues = self._wishes().requeues
+                self._board.change(self._seat, "waiting")
+                self._observe(
+                    "waiting", "was requeued", "requeued", verdict=verdict, attempt=number
+                )
+            elif verdict in {"FAILED", "LOST", "NODE_FAIL"} and restarts < self._spec.max_restarts:
+                restarts += 1
+                words = f"restart {restarts} of {self._spec.max_restarts} after a failure"
+                self._observe("waiting", words, "recovering", verdict=verdict, attempt=number)
+            elif verdict != "FENCED":
+                self._observe("ended", end.reason, verdict=verdict, attempt=number)
+                return True
+            else:
+                return False
+
+    def _wait_for_start(self) -> bool:
+        """Wait for the runs before this one, for a release and for a slot; False when the run ended while it waited."""
+        while not self._stop:
+            wishes, pause = self._wishes(), _HELD
+            if wishes.cancelled:
+                self._observe("ended", verdict="CANCELLED")
+                return False
+            word = dependency_word(self._bundle.partition, self._spec.after)
+            if word is not None and word.never:
+                self._observe("ended", word.reason, "dependency", verdict="DEPENDENCY")
+                return False
+            if wishes.held or word is not None:
+                self._board.change(self._seat, "held")
+                reason = "held by its user" if wishes.held else word.reason if word else None
+                self._observe("waiting", reason, "held" if wishes.held else "dependency")
+            else:
+                started, entries = self._take_slot()
+                if started and self._can_record():
+                    return True
+                if started:  # an attempt that can record nothing would only fail
+                    self._board.change(self._seat, "waiting")
+                    self._tick(_FAR_BACK)
+                    continue
+                reason, code = why_waiting(self._board, entries, self._bundle.run_id)
+                self._observe("waiting", reason, code)
+                # Whoever stands far back looks rarely, so that a long line costs next to nothing.
+                pause = min(_FAR_BACK, _POLL * (1 + len(ahead_of(entries, self._bundle.run_id))))
+            self._tick(pause)
+        self._observe("ended", "its supervisor was told to stop", "lost", verdict="LOST")
+        return False
+
+    def _take_slot(self) -> tuple[bool, list[Entry]]:
+        """Whether the run has a slot now, and all entries of the board when it has just asked for one."""
+        if self._seat.entry.state == "running":
+            return True, []  # a restart keeps its slot
+        self._board.change(self._seat, "waiting")
+        return self._board.try_start(self._seat)
+
+    def _can_record(self) -> bool:
+        """Whether the partition takes what an attempt writes."""
+        # The heartbeat first: it makes no folder where the whole partition is away.
+        if not self._word.beat():
+            return False
+        logs = self._bundle.records / "logs"
+        try:
+            descent.make_folders(self._bundle.folder, logs, self._bundle.folder_mode)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            os.close(descent.open_file(logs / "supervisor.log", flags, self._bundle.file_mode))
+        except OSError:
+            return False
+        return True
+
+    def _one_attempt(self, requeues: int) -> tuple[End, int | None]:
+        """Run one attempt; returns how it ended and its number."""
+        check_bundle(self._bundle.partition, self._bundle.folder)
+        attempt = RunningAttempt(
+            partition=self._bundle.partition,
+            launcher=self._launcher,
+            bundle=self._bundle.folder,
+            records=self._bundle.records,
+            plan=self._plan,
+            scheduler_id=self._scheduler_id,
+            gpus=self._seat.entry.gpus,
+            task=self._bundle.index,
+        )
+        self._observe("running")
+        try:
+            attempt.start()
+            end = self._watch(attempt, requeues) or attempt.outcome()
+        except BaseException:
+            attempt.end()  # nobody would look after it
+            raise
+        attempt.sweep()
+        return end, self._number_of(attempt.incarnation)
+
+    def _watch(self, attempt: RunningAttempt, requeues: int) -> End | None:
+        """Wait for the attempt's end; returns how it was ended early: for the user, the time limit, or a node that was killed."""
+        limit = self._spec.time_limit
+        warned = limit is None or limit <= 2 * _WARN_BEFORE
+        while attempt.running():
+            elapsed = time.monotonic() - attempt.started
+            wishes = self._wishes()
+            verdict = None
+            if wishes.cancelled:
+                verdict = "CANCELLED"
+            elif wishes.requeues > requeues:
+                verdict = "REQUEUED"
+            elif limit is not None and elapsed > limit:
+                verdict = "TIMEOUT"
+            elif self._stop:
+                verdict = "LOST"
+            end = attempt.loss() if verdict is None else End(verdict)
+            if end is not None:
+                attempt.end()
+                return end
+            if limit is not None and not warned and elapsed > limit - _WARN_BEFORE:
+                attempt.warn()
+                warned = True
+            self._tick()
+        return None
+
+    def _wishes(self) -> Wishes:
+        wishes = sum_up(self._bundle.actions())
+        return replace(wishes, cancelled=wishes.cancelled or self._told_to_cancel)
+
+    def _number_of(self, incarnation: str) -> int | None:
+        attempts: Sequence[AttemptRecords] = ()
+        with contextlib.suppress(
+            HyperpodError
+        ):  # the partition is away: the word goes out without it
+            attempts = self._bundle.read().attempts
+        for attempt in attempts:
+            if attempt.claim is not None and attempt.claim.incarnation == incarnation:
+                return attempt.number
+        return None
+
+    def _ended_before(self) -> bool:
+        observations = self._bundle.read().observations
+        return any(word.observer == "local" and word.state == "ended" for word in observations)
+
+    def _entry(self) -> Entry:
+        array = self._spec.array is not None and self._bundle.index is None
+        wanted = self._spec.resources.accelerator.count * self._spec.resources.nodes
+        return Entry(
+            run_id=self._bundle.run_id,
+            bundle=str(self._bundle.records),
+            name=self._head.name,
+            user=self._head.user,
+            order=self._head.created_at,
+            state="array" if array else "waiting",
+            nodes=self._spec.resources.nodes,
+            gpus_wanted=wanted,
+            pid=os.getpid(),
+        )
+
+    def _submitted(self) -> None:
+        if not descent.is_file(self._bundle.folder / "submission.json"):
+            self._word.say_submitted(
+                Submission(scheduler_id=self._scheduler_id, submitted_at=time.time())
+            )
+
+    def _observe(
+        self,
+        state: ObservedState,
+        reason: str | None = None,
+        code: str | None = None,
+        *,
+        verdict: str | None = None,
+        attempt: int | None = None,
+    ) -> None:
+        """Write down what goes on, if it is something new."""
+        self._word.say(
+            Observation(
+                time=time.time(),
+                observer="local",
+                scheduler_id=self._scheduler_id,
+                attempt=attempt,
+                state=state,
+                reason=reason,
+                reason_code=code,
+                verdict=verdict,
+                exit_code=0 if verdict == "COMPLETED" else None,
+            )
+        )
+
+    def _tick(self, pause: float = _POLL) -> bool:
+        """Pause for a moment and keep the heartbeat; False when the supervisor is told to stop."""
+        time.sleep(pause)
+        self._word.keep()
+        return not self._stop
+
+    def _on_stop(self, *_: object) -> None:
+        self._stop = True
+
+    def _on_cancel(self, *_: object) -> None:
+        self._told_to_cancel = True
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point of the supervisor's process."""
+    parser = argparse.ArgumentParser(description="Look after one run on the embedded cluster.")
+    parser.add_argument("root", type=Path)
+    parser.add_argument("run_id")
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--slots", type=int, required=True)
+    parser.add_argument("--launcher", metavar="SHA256", required=True)
+    parser.add_argument("--shared", action="store_true")
+    given = parser.parse_args(arguments)
+    split_run_id(given.run_id)
+    partition = Partition(given.root, shared=given.shared)
+    bundle = BundleReader(partition, given.run_id)
+    try:
+        board = Board(given.folder, slots=given.slots, gpus=len(machine.gpus()))
+        Supervisor(bundle, board, given.launcher).run()
+    except UntrustedBundleError as error:
+        # Nothing is written to it: the word goes to whoever started this process.
+        sys.stderr.write(f"hyperpod: {error.message}\n")
+        return EXIT_UNTRUSTED
+    except BaseException as error:
+        # The traceback goes to supervisor.log; the user is told at once instead of after a wait for a dead process.
+        word = Word(bundle, heartbeat=False)
+        word.say(_crashed(given.run_id, error))
+        word.finish()
+        raise
+    return 0
+
+
+def _crashed(run_id: str, error: BaseException) -> Observation:
+    return Observation(
+        time=time.time(),
+        observer="local",
+        scheduler_id=scheduler_id(run_id),
+        state="ended",
+        verdict="LOST",
+        reason=f"its supervisor failed: {type(error).__name__}: {error}"[:500],
+        reason_code="lost",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

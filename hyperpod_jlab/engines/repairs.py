@@ -1,0 +1,111 @@
+"""Runs on nodes that HyperPod repairs: that they recover, and on which nodes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.core.quantities import parse_array
+from hyperpod_jlab.core.records import AttemptRecords, Observation, RunRecords
+from hyperpod_jlab.core.repair import NodeRepair, may_recover, recovering
+from hyperpod_jlab.core.run import Usage, usage_of_records
+from hyperpod_jlab.core.spec import Accelerators
+from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
+
+
+async def with_repairs(
+    words: dict[str, Observation],
+    bundles: Sequence[BundleReader],
+    look: Callable[[], Awaitable[Mapping[str, NodeRepair]]],
+    orchestrator: str,
+) -> dict[str, Observation]:
+    """The words on runs; those that run on nodes under repair, or wait after they did, have that as their reason.
+
+    Args:
+        words: What the scheduler says, by run id.
+        bundles: The runs.
+        look: Looks at the nodes: what is done to those under repair, by their names. Called only when a run runs or waits; where they
+            cannot be asked the words stay.
+        orchestrator: ``slurm`` or ``kubernetes``.
+    """
+    if not any(may_recover(word) for word in words.values()):
+        return words
+    try:
+        repairs = await look()
+    except HyperpodError:
+        return words
+    if not repairs:
+        return words
+    return await asyncio.to_thread(_told, words, bundles, repairs, orchestrator)
+
+
+def attempt_meant(bundle: BundleReader, word: Observation) -> AttemptRecords | None:
+    """The attempt of a run that a word is on: the newest one. Blocking.
+
+    None where there is none, its records cannot be read, or it is over and the run runs: then that is the next one, which has yet to write
+    where.
+    """
+    try:
+        records = bundle.read()
+    except HyperpodError:  # a damaged bundle is told by whoever reads it
+        return None
+    if not records.attempts:
+        return None
+    attempt = records.attempts[-1]
+    judged = any(seen.verdict and seen.attempt == attempt.number for seen in records.observations)
+    return None if judged and word.state == "running" else attempt
+
+
+def nodes_of(attempt: AttemptRecords) -> list[str]:
+    """The nodes of an attempt, as their scheduler calls them."""
+    return sorted({node.node.partition(".")[0] for node in attempt.nodes})
+
+
+def _told(
+    words: dict[str, Observation],
+    bundles: Sequence[BundleReader],
+    repairs: Mapping[str, NodeRepair],
+    orchestrator: str,
+) -> dict[str, Observation]:
+    found = dict(words)
+    for bundle in bundles:
+        word = words.get(bundle.run_id)
+        if word is None or not may_recover(word):
+            continue
+        attempt = attempt_meant(bundle, word)
+        if attempt is not None:
+            found[bundle.run_id] = recovering(word, nodes_of(attempt), repairs, orchestrator)
+    return found
+
+
+# --------------------------------------------------------------------------------------------------
+# What a run used by its own records: for engines without an accounting, and where the accounting says nothing.
+
+
+def journal_usage(bundle: BundleReader) -> Usage:
+    """What the records of a run, or of an array's children, say.
+
+    Raises:
+        DamagedBundleError: They cannot be read.
+    """
+    return usage_of_records(records_of(bundle), accelerators_of(bundle))
+
+
+def records_of(bundle: BundleReader) -> list[RunRecords]:
+    """The records of a run; of an array those of its children that have some: what exists, whatever the array's record claims."""
+    records = bundle.read()
+    if records.head.array is None or bundle.index is not None:
+        return [records]
+    indices = frozenset(parse_array(records.head.array).indices)
+    there = (index for index in bundle.child_indices() if index in indices)
+    return [bundle.child(index, records).read() for index in there]
+
+
+def accelerators_of(bundle: BundleReader) -> Accelerators | None:
+    """What a run has on each node; None where its spec does not tell, as that of a file in the scheduler's own form."""
+    try:
+        spec = bundle.spec()
+    except DamagedBundleError:
+        return None
+    return None if spec.source.kind == "native" else spec.resources.accelerator

@@ -1,0 +1,693 @@
+"""A connection to a login node: an ``ssh -M`` that commands reach over a socket in a private folder.
+
+It is a child of this process, with one session of its own in which ``cat`` waits. When this process ends, however it ends, that input closes, ``cat`` ends, and so
+does the connection: nothing is left behind, and no other process shares it. Without its socket a command fails at once instead of connecting by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import re
+import secrets
+import shlex
+import shutil
+import signal
+import tempfile
+import weakref
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from hyperpod_jlab.core.errors import (
+    DeniedError,
+    HyperpodError,
+    InvalidInputError,
+    UnreachableError,
+    without_passwords,
+)
+from hyperpod_jlab.engines.slurm.transport import KEPT, PREFIXES, TIME_FORMAT, Output
+
+# --------------------------------------------------------------------------------------------------
+# One ssh process that runs a command on a login node: started, fed, read, and ended whatever happens.
+
+CHUNK = 65536
+
+
+@contextlib.asynccontextmanager
+async def ssh_process(argv: Sequence[str]) -> AsyncIterator[asyncio.subprocess.Process]:
+    """An ssh that lives no longer than the block.
+
+    Raises:
+        FileNotFoundError: There is no ssh.
+    """
+    process = await start_ssh(argv)
+    try:
+        yield process
+    finally:
+        await end_ssh(process)
+
+
+async def start_ssh(argv: Sequence[str]) -> asyncio.subprocess.Process:
+    """Start ssh with pipes, away from the terminal: Ctrl-C is for us, not for a command half-way."""
+    return await asyncio.create_subprocess_exec(
+        *argv,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+        env={
+            **os.environ,
+            "SSH_ASKPASS_REQUIRE": "never",
+        },  # nor is there anyone to answer a jump host's question
+    )
+
+
+async def end_ssh(process: asyncio.subprocess.Process) -> None:
+    """End it and what it started, such as a ProxyCommand."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    # The connection's ssh has the other ends of the pipes as well, as long as the command over there runs, and wait() waits for pipes.
+    pipes = [process._transport.get_pipe_transport(number) for number in range(3)]  # type: ignore[attr-defined]  # noqa: SLF001
+    if not pipes[0].is_closing() or pipes[0].get_write_buffer_size():
+        pipes[0].abort()  # close() would first write what is left
+    pipes[1].close()
+    pipes[2].close()
+    await process.wait()
+
+
+class Exchange:
+    """What goes into a process and comes out of it, at the same time.
+
+    Args:
+        process: The process, with pipes.
+        has_begun: Told all the output so far: whether the other side is there.
+        stdin: Its input.
+        at_once: Whether the input is written from the start; else when the other side is there.
+    """
+
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        has_begun: Callable[[bytes], bool],
+        stdin: bytes,
+        *,
+        at_once: bool,
+    ) -> None:
+        self.out = bytearray()
+        self.err = bytearray()
+        self.told = at_once
+        """Whether the other side may have all the input."""
+        self.begun = asyncio.Event()
+        self._process = process
+        self._has_begun = has_begun
+        self._stdin = stdin
+        self._tasks = [asyncio.create_task(self._feed()), asyncio.create_task(self._read())]
+
+    async def wait_begin(self, seconds: float) -> bool:
+        """Wait until the other side is there or all is over; whether that was in time."""
+        begun = asyncio.create_task(self.begun.wait())
+        try:
+            done, _ = await asyncio.wait(
+                {begun, self._tasks[1]}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            begun.cancel()
+        return bool(done)
+
+    async def wait_end(self, seconds: float) -> bool:
+        """Wait until the process has ended and all is read; whether that was in time."""
+        done, _ = await asyncio.wait({self._tasks[1]}, timeout=seconds)
+        return bool(done)
+
+    async def close(self) -> None:
+        """Stop reading and writing."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _feed(self) -> None:
+        pipe = self._process.stdin
+        assert pipe is not None
+        if not self.told:
+            await self.begun.wait()
+            self.told = True
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            pipe.write(self._stdin)
+            await pipe.drain()
+        pipe.close()
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        await asyncio.gather(
+            self._pour(self._process.stdout, self.out), self._pour(self._process.stderr, self.err)
+        )
+        await self._process.wait()
+
+    async def _pour(self, pipe: asyncio.StreamReader, into: bytearray) -> None:
+        while chunk := await pipe.read(CHUNK):
+            into += chunk
+            if into is self.out and not self.begun.is_set() and self._has_begun(bytes(into)):
+                self.begun.set()
+
+
+# --------------------------------------------------------------------------------------------------
+# A command for a login node as one line that any login shell passes on as it is, and its answer without what others print around it.
+#
+# The login shell (bash, zsh, csh, fish) only sees harmless letters between single quotes and starts ``/bin/sh``, which undoes the encoding and runs the command: no
+# word is ever read as shell. What start-up files print stands before a mark that is made for this one call. The exit code comes after the output, so that 255
+# of a command is not 255 of ssh, and an answer that was cut off is known.
+#
+# A command that must not run twice waits at the login node until it has been told to go: its whole input must have come, the mark at its end. A
+# connection that breaks, or a node that hangs, before that was sent has surely run nothing.
+
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _./:,@=+-")
+_LONGEST = 120_000
+"""Bytes of one word that Linux starts a program with (MAX_ARG_STRLEN is 131,072)."""
+
+_USUAL = "/opt/slurm/bin:/usr/local/slurm/bin"
+"""Folders of Slurm's commands that HyperPod and others put on PATH in profiles, which ssh does not read for a command."""
+
+_READ_ONLY = frozenset({"squeue", "sinfo", "sacct", "sdiag", "sprio", "sshare", "sstat", "sreport"})
+_READING_WORDS = {
+    "scontrol": frozenset({"show", "ping", "version", "listpids"}),
+    "sacctmgr": frozenset({"show", "list", "version"}),
+}
+
+
+def repeatable(argv: Sequence[str]) -> bool:
+    """Whether running a command twice does what running it once does: it only reads, or ends what has ended."""
+    program, words = PurePosixPath(argv[0]).name, argv[1:]
+    if program in _READ_ONLY:
+        return True
+    if program == "sbatch":
+        return "--test-only" in words
+    if program == "scancel":
+        return not any(word.startswith(("-s", "--signal")) for word in words)
+    first = next((word for word in words if not word.startswith("-")), "")
+    return first in _READING_WORDS.get(program, ())
+
+
+@dataclass(frozen=True)
+class Remote:
+    """One call of a command.
+
+    Args:
+        argv: Its words, as they shall reach it.
+        commands: Folder of the command, or None for PATH.
+        slurm_conf: What SLURM_CONF shall be, or None for the login node's.
+        waits: Whether it waits until its whole input has come (see the module).
+    """
+
+    argv: Sequence[str]
+    commands: str | None = None
+    slurm_conf: str | None = None
+    waits: bool = False
+    mark: str = field(default_factory=lambda: secrets.token_hex(12))
+
+    @property
+    def line(self) -> str:
+        """What ssh is given as the command.
+
+        Raises:
+            InvalidInputError: A word holds a NUL, or there is too much of them.
+        """
+        script = self._script().encode("utf-8", "surrogateescape")
+        if b"\0" in script:
+            raise InvalidInputError("a word of a command cannot hold a NUL character")
+        coded = "".join(chr(byte) if byte in _PLAIN else f"\\0{byte:03o}" for byte in script)
+        if len(coded) > _LONGEST:
+            raise InvalidInputError(
+                f"the words of {self.argv[0]} are too long to be sent in one command",
+                code="command_too_long",
+                detail={"bytes": len(coded), "most": _LONGEST},
+            )
+        return f"""exec /bin/sh -c 'eval "$(printf %b "$1")"' hyperpod '{coded}'"""
+
+    def input(self, stdin: bytes) -> bytes:
+        """What is written to the command's input."""
+        return stdin + self.mark.encode() if self.waits else stdin
+
+    def has_begun(self, out: bytes) -> bool:
+        """Whether the login node's shell is there, by what came so far."""
+        return self._begin in out
+
+    def output(self, out: bytes, err: bytes) -> Output | None:
+        """The command's own answer, or None if it is not whole."""
+        _, begun, rest = out.partition(self._begin)
+        found = re.search(rf"\n{self.mark}=([0-9]+)\n".encode(), rest) if begun else None
+        if found is None:
+            return None
+        said = err.partition(self._begin)[2].partition(f"\n{self.mark}=".encode())[0]
+        return Output(
+            int(found[1]),
+            rest[: found.start()].decode("utf-8", "replace"),
+            said.decode("utf-8", "replace"),
+        )
+
+    def is_missing(self, out: bytes) -> bool:
+        """Whether the login node has no such command."""
+        return f"\n{self.mark}!\n".encode() in out
+
+    @property
+    def program(self) -> str:
+        """The command, with its folder when that is known."""
+        return str(PurePosixPath(self.commands or "", self.argv[0]))
+
+    @property
+    def _begin(self) -> bytes:
+        return f"\n{self.mark}+\n".encode()
+
+    def _script(self) -> str:
+        words = shlex.join([self.program, *self.argv[1:]])
+        run = f'printf %s "$hpj" | {words}' if self.waits else words
+        return "\n".join([self._start(), *self._environment(), self._look(), *self._wait(), run, self._end()])  # fmt: skip
+
+    def _start(self) -> str:
+        return rf"printf '\n%s+\n' {self.mark}; printf '\n%s+\n' {self.mark} >&2"
+
+    def _end(self) -> str:
+        return (
+            rf"""hpj=$?; printf '\n%s=%d\n' {self.mark} "$hpj"; printf '\n%s=\n' {self.mark} >&2"""
+        )
+
+    def _environment(self) -> list[str]:
+        beginnings = "|".join(name.removesuffix("_") for name in PREFIXES)
+        kept = "|".join(sorted(KEPT))
+        path = f"{shlex.quote(self.commands)}:$PATH" if self.commands else f"$PATH:{_USUAL}"
+        named = TIME_FORMAT | ({"SLURM_CONF": self.slurm_conf} if self.slurm_conf else {})
+        return [
+            f"for hpj in $(env | grep -Eo '^({beginnings})_[A-Za-z0-9_]*='); do",
+            f'case ${{hpj%=}} in {kept}) ;; *) unset "${{hpj%=}}" ;; esac; done',
+            f"PATH={path}; export PATH",
+            *(f"{name}={shlex.quote(value)}; export {name}" for name, value in named.items()),
+        ]
+
+    def _look(self) -> str:
+        return rf"command -v {shlex.quote(self.program)} >/dev/null || {{ printf '\n%s!\n' {self.mark}; exit 127; }}"
+
+    def _wait(self) -> list[str]:
+        if not self.waits:
+            return []
+        return ["hpj=$(cat)", f"case $hpj in *{self.mark}) hpj=${{hpj%{self.mark}}} ;; *) exit 1 ;; esac"]  # fmt: skip
+
+
+# --------------------------------------------------------------------------------------------------
+# A private folder for the sockets of ssh's connections: short, since a socket's path may have 104 bytes at most, and cleaned after processes that were killed.
+
+_PREFIX = "hpj-ssh-"
+_SOCKET_FOLDER_LONGEST = 60
+
+
+class SocketFolder:
+    """A new folder that nobody else may enter. It goes with `close`, at the end of the process, or, after a kill, when the next one is made."""
+
+    def __init__(self, runtime: Path | None = None) -> None:
+        place = runtime if runtime is not None else _runtime()
+        _sweep(place)
+        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
+        self._lock = os.open(self.path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self._end = weakref.finalize(self, _remove, self.path, self._lock)
+
+    def close(self) -> None:
+        """Delete it."""
+        self._end()
+
+
+def _runtime() -> Path:
+    """The user's runtime folder where there is one, else /tmp: TMPDIR is often too long."""
+    named = os.environ.get("XDG_RUNTIME_DIR", "")
+    if (
+        named.startswith("/")
+        and len(named.encode()) <= _SOCKET_FOLDER_LONGEST
+        and os.access(named, os.W_OK)
+    ):
+        return Path(named)
+    return Path("/tmp")  # noqa: S108 - mkdtemp makes a folder in it that only this user may enter
+
+
+def _remove(path: Path, lock: int) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    os.close(lock)
+
+
+def _sweep(place: Path) -> None:
+    """Delete the folders of processes that are gone: nobody holds their locks any more."""
+    for folder in place.glob(f"{_PREFIX}*"):
+        try:
+            if folder.stat().st_uid != os.getuid():
+                continue
+            lock = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(lock)
+
+
+# --------------------------------------------------------------------------------------------------
+# A login node as the configuration names it.
+
+_FORM = re.compile(
+    r"(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9._@+\\-]*)@)?"
+    r"(?:(?P<host>[A-Za-z0-9_][A-Za-z0-9._-]*)|\[(?P<ip>[0-9A-Fa-f:.]+(?:%[A-Za-z0-9]+)?)\])"
+    r"(?::(?P<port>[0-9]{1,5}))?"
+)
+
+
+@dataclass(frozen=True)
+class LoginAddress:
+    """Where a login node is: a host that ssh knows, or one of the ``Host`` names in ssh's configuration."""
+
+    text: str
+    host: str
+    user: str | None
+    port: int | None
+
+    @classmethod
+    def of(cls, text: str, user: str | None = None) -> LoginAddress:
+        """Read ``[user@]host[:port]``; ``[...]`` stand around an IPv6 address.
+
+        Args:
+            text: What the configuration says.
+            user: Who logs in when the text does not say.
+
+        Raises:
+            InvalidInputError: It has another form, so that ssh might take it for an option.
+        """
+        found = _FORM.fullmatch(text)
+        port = int(found["port"]) if found and found["port"] else None
+        if found is None or (port is not None and not 1 <= port <= 65535):
+            raise InvalidInputError(
+                f"{text!r} is no login node",
+                code="invalid_login_node",
+                hint="write [user@]host or [user@]host:port; the host may be a name of ssh's configuration",
+                detail={"field": "login_nodes", "value": text},
+            )
+        return cls(text, found["host"] or found["ip"], found["user"] or user, port)
+
+    def words(self) -> list[str]:
+        """The words for ssh that say where to, without the host."""
+        user = ["-l", self.user] if self.user is not None else []
+        return [*user, "-p", str(self.port)] if self.port is not None else user
+
+
+# --------------------------------------------------------------------------------------------------
+# What ssh complains about, as errors of ours. The texts are OpenSSH's (sshconnect.c, sshconnect2.c, readconf.c), the same from 7.4 to 10; it has no translations.
+
+_OFFENDING = re.compile(r"Offending (?:\S+ )?key in (\S.*?):([0-9]+)")
+_FINGERPRINT = re.compile(r"(SHA256:[A-Za-z0-9+/=]+)")
+_NOISE = re.compile(r"^(@+|\s*|Shared connection to .* closed\.)$", re.MULTILINE)
+
+
+def ssh_complaint(login: str, said: str, typed: str) -> HyperpodError:
+    """The error for a connection that could not be made.
+
+    Args:
+        login: The login node, as the configuration names it.
+        said: What ssh wrote to its standard error.
+        typed: What a user types in a terminal to log in there.
+    """
+    for text, make in _SAID:
+        if text in said:
+            return make(login, said, typed)
+    return UnreachableError(
+        f"{login} cannot be reached: {_short(said)}",
+        code="login_unreachable",
+        hint=f"see: {typed}",
+        detail={"login_node": login},
+    )
+
+
+def _short(said: str) -> str:
+    lines = [" ".join(line.split()) for line in _NOISE.sub("", said).splitlines()]
+    told = without_passwords("; ".join(line for line in lines if line))
+    return (told or "ssh said nothing")[:300]
+
+
+def _changed(login: str, said: str, typed: str) -> HyperpodError:
+    place, print_ = _OFFENDING.search(said), _FINGERPRINT.search(said)
+    known = f"{place[1]}:{place[2]}" if place else None
+    where = f"line {place[2]} of {place[1]}" if place else "known_hosts"
+    return DeniedError(
+        f"the host key of {login} has changed: {where} holds another one, and nothing was sent",
+        code="host_key_changed",
+        hint=f"ask the cluster's admin whether {login} was made anew"
+        + (f" and has the key {print_[1]}" if print_ else "")
+        + f"; only if so, delete {where} and log in once in a terminal: {typed}",
+        detail={
+            "login_node": login,
+            "known_hosts": known,
+            "fingerprint": print_[1] if print_ else None,
+        },
+    )
+
+
+def _unknown(login: str, said: str, typed: str) -> HyperpodError:
+    return DeniedError(
+        f"the host key of {login} is not known",
+        code="host_key_unknown",
+        hint=f"log in once in a terminal ({typed}), compare the fingerprint with the one that the cluster's admin gives, and say yes",
+        detail={"login_node": login, "ssh": _short(said)},
+    )
+
+
+def _revoked(login: str, said: str, typed: str) -> HyperpodError:
+    del typed
+    return DeniedError(
+        f"the host key of {login} is marked as revoked",
+        code="host_key_revoked",
+        hint="ask the cluster's admin",
+        detail={"login_node": login, "ssh": _short(said)},
+    )
+
+
+def _key(login: str, said: str, typed: str) -> HyperpodError:
+    return DeniedError(
+        f"{login} accepts no key of yours: {_short(said)}",
+        code="ssh_key_refused",
+        hint=f"your public key must be in ~/.ssh/authorized_keys on {login}, and its key file or agent here must need no passphrase; see: {typed} -v",
+        detail={"login_node": login},
+    )
+
+
+def _config(login: str, said: str, typed: str) -> HyperpodError:
+    del typed
+    return InvalidInputError(
+        f"ssh does not understand its configuration: {_short(said)}",
+        code="ssh_config",
+        hint="correct the file that ssh_config names, or ~/.ssh/config",
+        detail={"login_node": login},
+    )
+
+
+_SAID: tuple[tuple[str, Callable[[str, str, str], HyperpodError]], ...] = (
+    ("REVOKED HOST KEY", _revoked),
+    ("is marked as revoked", _revoked),
+    ("REMOTE HOST IDENTIFICATION HAS CHANGED", _changed),
+    ("HOST IDENTIFICATION HAS CHANGED", _changed),
+    ("host key is known for", _unknown),
+    ("Host key verification failed", _unknown),
+    ("Permission denied (", _key),
+    ("Too many authentication failures", _key),
+    ("No more authentication methods", _key),
+    ("Bad configuration option", _config),
+    ("bad configuration options", _config),
+    ("Can't open user config file", _config),
+    ("Bad owner or permissions on", _config),
+)
+
+SESSIONS = 8
+"""Commands at a time over one connection: sshd allows 10 sessions (MaxSessions in man sshd_config), one of which is the connection's own."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a login node is waited for, in seconds."""
+
+    connect: float = 20.0
+    """Until it has let us in."""
+    soon: float = 4.0
+    """Until the next one is asked as well."""
+    answer: float = 15.0
+    """Until its shell is there for a command; start-up files on a slow file system take a while."""
+    alive: int = 5
+    """Between ssh's own questions whether it is there; three without an answer end the connection."""
+    idle: float = 300.0
+    """After which a connection that nobody uses is closed."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How to get to a login node: its address, the file for ``ssh -F`` or None, and how long it is waited for."""
+
+    address: LoginAddress
+    config: str | None
+    patience: Patience
+
+    def words(self, socket: Path, *, master: bool) -> list[str]:
+        """The words before the host. What must not be otherwise stands here; all else is the user's configuration."""
+        settings = {
+            "BatchMode": "yes",
+            "StrictHostKeyChecking": "yes",
+            "UpdateHostKeys": "no",
+            "LogLevel": "ERROR",
+            "ConnectTimeout": max(1, int(self.patience.connect / 2)),
+            "ServerAliveInterval": self.patience.alive,
+            "ServerAliveCountMax": 3,
+            "ControlMaster": "yes" if master else "no",
+            "ControlPath": str(socket).replace("%", "%%"),
+            "ControlPersist": "no",
+            "ClearAllForwardings": "yes",
+            "ForwardAgent": "no",
+            "ForwardX11": "no",
+            "PermitLocalCommand": "no",
+            "RemoteCommand": "none",
+            "RequestTTY": "no",
+        }
+        config = ["-F", str(Path(self.config).expanduser())] if self.config else []
+        words = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
+        return ["ssh", *config, *words, *self.address.words()]
+
+    @property
+    def typed(self) -> str:
+        """What a user types in a terminal to log in there."""
+        config = ["-F", self.config] if self.config else []
+        return shlex.join(["ssh", *config, *self.address.words(), self.address.host])
+
+    def hangs(self) -> UnreachableError:
+        """What to say when it gives no answer in time."""
+        return UnreachableError(
+            f"{self.address.text} does not answer",
+            code="login_hangs",
+            hint="try again, or ask the cluster's admin",
+            detail={"login_node": self.address.text},
+        )
+
+
+class Connection:
+    """A connection that was made by `open_connection`."""
+
+    def __init__(
+        self,
+        way: Way,
+        socket: Path,
+        process: asyncio.subprocess.Process,
+        drains: Sequence[asyncio.Task[None]],
+    ) -> None:
+        self.limit = SESSIONS
+        """Commands at a time, as far as is known."""
+        self.slots = asyncio.Semaphore(SESSIONS)
+        self.fault: HyperpodError | None = None
+        """Why no more commands shall use it."""
+        self._way = way
+        self._socket = socket
+        self._process = process
+        self._drains = drains
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is there, as far as is known."""
+        return self._process.returncode is None
+
+    def command(self, line: str, mark: str) -> list[str]:
+        """The words that run a line over it. If it is not there, the mark and ``-`` come on standard error, and nothing runs."""
+        # Only there does ssh start a ProxyCommand; its shell must keep standard output, whose end ssh takes for the end of all.
+        alone = ["-o", f"ProxyCommand=/bin/sh -c 'echo {mark}- >&2'"]
+        words = self._way.words(self._socket, master=False)
+        return [*words, *alone, "--", self._way.address.host, line]
+
+    def let_end(self) -> None:
+        """It ends as soon as no command uses it."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+    async def close(self) -> None:
+        """It ends at once."""
+        await end_ssh(self._process)
+        for task in self._drains:
+            task.cancel()
+        await asyncio.gather(*self._drains, return_exceptions=True)
+        await asyncio.to_thread(self._socket.unlink, missing_ok=True)
+
+
+async def open_connection(way: Way, socket: Path) -> Connection:
+    """Connect and log in; all told, in the time that the patience allows.
+
+    Raises:
+        DeniedError: A host key that is not the known one, or no key of ours is accepted.
+        UnreachableError: There is no answer, or no ssh.
+        InvalidInputError: ssh does not understand its configuration.
+    """
+    mark = secrets.token_hex(12)
+    words = [*way.words(socket, master=True), "--", way.address.host, f"echo {mark}; exec cat"]
+    try:
+        process = await start_ssh(words)
+    except OSError as error:
+        raise UnreachableError(
+            "this machine has no ssh",
+            code="no_ssh",
+            hint="install OpenSSH's client",
+            detail={"ssh": str(error)},
+        ) from error
+    drains: list[asyncio.Task[None]] = []
+    connection = Connection(way, socket, process, drains)
+    try:
+        await _wait_let_in(way, process, mark.encode(), drains)
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+async def _wait_let_in(
+    way: Way, process: asyncio.subprocess.Process, mark: bytes, drains: list[asyncio.Task[None]]
+) -> None:
+    assert process.stdout is not None
+    assert process.stderr is not None
+    let_in = asyncio.Event()
+    seen, said = bytearray(), bytearray()
+
+    def saw(chunk: bytes) -> None:
+        if not let_in.is_set():
+            seen.extend(chunk)
+            if mark in seen:
+                let_in.set()
+
+    def heard(chunk: bytes) -> None:
+        said.extend(chunk)
+        del said[:-8000]
+
+    drains += [
+        asyncio.create_task(_pour(process.stdout, saw)),
+        asyncio.create_task(_pour(process.stderr, heard)),
+    ]
+    waits = [asyncio.create_task(let_in.wait()), asyncio.create_task(process.wait())]
+    try:
+        done, _ = await asyncio.wait(
+            waits, timeout=way.patience.connect, return_when=asyncio.FIRST_COMPLETED
+        )
+        if let_in.is_set():
+            return
+        if not done:
+            raise way.hangs()
+        await asyncio.wait(drains, timeout=1)
+    finally:
+        for task in waits:
+            task.cancel()
+    text = said.decode("utf-8", "replace") + seen.decode("utf-8", "replace")
+    raise ssh_complaint(way.address.text, text, way.typed)
+
+
+async def _pour(pipe: asyncio.StreamReader, into: Callable[[bytes], None]) -> None:
+    while chunk := await pipe.read(CHUNK):
+        into(chunk)

@@ -1,0 +1,223 @@
+"""Jobs that were sent elsewhere, with sbatch itself: looked up, so that they can be adopted, and marked as ours."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import PurePosixPath
+
+from hyperpod_jlab.core.errors import (
+    DeniedError,
+    HyperpodError,
+    InvalidInputError,
+    NotFoundError,
+    RefusedError,
+)
+from hyperpod_jlab.core.quantities import format_ranges
+from hyperpod_jlab.engines.protocol import ForeignJob, NativeFacts
+from hyperpod_jlab.engines.slurm.accounting import Details, ask_details, sacct
+from hyperpod_jlab.engines.slurm.client import SlurmClient
+from hyperpod_jlab.engines.slurm.job_files import JobFiles
+from hyperpod_jlab.engines.slurm.jobs import COMMENT, ENDED, run_of, tasks_of, to_time
+from hyperpod_jlab.engines.slurm.native import FILENAME, Sending
+from hyperpod_jlab.engines.slurm.native_recorder import JOB_FILE
+from hyperpod_jlab.engines.slurm.rows import FIELD
+from hyperpod_jlab.storage.files import to_json
+
+_JOB = re.compile(r"[1-9][0-9]{0,9}")
+_TASK = re.compile(r"([1-9][0-9]{0,9})_(?:[0-9]{1,10}|\[[0-9,:%-]{1,1000}\])")
+_PART = re.compile(r"([1-9][0-9]{0,9})[.+].*")
+_SCRIPT = "code/script.sbatch"
+_LONGEST_SCRIPT = 4 << 20
+
+_PAST = ("JobID", "User", "Partition", "Submit", "NNodes", "State", "WorkDir", "JobName")
+
+
+async def look_up(client: SlurmClient, me: str, job: str) -> ForeignJob:
+    """A job as it can be adopted.
+
+    Args:
+        client: The commands.
+        me: This user's name on the cluster.
+        job: What the user calls it. A task of an array stands for the array.
+
+    Raises:
+        InvalidInputError: It is no job's id, or that of a part of one.
+        NotFoundError: There is no such job.
+        DeniedError: It is somebody else's.
+        RefusedError: It has no script.
+    """
+    job = check_id(job)
+    rows = await ask_details(client, [job])
+    if rows and rows[0].array_job_id != job:  # a task's own number
+        job = rows[0].array_job_id
+        rows = await ask_details(client, [job])
+    if not rows:
+        return await _from_accounting(client, me, job)
+    first = rows[0]
+    _check_owner(job, first.user, me)
+    if not any(row.batch for row in rows):
+        raise _no_script(job)
+    array = None
+    if first.tasks is not None:
+        array = format_ranges(await _tasks(client, job, rows))
+    script = await _script(client, first)
+    facts = NativeFacts(first.files.name, first.partition, first.node_count, array)
+    files = first.files
+    if first.tasks is not None and files.stdout == f"{files.folder}/slurm-{first.scheduler_id}.out":
+        files = replace(files, stdout=f"{files.folder}/slurm-{job}.out")  # the array's own default
+    return _foreign(job, facts, files, first.submitted, run_of(first.comment), script)
+
+
+def check_id(job: str) -> str:
+    """The number of the job, or of the array, that is meant.
+
+    Raises:
+        InvalidInputError: It is no job's id, or that of a step.
+    """
+    if _JOB.fullmatch(job):
+        return job
+    task = _TASK.fullmatch(job)
+    if task is not None:
+        return task[1]
+    part = _PART.fullmatch(job)
+    if part is not None:
+        raise InvalidInputError(
+            f"{job[:60]} is a part of the job {part[1]}",
+            code="invalid_job",
+            hint=f"adopt it as a whole: hpj adopt {part[1]}",
+            detail={"field": "job"},
+        )
+    raise InvalidInputError(
+        f"'{job[:60]}' is no job's id",
+        code="invalid_job",
+        hint="it is a number, such as 1234; see: hpj jobs",
+        detail={"field": "job"},
+    )
+
+
+async def mark(client: SlurmClient, job: str, run_id: str) -> bool:
+    """Write the run's id into the comment of an adopted job, before what stands there; tells whether that could be done.
+
+    It is not to be done for jobs that have ended, nor where only admins may.
+    """
+    with contextlib.suppress(HyperpodError):
+        alive = [row for row in await ask_details(client, [job]) if row.state not in ENDED]
+        if alive:
+            old = "" if run_of(alive[0].comment) else alive[0].comment
+            comment = f"{COMMENT}{run_id} {old}".strip()
+            await client.scontrol("update", f"JobId={job}", f"Comment={comment}")
+            return True
+    return False
+
+
+async def _tasks(client: SlurmClient, job: str, rows: Sequence[Details]) -> set[int]:
+    """The tasks that the controller remembers and those that the accounting does."""
+    found = {index for row in rows for index in tasks_of(row.tasks)}
+    with contextlib.suppress(HyperpodError):
+        for name in await sacct(client, [job]):
+            _, _, index = name.partition("_")
+            if index.isdecimal():
+                found.add(int(index))
+    return found
+
+
+async def _script(client: SlurmClient, job: Details) -> bytes | None:
+    """The job's script, where the controller shows it: to its owner, and only while it remembers the job."""
+    try:
+        text = await client.scontrol("write", "batch_script", job.job_id, "-")
+    except HyperpodError:
+        return None
+    data = text.encode("utf-8", "replace")
+    return data if data.startswith(b"#!") and len(data) <= _LONGEST_SCRIPT else None
+
+
+async def _from_accounting(client: SlurmClient, me: str, job: str) -> ForeignJob:
+    """A job that the controller has forgotten. Where it wrote is known to newer versions only; else the default is tried."""
+    rows = await _past(client, job)
+    if not rows:
+        raise NotFoundError(
+            f"the cluster knows of no job {job}", code="no_such_job", hint="see: hpj jobs"
+        )
+    mains = [row for row in rows if "." not in row["JobID"]]
+    first = mains[0]
+    array_id, underscore, _ = first["JobID"].partition("_")
+    if array_id != job:
+        return await _from_accounting(client, me, array_id)
+    _check_owner(job, first["User"], me)
+    if not any(row["JobID"].endswith(".batch") for row in rows) and any(
+        "." in row["JobID"] for row in rows
+    ):
+        raise _no_script(job)
+    indices = [row["JobID"].partition("_")[2] for row in mains]
+    numbers = {int(index) for index in indices if index.isdecimal()}
+    array = format_ranges(numbers) if underscore else None
+    default = "slurm-%A_%a.out" if underscore else "slurm-%j.out"
+    folder = first["WorkDir"]
+    stdout = first.get("StdOut") or f"{folder}/{default}"
+    files = JobFiles(stdout, first.get("StdErr") or stdout, folder, first["JobName"], first["User"])
+    nodes = first["NNodes"]
+    facts = NativeFacts(
+        files.name, first["Partition"], max(1, int(nodes) if nodes.isdecimal() else 1), array
+    )
+    return _foreign(job, facts, files, to_time(first["Submit"]), None, None)
+
+
+async def _past(client: SlurmClient, job: str) -> list[dict[str, str]]:
+    """Rows of the accounting: the job, its tasks and their steps."""
+    for more in (("StdOut", "StdErr"), ()):  # newer versions keep these
+        names = (*more, *_PAST)
+        argv = ["sacct", "--allusers", "--noheader", "--parsable2", f"--delimiter={FIELD}"]
+        try:
+            text = await client.ask([*argv, f"--format={','.join(names)}", f"--jobs={job}"])
+        except RefusedError:
+            continue
+        except HyperpodError as error:
+            if error.code == "no_accounting":
+                return []
+            raise
+        rows = (line.split(FIELD, len(names) - 1) for line in text.splitlines())
+        return [dict(zip(names, row, strict=True)) for row in rows if len(row) == len(names)]
+    return []
+
+
+def _foreign(
+    job: str,
+    facts: NativeFacts,
+    files: JobFiles,
+    submitted: float | None,
+    run_id: str | None,
+    script: bytes | None,
+) -> ForeignJob:
+    sending = Sending(_SCRIPT if script is not None else None, adopted=job)
+    beside = {FILENAME: sending.to_json().encode(), f"status/{JOB_FILE}": to_json(asdict(files))}
+    return ForeignJob(
+        scheduler_id=job,
+        facts=facts,
+        submitted_at=submitted,
+        run_id=run_id,
+        path=str(PurePosixPath(files.folder) / "script.sbatch"),
+        script=(_SCRIPT, script) if script is not None else None,
+        files=beside,
+    )
+
+
+def _check_owner(job: str, user: str, me: str) -> None:
+    if user != me:
+        raise DeniedError(
+            f"the job {job} is {user}'s, and only jobs of your own can be adopted",
+            code="not_yours",
+            hint="see: hpj jobs",
+            detail={"job": job, "user": user},
+        )
+
+
+def _no_script(job: str) -> RefusedError:
+    return RefusedError(
+        f"the job {job} has no script: it was begun with srun or salloc, whose output goes to a terminal",
+        code="no_script",
+        hint="what is sent with sbatch or hpj submit has a log",
+        detail={"job": job},
+    )

@@ -1,0 +1,372 @@
+"""What is known of a cluster and of this user on it, each asked for once and kept for a while."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
+from hyperpod_jlab.core.finding import Finding
+from hyperpod_jlab.engines.slurm.client import SlurmClient
+from hyperpod_jlab.engines.slurm.jobs import to_limit
+from hyperpod_jlab.engines.slurm.queue import Watch
+from hyperpod_jlab.engines.slurm.rows import Gres, new_mark, parse_gres, parse_rows, row_format
+
+# --------------------------------------------------------------------------------------------------
+# Accounts and qualities of service that a user may name, from the accounting (sacctmgr).
+
+NO_ACCOUNTING = "accounting_storage/none"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `scontrol show config` says that matters here.
+
+    Attributes:
+        cluster: The cluster's own name.
+        accounting: Whether there is a database of accounts.
+        enforced: What of it is enforced: associations, limits, qos, ...
+        private: What of others is not shown to a user (PrivateData): jobs, users, ...
+    """
+
+    cluster: str
+    accounting: bool
+    enforced: frozenset[str]
+    private: frozenset[str] = frozenset()
+
+
+def parse_settings(text: str) -> Settings:
+    """What `scontrol show config` was answered."""
+    values: dict[str, str] = {}
+    for line in text.splitlines():
+        name, equals, value = line.partition("=")
+        if equals:
+            values.setdefault(name.strip(), value.strip())
+    enforced = values.get("AccountingStorageEnforce", "")
+    return Settings(
+        cluster=values.get("ClusterName", ""),
+        accounting=values.get("AccountingStorageType", NO_ACCOUNTING)
+        not in {NO_ACCOUNTING, "(null)", ""},
+        enforced=frozenset(word for word in enforced.split(",") if word not in {"none", ""}),
+        private=frozenset(values.get("PrivateData", "").split(",")),
+    )
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """What one user may charge, and how.
+
+    Attributes:
+        user: The user's name on the cluster.
+        qos: Names of the qualities of service by account.
+    """
+
+    user: str
+    qos: Mapping[str, frozenset[str]]
+
+    @property
+    def names(self) -> list[str]:
+        """The accounts."""
+        return sorted(self.qos)
+
+    def qos_of(self, account: str | None) -> list[str]:
+        """The qualities of service with an account, or with any."""
+        of = self.qos.values() if account is None else [self.qos.get(account, frozenset())]
+        return sorted(frozenset[str]().union(*of))
+
+
+def accounts_command(user: str, cluster: str) -> list[str]:
+    """The command that lists the associations of a user."""
+    return [
+        "sacctmgr", "--noheader", "--parsable2", "--readonly", "show", "associations",
+        "where", f"users={user}", f"clusters={cluster}", "format=Account,QOS",
+    ]  # fmt: skip
+
+
+def parse_accounts(user: str, text: str) -> Accounts:
+    """What the command of `accounts_command` was answered."""
+    qos: dict[str, frozenset[str]] = {}
+    for row in text.splitlines():
+        account, bar, names = row.partition("|")
+        if bar and account:
+            known = frozenset(name for name in names.split(",") if name)
+            qos[account] = qos.get(account, frozenset()) | known
+    return Accounts(user, qos)
+
+
+# --------------------------------------------------------------------------------------------------
+# What a cluster has room for: its queues, their limits and the kinds of nodes in them, in one listing.
+#
+# One row of sinfo stands for all nodes that are alike, so that a large cluster has few.
+
+FIELDS: tuple[tuple[str, str], ...] = (
+    ("starred", "%P"),
+    ("name", "%R"),
+    ("available", "%a"),
+    ("default_time", "%L"),
+    ("max_time", "%l"),
+    ("job_size", "%s"),
+    ("nodes", "%D"),
+    ("cpus", "%c"),
+    ("memory", "%m"),
+    ("gres", "%G"),
+    ("features", "%f"),
+)
+"""Name here and letter of each field (man sinfo); those that hold free text come last."""
+
+
+@dataclass(frozen=True)
+class NodeGroup:
+    """Nodes of a queue that are alike; memory is in bytes."""
+
+    nodes: int
+    cpus: int
+    memory: int
+    gres: tuple[Gres, ...]
+    features: frozenset[str]
+
+    def count(self, kind: str, model: str | None = None) -> int:
+        """How many of a generic resource a node has, of one type or of all."""
+        return sum(
+            entry.count for entry in self.gres if entry.name == kind and model in {None, entry.type}
+        )
+
+
+@dataclass(frozen=True)
+class QueueLimits:
+    """A queue: times are in seconds, None without a limit.
+
+    Attributes:
+        name: Its name.
+        default: Whether jobs that name none wait here.
+        available: Slurm's word for it: up, down, drain or inact.
+        default_time: Limit of a job that asks for none.
+        max_time: Longest limit.
+        max_nodes: Most nodes of one job.
+        groups: Its nodes.
+    """
+
+    name: str
+    default: bool
+    available: str
+    default_time: float | None
+    max_time: float | None
+    max_nodes: int | None
+    groups: tuple[NodeGroup, ...]
+
+    @property
+    def nodes(self) -> int:
+        """All its nodes."""
+        return sum(group.nodes for group in self.groups)
+
+
+Limits = Mapping[str, QueueLimits]
+"""The queues by name, in the order of the cluster."""
+
+
+def limits_command() -> tuple[list[str], str]:
+    """The command that lists the limits, and the mark of its rows. ``--exact``: no row says "16+" for nodes that differ."""
+    mark = new_mark()
+    letters = [letter for _, letter in FIELDS]
+    return [
+        "sinfo",
+        "--noheader",
+        "--all",
+        "--exact",
+        f"--format={row_format(mark, letters)}",
+    ], mark
+
+
+def parse_limits(text: str, mark: str) -> dict[str, QueueLimits]:
+    """What the command of `limits_command` was answered."""
+    found: dict[str, QueueLimits] = {}
+    for row in parse_rows(text, mark, [name for name, _ in FIELDS]):
+        group = NodeGroup(
+            nodes=_number(row["nodes"]),
+            cpus=_number(row["cpus"]),
+            memory=_number(row["memory"]) * 1024**2,
+            gres=parse_gres(row["gres"]),
+            features=frozenset(_listed(row["features"])),
+        )
+        before = found.get(row["name"])
+        here = (group,) if group.nodes else ()  # a queue may have none yet
+        found[row["name"]] = QueueLimits(
+            name=row["name"],
+            default=row["starred"] == row["name"] + "*",
+            available=row["available"],
+            default_time=to_limit(row["default_time"]),
+            max_time=to_limit(row["max_time"]),
+            max_nodes=_most(row["job_size"]),
+            groups=(*(before.groups if before else ()), *here),
+        )
+    return found
+
+
+def _listed(text: str) -> list[str]:
+    return [] if text in {"(null)", ""} else text.split(",")
+
+
+def _number(text: str) -> int:
+    found = re.match(r"[0-9]+", text)
+    return int(found[0]) if found else 0
+
+
+def _most(job_size: str) -> int | None:
+    """The most nodes of a job, from ``1-infinite``, ``2-4`` or ``1``."""
+    last = job_size.rpartition("-")[2]
+    return int(last) if last.isdecimal() else None
+
+
+_LOOK = """\
+id -un 2>/dev/null || echo
+id -u
+for path; do
+  word=
+  if [ -e "$path" ]; then word=e; fi
+  if [ -r "$path" ]; then word=${word}r; fi
+  if [ -w "$path" ]; then word=${word}w; fi
+  if [ -x "$path" ]; then word=${word}x; fi
+  echo "=$word"
+done
+"""
+
+_AWAY = ("down", "drain", "fail", "future", "maint", "power", "reboot", "unk")
+"""Beginnings of the states of nodes that take no jobs now (man sinfo, NODE STATE CODES)."""
+
+_MINUTE = 60.0
+
+_VERDICT_COUNTS = 15.0
+"""Seconds for which the controller's verdict on a script counts."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the machine with Slurm's commands sees, as the user whose jobs they send.
+
+    Attributes:
+        user: The user's name there, or empty.
+        uid: The user's number there, or None.
+        paths: For each path that was asked about letters of: e exists, r readable, w writable, x executable or to be entered.
+    """
+
+    user: str
+    uid: int | None
+    paths: tuple[str, ...]
+
+
+class Facts:
+    """The cluster's limits and settings, and what its user may name. All methods may raise `UnreachableError`."""
+
+    def __init__(self, client: SlurmClient) -> None:
+        self._client = client
+        self._limits = Watch(self._look_at_limits)
+        self._settings = Watch(self._look_at_settings)
+        self._accounts = Watch(self._look_at_accounts)
+        self._containers = Watch(self._look_at_containers)
+        self._user = Watch(self.look)
+        self._uid: int | None = None
+        self._fine: dict[str, float] = {}
+        self._verdict: tuple[float, tuple[bytes, tuple[str, ...]], HyperpodError | None] = (
+            float("-inf"),
+            (b"", ()),
+            None,
+        )
+
+    async def limits(self) -> Limits:
+        """The queues with their limits."""
+        return await self._limits.get(_MINUTE)
+
+    async def settings(self) -> Settings:
+        """What the controller's configuration says."""
+        return await self._settings.get(60 * _MINUTE)
+
+    async def accounts(self) -> Accounts | None:
+        """What this user may charge; None without accounting, or when the user has no name there."""
+        return await self._accounts.get(5 * _MINUTE)
+
+    async def containers(self) -> bool:
+        """Whether srun knows containers: the plug-in Pyxis adds its options to the help."""
+        return await self._containers.get(10 * _MINUTE)
+
+    async def choices(self) -> dict[str, list[str]]:
+        """Names that this user may give as queue, account and qos; a field is left out where they cannot be known."""
+        found = {"queue": list(await self.limits())}
+        accounts = await self.accounts()
+        if accounts is not None and accounts.names:
+            found |= {"account": accounts.names, "qos": accounts.qos_of(None)}
+        return found
+
+    async def unless_fine(
+        self, about: str, look: Callable[[], Awaitable[list[Finding]]]
+    ) -> list[Finding]:
+        """What a look finds; for a minute it is not taken again when it found nothing. What is mended is seen at once."""
+        if time.monotonic() - self._fine.get(about, float("-inf")) < _MINUTE:
+            return []
+        found = await look()
+        if not found:
+            self._fine[about] = time.monotonic()
+        return found
+
+    async def nodes_missing(self) -> bool:
+        """Whether nodes are away that may come back: down, drained, or not heard of since the controller's start."""
+        said = await self._client.ask(["sinfo", "--noheader", "--format=%T"])
+        return any(state.endswith("*") or state.startswith(_AWAY) for state in said.lower().split())
+
+    async def uid(self) -> int | None:
+        """The user's number where the commands run; None when it cannot be known. No scheduler call."""
+        return self._uid if self._uid is not None else (await self.look()).uid
+
+    async def look(self, *paths: str) -> Seen:
+        """What is at these paths, seen from where the commands run. No scheduler call."""
+        output = await self._client.transport.run(["/bin/sh", "-c", _LOOK, "sh", *paths])
+        user, _, rest = output.out.partition("\n")
+        uid, _, rest = rest.partition("\n")
+        words = tuple(line[1:] for line in rest.split("\n") if line.startswith("="))
+        self._uid = int(uid) if uid.isdecimal() else None
+        return Seen(user.strip(), self._uid, words)
+
+    async def verdict(self, script: bytes, options: tuple[str, ...] = ()) -> HyperpodError | None:
+        """The controller's own verdict on a script with options of sbatch, which is not sent; None when it would be taken (man sbatch, --test-only).
+
+        Kept for a moment: who has just been shown what was found sends the same.
+
+        Raises:
+            UnreachableError: Nobody answered.
+        """
+        moment, known, error = self._verdict
+        if known == (script, options) and time.monotonic() - moment < _VERDICT_COUNTS:
+            return error
+        error = None
+        try:
+            await self._client.ask(["sbatch", "--test-only", *options], stdin=script)
+        except UnreachableError:
+            raise
+        except HyperpodError as refusal:
+            error = refusal
+        self._verdict = time.monotonic(), (script, options), error
+        return error
+
+    async def _look_at_limits(self) -> Limits:
+        argv, mark = limits_command()
+        text = await self._client.ask(argv)
+        return await asyncio.to_thread(parse_limits, text, mark)
+
+    async def _look_at_settings(self) -> Settings:
+        return parse_settings(await self._client.ask(["scontrol", "show", "config"]))
+
+    async def _look_at_accounts(self) -> Accounts | None:
+        settings = await self.settings()
+        if not settings.accounting:
+            return None
+        user = (await self._user.get(60 * _MINUTE)).user
+        if not user:
+            return None
+        text = await self._client.ask(accounts_command(user, settings.cluster))
+        return parse_accounts(user, text)
+
+    async def _look_at_containers(self) -> bool:
+        output = await self._client.transport.run(["srun", "--help"])
+        return "--container-image" in output.out

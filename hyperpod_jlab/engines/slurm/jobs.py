@@ -1,0 +1,300 @@
+"""A job of Slurm's queue as data, and the fields that squeue is asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, islice
+
+from hyperpod_jlab.core.records import RunRecords
+from hyperpod_jlab.core.run_id import RUN_ID
+from hyperpod_jlab.engines.slurm.rows import Fields, Gres, parse_tres, times
+
+# --------------------------------------------------------------------------------------------------
+# The tasks of an array, as squeue lists them.
+
+
+def tasks_of(listed: str | None, most: int | None = None) -> tuple[int, ...]:
+    """The indices in a list of squeue's (``-O ArrayTaskID``): ``3``, ``0-9%2`` or, of regular lists, ``0-9:3``; the first `most` of them. Without a list, none.
+
+    Raises:
+        ValueError: It is no such list.
+    """
+    return tuple(islice(chain.from_iterable(_spans(listed)), most))
+
+
+def has_task(listed: str | None, index: int) -> bool:
+    """Whether a list of squeue's has an index; without going through all that it has.
+
+    Raises:
+        ValueError: It is no such list.
+    """
+    return any(index in span for span in _spans(listed))
+
+
+def _spans(listed: str | None) -> Iterator[range]:
+    if listed is None:
+        return
+    for part in listed.partition("%")[0].strip("[]").split(","):
+        span, _, step = part.partition(":")
+        first, _, last = span.partition("-")
+        yield range(int(first), int(last or first) + 1, int(step or 1))
+
+
+COMMENT = "hyperpod:"
+"""How the comment of a run's job begins; the run id follows."""
+
+FIELDS = Fields(
+    plain=(
+        ("job_id", "JobID"),
+        ("array_job_id", "ArrayJobID"),
+        ("array_task", "ArrayTaskID"),
+        ("state", "State"),
+        ("reason", "Reason"),
+        ("user", "UserName"),
+        ("partition", "Partition"),
+        ("submitted", "SubmitTime"),
+        ("started", "StartTime"),
+        ("ends", "EndTime"),
+        ("limit", "TimeLimit"),
+        ("node_count", "NumNodes"),
+        ("node_list", "NodeList"),
+        ("cpus", "NumCPUs"),
+        ("tasks", "NumTasks"),
+        ("tres", "tres-alloc"),
+        ("tres_job", "tres-per-job"),
+        ("tres_node", "tres-per-node"),
+        ("tres_task", "tres-per-task"),
+        ("priority", "PriorityLong"),
+        ("qos", "QOS"),
+        ("account", "Account"),
+        ("dependency", "Dependency"),
+    ),
+    free=(("comment", "Comment"), ("folder", "WorkDir"), ("name", "Name")),
+)
+"""What squeue is asked for of each job (man squeue, ``-O``)."""
+
+ENDED = frozenset(
+    {
+        "BOOT_FAIL",
+        "CANCELLED",
+        "COMPLETED",
+        "DEADLINE",
+        "FAILED",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "PREEMPTED",
+        "REVOKED",
+        "TIMEOUT",
+    }
+)
+"""States after which a job does nothing more (man squeue, JOB STATE CODES)."""
+
+WAITING = frozenset(
+    {
+        "PENDING",
+        "REQUEUED",
+        "REQUEUE_FED",
+        "REQUEUE_HOLD",
+        "RESV_DEL_HOLD",
+        "SPECIAL_EXIT",
+        "SUSPENDED",
+    }
+)
+"""States in which a job has no processes that make progress."""
+
+HELD = frozenset(
+    {
+        "JobHeldAdmin",
+        "JobHeldUser",
+        "JobHoldMaxRequeue",
+        "REQUEUE_HOLD",
+        "RESV_DEL_HOLD",
+        "SPECIAL_EXIT",
+    }
+)
+"""Reasons and states of jobs that wait until somebody releases them (man squeue)."""
+
+_RUN = re.compile(re.escape(COMMENT) + r"(\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmJob:
+    """One row of squeue. Times are Unix seconds; `limit` is in seconds, None without one."""
+
+    job_id: str
+    array_job_id: str
+    array_task: str | None
+    state: str
+    reason: str
+    user: str
+    partition: str
+    submitted: float | None
+    started: float | None
+    ends: float | None
+    limit: float | None
+    node_count: int
+    node_list: str
+    cpus: int
+    gres: tuple[Gres, ...]
+    priority: int
+    qos: str
+    account: str
+    dependency: str | None
+    run_id: str | None
+    folder: str
+    name: str
+
+    @property
+    def scheduler_id(self) -> str:
+        """The id as people write it: ``12`` or, of an array's task, ``12_3``."""
+        return self.job_id if self.array_task is None else f"{self.array_job_id}_{self.array_task}"
+
+    def first_tasks(self, most: int) -> tuple[int, ...]:
+        """The tasks of an array that it stands for: one, or all those that have not begun; the first `most` of them."""
+        try:
+            return tasks_of(self.array_task, most)
+        except ValueError:
+            return ()
+
+    def has_task(self, index: int) -> bool:
+        """Whether it stands for a task of an array."""
+        try:
+            return has_task(self.array_task, index)
+        except ValueError:
+            return False
+
+    @property
+    def ended(self) -> bool:
+        """Whether it does nothing more."""
+        return self.state in ENDED
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it has no processes that make progress, and will have."""
+        return self.state in WAITING
+
+    @property
+    def held(self) -> bool:
+        """Whether it waits until somebody releases it."""
+        return self.waiting and (self.reason in HELD or self.state in HELD)
+
+
+def to_job(row: dict[str, str]) -> SlurmJob:
+    """A row of squeue as a job.
+
+    Raises:
+        ValueError: A number in it is none.
+    """
+    task = row["array_task"]
+    return SlurmJob(
+        job_id=row["job_id"],
+        array_job_id=row["array_job_id"],
+        array_task=None if task in {"N/A", ""} else task,
+        state=row["state"],
+        reason=row["reason"],
+        user=row["user"],
+        partition=row["partition"],
+        submitted=to_time(row["submitted"]),
+        started=to_time(row["started"]),
+        ends=to_time(row["ends"]),
+        limit=to_limit(row["limit"]),
+        node_count=_count(row["node_count"]),
+        node_list=row["node_list"],
+        cpus=_count(row["cpus"]),
+        gres=_gres(
+            row["tres"],
+            row["tres_job"],
+            row["tres_node"],
+            row["tres_task"],
+            row["node_count"],
+            row["tasks"],
+        ),
+        priority=_count(row["priority"]),
+        qos=row["qos"],
+        account=row["account"],
+        dependency=None if row["dependency"] in {"(null)", ""} else row["dependency"],
+        run_id=run_of(row["comment"]),
+        folder=row["folder"],
+        name=row["name"],
+    )
+
+
+@lru_cache(maxsize=4096)
+def _gres(
+    tres: str, of_job: str, of_node: str, of_task: str, nodes: str, tasks: str
+) -> tuple[Gres, ...]:
+    """What a job has, or wants, on all nodes together. Kept: thousands of jobs want the same.
+
+    The allocation names generic resources only where accounting counts them (AccountingStorageTRES); else what was asked for says it.
+    """
+    has = parse_tres(tres)
+    if has:
+        return has
+    return (
+        *parse_tres(of_job),
+        *times(parse_tres(of_node), _count(nodes)),
+        *times(parse_tres(of_task), _count(tasks)),
+    )
+
+
+def run_of(comment: str) -> str | None:
+    """The run id in a job's comment, or None."""
+    found = _RUN.match(comment)
+    return found[1] if found and RUN_ID.fullmatch(found[1]) else None
+
+
+def to_time(text: str) -> float | None:
+    """A time as Unix seconds, or None for N/A, NONE, Unknown and the like."""
+    return float(text) if text.isdecimal() else None
+
+
+@lru_cache(maxsize=4096)
+def to_limit(text: str) -> float | None:
+    """A time of squeue or sinfo, ``[days-]hours:minutes:seconds`` or ``minutes:seconds``, in seconds; None when it says there is none."""
+    days, dash, clock = text.rpartition("-")
+    parts = clock.split(":")
+    if not all(part.isdecimal() for part in parts) or (dash and not days.isdecimal()):
+        return None
+    if dash:  # with days the clock begins at the hours
+        parts += ["0"] * (3 - len(parts))
+    seconds = 0
+    for part in parts:
+        seconds = seconds * 60 + int(part)
+    if len(parts) == 1:
+        seconds *= 60
+    return float(seconds + int(days or 0) * 86_400)
+
+
+_UNITS = {"K": 10**3, "M": 10**6, "G": 10**9}
+
+
+def _count(text: str) -> int:
+    """A number as squeue writes it; large ones have a unit."""
+    if text.isdecimal():
+        return int(text)
+    unit = _UNITS.get(text[-1:].upper(), 0)
+    return int(float(text[:-1]) * unit) if unit else 0
+
+
+# --------------------------------------------------------------------------------------------------
+# Which job a run is.
+
+
+def scheduler_id(records: RunRecords, index: int | None) -> str | None:
+    """The id of the job of a run, or of an array's child (``12_3``), as Slurm's commands take it; None when nobody has said it yet.
+
+    The claim names the job that executes; what the submit was told may be a double of it.
+
+    Args:
+        records: The run's records.
+        index: The child's index, or None.
+    """
+    if records.claim is not None:
+        return records.claim.scheduler_id
+    if records.submission is None:
+        return None
+    sent = records.submission.scheduler_id
+    return sent if index is None else f"{sent}_{index}"

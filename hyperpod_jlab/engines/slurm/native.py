@@ -1,0 +1,365 @@
+"""A Slurm user's own script: sent as it was written, with what was asked for on our side as options of sbatch, which outrank its lines.
+
+What is sent stands in the bundle's ``native.json``; that file also tells that the run's nodes have no launcher of ours.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from pydantic_core import from_json
+
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.finding import Finding
+from hyperpod_jlab.core.quantities import format_ranges, parse_ranges
+from hyperpod_jlab.core.spec import JobSpec, Resources
+from hyperpod_jlab.core.validation import NAME
+from hyperpod_jlab.engines.protocol import NativeFacts, NativeFile, Rendered, RenderInput
+from hyperpod_jlab.engines.slurm.jobs import COMMENT
+from hyperpod_jlab.engines.slurm.render import check_flags, clock
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.records import BundleReader
+
+# --------------------------------------------------------------------------------------------------
+# The ``#SBATCH`` lines of a user's own script, as far as we must know what they say.
+
+_SHORT = {
+    "A": "account",
+    "a": "array",
+    "D": "chdir",
+    "e": "error",
+    "J": "job-name",
+    "N": "nodes",
+    "o": "output",
+    "p": "partition",
+    "q": "qos",
+    "t": "time",
+}
+"""Short options whose meaning matters here (man sbatch)."""
+
+_SENDS_NOTHING = frozenset({"test-only", "help", "usage", "version"})
+
+
+def directives(script: bytes) -> dict[str, str]:
+    """The options by their long names, less dashes; a switch has an empty value. Of an option that is given twice the last one counts.
+
+    As sbatch does, lines are read up to the first that is neither blank nor a comment (man sbatch).
+
+    Raises:
+        InvalidInputError: It is a heterogeneous job, which has several of everything, or one of its lines keeps sbatch from sending it.
+    """
+    found: dict[str, str] = {}
+    for line in _lines(script):
+        words = _words(line)
+        if words[:1] in (["hetjob"], ["packjob"]):
+            raise InvalidInputError(
+                "heterogeneous jobs cannot be sent from here",
+                code="unsupported",
+                hint="send it with sbatch, or split it into several scripts",
+                detail={"field": "source"},
+            )
+        found.update(_options(words))
+    sends_nothing = _SENDS_NOTHING & found.keys()
+    if sends_nothing:
+        raise InvalidInputError(
+            f"the script says --{min(sends_nothing)}, with which sbatch sends nothing",
+            code="sends_nothing",
+            hint="take the line out; --dry-run shows what would be sent",
+            detail={"field": "source"},
+        )
+    return found
+
+
+def _lines(script: bytes) -> Iterator[str]:
+    for number, raw in enumerate(script.decode("utf-8", "surrogateescape").split("\n")):
+        line = raw.rstrip("\r")
+        if line.startswith("#SBATCH") and line[7:8].isspace():
+            yield line[8:]
+        elif number > 0 and line.strip() and not line.startswith("#"):
+            return
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line, comments=True)
+    except ValueError:  # a quote that never ends; sbatch says so itself
+        return line.split()
+
+
+def _options(words: list[str]) -> Iterator[tuple[str, str]]:
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+        elif word.startswith("-") and len(word) > 1:
+            name, value = _SHORT.get(word[1], word[1]), word[2:]
+            equals = value
+        else:
+            continue
+        if not equals and rest and not rest[0].startswith("-"):
+            value = rest.pop(0)
+        yield name, value
+
+
+FILENAME = "native.json"
+_LARGEST = 1 << 20
+
+_SUFFIXES = frozenset({".sbatch", ".slurm", ".sh"})
+_PLACES = {"queue": "partition", "account": "account", "qos": "qos", "priority": "priority"}
+_MOST_TASKS = 100_000
+_STEP = re.compile(r"([0-9]{1,9})-([0-9]{1,9}):([1-9][0-9]{0,8})")
+
+
+@dataclass(frozen=True)
+class Sending:
+    """What sbatch is given.
+
+    Attributes:
+        script: The script's place in the bundle; None for a job that was sent by others.
+        options: Options of sbatch.
+        args: The script's arguments.
+        adopted: The scheduler's id of a job that was sent by others, else None.
+    """
+
+    script: str | None
+    options: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    adopted: str | None = None
+
+    @property
+    def folder(self) -> str | None:
+        """The job's working folder as the nodes see it; None where the script names one itself."""
+        said = (option for option in self.options if option.startswith("--chdir="))
+        return next(said, "").removeprefix("--chdir=") or None
+
+    def to_json(self) -> str:
+        """The text of ``native.json``."""
+        told: dict[str, Any] = {
+            "format": 1,
+            "script": self.script,
+            "options": list(self.options),
+            "args": list(self.args),
+        }
+        if self.adopted is not None:
+            told["adopted"] = self.adopted
+        return json.dumps(told, ensure_ascii=False, indent=1) + "\n"
+
+    @staticmethod
+    def from_json(text: str | bytes) -> Sending:
+        """What the text says.
+
+        Raises:
+            ValueError: It is none.
+        """
+        told = from_json(text)
+        try:
+            args = tuple(told["args"])
+            return Sending(told["script"], tuple(told["options"]), args, told.get("adopted"))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(str(error)) from error
+
+
+def read_sending(bundle: BundleReader) -> Sending | None:
+    """What a native run was sent with; None for a run with our launcher. Blocking."""
+    try:
+        return Sending.from_json(descent.read(bundle.folder / FILENAME, _LARGEST))
+    except (OSError, ValueError):
+        return None
+
+
+def render_native(given: RenderInput, file: NativeFile) -> Rendered:
+    """How a user's script is sent.
+
+    Raises:
+        InvalidInputError: It is no sbatch script, or an option of ours contradicts it.
+    """
+    if PurePosixPath(file.path).suffix.lower() not in _SUFFIXES:
+        raise InvalidInputError(
+            f"{PurePosixPath(file.path).name} is no sbatch script",
+            code="invalid_source",
+            hint="a Slurm cluster takes .sbatch, .slurm and .sh files with #SBATCH lines",
+            detail={"field": "source"},
+        )
+    if not file.data.startswith(b"#!"):
+        raise InvalidInputError(
+            f"{PurePosixPath(file.path).name} does not begin with #! and an interpreter, which Slurm asks for",
+            code="invalid_source",
+            hint="begin it with the line: #!/bin/bash",
+            detail={"field": "source"},
+        )
+    lines = directives(file.data)
+    options = tuple(
+        f"--{name}" if value is None else f"--{name}={value}"
+        for name, value in _native_options(given, file, lines)
+    )
+    sending = Sending(file.path, options, tuple(given.spec.args))
+    return Rendered(FILENAME, sending.to_json(), "json", _facts(given.spec, lines))
+
+
+def native_findings(spec: JobSpec) -> list[Finding]:
+    """What of a spec a script that is sent as it is has no place for."""
+    resources, environment = spec.resources, spec.environment
+    given = {
+        "resources.processes_per_node": resources.processes_per_node,
+        "resources.cpus": resources.cpus,
+        "launcher": spec.launcher,
+        "environment.python": environment.python,
+        "environment.image": environment.image,
+        "environment.setup": environment.setup,
+        "environment.secrets": environment.secrets or None,
+        "max_restarts": spec.max_restarts or None,
+        "auto_resume": spec.auto_resume,
+    }
+    found = [
+        Finding(
+            level="error",
+            code="not_for_native",
+            message=f"a script that is sent as written has no place for {field}",
+            hint="write it into the script, or leave it out",
+            field=field,
+        )
+        for field, value in given.items()
+        if value is not None
+    ]
+    if "," in "".join(environment.variables.values()) or any(
+        letter in value for value in environment.variables.values() for letter in "'\"\\\n\r"
+    ):
+        found.append(
+            Finding(
+                level="error",
+                code="not_for_native",
+                message="sbatch cannot hand on variables with commas, quotes, backslashes or line breaks in them",
+                hint="export them in the script",
+                field="environment.variables",
+            )
+        )
+    return found
+
+
+def _native_options(
+    given: RenderInput, file: NativeFile, lines: dict[str, str]
+) -> Iterator[tuple[str, str | None]]:
+    spec = given.spec
+    comment = lines.get("comment", "")
+    yield "comment", _one_line("comment", f"{COMMENT}{given.run_id} {comment}".strip())
+    if "chdir" not in lines:
+        yield "chdir", str(given.paths.there / given.bundle / file.cwd)
+    if spec.name is not None:
+        yield "job-name", spec.name
+    if spec.resources.nodes != Resources().nodes:
+        yield "nodes", str(spec.resources.nodes)
+    flags = check_flags(spec.slurm.flags)
+    yield from _wanted(spec, flags)
+    if spec.time_limit is not None:
+        yield "time", clock(spec.time_limit)
+    if given.after:
+        yield "dependency", ",".join(f"afterok:{job}" for job in given.after)
+        yield "kill-on-invalid-dep", "yes"
+    if spec.array is not None:
+        yield "array", spec.array
+    if spec.environment.variables:
+        yield "export", _export(spec.environment.variables, lines)
+    yield from _further(flags)
+
+
+def _wanted(
+    spec: JobSpec, flags: Mapping[str, str | int | bool]
+) -> Iterator[tuple[str, str | None]]:
+    if spec.resources.memory is not None:
+        yield "mem", f"{math.ceil(spec.resources.memory / 1024**2)}M"
+    wanted = spec.resources.accelerator
+    if wanted.count and "gres" not in flags:
+        words = [wanted.kind, wanted.type, str(wanted.count)]
+        yield "gres", ":".join(word for word in words if word is not None)
+    for field, option in _PLACES.items():
+        said = getattr(spec, field)
+        if said is not None:
+            yield option, said
+
+
+def _further(flags: Mapping[str, str | int | bool]) -> Iterator[tuple[str, str | None]]:
+    for name, value in flags.items():
+        if value is not False:
+            yield name, None if value is True else _one_line(name, str(value))
+        elif name == "requeue":
+            yield "no-requeue", None
+
+
+def _export(variables: dict[str, str], lines: dict[str, str]) -> str:
+    if "export" in lines:
+        raise InvalidInputError(
+            "the script has an --export line of its own, which --env would put out of force",
+            code="not_for_native",
+            hint="add the variables to that line",
+            detail={"field": "environment.variables"},
+        )
+    return ",".join(["ALL", *(f"{name}={value}" for name, value in variables.items())])
+
+
+def _one_line(name: str, value: str) -> str:
+    if any(ord(character) < 32 or ord(character) == 127 for character in value):
+        raise InvalidInputError(
+            f"the value of --{name} holds a line break or another control character",
+            code="control_character",
+            hint="write it on one line",
+            detail={"field": f"slurm.flags.{name}"},
+        )
+    return value
+
+
+def _facts(spec: JobSpec, lines: dict[str, str]) -> NativeFacts:
+    name = lines.get("job-name", "")
+    nodes = spec.resources.nodes
+    if nodes == Resources().nodes:
+        nodes = least_nodes(lines.get("nodes", ""))
+    return NativeFacts(
+        name=name if re.fullmatch(NAME, name) else None,
+        queue=spec.queue or lines.get("partition") or None,
+        nodes=nodes,
+        array=spec.array or array_text(lines.get("array", "")),
+    )
+
+
+def least_nodes(text: str) -> int:
+    """The fewest nodes that ``--nodes`` asks for: ``2``, ``2-4``, ``2-4:2``, ``1k``; 1 when it says none."""
+    found = re.match(r"([0-9]{1,7})([kKmM]?)", text)
+    if found is None:
+        return 1
+    return max(1, int(found[1]) * {"": 1, "k": 1024, "m": 1024**2}[found[2].lower()])
+
+
+def array_text(text: str) -> str | None:
+    """Slurm's ``0-15:4%2`` as an array of ours, ``0,4,8,12``; None when it is none.
+
+    Raises:
+        InvalidInputError: It is no list of indices.
+    """
+    if not text:
+        return None
+    listed, _, throttle = text.partition("%")
+    numbers: set[int] = set()
+    try:
+        for part in listed.split(","):
+            step = _STEP.fullmatch(part.strip())
+            numbers.update(
+                range(int(step[1]), int(step[2]) + 1, int(step[3]))
+                if step is not None
+                else parse_ranges(part)
+            )
+            if len(numbers) > _MOST_TASKS:
+                raise ValueError(f"an array has at most {_MOST_TASKS} children")
+    except ValueError as error:
+        raise InvalidInputError(
+            f"the script's --array={text[:60]} is no list of indices: {error}",
+            code="invalid_source",
+            detail={"field": "source"},
+        ) from error
+    return format_ranges(numbers) + (f"%{throttle}" if throttle.isdecimal() else "")

@@ -1,0 +1,306 @@
+"""Records and logs of jobs that run without our launcher: whoever looks at the queue writes down what the launcher would have.
+
+Any number of observers may do so at once. An attempt's number follows from how often Slurm requeued the job, all write the same, and what is there stays.
+An end is written only where the script ended by itself; what else ended a job, such as its time limit, is the scheduler's word.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import from_json
+
+from hyperpod_jlab.core.errors import StorageError
+from hyperpod_jlab.engines.slurm.accounting import Details, Execution, ask_details
+from hyperpod_jlab.engines.slurm.client import SlurmClient
+from hyperpod_jlab.engines.slurm.job_files import JobFiles, Place, choices, output_paths, seen_here
+from hyperpod_jlab.engines.slurm.jobs import WAITING, SlurmJob
+from hyperpod_jlab.engines.slurm.native import Sending, read_sending
+from hyperpod_jlab.engines.slurm.queue import Snapshot
+from hyperpod_jlab.engines.slurm.rows import expand
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.files import storage_errors, to_json
+from hyperpod_jlab.storage.partition import PathMap
+from hyperpod_jlab.storage.records import BundleReader
+
+JOB_FILE = "job.json"
+"""In the bundle's ``status``: where the job writes, kept because Slurm forgets it with the job."""
+
+_MOST_NODES = 256
+"""Nodes that get a record of their own."""
+
+_BY_ITSELF = frozenset({"COMPLETED", "FAILED"})
+
+
+@dataclass(frozen=True)
+class Played:
+    """One execution of a job, as far as it is known. Times are Unix seconds.
+
+    Attributes:
+        restarts: How many executions of the job there were before it.
+        exit_code: What the script ended with; None while it runs, or when it did not end by itself.
+    """
+
+    scheduler_id: str
+    restarts: int
+    nodes: tuple[str, ...]
+    started: float
+    ended: float | None
+    exit_code: int | None
+    signal: int | None
+
+    @classmethod
+    def of_job(cls, job: Details) -> Played | None:
+        """The newest execution of a job; None when it has not begun."""
+        if job.started is None or not job.nodes or job.state in WAITING:
+            return None
+        over = job.state in _BY_ITSELF
+        return cls(
+            job.scheduler_id,
+            job.restarts,
+            job.nodes,
+            job.started,
+            job.ended if over else None,
+            job.exit_code if over else None,
+            job.signal if over else None,
+        )
+
+    @classmethod
+    def of_execution(cls, number: int, execution: Execution) -> Played | None:
+        """One that the accounting tells of, the `number`-th from 0; None when it never began."""
+        nodes = expand(execution.nodes)
+        if execution.start is None or not nodes:
+            return None
+        over = execution.state in _BY_ITSELF and execution.end is not None
+        code = execution.exit_code or (128 + execution.signal if execution.signal else 0)
+        return cls(
+            execution.scheduler_id,
+            number,
+            nodes,
+            execution.start,
+            execution.end if over else None,
+            code if over else None,
+            (execution.signal or None) if over else None,
+        )
+
+
+class StandIn:
+    """Writes the records of runs without a launcher.
+
+    Args:
+        client: The cluster's commands.
+        paths: The partition here and there.
+    """
+
+    def __init__(self, client: SlurmClient, paths: PathMap) -> None:
+        self._client = client
+        self._paths = paths
+        self._sendings: dict[Path, Sending | None] = {}
+        self._seen: dict[str, tuple[str, float | None]] = {}
+
+    def sending(self, bundle: BundleReader) -> Sending | None:
+        """How a run without a launcher was sent; None for one with ours. Blocking."""
+        if bundle.folder not in self._sendings:
+            self._sendings[bundle.folder] = read_sending(bundle)
+        return self._sendings[bundle.folder]
+
+    def jobs_of(self, bundle: BundleReader, parent: str, snapshot: Snapshot) -> Sequence[SlurmJob]:
+        """The jobs of a run in the queue: by the id in their comment; adopted ones, whose comment may not be ours to set, by their number. Blocking."""
+        jobs = snapshot.by_run.get(parent)
+        sending = None if jobs else self.sending(bundle)
+        if sending is None or sending.adopted is None:
+            return jobs or ()
+        return [job for job in snapshot.jobs if sending.adopted in {job.job_id, job.array_job_id}]
+
+    async def play(self, runs: Sequence[tuple[BundleReader, SlurmJob]]) -> None:
+        """Bring the records of this user's runs up to what the queue says of their jobs; asks the scheduler only about news.
+
+        Raises:
+            UnreachableError: The controller does not answer.
+        """
+        news = {
+            job.job_id: bundle
+            for bundle, job in runs
+            if job.state not in WAITING and self._seen.get(bundle.run_id) != _key(job)
+        }
+        if not news:
+            return
+        keys = {bundle.run_id: _key(job) for bundle, job in runs}
+        told = await ask_details(self._client, news)
+        found = [(news[job.job_id], job) for job in told if job.job_id in news]
+        await asyncio.to_thread(self._write_jobs, found)
+        self._seen.update((bundle.run_id, keys[bundle.run_id]) for bundle, _ in found)
+
+    def _write_jobs(self, found: Iterable[tuple[BundleReader, Details]]) -> None:
+        for bundle, job in found:
+            self.write_job(bundle, job)
+
+    def write_job(self, bundle: BundleReader, job: Details) -> None:
+        """Write down what a job is and does. Blocking; a partition that cannot be written to is passed over."""
+        with contextlib.suppress(StorageError):
+            note_files(bundle, job.files)
+            played = Played.of_job(job)
+            if played is not None:
+                self._write(bundle, played, job.files, job.place)
+
+    def write_past(self, bundle: BundleReader, executions: Iterable[Execution]) -> None:
+        """Write down what the accounting says of a job that left the queue. Blocking."""
+        files = noted_files(bundle)
+        with contextlib.suppress(StorageError):
+            for number, execution in enumerate(executions):
+                played = Played.of_execution(number, execution)
+                if played is not None:
+                    parent, _, task = execution.scheduler_id.partition("_")
+                    index = int(task) if task.isdecimal() else None
+                    place = Place(parent, parent, index, played.nodes[0])
+                    self._write(bundle, played, files, place)
+
+    def link_logs(self, bundle: BundleReader, scheduler_id: str) -> None:
+        """Show the log of a job of which nothing else is known any more. Blocking."""
+        files = noted_files(bundle)
+        parent, _, task = scheduler_id.partition("_")
+        place = Place(parent, parent, int(task) if task.isdecimal() else None, "")
+        with contextlib.suppress(StorageError):
+            if files is not None and not descent.is_folder(bundle.records / "logs" / "attempt-1"):
+                self._link(bundle, 1, files, place)
+
+    def _write(
+        self, bundle: BundleReader, played: Played, files: JobFiles | None, place: Place
+    ) -> None:
+        number = played.restarts + 1
+        claim = {"scheduler_id": played.scheduler_id, "time": played.started}
+        status = bundle.records / "status"
+        _create(bundle, status / "claim.json", {**claim, "node": played.nodes[0]})
+        attempt = status / f"attempt-{number}"
+        _create(bundle, attempt / "claim.json", {**claim, "incarnation": f"{played.restarts}.1"})
+        for rank, node in enumerate(played.nodes[:_MOST_NODES]):
+            _node(bundle, attempt / f"node-{rank}.json", _record(played, rank, node))
+        if files is not None:
+            self._link(bundle, number, files, place)
+
+    def _link(self, bundle: BundleReader, number: int, files: JobFiles, place: Place) -> None:
+        """Let the log's name in the bundle stand for the file that the job writes; a requeue that writes into the same one goes on in it."""
+        logs = bundle.records / "logs"
+        paths = next(
+            (found for found in self._choices(files, place) if self._is_there(found[0])),
+            output_paths(files, place),
+        )
+        for path, name in zip(paths, _LOGS, strict=True):
+            if path is None:
+                continue
+            target = seen_here(path, self._paths)
+            if path == "/dev/null" or target is None:
+                why = "" if path == "/dev/null" else ", which is not on the storage partition"
+                words = f"The job's output goes to {path} on its nodes{why}: it cannot be shown.\n"
+                _put(bundle, logs / f"attempt-{number}" / name, words.encode())
+                continue
+            if any(_points_at(logs / f"attempt-{n}" / name, target) for n in range(1, number)):
+                continue
+            _symlink(bundle, logs / f"attempt-{number}" / name, Path(target))
+
+    @staticmethod
+    def _choices(files: JobFiles, place: Place) -> list[tuple[str | None, str | None]]:
+        return [output_paths(files, meant) for meant in choices(files, place)]
+
+    def _is_there(self, path: str | None) -> bool:
+        target = None if path is None else seen_here(path, self._paths)
+        return target is not None and Path(target).exists()
+
+
+_LOGS = ("node-0.rank-0.log", "node-0.log")
+"""The names of a job's stdout, and of its stderr where that goes elsewhere (docs/bundle-format.md)."""
+
+
+def note_files(bundle: BundleReader, files: JobFiles) -> None:
+    """Keep where a job writes. Blocking."""
+    _create(bundle, bundle.folder / "status" / JOB_FILE, asdict(files))
+
+
+def noted_files(bundle: BundleReader) -> JobFiles | None:
+    """Where a job writes, as far as it was kept. Blocking."""
+    try:
+        return JobFiles(**from_json(descent.read(bundle.folder / "status" / JOB_FILE)))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _key(job: SlurmJob) -> tuple[str, float | None]:
+    return ("ended" if job.ended else "begun", job.started)
+
+
+_NO_SUCH_FILE = 53
+"""What slurmstepd gives as a signal when it cannot open the job's output (no signal has this number; seen on 22.05 and 24.11)."""
+_NO_OUTPUT: dict[str, Any] = {
+    "code": "no_output",
+    "message": "Slurm could not open the file that the job writes to: see whether its folder is there, and may be written",
+    "hint": None,
+    "detail": {},
+}
+
+
+def _record(played: Played, rank: int, node: str) -> dict[str, Any]:
+    first = rank == 0
+    return {
+        "format": 1,
+        "node_rank": rank,
+        "node": node,
+        "started_at": played.started,
+        "ended_at": played.ended,
+        "exit_code": played.exit_code if first else None,
+        "signal": played.signal if first else None,
+        "error": _NO_OUTPUT if first and played.signal == _NO_SUCH_FILE else None,
+    }
+
+
+def _node(bundle: BundleReader, path: Path, record: Mapping[str, Any]) -> None:
+    if record["ended_at"] is None:
+        _create(bundle, path, record)
+        return
+    _make(bundle, path.parent)
+    with storage_errors(path):
+        data = to_json(dict(record))
+        try:
+            same = descent.read(path) == data
+        except OSError:
+            same = False
+        if not same:
+            descent.replace(path, data, mode=bundle.file_mode)
+
+
+def _create(bundle: BundleReader, path: Path, record: Mapping[str, Any]) -> None:
+    if not descent.is_file(path):
+        _put(bundle, path, to_json(dict(record)))
+
+
+def _put(bundle: BundleReader, path: Path, data: bytes) -> None:
+    _make(bundle, path.parent)
+    with storage_errors(path):
+        descent.create(path, data, mode=bundle.file_mode)
+
+
+def _make(bundle: BundleReader, folder: Path) -> None:
+    """Make a folder below the bundle, never the bundle itself: one that was cleaned away must not come back."""
+    bundle.check_writable(folder)
+    with storage_errors(folder):
+        descent.make_folders(bundle.folder, folder, bundle.folder_mode)
+
+
+def _symlink(bundle: BundleReader, path: Path, target: Path) -> None:
+    """Relative, so that it holds wherever the partition is mounted."""
+    _make(bundle, path.parent)
+    with storage_errors(path), contextlib.suppress(FileExistsError):
+        descent.make_link(path, os.path.relpath(target, path.parent))
+
+
+def _points_at(path: Path, target: object) -> bool:
+    try:
+        read = os.path.normpath(path.parent / descent.read_link(path))
+        return read == os.path.normpath(str(target))
+    except OSError:
+        return False

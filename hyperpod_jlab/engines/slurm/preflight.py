@@ -1,0 +1,726 @@
+"""What a Slurm cluster has to say about a spec before it is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+from hyperpod_jlab.core.config import SlurmCluster
+from hyperpod_jlab.core.errors import HyperpodError, StorageError, UnreachableError, nearest_hint
+from hyperpod_jlab.core.finding import Finding
+from hyperpod_jlab.core.quantities import format_duration, format_size
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.protocol import Rendered, RenderInput
+from hyperpod_jlab.engines.slurm.facts import Accounts, Facts, Limits, NodeGroup, QueueLimits, Seen
+from hyperpod_jlab.engines.slurm.native import Sending
+from hyperpod_jlab.engines.slurm.render import render
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.acl import let_through, open_tree
+from hyperpod_jlab.storage.partition import Partition, PathMap
+
+# --------------------------------------------------------------------------------------------------
+# Whether a spec fits into a queue at all: pure rules over the cluster's limits.
+
+_CLOSED = {
+    "drain": "takes no new jobs (it is being drained)",
+    "inact": "takes no jobs (it is inactive)",
+    "down": "starts no jobs at the moment (it is down)",
+}
+
+
+def queues_of(spec: JobSpec, limits: Limits) -> list[QueueLimits]:
+    """The queues that a run may start in: those that it names (Slurm takes several, with commas), or the default one."""
+    if spec.queue is None:
+        return [queue for queue in limits.values() if queue.default]
+    return [limits[name] for name in spec.queue.split(",") if name in limits]
+
+
+def fitting_findings(spec: JobSpec, limits: Limits, *, hyperpod: bool) -> list[Finding]:
+    """What is wrong with queue, sizes and time.
+
+    Args:
+        spec: The spec.
+        limits: The cluster's queues.
+        hyperpod: Whether it is known to be a HyperPod cluster.
+    """
+    unknown = list(_unknown(spec, limits))
+    queues = queues_of(spec, limits)
+    if unknown or not queues:
+        return unknown or [_no_default(limits)]
+    found = [list(_in_queue(spec, queue)) for queue in queues]
+    fitting = [entry for entry in found if not any(one.level == "error" for one in entry)]
+    result = fitting[0] if fitting else found[0]
+    return [*result, *_time(spec, queues), *_everything(spec, queues, limits, hyperpod)]
+
+
+def count_findings(spec: JobSpec, limits: Limits) -> list[Finding]:
+    """What is wrong with queue and number of nodes, of a script that says all else itself."""
+    unknown = list(_unknown(spec, limits))
+    found = [list(_node_count(spec, queue)) for queue in queues_of(spec, limits)]
+    return unknown or min(found, key=len, default=[])
+
+
+def default_limit(spec: JobSpec, limits: Limits) -> int | None:
+    """Seconds that a run without a limit of its own gets: its queue's default, else the queue's longest, else None."""
+    times = [queue.default_time or queue.max_time for queue in queues_of(spec, limits)]
+    known = [time for time in times if time is not None]
+    return int(min(known)) if known else None
+
+
+def _unknown(spec: JobSpec, limits: Limits) -> Iterator[Finding]:
+    for name in spec.queue.split(",") if spec.queue is not None else []:
+        if name not in limits:
+            yield Finding(
+                level="error",
+                code="unknown_queue",
+                message=f"the cluster has no queue '{name[:60]}'",
+                hint=nearest_hint(name[:60], limits),
+                field="queue",
+            )
+
+
+def _no_default(limits: Limits) -> Finding:
+    return Finding(
+        level="error",
+        code="no_default_queue",
+        message="the cluster has no default queue",
+        hint="name one with --queue: " + ", ".join(limits),
+        field="queue",
+    )
+
+
+def _in_queue(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
+    closed = _CLOSED.get(queue.available)
+    if closed is not None:
+        yield Finding(
+            level="warning" if queue.available == "down" else "error",
+            code="queue_closed",
+            message=f"the queue {queue.name} {closed}",
+            hint="name another one with --queue; see: hpj queues",
+            field="queue",
+        )
+    wrong = [*_each_node(spec, queue), *_accelerators(spec, queue)]
+    yield from wrong
+    if not wrong:
+        yield from _node_count(spec, queue)
+
+
+def _each_node(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
+    """What no node of the queue has, of CPUs and memory."""
+    if not queue.groups:
+        return
+    cpus = max(group.cpus for group in queue.groups)
+    if _cpus(spec) > cpus:
+        said = spec.resources.cpus is not None
+        yield Finding(
+            level="error",
+            code="too_many_cpus",
+            message=f"{_cpus(spec)} CPUs are asked for on each node, and nodes of the queue {queue.name} have at most {cpus}",
+            hint="ask for fewer with --cpus" if said else "ask for fewer processes, or set --cpus",
+            field="resources.cpus" if said else "resources.processes_per_node",
+        )
+    memory = max(group.memory for group in queue.groups)
+    wanted = spec.resources.memory
+    if wanted is not None and wanted > memory:
+        yield Finding(
+            level="error",
+            code="too_much_memory",
+            message=f"{format_size(wanted)} of memory are asked for on each node, and nodes of the queue {queue.name} have at most {format_size(memory)}",
+            hint="ask for less with --memory",
+            field="resources.memory",
+        )
+
+
+def _accelerators(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
+    """What no node of the queue has, of accelerators."""
+    wanted = spec.resources.accelerator
+    if wanted.count == 0 or "gres" in spec.slurm.flags or not queue.groups:
+        return
+    field = "resources.accelerators" if spec.resources.accelerators else "resources.gpus_per_node"
+    word = "GPUs" if wanted.kind == "gpu" else "NeuronCores"
+    here = [entry for group in queue.groups for entry in group.gres]
+    types = {entry.type for entry in here if entry.name == wanted.kind and entry.type is not None}
+    most = max(group.count(wanted.kind, wanted.type) for group in queue.groups)
+    if not any(entry.name == wanted.kind for entry in here):
+        kinds = sorted({entry.name for entry in here})
+        code, message = "no_accelerators", f"nodes of the queue {queue.name} have no {word}"
+        have = f"this one has: {', '.join(kinds)}" if kinds else "see: hpj nodes"
+        hint = f"name another queue with --queue; {have}"
+    elif wanted.type is not None and wanted.type not in types:
+        code = "no_such_type"
+        message = f"nodes of the queue {queue.name} have no {word} of type {wanted.type}"
+        hint = nearest_hint(wanted.type, types) or "leave out the type"
+    elif wanted.count > most:
+        kind = word if wanted.type is None else f"{word} of type {wanted.type}"
+        code = "too_many_gpus"
+        message = f"{wanted.count} {kind} are asked for on each node, and nodes of the queue {queue.name} have at most {most}"
+        hint = "ask for fewer on each node, and more nodes"
+    else:
+        return
+    yield Finding(level="error", code=code, message=message, hint=hint, field=field)
+
+
+def _node_count(spec: JobSpec, queue: QueueLimits) -> Iterator[Finding]:
+    wanted = spec.resources.nodes
+    fitting = sum(group.nodes for group in queue.groups if _fits(spec, group))
+    problem = None
+    if queue.max_nodes is not None and wanted > queue.max_nodes:
+        problem = f"a job in the queue {queue.name} may have at most {queue.max_nodes}"
+    elif wanted > queue.nodes:
+        problem = f"the queue {queue.name} has {queue.nodes}"
+    elif wanted > fitting:
+        problem = f"only {fitting} of the {queue.nodes} in the queue {queue.name} have what is asked for on each"
+    if problem is not None:
+        yield Finding(
+            level="error",
+            code="too_many_nodes",
+            message=f"nodes asked for: {wanted}; {problem}",
+            hint="ask for fewer with --nodes, or name another queue; see: hpj queues",
+            field="resources.nodes",
+        )
+
+
+def _fits(spec: JobSpec, group: NodeGroup) -> bool:
+    wanted = spec.resources.accelerator
+    enough = wanted.count == 0 or "gres" in spec.slurm.flags
+    return (
+        group.cpus >= _cpus(spec)
+        and group.memory >= (spec.resources.memory or 0)
+        and (enough or group.count(wanted.kind, wanted.type) >= wanted.count)
+    )
+
+
+def _cpus(spec: JobSpec) -> int:
+    """CPUs that the script asks for on each node."""
+    return spec.resources.cpus or spec.resources.processes
+
+
+def _time(spec: JobSpec, queues: Sequence[QueueLimits]) -> Iterator[Finding]:
+    names = ", ".join(queue.name for queue in queues)
+    times = [queue.max_time for queue in queues]
+    if spec.time_limit is None:
+        if any(queue.default_time is None and queue.max_time is None for queue in queues):
+            yield Finding(
+                level="warning",
+                code="no_time_limit",
+                message=f"the run has no time limit, and the queue {names} sets none: the scheduler cannot fit it in between other jobs",
+                hint="say how long it may take with --time-limit, such as 2h",
+                field="time_limit",
+            )
+        return
+    longest = max(float("inf") if time is None else time for time in times)
+    if spec.time_limit > longest:
+        yield Finding(
+            level="error",
+            code="time_limit",
+            message=f"the time limit is {format_duration(spec.time_limit)}, and the queue {names} allows {format_duration(longest)}",
+            hint=f"use --time-limit {format_duration(longest).replace(' ', '')} or less, or name another queue",
+            field="time_limit",
+        )
+
+
+def _everything(
+    spec: JobSpec, queues: Sequence[QueueLimits], limits: Limits, hyperpod: bool
+) -> Iterator[Finding]:
+    """HyperPod's queue dev holds login and controller nodes as well (its lifecycle scripts make it so: research, aws.md 2.5)."""
+    others = [other for other in limits.values() if not other.default]
+    if spec.queue is not None or not others:
+        return
+    queue = queues[0]
+    if (hyperpod or queue.name == "dev") and all(queue.nodes > other.nodes for other in others):
+        yield Finding(
+            level="warning",
+            code="default_queue_has_all",
+            message=f"no queue is named, and the default one, {queue.name}, holds all nodes: on HyperPod also those for logging in and for the controller",
+            hint="name one with --queue: " + ", ".join(other.name for other in others),
+            field="queue",
+        )
+
+
+# --------------------------------------------------------------------------------------------------
+# Whether the run's interpreter and its bundle can be used over there, as far as that can be seen from where Slurm's commands run.
+
+_COMMAND = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
+"""A command that is looked for on PATH."""
+
+_HOMES = ("/home", "/root", "/Users")
+
+_NETWORK = frozenset(
+    {"afs", "beegfs", "ceph", "cifs", "fuse.glusterfs", "fuse.sshfs", "gpfs", "lustre", "nfs", "nfs4", "orangefs", "smb3", "wekafs"}
+)  # fmt: skip
+"""Kinds of file systems that several machines mount."""
+
+
+def python_words(python: str) -> Finding | None:
+    """What is wrong with the words of an interpreter's path."""
+    if _COMMAND.fullmatch(python) if "/" not in python else python.startswith("/"):
+        return None
+    return Finding(
+        level="error",
+        code="bad_python",
+        message=f"the python '{python[:60]}' is neither an absolute path nor the name of a command",
+        hint="give the path of an interpreter with --python, as this machine or the nodes see it",
+        field="environment.python",
+    )
+
+
+async def python_findings(
+    python: str, given: bool, facts: Facts, paths: PathMap, remote: bool
+) -> list[Finding]:
+    """Whether an interpreter is there.
+
+    Args:
+        python: Its path as the nodes see it, or a command's name.
+        given: Whether the spec names it; else the configuration does, whose word counts for what cannot be seen.
+        facts: The cluster.
+        paths: The partition here and there.
+        remote: Whether Slurm's commands run on a login node.
+    """
+    wrong = python_words(python)
+    if wrong is not None or not python.startswith("/"):
+        return [wrong] if wrong is not None else []
+    path = PurePosixPath(python)
+    on_partition = path.is_relative_to(paths.there) and ".." not in path.parts
+    if not remote:
+        return await asyncio.to_thread(_on_this_machine, path, given, on_partition, paths)
+    seen = (await facts.look(python)).paths
+    return [] if seen and "x" in seen[0] else [_not_there(python, given, on_partition, remote)]
+
+
+def _on_this_machine(
+    path: PurePosixPath, given: bool, on_partition: bool, paths: PathMap
+) -> list[Finding]:
+    here = Path(paths.to_here(path) if on_partition else path)
+    if not os.access(here, os.X_OK):
+        return [_not_there(str(path), given, on_partition, remote=False)]
+    if given and not on_partition and only_here(here):
+        return [_private(str(path))]
+    real = here.resolve()
+    if on_partition and not real.is_relative_to(paths.here) and only_here(real):
+        return [_linked(str(path), str(real))]
+    return []
+
+
+def _not_there(python: str, given: bool, on_partition: bool, remote: bool) -> Finding:
+    """A path that cannot be seen: surely wrong on the partition or over there, else perhaps the nodes' own."""
+    where = "on the login node" if remote else "on this machine"
+    sure = on_partition or (remote and given)
+    return Finding(
+        level="error" if sure else "warning",
+        code="no_python",
+        message=f"there is no interpreter {python} "
+        + ("on the storage partition" if on_partition else where),
+        hint="give the path of one on the storage partition, or of the nodes' own, with --python"
+        if sure
+        else "the run fails unless the nodes have it; an interpreter on the storage partition is seen by all",
+        field="environment.python",
+    )
+
+
+def _private(python: str) -> Finding:
+    return Finding(
+        level="error",
+        code="python_outside",
+        message=f"the python {python} lies in a home folder of this machine, outside of the storage partition: the nodes do not see it",
+        hint="make the environment on the storage partition; where the nodes share this folder, name it as the cluster's python in the configuration",
+        field="environment.python",
+    )
+
+
+def _linked(python: str, real: str) -> Finding:
+    """An environment (venv) is a link to the interpreter that made it."""
+    return Finding(
+        level="warning",
+        code="python_link",
+        message=f"the python {python} is a link to {real}, in a home folder of this machine: the run fails unless the nodes have it too",
+        hint="make the environment with an interpreter that lies on the storage partition, or at the same place on the nodes",
+        field="environment.python",
+    )
+
+
+def only_here(path: Path, mounts: str | None = None) -> bool:
+    """Whether a path lies in a home folder that is on this machine's own disk.
+
+    Args:
+        path: The path.
+        mounts: The text of ``/proc/self/mountinfo``; default: this process's.
+    """
+    homes = {PurePosixPath(home) for home in _HOMES} | {PurePosixPath(Path.home())}
+    if not any(path.is_relative_to(home) and str(home) != "/" for home in homes):
+        return False
+    if mounts is None:
+        try:
+            mounts = Path("/proc/self/mountinfo").read_text(errors="replace")
+        except OSError:
+            return False
+    kinds = dict(_mounts(mounts))
+    places = [place for place in (path, *path.parents) if str(place) in kinds]
+    return bool(places) and kinds[str(places[0])] not in _NETWORK
+
+
+def _mounts(text: str) -> Iterator[tuple[str, str]]:
+    """Mount points and their kinds (man proc, mountinfo): later ones lie over earlier ones."""
+    for line in text.splitlines():
+        before, dash, after = line.partition(" - ")
+        words = before.split(" ")
+        if dash and len(words) > 4:
+            yield words[4].replace("\\040", " "), after.split(" ")[0]
+
+
+async def storage_findings(facts: Facts, partition: Partition, paths: PathMap) -> list[Finding]:
+    """Whether the user whose jobs are sent can read and write bundles over there.
+
+    On this machine that user is this process's own. Elsewhere a folder is made as a bundle's are, looked at from there, and taken away.
+    """
+    try:
+        probe = await asyncio.to_thread(_make_probe, partition)
+    except (OSError, HyperpodError):
+        return []  # the submit says it, in its own words
+    try:
+        below = [str(paths.to_there(str(path))) for path in (partition.folder, probe)]
+        seen = await facts.look(str(paths.there), *below)
+        if seen.uid is not None and seen.uid != os.getuid():
+            await asyncio.to_thread(_let_in, partition, probe, seen.uid)
+            seen = await facts.look(str(paths.there), *below)
+    except StorageError as error:
+        return [Finding(level="error", code=error.code, message=error.message, hint=error.hint)]
+    finally:
+        await asyncio.to_thread(_remove_probe, probe)
+    return _storage(seen, str(paths.there))
+
+
+def _let_in(partition: Partition, probe: Path, uid: int) -> None:
+    """Let the jobs' user in, as a submit does."""
+    let_through(partition.folder, uid)
+    open_tree(probe, uid)
+
+
+def _make_probe(partition: Partition) -> Path:
+    partition.prepare()
+    folder = partition.folder / f".seen-{secrets.token_hex(8)}"
+    descent.make_folder(folder, partition.folder_mode)
+    return folder
+
+
+def _remove_probe(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _storage(seen: Seen, there: str) -> list[Finding]:
+    if len(seen.paths) != 3:
+        return []
+    root, folder, probe = seen.paths
+    who = f"{seen.user or 'the user'} (uid {seen.uid})"
+    if "e" not in root:
+        code = "partition_missing"
+        message = f"the login node has no folder {there}, where the storage partition should be"
+        hint = (
+            "mount it there, or name its place over there as storage in the cluster's configuration"
+        )
+    elif ("x" in folder and "e" not in probe) or ("x" in root and "e" not in folder):
+        code = "partition_differs"
+        message = f"the folder {there} on the login node is not this machine's storage partition"
+        hint = "name the partition's place over there as storage in the cluster's configuration"
+    elif not {"r", "w", "x"} <= set(probe):
+        code = "storage_denied"
+        message = f"{who}, as whom jobs run, may not read and write this user's runs in {there}"
+        hint = f"let that user through the folder {there} itself, or log in as the one with the same number as here, {os.getuid()}: name it in login_nodes, as in name@host"
+    else:
+        return []
+    return [Finding(level="error", code=code, message=message, hint=hint)]
+
+
+_SURE = {
+    "array_too_large": "array",
+    "denied": None,
+    "invalid_feature": "slurm.flags.constraint",
+    "invalid_gres": "resources.accelerators",
+    "invalid_license": "slurm.flags.licenses",
+    "invalid_qos": "qos",
+    "invalid_reservation": "slurm.flags.reservation",
+    "invalid_time_min": "slurm.flags.time-min",
+    "no_association": "account",
+    "no_such_nodes": "resources",
+    "queue_closed": "queue",
+    "queue_denied": "queue",
+    "reservation_denied": "slurm.flags.reservation",
+    "too_many_cpus": "resources.cpus",
+    "too_many_nodes": "resources.nodes",
+    "unknown_node": "slurm.flags.nodelist",
+    "unknown_queue": "queue",
+}
+"""Verdicts with which sbatch refuses a job for good, by the code of `complaints`, and the field that they are about."""
+
+_IN_PART = frozenset({"accounting_down", "no_accounting", "controller_slow"})
+"""Codes of those `UnreachableError` after which sbatch may still be answered."""
+
+_CONTROLLER = "allocation failure: "
+"""How sbatch --test-only begins what the controller said (src/sbatch/sbatch.c)."""
+
+_FLAG = re.compile(r"--([a-z][-a-z]+)")
+
+_PRIORITY = re.compile(r"[0-9]{1,10}|TOP", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Place:
+    """What preflight looks at besides the spec.
+
+    Attributes:
+        name: The cluster's name in the configuration.
+        config: Its configuration.
+        facts: What is known of it.
+        partition: The storage partition.
+        paths: The partition here and there.
+        python: The interpreter as the nodes see it, or None for their own.
+    """
+
+    name: str
+    config: SlurmCluster
+    facts: Facts
+    partition: Partition
+    paths: PathMap
+    python: str | None
+
+
+async def preflight(spec: JobSpec, place: Place) -> list[Finding]:
+    """All that was found. What only a part of the cluster does not answer is a warning.
+
+    Raises:
+        InvalidInputError: A further flag is unknown, protected or has a wrong value.
+        UnreachableError: The cluster does not answer, so that sending the run would only take as long again.
+    """
+    return [*_words(spec), *await _unless_in_part(_both(spec, place))]
+
+
+async def native_verdict(given: RenderInput, rendered: Rendered, place: Place) -> list[Finding]:
+    """What the cluster says of a user's own script with the options that it is sent with, its ``#SBATCH`` lines read: the number of nodes, and the controller's word.
+
+    Raises:
+        UnreachableError: The cluster does not answer.
+    """
+    return await _unless_in_part(_of_script(given, rendered, place))
+
+
+async def _of_script(given: RenderInput, rendered: Rendered, place: Place) -> list[Finding]:
+    told = rendered.facts
+    assert given.native is not None  # it was rendered of it
+    assert told is not None
+    resources = given.spec.resources.model_copy(update={"nodes": told.nodes})
+    spec = given.spec.model_copy(update={"queue": told.queue, "resources": resources})
+    found = count_findings(spec, await place.facts.limits())
+    if any(finding.level == "error" for finding in found):
+        return found
+    options = Sending.from_json(rendered.text).options
+    return await _judged(spec, place, given.native.data, options)
+
+
+async def _unless_in_part(asked: Awaitable[list[Finding]]) -> list[Finding]:
+    """What was found; a warning where only a part of the cluster does not answer."""
+    try:
+        return await asked
+    except HyperpodError as error:
+        silent = isinstance(error, UnreachableError) and error.code not in _IN_PART
+        if error.code == "invalid_flag" or silent:
+            raise
+        message = f"the cluster could not be asked about the run: {error.message}"
+        return [Finding(level="warning", code="unchecked", message=message, hint=error.hint)]
+
+
+async def _both(spec: JobSpec, place: Place) -> list[Finding]:
+    """What we find and what the controller says, asked for at the same time; its word counts when we find nothing wrong."""
+    said = asyncio.create_task(_verdict(spec, place))
+    try:
+        found = [finding async for finding in _asked(spec, place)]
+        refused = any(finding.level == "error" for finding in found)
+        return found if refused else [*found, *await said]
+    finally:
+        said.cancel()
+        await asyncio.gather(said, return_exceptions=True)
+
+
+async def _asked(spec: JobSpec, place: Place) -> AsyncIterator[Finding]:
+    """What the cluster and its login node are asked, cheapest first."""
+    facts, remote = place.facts, place.config.transport == "ssh"
+    python, paths = place.python, place.paths
+    if python is not None and spec.environment.image is None:
+        given = spec.environment.python is not None
+        see = partial(python_findings, python, given, facts, paths, remote)
+        for finding in await facts.unless_fine(f"python {given} {python}", see):
+            yield finding
+    if remote:
+        see = partial(storage_findings, facts, place.partition, paths)
+        for finding in await facts.unless_fine("storage", see):
+            yield finding
+    if spec.environment.image is not None and not await facts.containers():
+        yield Finding(
+            level="error",
+            code="unsupported",
+            message="the cluster runs no containers: its srun does not know --container-image",
+            hint="leave out --image and name a --python, or ask the cluster's admin for Pyxis and Enroot",
+            field="environment.image",
+        )
+    limits = await facts.limits()
+    for finding in fitting_findings(spec, limits, hyperpod=place.config.hyperpod is not None):
+        yield finding
+    for finding in _instances(spec, limits):
+        yield finding
+    if spec.account is not None or spec.qos is not None:
+        accounts = await facts.accounts()
+        enforced = (await facts.settings()).enforced
+        for finding in _named(spec, accounts, enforced):
+            yield finding
+
+
+def _named(spec: JobSpec, accounts: Accounts | None, enforced: frozenset[str]) -> Iterator[Finding]:
+    """Account and QoS. Where the cluster does not enforce them a wrong one does no harm, and counts nothing."""
+    if accounts is None:
+        for field in ("account", "qos"):
+            if getattr(spec, field) is not None:
+                yield Finding(
+                    level="info",
+                    code="ignored",
+                    message=f"the cluster keeps no accounts, so {field} is of no use",
+                    field=field,
+                )
+        return
+    if spec.account is not None and spec.account not in accounts.qos:
+        yield Finding(
+            level="error" if "associations" in enforced else "warning",
+            code="no_association",
+            message=f"{accounts.user} has no account '{spec.account[:60]}' on the cluster",
+            hint=nearest_hint(spec.account[:60], accounts.names)
+            or "ask the cluster's admin for an account",
+            field="account",
+        )
+        return
+    known = accounts.qos_of(spec.account)
+    if spec.qos is not None and spec.qos not in known:
+        of = f" with the account {spec.account}" if spec.account is not None else ""
+        yield Finding(
+            level="error" if "qos" in enforced else "warning",
+            code="invalid_qos",
+            message=f"{accounts.user} may not use the QoS '{spec.qos[:60]}'{of}",
+            hint=nearest_hint(spec.qos[:60], known) or "ask the cluster's admin for one",
+            field="qos",
+        )
+
+
+def _words(spec: JobSpec) -> Iterator[Finding]:
+    """What can be said without asking anybody."""
+    if spec.priority is not None and not _PRIORITY.fullmatch(spec.priority):
+        yield Finding(
+            level="error",
+            code="bad_priority",
+            message=f"a priority of Slurm is a whole number or TOP, not '{spec.priority[:60]}'",
+            hint="leave it out, or name a --qos",
+            field="priority",
+        )
+    own = [name for name in spec.environment.variables if name.startswith(("SLURM_", "SLURMD_"))]
+    if own:
+        yield Finding(
+            level="error",
+            code="scheduler_variable",
+            message=f"{own[0]} is set by the scheduler, for each job its own",
+            hint="leave it out, or give yours another name",
+            field="environment.variables",
+        )
+    given = {
+        "resources.instance_group": spec.resources.instance_group,
+        "resources.efa": spec.resources.efa,
+        "kubernetes.kind": spec.kubernetes.kind,
+        "kubernetes.namespace": spec.kubernetes.namespace,
+        "kubernetes.service_account": spec.kubernetes.service_account,
+        "kubernetes.patch": spec.kubernetes.patch or None,
+        "kubernetes.keep_companions": spec.kubernetes.keep_companions or None,
+    }
+    if spec.environment.image is not None:
+        given["environment.python"] = spec.environment.python
+    for field, value in given.items():
+        if value is not None:
+            why = ": the image's python3 is used" if field == "environment.python" else ""
+            yield Finding(
+                level="info",
+                code="ignored",
+                message=f"a Slurm cluster has no use for {field}{why}",
+                field=field,
+            )
+
+
+def _instances(spec: JobSpec, limits: Limits) -> Iterator[Finding]:
+    """Slurm knows no instance types, but queues or features of nodes are often called after them."""
+    wanted = spec.resources.instance_type
+    if wanted is None:
+        return
+    features = {
+        feature for queue in limits.values() for group in queue.groups for feature in group.features
+    }
+    queue = next((name for name in limits if name in {wanted, wanted.removeprefix("ml.")}), None)
+    if spec.queue is not None and spec.queue == queue:
+        return
+    hint = None
+    if queue is not None:
+        hint = f"the cluster has a queue of this name: --queue {queue}"
+    elif wanted in features:
+        hint = f"nodes have a feature of this name: give the flag constraint={wanted}"
+    yield Finding(
+        level="warning",
+        code="ignored",
+        message="a Slurm cluster knows no instance types, so resources.instance_type is not heeded",
+        hint=hint or "choose nodes by --queue; see: hpj queues",
+        field="resources.instance_type",
+    )
+
+
+async def _verdict(spec: JobSpec, place: Place) -> list[Finding]:
+    """What the controller says of the script itself (sbatch --test-only, about 10 ms)."""
+    bundle = str(place.partition.bundle("preflight").relative_to(place.partition.root))
+    name = spec.name or "preflight"
+    given = RenderInput("preflight", name, spec, bundle, place.paths, place.python, Seal.current())
+    return await _judged(spec, place, render(given).text.encode())
+
+
+async def _judged(
+    spec: JobSpec, place: Place, script: bytes, options: tuple[str, ...] = ()
+) -> list[Finding]:
+    error = await place.facts.verdict(script, options)
+    if error is None:
+        return []
+    # Of nodes that are not there just now, as for seconds after the controller's start, it says the same as of those that never were.
+    unsure = error.code == "no_such_nodes" and await place.facts.nodes_missing()
+    limits = await place.facts.limits()
+    return [_verdict_finding(error, spec, limits, sure=not unsure)]
+
+
+def _verdict_finding(
+    error: HyperpodError, spec: JobSpec, limits: Limits, *, sure: bool = True
+) -> Finding:
+    """A verdict that only says that there is no room now is a warning: the run waits. What sbatch itself complains about, or refuses for good, is an error."""
+    of_controller = _CONTROLLER in error.message
+    message = error.message.replace(_CONTROLLER, "")
+    if of_controller and not (sure and error.code in _SURE):
+        names = ", ".join(queue.name for queue in queues_of(spec, limits))
+        return Finding(
+            level="warning",
+            code="would_not_start",
+            message=f"it would not start now in the queue {names}: {message}",
+            hint=error.hint,
+        )
+    flag = _FLAG.search(message)
+    named = f"slurm.flags.{flag[1]}" if flag and flag[1] in spec.slurm.flags else None
+    return Finding(
+        level="error",
+        code=error.code,
+        message=message,
+        hint=error.hint,
+        field=named or _SURE.get(error.code),
+    )

@@ -1,0 +1,217 @@
+"""An errand: a small program that runs once as root on a node, as a job of its own, and leaves its answer on the file system.
+
+The job is its sender's. Where that is not root it becomes root by ``sudo -n``, as HyperPod's user may. Why a file: from a Studio space ``srun`` does not work,
+for it needs ports of the space that nodes can reach, and what a job prints may lie where its sender cannot write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import re
+import stat
+import time
+from pathlib import Path
+
+from hyperpod_jlab.core.errors import (
+    DeniedError,
+    HyperpodError,
+    NotFoundError,
+    RefusedError,
+    UnreachableError,
+)
+from hyperpod_jlab.engines.slurm.client import SlurmClient
+from hyperpod_jlab.engines.slurm.jobs import SlurmJob
+
+PATIENCE = 600.0
+"""Seconds until a job that waits or runs is taken back."""
+
+_MINUTES = 5
+_LONGEST = 64 * 1024 * 1024
+"""Bytes of an answer at most."""
+
+_SEEN = 20.0
+"""Seconds in which a file that a node has closed is seen by other machines: NFS keeps what it knew of a folder for up to 60, Lustre for none."""
+
+_NO_PYTHON, _NO_ROOT, _NO_REPLY = 86, 87, 88
+_EXIT = re.compile(r"\bExitCode=([0-9]+):([0-9]+)")
+_END = "hpj-end-of-program"
+
+_SCRIPT = f"""\
+#!/bin/sh
+# Made by hyperpod_jlab: a program that looks at folders of the file system or makes them, and writes down what came of it.
+PATH=/usr/sbin:/usr/bin:/sbin:/bin
+export PATH
+command -v python3 >/dev/null || exit {_NO_PYTHON}
+as=
+if [ "$(id -u)" -ne 0 ]; then
+  sudo -n true || exit {_NO_ROOT}
+  as='sudo -n'
+fi
+exec $as python3 -I - <<'{_END}'
+"""
+
+
+class SlurmErrand:
+    """Runs programs as jobs.
+
+    Args:
+        client: Slurm's commands.
+        root: Where the nodes have the whole file system.
+        reply: The folder of the file system for answers, such as ``/.hyperpod-folders``.
+        answers: That folder as this machine sees it; None: the machine with Slurm's commands is asked, which has the file system where nodes have it.
+        queue: The partition of the jobs; None: the default one.
+        patience: Seconds until a job is taken back.
+    """
+
+    def __init__(
+        self,
+        client: SlurmClient,
+        root: str,
+        reply: str,
+        answers: Path | None = None,
+        *,
+        queue: str | None = None,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.root = root
+        self.reply = reply
+        self._client = client
+        self._answers = answers
+        self._queue = queue
+        self._patience = patience
+
+    async def run(self, program: str, name: str) -> str:
+        """Run a program that leaves its answer as a file of this name (see `admin.folders.Errand`).
+
+        Raises:
+            DeniedError: The job's user may not act as root.
+            RefusedError: Slurm takes no such job, or it failed.
+            UnreachableError: Slurm does not answer, the job did not start in time, or its answer is not to be seen.
+        """
+        if _END in program.splitlines():
+            raise ValueError("the program holds the mark of its end")
+        script = f"{_SCRIPT}{program}\n{_END}\n".encode("ascii")
+        job = await self._client.sbatch(script, self._options(name))
+        over = False
+        try:
+            state = await self._end_of(job)
+            over = True
+        finally:
+            if not over:
+                with contextlib.suppress(HyperpodError):
+                    await self._client.scancel(job)
+        if state not in {"COMPLETED", None}:
+            raise await self._failed(job, state)
+        return await self._answer(name)
+
+    def _options(self, name: str) -> list[str]:
+        options = [
+            f"--job-name={name}",
+            "--nodes=1",
+            "--ntasks=1",
+            "--cpus-per-task=1",
+            "--mem=256M",
+            f"--time={_MINUTES}",
+            "--chdir=/",
+            "--output=/dev/null",
+            "--error=/dev/null",
+            "--export=NONE",
+            "--no-requeue",
+        ]
+        return options if self._queue is None else [*options, f"--partition={self._queue}"]
+
+    async def _end_of(self, job: str) -> str | None:
+        """Wait for a job's end; its state, None when Slurm has forgotten it."""
+        deadline, pause = time.monotonic() + self._patience, 0.3
+        seen: SlurmJob | None = None
+        while time.monotonic() < deadline:
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, 3.0)
+            try:
+                seen = next(iter(await self._client.squeue([f"--jobs={job}"])), None)
+            except NotFoundError:
+                return None
+            except UnreachableError:
+                continue  # the controller may be back before our patience ends
+            if seen is None or seen.ended:
+                return seen.state if seen else None
+        said = f"{seen.state}, {seen.reason}" if seen else "not to be seen"
+        raise UnreachableError(
+            f"the job {job} that looks after folders did not end in {self._patience:.0f} s ({said}) and was taken back",
+            code="job_did_not_end",
+            hint="see what it waited for, or name a partition with free nodes: --queue",
+            detail={"job": job},
+        )
+
+    async def _failed(self, job: str, state: str | None) -> HyperpodError:
+        """The error for a job that came to another end than a good one."""
+        code = None
+        with contextlib.suppress(HyperpodError):
+            found = _EXIT.search(await self._client.scontrol("show", "job", job))
+            code = int(found[1]) if found else None
+        if code == _NO_ROOT:
+            return DeniedError(
+                f"the user of the job {job} may not act as root (sudo -n)",
+                code="no_root",
+                hint="log in as one who may: root, or HyperPod's ubuntu; or run this on a node as root: --folders here --mounted-at",
+                detail={"job": job},
+            )
+        words = {
+            _NO_PYTHON: "the node has no python3",
+            _NO_REPLY: f"its answer could not be written to {self.root}{self.reply}",
+        }
+        hint = "run this again: what was done already is left as it is"
+        if code == _NO_REPLY:
+            hint = "see whether nodes have the whole file system there (--mounted-at), and that the folder is root's"
+        said = words.get(code or 0, f"{state}, exit code {code}")
+        return RefusedError(
+            f"the job {job} that looks after folders failed: {said}",
+            code="job_failed",
+            hint=hint,
+            detail={"job": job, "state": state, "exit_code": code},
+        )
+
+    async def _answer(self, name: str) -> str:
+        end = time.monotonic() + _SEEN
+        while True:
+            found = await self._read(name)
+            if found is not None:
+                return found
+            if time.monotonic() > end:
+                place = self._answers or f"{self.root}{self.reply} on the login node"
+                raise UnreachableError(
+                    f"the answer on the folders is not to be seen in {place}",
+                    code="no_answer",
+                    hint="run this where the file system is mounted, or by a login node that mounts it",
+                )
+            await asyncio.sleep(0.5)
+
+    async def _read(self, name: str) -> str | None:
+        if self._answers is None:
+            path = f"{self.root.rstrip('/')}{self.reply}/{name}"
+            output = await self._client.transport.run(["/bin/cat", path])
+            return output.out if output.code == 0 else None
+        return await asyncio.to_thread(answer_in, self._answers / name)
+
+
+def answer_in(file: Path) -> str | None:
+    """What stands in a file of answers; None: it is not there yet. What users may have put in its place is not followed or waited for.
+
+    Raises:
+        UnreachableError: It cannot be read, or is no file.
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(file, flags), "rb") as opened:
+            if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+                raise OSError(errno.EINVAL, "it is no file")
+            return opened.read(_LONGEST).decode("ascii", "replace")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UnreachableError(
+            f"the answer on the folders cannot be read: {error.strerror}", code="no_answer"
+        ) from error

@@ -1,0 +1,408 @@
+"""A spec as an sbatch script. Pure: the same input gives the same bytes.
+
+One job, N nodes, one task a node, and our launcher in each. Everything that a user wrote stands in quoted ``#SBATCH`` values, with no line break in
+any of them; their code, variables and setup lines stay out of the script, in the launcher's plan.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+
+from hyperpod_jlab.core.errors import InvalidInputError, nearest_hint
+from hyperpod_jlab.core.spec import Accelerators, JobSpec
+from hyperpod_jlab.engines.launch import EXIT_UNTRUSTED, FLAGS, guard_source
+from hyperpod_jlab.engines.protocol import Rendered, RenderInput
+from hyperpod_jlab.engines.slurm.jobs import COMMENT
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.files import storage_errors
+from hyperpod_jlab.storage.records import BundleReader
+
+# --------------------------------------------------------------------------------------------------
+# Further sbatch options that a user may give (``slurm.flags``): the valid names, and those that are ours.
+
+PROTECTED: Mapping[str, str] = {
+    "array": "it is the spec's array",
+    "auto-resume": "it is the spec's auto_resume (--auto-resume), and an option of srun",
+    "autocomplete": "it sends nothing",
+    "chdir": "a run's folder is its bundle",
+    "clusters": "a run goes to the cluster that it names (--cluster)",
+    "comment": "it holds the run's id",
+    "container": "containers are the spec's image (--image)",
+    "container-id": "containers are the spec's image (--image)",
+    "container-image": "containers are the spec's image (--image)",
+    "container-mounts": "the storage partition is mounted in the run's image (--image)",
+    "dependency": "name runs with after (--after)",
+    "error": "logs go into the run's bundle",
+    "export": "variables are given with --env",
+    "export-file": "variables are given with --env",
+    "get-user-env": "variables are given with --env",
+    "help": "it sends nothing",
+    "input": "ranks read nothing",
+    "job-name": "it is the spec's name (--name)",
+    "nodes": "it is the spec's nodes (--nodes)",
+    "ntasks": "there is one task a node, the launcher; processes are the spec's (--processes-per-node)",
+    "ntasks-per-node": "there is one task a node, the launcher; processes are the spec's (--processes-per-node)",
+    "open-mode": "logs are appended, so that no attempt loses its own",
+    "output": "logs go into the run's bundle",
+    "parsable": "we read the job's id",
+    "quiet": "we read the job's id",
+    "signal": "ranks are warned by SIGUSR2 before the time limit",
+    "test-only": "use --dry-run",
+    "uid": "a run is its sender's",
+    "gid": "a run is its sender's",
+    "usage": "it sends nothing",
+    "version": "it sends nothing",
+    "wait": "use --wait",
+    "wrap": "the code is the spec's source",
+    "account": "it is the spec's account (--account)",
+    "partition": "it is the spec's queue (--queue)",
+    "qos": "it is the spec's qos (--qos)",
+    "time": "it is the spec's time limit (--time-limit)",
+    "mem": "it is the spec's memory (--memory)",
+    "cpus-per-task": "it is the spec's cpus (--cpus)",
+    "priority": "it is the spec's priority (--priority)",
+}
+"""Options that a field of the spec stands for or that runs rely on, and why they are refused."""
+
+ALLOWED: frozenset[str] = frozenset(
+    {
+        "acctg-freq", "batch", "bb", "bbf", "begin", "cluster-constraint",
+        "consolidate-segments", "constraint", "contiguous", "core-spec", "cores-per-socket", "cpu-freq", "cpus-per-gpu", "deadline",
+        "delay-boot", "distribution", "exclude", "exclusive", "extra", "extra-node-info", "gpu-bind",
+        "gpu-freq", "gpus", "gpus-per-node", "gpus-per-socket", "gpus-per-task", "gres",
+        "gres-flags", "hint", "hold", "ignore-pbs", "kill-on-invalid-dep", "licenses", "mail-type",
+        "mail-user", "mcs-label", "mem-bind", "mem-per-cpu", "mem-per-gpu", "mincpus", "network",
+        "nice", "no-kill", "no-requeue", "nodefile", "nodelist", "ntasks-per-core",
+        "ntasks-per-gpu", "ntasks-per-socket", "oom-kill-step", "overcommit", "oversubscribe", "power", "prefer",
+        "profile", "propagate", "reboot", "requeue", "reservation", "resv-ports", "segment",
+        "sockets-per-node", "spread-job", "spread-segments", "stepmgr", "switches", "thread-spec", "threads-per-core",
+        "time-min", "tmp", "tres-bind", "tres-per-task", "use-min-nodes", "verbose",
+        "wait-all-nodes", "wckey",
+    }
+)  # fmt: skip
+"""Long options of sbatch from 22.05 to 25.11 (man sbatch) that change nothing that runs rely on."""
+
+
+SWITCHES: frozenset[str] = frozenset(
+    {
+        "consolidate-segments", "contiguous", "hold", "ignore-pbs", "no-requeue", "overcommit",
+        "oversubscribe", "reboot", "requeue", "spread-job", "spread-segments", "stepmgr",
+        "use-min-nodes", "verbose",
+    }
+)  # fmt: skip
+"""Those of them that take no value (asked of sbatch itself, 22.05 and 24.11)."""
+
+EITHER: frozenset[str] = frozenset(
+    {"exclusive", "nice", "no-kill", "oom-kill-step", "propagate", "resv-ports"}
+)
+"""Those that may have a value or none."""
+
+LONGEST = 4096
+"""Characters of a value: sbatch reads one into 8 KiB (src/sbatch/opt.c, BUFSIZ), and does not look how much there is."""
+
+
+def check_flags(flags: Mapping[str, str | int | bool]) -> dict[str, str | int | bool]:
+    """The flags by their long names, less leading dashes.
+
+    Raises:
+        InvalidInputError: One is unknown, protected or given twice, or its value cannot be one.
+    """
+    checked: dict[str, str | int | bool] = {}
+    for given, value in flags.items():
+        name = given.removeprefix("--").replace("_", "-")
+        if name in PROTECTED:
+            raise _refuse(given, f"--{name} cannot be set here: {PROTECTED[name]}", None)
+        if name not in ALLOWED:
+            raise _refuse(
+                given, f"sbatch has no option '--{name[:60]}'", nearest_hint(name[:60], ALLOWED)
+            )
+        if name in checked:
+            raise _refuse(given, f"--{name} is given twice", None)
+        checked[name] = _checked_value(given, name, value)
+    return checked
+
+
+def _checked_value(given: str, name: str, value: str | int | bool) -> str | int | bool:
+    if name in SWITCHES and not isinstance(value, bool):
+        raise _refuse(given, f"--{name} takes no value", "give true or false")
+    if value is True and name not in SWITCHES | EITHER:
+        raise _refuse(given, f"--{name} needs a value", None)
+    text = str(value)
+    if not text.strip():
+        raise _refuse(given, f"the value of --{name} is empty", None)
+    if any(ord(character) < 32 or ord(character) == 127 for character in text):
+        raise _refuse(
+            given,
+            f"the value of --{name} holds a line break or another control character",
+            "write it on one line",
+        )
+    if len(text) > LONGEST:
+        raise _refuse(given, f"the value of --{name} is longer than {LONGEST} characters", None)
+    return value
+
+
+def _refuse(given: str, message: str, hint: str | None) -> InvalidInputError:
+    return InvalidInputError(
+        message, code="invalid_flag", hint=hint, detail={"field": f"slurm.flags.{given[:60]}"}
+    )
+
+
+FILENAME = "sbatch.sh"
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./:,@=%+-]+")
+"""What needs no quotes."""
+
+WARNING = 120
+"""Seconds before the time limit at which ranks are warned by SIGUSR2 (half of a shorter limit). Slurm may do it up to 60 s earlier (man sbatch, --signal)."""
+SHORTEST_WARNED = 180
+"""The shortest limit (seconds) with a warning: with less it could come while the job starts."""
+
+HYPERPOD_MARKER = "/opt/sagemaker_cluster"
+"""What a HyperPod node has and others have not; there srun knows --auto-resume (research: AWS's own samples ask so)."""
+
+
+def render(given: RenderInput) -> Rendered:
+    """The script of a run.
+
+    Raises:
+        InvalidInputError: A further flag is unknown, protected or no single line.
+    """
+    lines = ["#!/bin/bash", *(_directive(name, value) for name, value in options(given))]
+    return Rendered(FILENAME, "\n".join([*lines, _body(given)]), "bash")
+
+
+def options(given: RenderInput) -> Iterator[tuple[str, str | None]]:
+    """The job's sbatch options by long name, in the order of the script; None for a switch."""
+    spec = given.spec
+    folder = str(given.paths.there / given.bundle)
+    output = "slurm-%A_%a.out" if spec.array is not None else "slurm-%j.out"
+    flags = check_flags(spec.slurm.flags)
+    yield "job-name", given.name
+    yield "comment", COMMENT + given.run_id
+    yield "chdir", folder
+    yield "output", _no_patterns(folder) + "/logs/" + output
+    yield "open-mode", "append"
+    yield "export", "NONE"
+    yield "nodes", str(spec.resources.nodes)
+    yield "ntasks-per-node", "1"
+    if spec.resources.cpus is not None or "cpus-per-gpu" not in flags:  # sbatch takes one of them
+        yield "cpus-per-task", str(spec.resources.cpus or spec.resources.processes)
+    if spec.resources.memory is not None:
+        yield "mem", f"{-(-spec.resources.memory // 1024**2)}M"
+    gres = _gres(spec.resources.accelerator)
+    if gres is not None and "gres" not in flags:
+        yield "gres", gres
+    yield from _place(spec)
+    limit = spec.time_limit or given.time_limit
+    if limit is not None:
+        yield "time", clock(limit)
+        if limit >= SHORTEST_WARNED:
+            yield "signal", f"B:USR2@{min(WARNING, limit // 2)}"
+    if given.after:
+        yield "dependency", ",".join(f"afterok:{job}" for job in given.after)
+        yield "kill-on-invalid-dep", "yes"
+    if spec.array is not None:
+        yield "array", spec.array
+    if flags.get("requeue") is not False and not flags.get("no-requeue"):
+        yield "requeue", None
+    for name, value in flags.items():
+        if value is False and name == "requeue":
+            yield "no-requeue", None
+        elif name != "requeue" and value is not False:
+            yield name, None if value is True else str(value)
+
+
+def _place(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Where and on whose account the job runs."""
+    if spec.queue is not None:
+        yield "partition", spec.queue
+    if spec.account is not None:
+        yield "account", spec.account
+    if spec.qos is not None:
+        yield "qos", spec.qos
+    if spec.priority is not None:
+        yield "priority", spec.priority
+
+
+def _gres(accelerator: Accelerators) -> str | None:
+    """The generic resources of a node (man sbatch, --gres): NeuronCores are called neuron on AWS's clusters."""
+    if accelerator.count == 0:
+        return None
+    words = [accelerator.kind, accelerator.type, str(accelerator.count)]
+    return ":".join(word for word in words if word is not None)
+
+
+def clock(seconds: int) -> str:
+    """Slurm's own form of a duration; it counts whole minutes, so the last one is given in full."""
+    minutes = -(-seconds // 60)
+    return f"{minutes // 1440}-{minutes % 1440 // 60:02d}:{minutes % 60:02d}:00"
+
+
+def _directive(name: str, value: str | None) -> str:
+    if value is None:
+        return f"#SBATCH --{name}"
+    if any(ord(character) < 32 or ord(character) == 127 for character in value):
+        raise InvalidInputError(
+            f"the value of --{name} holds a line break or another control character",
+            code="control_character",
+            hint="write it on one line",
+            detail={"option": name},
+        )
+    return f"#SBATCH --{name}={_quoted(value)}"
+
+
+def _quoted(value: str) -> str:
+    """A value as sbatch reads it: not as a shell does, for a backslash counts in single quotes too (_get_argument in src/sbatch/opt.c)."""
+    if _PLAIN.fullmatch(value):
+        return value
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _no_patterns(path: str) -> str:
+    """A path in which sbatch finds none of its patterns (man sbatch, filename pattern).
+
+    Raises:
+        InvalidInputError: It holds a backslash, which turns all patterns off, the job's id too.
+    """
+    if "\\" in path:
+        raise InvalidInputError(
+            f"the storage partition's path {path} holds a backslash, which Slurm cannot have in a log's path",
+            code="backslash",
+            hint="mount it at another place, or name a folder without one as path under [storage]",
+            detail={"option": "output"},
+        )
+    return path.replace("%", "%%")
+
+
+def _body(given: RenderInput) -> str:
+    spec = given.spec
+    task = spec.array is not None
+    resume = "" if spec.auto_resume is False else _AUTO_RESUME
+    image = "" if spec.environment.image is None else _image(given, spec.environment.image)
+    return _BODY.format(
+        run_id=given.run_id,
+        guard=shlex.quote(guard_source()),
+        guarded=_guarded(given),
+        launcher="inside" if image else "guarded",
+        outside=_OUTSIDE.format(inside=_guarded(given, any_owner=True)) if image else "",
+        python=shlex.quote("python3" if image else given.python or "python3"),
+        job="${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}" if task else "$SLURM_JOB_ID",
+        task='--task="$SLURM_ARRAY_TASK_ID" ' if task else "",
+        task_again=' --task="$SLURM_ARRAY_TASK_ID"' if task else "",
+        records='tasks/"$SLURM_ARRAY_TASK_ID"/' if task else "",
+        nodes=spec.resources.nodes,
+        restarts=spec.max_restarts,
+        image=image,
+        resume=resume,
+        untrusted=EXIT_UNTRUSTED,
+    )
+
+
+def _guarded(given: RenderInput, *, any_owner: bool = False) -> str:
+    """Python's arguments for the launcher, as words of an array."""
+    words = given.seal.words(given.paths.there, given.bundle, any_owner=any_owner)
+    return f'{" ".join(FLAGS)} "$guard" {shlex.join(words)}'
+
+
+def _image(given: RenderInput, image: str) -> str:
+    """What runs the launcher in a container (Pyxis), with the partition at its own place there."""
+    there = str(given.paths.there)
+    words = [
+        f"--container-image={image}",
+        f"--container-mounts={there}:{there}",
+        "--no-container-mount-home",
+    ]
+    return f"options+=({' '.join(shlex.quote(word) for word in words)})\n"
+
+
+_AUTO_RESUME = f"""\
+if [ -e {HYPERPOD_MARKER} ]; then options+=(--auto-resume=1); fi
+"""
+
+_OUTSIDE = """\
+# In a container user numbers may be others, so owners are looked at here, and there the digest only.
+inside=({inside})
+if ! command -v "$python" >/dev/null; then
+  echo "hyperpod: the node $first has no $python, which checks the bundle before a container may use it" >&2
+  exit 86
+fi
+"$python" "${{guarded[@]}}" || exit
+"""
+
+_BODY = """
+# Run {run_id}, made by hyperpod_jlab: one launcher on each node keeps the ranks, their logs and their records.
+set -u
+step=
+ending=
+incarnation=
+forward() {{ if [ -n "$step" ]; then kill -s "$1" "$step" 2>/dev/null; fi; }}
+# While srun starts it takes a warning as the order to end; no rank could hear it yet.
+warn() {{ if grep -qsF "\\"$incarnation\\"" {records}status/attempt-*/claim.json; then forward "$1"; fi; }}
+trap 'ending=yes; forward TERM' TERM
+trap 'warn USR1' USR1
+trap 'warn USR2' USR2
+# sbatch hands the token of whoever sent this on to the job, whose it is not; and srun cannot use it.
+unset SLURM_JWT
+python={python}
+export PATH="${{PATH:-/usr/local/bin:/usr/bin:/bin}}:/opt/slurm/bin"
+job="{job}"
+first="$(hostname)"
+
+options=(--export=ALL --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1 --cpu-bind=none --kill-on-bad-exit=1)
+{image}{resume}
+# Starts the launcher, unless anybody but its owner could have changed the bundle.
+guard={guard}
+guarded=({guarded})
+{outside}
+# A warning that comes before the launcher can take it is ignored, also while Python starts.
+start='
+trap "" USR1 USR2
+node="${{SLURMD_NODENAME:-$(hostname)}}"
+if ! command -v "$1" >/dev/null; then
+  echo "hyperpod: the node $node has no $1: name a Python of the nodes with --python" >&2
+  exit 86
+fi
+exec "$@" --node-rank="$SLURM_NODEID" --node-name="$node"'
+
+round=0
+code=143
+while [ -z "$ending" ]; do
+  round=$((round + 1))
+  incarnation="${{SLURM_RESTART_COUNT:-0}}.$round"
+  srun "${{options[@]}}" --cpus-per-task="${{SLURM_CPUS_PER_TASK:-1}}" /bin/sh -c "$start" sh \\
+    "$python" "${{{launcher}[@]}}" node --nodes={nodes} --master-addr="$first" --master-port=0 \\
+    --scheduler-id="$job" --incarnation="$incarnation" {task}--quiet &
+  step=$!
+  if [ -n "$ending" ]; then forward TERM; fi
+  while kill -0 "$step" 2>/dev/null; do wait "$step"; done
+  wait "$step"
+  code=$?
+  step=
+  if [ "$code" -eq 0 ] || [ -n "$ending" ]; then break; fi
+  command -v "$python" >/dev/null || break
+  "$python" "${{guarded[@]}}" again --scheduler-id="$job" --max-restarts={restarts}{task_again}
+  again=$?
+  if [ "$again" -eq {untrusted} ]; then code=$again; fi
+  if [ "$again" -ne 0 ]; then break; fi
+done
+exit "$code"
+"""
+
+
+# --------------------------------------------------------------------------------------------------
+# The sbatch script of a run, as it lies in its bundle.
+
+_LARGEST = 16 << 20
+
+
+def read_script(bundle: BundleReader) -> bytes:
+    """The script's bytes. Blocking.
+
+    Raises:
+        StorageError: It cannot be read.
+    """
+    path = bundle.folder / FILENAME
+    with storage_errors(path):
+        return descent.read(path, _LARGEST)

@@ -1,0 +1,1 @@
+"""Tasks for Code Editor."""

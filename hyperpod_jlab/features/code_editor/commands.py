@@ -1,0 +1,101 @@
+"""``hpj init``: prepare a project for an editor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hyperpod_jlab.cli.group import CONTEXT, Entry, HpjCommand, LazyGroup, Section
+from hyperpod_jlab.cli.invocation import invocation
+from hyperpod_jlab.cli.output import print_json
+from hyperpod_jlab.cli.parameters import CLUSTER
+from hyperpod_jlab.cli.terminal import printable
+from hyperpod_jlab.core.errors import ConflictError
+from hyperpod_jlab.features.code_editor.service import Written, tasks_text, write_tasks
+
+_GROUP = """\
+Prepare a project for an editor.
+"""
+_CODE_EDITOR = """\
+Put tasks for Code Editor (VS Code) into a project: run the file that is open on the cluster, follow the last run, and more.
+
+They go into .vscode/tasks.json, beside those that are there; comments stay. A file into which they cannot be put without loss is left as it is: then
+they are printed, to be pasted. In the editor: Terminal, Run Task.
+"""
+
+
+@click.group(
+    "init",
+    cls=LazyGroup,
+    sections=(
+        Section("Editors", (Entry("code-editor", "init", "Put tasks for Code Editor into it."),)),
+    ),
+    help=_GROUP,
+    context_settings=CONTEXT,
+    examples=("hpj init code-editor",),
+)
+def init() -> None:
+    """Prepare a project."""
+
+
+@click.command(
+    "code-editor",
+    cls=HpjCommand,
+    help=_CODE_EDITOR,
+    examples=(
+        "hpj init code-editor",
+        "hpj init code-editor ~/project --cluster ml-cluster",
+        "hpj init code-editor --print",
+    ),
+)
+@click.argument("folder", type=click.Path(path_type=Path), default=".", metavar="[FOLDER]")
+@click.option(
+    "--cluster",
+    type=CLUSTER,
+    help="Cluster that files are sent to. Default: the configured one, whenever a task is run.",
+)
+@click.option("--replace", is_flag=True, help="Put them in the place of tasks of the same names.")
+@click.option("--print", "only_print", is_flag=True, help="Print them, and write nothing.")
+def code_editor(folder: Path, cluster: str | None, replace: bool, only_print: bool) -> None:
+    """Write the tasks."""
+    if only_print:
+        _print(cluster)
+        return
+    try:
+        written = write_tasks(folder, cluster, replace=replace)
+    except ConflictError:
+        if not invocation().as_json:
+            _print(cluster)
+        raise
+    if invocation().as_json:
+        print_json(
+            {
+                "path": str(written.path),
+                "added": list(written.added),
+                "replaced": list(written.replaced),
+                "kept": list(written.kept),
+            }
+        )
+    else:
+        _tell(written)
+
+
+def _print(cluster: str | None) -> None:
+    if invocation().as_json:
+        print_json({"text": tasks_text(cluster)})
+    else:
+        click.echo(tasks_text(cluster), nl=False)
+
+
+def _tell(written: Written) -> None:
+    parts = [
+        f"{len(labels)} {word}"
+        for word, labels in (
+            ("added", written.added),
+            ("replaced", written.replaced),
+            ("there already", written.kept),
+        )
+        if labels
+    ]
+    print(printable(f"{written.path}: tasks: {', '.join(parts)}"))

@@ -1,0 +1,599 @@
+"""What AWS tells of this place, each thing asked for once for all steps that want it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from hyperpod_jlab.aws.consoles import log_group
+from hyperpod_jlab.aws.domains import (
+    Domain,
+    Profile,
+    Space,
+    describe_domain,
+    describe_profile,
+    describe_space,
+)
+from hyperpod_jlab.aws.file_systems import LustreMount, is_mount_of, lustre_mounts
+from hyperpod_jlab.aws.network import (
+    cluster_place,
+    describe_interfaces,
+    describe_network_acls,
+    describe_route_tables,
+    describe_security_groups,
+    describe_subnets,
+    file_system_place,
+)
+from hyperpod_jlab.aws.permissions import FEATURES
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.aws.session_manager import (
+    RUN_AS,
+    SessionPreferences,
+    run_as_of,
+    session_preferences,
+)
+from hyperpod_jlab.aws.studio import Studio, find_studio
+from hyperpod_jlab.clusters.aws import HyperpodClusters
+from hyperpod_jlab.core.check import Step, Told, fail, of_error, ok, unknown, warn
+from hyperpod_jlab.core.cluster import Rows
+from hyperpod_jlab.core.config import KubernetesCluster, LocalCluster, Settings
+from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
+from hyperpod_jlab.core.hyperpod import HyperpodCluster
+from hyperpod_jlab.core.network import (
+    Interface,
+    NetworkAcl,
+    Place,
+    RouteTable,
+    SecurityGroup,
+    Subnet,
+)
+from hyperpod_jlab.core.studio import APPS, idle_shutdown
+from hyperpod_jlab.features.doctor.models import CONFIGURATION, Opened
+
+T = TypeVar("T")
+
+PATIENCE = 25.0
+"""Seconds that an answer may take. A step has more, so that this says what was silent."""
+
+_UNREACHABLE = "aws_unreachable"
+
+_FILE_SYSTEM = re.compile(r"(fs-[0-9a-f]+)\.fsx\.")
+
+
+class AtAws:
+    """This place as AWS knows it. All methods raise `HyperpodError` (see `aws.errors`): the same again to who asks again.
+
+    Attributes:
+        studio: The place in Studio; None outside of it.
+        mounts: The file systems of FSx for Lustre that are mounted here.
+        aws: AWS.
+    """
+
+    def __init__(self, opened: Opened, only: str | None = None) -> None:
+        self.studio: Studio | None = find_studio()
+        self.mounts: list[LustreMount] = lustre_mounts()
+        self.aws = Aws()
+        self._opened = opened
+        self._only = only
+        self._kept: dict[str, Any] = {}
+        self._silent: dict[str, HyperpodError] = {}
+
+    @property
+    def concerned(self) -> bool:
+        """Whether anything here has to do with AWS: this is Studio, or the configuration names a cluster by its name there."""
+        return self.studio is not None or bool(self.named) or self._names_eks
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The HyperPod clusters that the configuration names, by the names that it gives them."""
+        return {
+            name: config.hyperpod
+            for name, config in self._clusters().items()
+            if not isinstance(config, LocalCluster) and config.hyperpod is not None
+        }
+
+    @property
+    def _names_eks(self) -> bool:
+        found = self._clusters().values()
+        return any(isinstance(one, KubernetesCluster) and one.eks is not None for one in found)
+
+    def _clusters(self) -> dict[str, Any]:
+        if not self._opened.is_open:
+            return {}
+        clusters = self.settings.clusters
+        return {name: one for name, one in clusters.items() if self._only in {None, name}}
+
+    @property
+    def settings(self) -> Settings:
+        """The configuration."""
+        return self._opened.hyperpod.settings
+
+    async def caller(self) -> str:
+        """Who this is: an ARN."""
+
+        async def ask() -> str:
+            return str((await self.aws.call("sts", "GetCallerIdentity"))["Arn"])
+
+        return await self._once("sts", "caller", ask)
+
+    async def space(self) -> Space | None:
+        """The space; None outside of one."""
+        studio = self.studio
+        if studio is None or not studio.domain_id or not studio.space:
+            return None
+        domain, name = studio.domain_id, studio.space
+        return await self._once(
+            "sagemaker", "space", lambda: describe_space(self.aws, domain, name)
+        )
+
+    async def domain(self) -> Domain | None:
+        """The domain; None outside of Studio."""
+        studio = self.studio
+        if studio is None or not studio.domain_id:
+            return None
+        domain = studio.domain_id
+        return await self._once("sagemaker", "domain", lambda: describe_domain(self.aws, domain))
+
+    async def profile(self) -> Profile | None:
+        """The user profile whose space this is; None where nobody says whose it is."""
+        studio = self.studio
+        if studio is None or not studio.domain_id:
+            return None
+        name = studio.user_profile
+        if name is None:
+            space = await self.space()
+            name = space.owner if space else None
+        if name is None:
+            return None
+        domain, wanted = studio.domain_id, name
+        return await self._once(
+            "sagemaker", "profile", lambda: describe_profile(self.aws, domain, wanted)
+        )
+
+    async def clusters(self) -> Rows[HyperpodCluster]:
+        """All HyperPod clusters of the account in the region."""
+        service = HyperpodClusters(self.settings, self.aws, self.mounts)
+        return await self._once("sagemaker", "clusters", service.clusters)
+
+    async def our_clusters(self) -> list[HyperpodCluster]:
+        """Those of them that the configuration has; where it has none, those whose file system is mounted here."""
+        found = await self.clusters()
+        ours = [one for one in found if self._is_wanted(one)]
+        return ours or [one for one in found if one.mounted_here and self._only is None]
+
+    def _is_wanted(self, cluster: HyperpodCluster) -> bool:
+        return any(self._only in {None, name} for name in cluster.configured_as)
+
+    async def file_systems(self) -> list[str]:
+        """The ids of the file systems that matter here: those mounted here, those of the space, those of the clusters that count."""
+        found = [one.file_system for one in self.mounts]
+        space = await self.known(self.space())
+        found += space.file_systems if space else ()
+        for cluster in await self.our_clusters():
+            found += [file_system_of(one.dns_name) for one in cluster.storage]
+        return sorted({one for one in found if one is not None})
+
+    async def is_mounted(self, name: str) -> bool:
+        """Whether a file system is mounted here, going by its id, or by what a cluster says of it."""
+        if any(mount.file_system == name for mount in self.mounts):
+            return True
+        return any(
+            is_mount_of(mount, one)
+            for cluster in await self.our_clusters()
+            for one in cluster.storage
+            if file_system_of(one.dns_name) == name
+            for mount in self.mounts
+        )
+
+    async def known(self, answer: Awaitable[T | None]) -> T | None:
+        """An answer that others can do without: None where it could not be had, which its own step says."""
+        try:
+            return await answer
+        except HyperpodError:
+            return None
+
+    async def place_of_file_system(self, name: str) -> Place:
+        """Where a file system is in the network."""
+        return await self._once("fsx", name, lambda: file_system_place(self.aws, name))
+
+    async def interfaces_of(self, name: str) -> list[Interface]:
+        """The network interfaces of a file system."""
+        place = await self.place_of_file_system(name)
+        return await self._once(
+            "ec2", f"interfaces {name}", lambda: describe_interfaces(self.aws, place.interfaces)
+        )
+
+    async def place_of_domain(self) -> Place | None:
+        """Where the applications of this space are in the network; None outside of Studio."""
+        domain = await self.domain()
+        if domain is None:
+            return None
+        profile = await self.known(self.profile())
+        groups = (profile.groups if profile else ()) or domain.groups
+        return Place(f"the domain {domain.name}", domain.vpc, domain.subnets, groups)
+
+    async def place_of_cluster(self, name: str) -> Place:
+        """Where a HyperPod cluster is in the network."""
+        return await self._once(
+            "sagemaker", f"cluster {name}", lambda: cluster_place(self.aws, name)
+        )
+
+    async def groups(self, names: tuple[str, ...]) -> list[SecurityGroup]:
+        """Security groups by their ids."""
+        wanted = sorted(names)
+        return await self._once(
+            "ec2", f"groups {wanted}", lambda: describe_security_groups(self.aws, wanted)
+        )
+
+    async def subnets(self, names: Iterable[str]) -> list[Subnet]:
+        """Subnets by their ids."""
+        wanted = sorted(set(names))
+        return await self._once(
+            "ec2", f"subnets {wanted}", lambda: describe_subnets(self.aws, wanted)
+        )
+
+    async def network_acls(self, subnets: Iterable[str]) -> list[NetworkAcl]:
+        """The network ACLs of subnets."""
+        wanted = sorted(set(subnets))
+        return await self._once(
+            "ec2", f"acls {wanted}", lambda: describe_network_acls(self.aws, wanted)
+        )
+
+    async def route_tables(self, vpcs: Iterable[str]) -> list[RouteTable]:
+        """The route tables of VPCs."""
+        wanted = sorted(set(vpcs))
+        return await self._once(
+            "ec2", f"tables {wanted}", lambda: describe_route_tables(self.aws, wanted)
+        )
+
+    async def _once(self, service: str, name: str, ask: Callable[[], Awaitable[T]]) -> T:
+        """What was asked for under a name; a service that is silent is not asked again."""
+        if name not in self._kept:
+            self._kept[name] = self._silent.get(service) or await self._asked(service, ask)
+        kept = self._kept[name]
+        if isinstance(kept, HyperpodError):
+            raise kept
+        found: T = kept
+        return found
+
+    async def _asked(self, service: str, ask: Callable[[], Awaitable[T]]) -> T | HyperpodError:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await ask()
+        except TimeoutError:
+            error: HyperpodError = UnreachableError(
+                f"{service} gives no answer in {PATIENCE:g} s",
+                code=_UNREACHABLE,
+                hint="try again; a VPC without a way out needs an interface endpoint for it",
+            )
+        except HyperpodError as refusal:
+            error = refusal
+        if error.code == _UNREACHABLE:
+            self._silent[service] = error
+        return error
+
+
+def file_system_of(dns_name: str) -> str | None:
+    """The id of a file system by the name of its server, such as ``fs-....fsx.us-west-2.amazonaws.com``."""
+    found = _FILE_SYSTEM.match(dns_name)
+    return found[1] if found else None
+
+
+# --------------------------------------------------------------------------------------------------
+# Steps on Studio and AWS: where this is, who this is to AWS, the space, the domain, the profile, and which clusters there are.
+#
+# AWS is asked only where something here has to do with it. What it does not let us see is unknown, never a failure.
+
+ROLE = "role"
+"""The step on whether AWS knows who this is; whoever asks AWS needs it."""
+
+HYPERPOD = "hyperpod"
+"""The step on which HyperPod clusters there are."""
+
+_SILENT = frozenset({"aws_failed", "aws_throttled", "aws_unreachable"})
+"""Codes of errors with which it is not known who this is, though it may be somebody."""
+
+_PASSING = frozenset({"Pending", "Updating"})
+"""States of a domain in which it still works."""
+
+
+class StudioLooks:
+    """Looks at Studio and AWS."""
+
+    def __init__(self, at_aws: AtAws) -> None:
+        self._at = at_aws
+
+    def steps(self) -> list[Step]:
+        """The steps in order."""
+        needs = (CONFIGURATION, ROLE)
+        return [
+            Step("studio", "studio", "metadata", self._place),
+            Step(ROLE, "aws", "role", self._role),
+            Step("space", "space", "domain", self._space, needs=(ROLE,)),
+            Step("domain", "domain", "domain", self._domain, needs=(ROLE,)),
+            Step("profile", "user profile", "domain", self._profile, needs=(ROLE,)),
+            Step("idle-shutdown", "idle shutdown", "domain", self._idle, needs=(ROLE,)),
+            Step(HYPERPOD, "HyperPod", "domain", self._clusters, needs=needs),
+            Step("names", "names at AWS", "domain", self._names, needs=(*needs, HYPERPOD)),
+        ]
+
+    async def _place(self) -> Told:
+        return _place(self._at.studio)
+
+    async def _role(self) -> Told | None:
+        if not self._at.concerned:
+            return None
+        try:
+            caller = await self._at.caller()
+        except HyperpodError as error:
+            if error.code in _SILENT:
+                # What the other services tell does not need this one: their endpoints may be there.
+                return warn(error.message, error.hint, "admin")
+            # Elsewhere runs go without AWS, and only what it knows is missing.
+            return of_error(error, "unknown" if self._at.studio is None else "fail")
+        words = f"{caller} in {await self._at.aws.region()}"
+        studio = self._at.studio
+        role = studio.role_arn.rpartition("/")[2] if studio and studio.role_arn else None
+        if role is not None and f"/{role}/" not in caller:
+            return warn(
+                f"{words}: not the role that Studio gave this space, {role}",
+                "unset AWS_PROFILE and AWS_ACCESS_KEY_ID, or mind that AWS is asked as somebody else here",
+            )
+        return ok(words)
+
+    async def _space(self) -> Told | None:
+        space = await self._at.space()
+        if space is None:
+            return None
+        owner = f" of {space.owner}" if space.owner else ""
+        if space.shared:
+            words = "is shared: everybody in it acts as the space, and so do its runs"
+            return ok(f"{space.name}{owner} {words}")
+        return ok(f"{space.name} is a private space{owner}")
+
+    async def _domain(self) -> Told | None:
+        domain = await self._at.domain()
+        if domain is None:
+            return None
+        how = {
+            "VpcOnly": "VPC-only: AWS is reached through the VPC's own endpoints or NAT",
+            "PublicInternetOnly": "with public internet through SageMaker's own network",
+        }.get(domain.network or "", domain.network or "network unknown")
+        words = f"{domain.name}, {how}; in {domain.vpc}, subnets {', '.join(domain.subnets)}"
+        if domain.groups:
+            words += f", security groups {', '.join(domain.groups)}"
+        if domain.status == "InService":
+            return ok(words)
+        if domain.status in _PASSING:
+            return warn(f"{words}; it is {domain.status}", "wait until it is InService", "admin")
+        problem = f": {domain.problem}" if domain.problem else ""
+        return fail(
+            f"{words}; it is {domain.status}{problem}",
+            "look at it in SageMaker's console under Domains",
+            "admin",
+        )
+
+    async def _profile(self) -> Told | None:
+        profile = await self._at.profile()
+        if profile is None:
+            return None
+        number = f"user number {profile.uid}" if profile.uid else "the user number of all profiles"
+        folders = ", ".join(f"{name} (its {folder})" for name, folder in profile.file_systems)
+        words = f"{profile.name}, {number} on file systems"
+        return ok(f"{words}; may mount {folders}" if folders else words)
+
+    async def _idle(self) -> Told | None:
+        studio = self._at.studio
+        if studio is None or studio.app_type not in APPS:
+            return None
+        app = studio.app_type
+        space, domain = await self._at.space(), await self._at.domain()
+        if domain is None:
+            return None
+        said = [space.idle.get(app) if space else None]
+        if space is not None and space.shared:
+            said.append(domain.shared_idle.get(app))
+        else:
+            profile = await self._at.profile()
+            said += [profile.idle.get(app) if profile else None, domain.idle.get(app)]
+        holds = idle_shutdown(said)
+        if not holds.on:
+            return ok(f"Studio does not stop {app} when it is idle")
+        after = f"{holds.minutes} minutes" if holds.minutes else "a while"
+        return warn(
+            f"Studio stops {app} after {after} without activity, and runs of the cluster local end with it; runs on other clusters go on",
+            "send long runs to a cluster that is not local",
+        )
+
+    async def _clusters(self) -> Told | None:
+        if not self._at.concerned:
+            return None
+        found = await self._at.clusters()
+        words = f"{len(found)} clusters in {await self._at.aws.region()}"
+        if found:
+            words += ": " + ", ".join(map(_words, found))
+        words = "; ".join([words, *found.notes])
+        return warn(words) if found.notes else ok(words)
+
+    async def _names(self) -> Told | None:
+        named = list(self._at.named.values())
+        if not named:
+            return None
+        found = await self._at.clusters()
+        there = {text for cluster in found for text in (cluster.name, cluster.arn)}
+        missing = [name for name in named if name not in there]
+        region = await self._at.aws.region()
+        if missing:
+            words = f"the configuration names {', '.join(missing)}, which is not in {region}"
+            return warn(words, "see: hpj clusters --hyperpod")
+        return ok(f"{', '.join(named)}: in {region}")
+
+
+def _place(studio: Studio | None) -> Told:
+    if studio is None:
+        return ok("this is not SageMaker Studio")
+    if studio.problems:
+        fix = "restart the space; Studio writes its metadata when it starts"
+        return warn("; ".join(studio.problems), fix)
+    parts = [
+        f"{word} {value}"
+        for word, value in (
+            ("domain", studio.domain_id),
+            ("user profile", studio.user_profile),
+            ("space", studio.space),
+            ("role", studio.role_arn),
+        )
+        if value
+    ]
+    return ok(f"{studio.app_type or 'an application'} in " + ", ".join(parts))
+
+
+def _words(cluster: HyperpodCluster) -> str:
+    """Such as ``ml-cluster (slurm, in-service, its file system is here)``."""
+    parts = [cluster.orchestrator or "orchestrator unknown", cluster.state]
+    if cluster.mounted_here is not None:
+        parts.append(f"its file system is {'' if cluster.mounted_here else 'not '}mounted here")
+    return f"{cluster.name} ({', '.join(parts)})"
+
+
+# --------------------------------------------------------------------------------------------------
+# The step on what AWS lets this role read: each action is tried with the cheapest call there is.
+
+_PATIENCE = 15.0
+"""Seconds that one call may take."""
+
+
+@dataclass(frozen=True)
+class _Try:
+    service: str
+    operation: str
+    given: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def action(self) -> str:
+        return f"{self.service}:{self.operation}"
+
+
+def rights_steps(at_aws: AtAws) -> list[Step]:
+    """What may be read of the first cluster that matters here, and of the account."""
+
+    async def look() -> Told | None:
+        return await _rights(at_aws) if at_aws.concerned else None
+
+    needs = (CONFIGURATION, ROLE)
+    return [Step("rights", "rights at AWS", "role", look, needs=needs, seconds=45)]
+
+
+async def _rights(at_aws: AtAws) -> Told:
+    tries = [
+        _Try("fsx", "DescribeFileSystems", {"MaxResults": 1}),
+        _Try("cloudwatch", "ListMetrics", {"Namespace": "/aws/sagemaker/Clusters"}),
+    ]
+    tries += await _of_cluster(at_aws)
+    refusals = await asyncio.gather(*(_refusal(at_aws, one) for one in tries))
+    missing = [str(one.detail["action"]) for one in refusals if one and one.code == "missing_right"]
+    silent = [one for one in refusals if one is not None and one.code == "aws_unreachable"]
+    if missing:
+        names = [
+            feature.name
+            for feature in FEATURES
+            if any(one.action in missing for one in feature.permissions)
+        ]
+        words = "; ".join(f"AWS does not let you {action}" for action in missing)
+        return warn(words, f"grant what this prints: hpj admin policy {' '.join(names)}", "admin")
+    if silent:
+        return unknown("; ".join(one.message for one in silent), silent[0].hint, "admin")
+    unknown_here = [one.message for one in refusals if one and one.code == "boto3_too_old"]
+    tried = ", ".join(
+        one.action
+        for one, error in zip(tries, refusals, strict=True)
+        if error is None or error.code != "boto3_too_old"
+    )
+    words = f"AWS lets this role read what was tried: {tried}"
+    return ok("; ".join([words, *unknown_here]))
+
+
+async def _of_cluster(at_aws: AtAws) -> list[_Try]:
+    """What is tried on a cluster, where one is known."""
+    try:
+        found = await at_aws.our_clusters() or list(await at_aws.clusters())
+    except HyperpodError:  # its own step says it
+        return []
+    if not found:
+        return []
+    named = {"ClusterName": found[0].name, "MaxResults": 1}
+    group = log_group(found[0].arn, found[0].name)
+    return [
+        _Try("sagemaker", "ListClusterNodes", named),
+        _Try("sagemaker", "ListClusterEvents", named),
+        _Try("logs", "DescribeLogStreams", {"logGroupName": group, "limit": 1}),
+    ]
+
+
+async def _refusal(at_aws: AtAws, one: _Try) -> HyperpodError | None:
+    """What AWS says against it. Whatever else is wrong with it, such as a log group that is not there, it was allowed."""
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            await at_aws.aws.call(one.service, one.operation, **one.given)
+    except TimeoutError:
+        return None
+    except HyperpodError as error:
+        return error
+    return None
+
+
+# --------------------------------------------------------------------------------------------------
+# The step on who a terminal on a node is: root, or the user that Session Manager runs it as.
+
+_ROLE = re.compile(r"arn:[^:]+:sts::\d+:assumed-role/([^/]+)/.*")
+
+_UNSEEN = "an identity provider may pass it with the session, which is not seen here"
+
+
+def run_as_steps(at_aws: AtAws) -> list[Step]:
+    """As whom terminals run, where there are clusters that count."""
+
+    async def look() -> Told | None:
+        if not at_aws.concerned or not await at_aws.our_clusters():
+            return None
+        return await _run_as(at_aws)
+
+    needs = (CONFIGURATION, ROLE, HYPERPOD)
+    return [Step("run-as", "terminals on nodes", "role", look, needs=needs)]
+
+
+async def _run_as(at_aws: AtAws) -> Told:
+    region = await at_aws.aws.region()
+    preferences = await session_preferences(at_aws.aws)
+    found = _ROLE.fullmatch(await at_aws.caller())
+    role = found[1] if found else None
+    tag = f"aws iam tag-role --role-name {role or 'ROLE'} --tags Key={RUN_AS},Value=USER"
+    if not preferences.run_as:
+        return warn(
+            f"a terminal on a node is root for all who may open one: Run As is off in Session Manager's preferences in {region}",
+            f"turn on Run As in the console, Systems Manager > Session Manager > Preferences, and give each role its user: {tag}",
+            "admin",
+        )
+    otherwise = _otherwise(preferences)
+    if role is None:
+        return unknown(f"only a role's tags are read, and this is none; without a tag {otherwise}")
+    try:
+        # IAM has no endpoint in most VPCs: nobody should wait for it.
+        user = await run_as_of(Aws(region, hasty=True), role)
+    except HyperpodError as error:
+        words = f"the tags of the role {role} are not known: {error.message}; without {RUN_AS} {otherwise}"
+        return unknown(words, error.hint, "admin")
+    if user is not None:
+        return ok(f"a terminal on a node is {user}'s, by the tag {RUN_AS} of the role {role}")
+    words = f"the role {role} has no tag {RUN_AS}, so {otherwise} ({_UNSEEN})"
+    return warn(words, tag, "admin")
+
+
+def _otherwise(preferences: SessionPreferences) -> str:
+    """What a session is for a role without a tag."""
+    if preferences.default_user is None:
+        return "Session Manager opens no terminal"
+    return f"a terminal on a node is {preferences.default_user}'s, as for all without it"

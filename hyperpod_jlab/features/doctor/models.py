@@ -1,0 +1,118 @@
+"""Walking a chain of steps: each within its time, none that stands on a failed one, whatever happens in any of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+
+from hyperpod_jlab.core.check import Check, Step, Told, of_error, unknown
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.runs.facade import Hyperpod
+
+_LOG = logging.getLogger(__name__)
+
+WHOLE = 240.0
+"""Seconds that all steps have together."""
+
+Begun = Callable[[Step], None]
+"""What is told of a step that begins."""
+
+
+class Chain:
+    """A chain that is walked once, in parts.
+
+    Args:
+        begun: Told of each step that begins.
+        seconds: How long all steps may take together.
+    """
+
+    def __init__(self, begun: Begun | None = None, seconds: float = WHOLE) -> None:
+        self._begun = begun
+        self._end = time.monotonic() + seconds
+        self._seconds = seconds
+        self._stuck: dict[str, Check] = {}
+        """By a step's name in `Step.needs`: the check that failed first on the way there."""
+
+    def give(self, seconds: float) -> None:
+        """Have so many seconds more from now on, at the least."""
+        self._end = max(self._end, time.monotonic() + seconds)
+
+    async def walk(self, steps: Iterable[Step]) -> AsyncIterator[Check]:
+        """The checks of these steps, each as soon as it is there; a step that has nothing to say has none."""
+        for step in steps:
+            found = await self._found(step)
+            if found is None:
+                continue
+            check = step.told(found)
+            if check.level in {"fail", "unknown"}:
+                self._stuck.setdefault(step.ident, check)
+            yield check
+
+    async def _found(self, step: Step) -> Told | None:
+        for name in step.needs:
+            before = self._stuck.get(name)
+            if before is not None:
+                self._stuck[step.ident] = before  # whoever needs this one hears of the first
+                words = f"could not be checked, because of {before.name}: {before.evidence}"
+                return unknown(words)
+        left = self._end - time.monotonic()
+        if left <= 0:
+            words = f"could not be checked: all checks together have {self._seconds:g} s"
+            return unknown(words, "see the checks before this one, and try again")
+        if self._begun is not None:
+            self._begun(step)
+        seconds = min(step.seconds, left)
+        try:
+            async with asyncio.timeout(seconds):
+                return await step.look()
+        except TimeoutError:
+            return unknown(f"could not be checked: no answer in {seconds:.0f} s", "try again")
+        except HyperpodError as error:
+            return of_error(error)
+        except Exception as error:  # noqa: BLE001 - one look that breaks is not to take all others with it
+            _LOG.info("the check %s broke", step.ident, exc_info=True)  # no stack trace to a user
+            return unknown(
+                f"could not be checked: {type(error).__name__}: {error}",
+                "this is a fault of hyperpod_jlab; please report it",
+            )
+
+
+# --------------------------------------------------------------------------------------------------
+# The services that the steps look through, once the configuration could be read.
+
+CONFIGURATION = "configuration"
+"""The step that reads it; who needs the services needs this one."""
+
+
+class Opened:
+    """The services; `open` makes them."""
+
+    def __init__(self) -> None:
+        self._hyperpod: Hyperpod | None = None
+
+    async def open(self) -> Told | None:
+        """Read the configuration and make the services; nothing is said when that works.
+
+        Raises:
+            HyperpodError: The configuration is wrong.
+        """
+        self._hyperpod = Hyperpod()
+        return None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the configuration could be read."""
+        return self._hyperpod is not None
+
+    @property
+    def hyperpod(self) -> Hyperpod:
+        """The services, for steps that need `CONFIGURATION`."""
+        assert self._hyperpod is not None, "a step uses the services and does not need them"
+        return self._hyperpod
+
+    async def close(self) -> None:
+        """Give back what is held open."""
+        if self._hyperpod is not None:
+            await self._hyperpod.close()

@@ -1,0 +1,395 @@
+"""Steps on the file systems that are mounted here: which, how, and whether they are those of the clusters."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import stat
+from collections.abc import Awaitable, Callable
+from pathlib import Path, PurePosixPath
+
+from hyperpod_jlab.aws.domains import Space
+from hyperpod_jlab.aws.file_systems import LustreMount, is_mount_of
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.aws.studio import find_studio
+from hyperpod_jlab.clusters.identity import Asked, find_whose
+from hyperpod_jlab.core.check import Step, Told, Who, fail, of_error, ok, warn
+from hyperpod_jlab.core.config import SlurmCluster
+from hyperpod_jlab.core.errors import HyperpodError, StorageError
+from hyperpod_jlab.core.hyperpod import HyperpodCluster, LustreStorage
+from hyperpod_jlab.core.quantities import format_size
+from hyperpod_jlab.features.doctor.aws import HYPERPOD, ROLE, AtAws, file_system_of
+from hyperpod_jlab.features.doctor.models import CONFIGURATION, Opened
+from hyperpod_jlab.features.doctor.network import joined
+from hyperpod_jlab.features.storage.places import inspect
+from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.runs.service import Wanted
+from hyperpod_jlab.storage.acl import is_opened
+from hyperpod_jlab.storage.index import default_path
+from hyperpod_jlab.storage.migration import runs_in_old_layout
+from hyperpod_jlab.storage.mounts import mount_of, room_at
+from hyperpod_jlab.storage.owners import parents
+from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.timeouts import within
+
+
+class MountLooks:
+    """Looks at what is mounted."""
+
+    def __init__(self, opened: Opened, at_aws: AtAws) -> None:
+        self._opened = opened
+        self._at = at_aws
+
+    def steps(self) -> list[Step]:
+        """The steps in order."""
+        needs = (CONFIGURATION, ROLE, HYPERPOD)
+        return [
+            Step("mount", "FSx for Lustre", "mount", self._mounted),
+            Step("mounts-missing", "missing mounts", "mount", self._missing, needs=needs),
+            *(
+                Step("shared", "storage shared with", "mount", self._shared(name), needs, name)
+                for name in self._at.named
+            ),
+        ]
+
+    async def _mounted(self) -> Told | None:
+        mounts = self._at.mounts
+        if not mounts:
+            if self._at.studio is None:
+                return None
+            return warn(
+                "no file system is mounted here, so runs cannot share one with a cluster",
+                "add one to the space's custom file systems; it is there after a restart",
+            )
+        words = ", ".join(map(_words, mounts))
+        closed = [str(mount.point) for mount in mounts if mount.read_only]
+        if closed:
+            return warn(
+                f"{words}; only to be read: {', '.join(closed)}",
+                "let it be mounted for writing, or let runs go elsewhere: path under [storage]",
+                "admin",
+            )
+        return ok(words)
+
+    async def _missing(self) -> Told | None:
+        """File systems of the space and of clusters that are not here, each with the step that is missing."""
+        if self._at.studio is None:
+            return None
+        here = self._at.mounts
+        clusters = await self._at.our_clusters()
+        told = [
+            await self._not_mounted(file_system_of(one.dns_name), cluster)
+            for cluster in clusters
+            for one in cluster.storage
+            if not any(is_mount_of(mount, one) for mount in here)
+        ]
+        space = await self._at.known(self._at.space())
+        known = {mount.file_system for mount in here} | {
+            file_system_of(one.dns_name) for cluster in clusters for one in cluster.storage
+        }
+        told += [
+            await self._not_mounted(name, None)
+            for name in (space.file_systems if space else ())
+            if name not in known
+        ]
+        if not told and clusters:
+            names = ", ".join(cluster.name for cluster in clusters)
+            return ok(f"all that AWS names of the space and of {names} is mounted here")
+        return joined(told)
+
+    async def _not_mounted(self, name: str | None, cluster: HyperpodCluster | None) -> Told:
+        """A file system that is not mounted here: the space was not restarted, does not name it, or may not."""
+        of = f"the file system {name} of " + (cluster.name if cluster else "this space")
+        words = f"{of} is not mounted here"
+        space = await self._at.known(self._at.space())
+        domain = await self._at.known(self._at.domain())
+        if space is None or domain is None or name is None:
+            return warn(words, "add it to the space's custom file systems and restart it")
+        if name in space.file_systems:
+            return fail(
+                f"{words}, though the space names it",
+                "restart the space; if it does not start then, mend what is above: security groups, network interfaces",
+            )
+        profile = await self._at.known(self._at.profile())
+        own = (
+            ()
+            if space.shared
+            else (*domain.file_systems, *(profile.file_systems if profile else ()))
+        )
+        allowed = {one for one, _ in (*own, *(domain.shared_file_systems if space.shared else ()))}
+        region = await self._at.aws.region()
+        if name in allowed:
+            return warn(
+                f"{words}: the space does not name it",
+                _add_to_space(region, domain.name, space, name),
+            )
+        if space.shared or profile is None:
+            who, what = "the domain", "DefaultSpaceSettings" if space.shared else "user profile"
+            return warn(
+                f"{words}: {who} does not offer it",
+                f"add it to CustomFileSystemConfigs of the {what}",
+                "admin",
+            )
+        configs = [
+            {"FSxLustreFileSystemConfig": {"FileSystemId": one, "FileSystemPath": folder}}
+            for one, folder in (*profile.file_systems, (name, f"/{profile.name}"))
+        ]
+        settings = json.dumps({"CustomFileSystemConfigs": configs})
+        return warn(
+            f"{words}: neither the domain nor the user profile {profile.name} offers it",
+            f"aws sagemaker update-user-profile --region {region} --domain-id {domain.name} "
+            f"--user-profile-name {profile.name} --user-settings '{settings}' (the folder must be there, and be theirs)",
+            "admin",
+        )
+
+    def _shared(self, name: str) -> Callable[[], Awaitable[Told | None]]:
+        async def look() -> Told | None:
+            clusters = await self._at.clusters()
+            cluster = next((one for one in clusters if name in one.configured_as), None)
+            if cluster is None or not cluster.storage:
+                return None
+            root = self._opened.hyperpod.partition.root
+            mount = await within(root, lambda: self._mount_of(root))
+            return self._compared(name, cluster, root, mount)
+
+        return look
+
+    def _mount_of(self, root: Path) -> LustreMount | None:
+        point = mount_of(root).point
+        return next((one for one in reversed(self._at.mounts) if str(one.point) == point), None)
+
+    def _compared(
+        self, name: str, cluster: HyperpodCluster, root: Path, mount: LustreMount | None
+    ) -> Told:
+        """The partition here against what the cluster's instances mount."""
+        storage = next((one for one in cluster.storage if mount and is_mount_of(mount, one)), None)
+        if mount is None or storage is None:
+            theirs = ", ".join(
+                file_system_of(one.dns_name) or one.dns_name for one in cluster.storage
+            )
+            here = next(
+                (one for one in self._at.mounts if is_mount_of(one, cluster.storage[0])), None
+            )
+            return warn(
+                f"runs go to {root}, which is not on the file system that the nodes of {cluster.name} mount, {theirs}",
+                f'path = "{here.point}" under [storage] in the configuration'
+                if here
+                else "let that file system be mounted here (see missing mounts), and name it as path under [storage]",
+            )
+        return self._at_same_place(name, root, mount, storage)
+
+    def _at_same_place(
+        self, name: str, root: Path, mount: LustreMount, storage: LustreStorage
+    ) -> Told:
+        inner = PurePosixPath(mount.folder.lstrip("/")) / root.relative_to(mount.point)
+        found = file_system_of(storage.dns_name) or storage.mount_name
+        words = f"{root} is /{inner} of {found}"
+        config = self._opened.hyperpod.settings.clusters[name]
+        if storage.path is None or not isinstance(config, SlurmCluster):
+            return ok(f"{words}, which the nodes mount too")
+        by_aws = str(PurePosixPath(storage.path) / inner)
+        told = config.storage or str(root)
+        if PurePosixPath(told) == PurePosixPath(by_aws):
+            return ok(f"{words}, and {by_aws} on the nodes")
+        return warn(
+            f"{words}: by AWS the nodes have it at {by_aws}, by the configuration at {told}",
+            f'storage = "{by_aws}" under [clusters.{name}] in the configuration, unless a life cycle script mounts it elsewhere',
+        )
+
+
+def _words(mount: LustreMount) -> str:
+    return f"{mount.file_system or mount.mount_name} at {mount.point} (its {mount.folder})"
+
+
+def _add_to_space(region: str, domain: str, space: Space, name: str) -> str:
+    every = ",".join(
+        f"{{FSxLustreFileSystem={{FileSystemId={one}}}}}" for one in (*space.file_systems, name)
+    )
+    return (
+        f"stop the space's application, then: aws sagemaker update-space --region {region} --domain-id {domain} "
+        f"--space-name {space.name} --space-settings 'CustomFileSystems=[{every}]', and start it"
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# Steps on the storage partition that runs go to: rights, room, and the runs that are there.
+
+STORAGE = "storage"
+"""The step on whether the partition can be used at all."""
+
+_PATIENCE = 20.0
+"""Seconds that AWS may take to say whose this is; a step has more."""
+
+_LITTLE_ROOM, _NO_ROOM = 5 * 1024**3, 100 * 1024**2
+_FEW_FILES = 10_000
+
+
+def partition_steps(opened: Opened) -> list[Step]:
+    """The partition that runs go to."""
+
+    def look(work: Callable[[Partition], Told]) -> Callable[[], Awaitable[Told]]:
+        async def told() -> Told:
+            partition = opened.hyperpod.partition
+            return await within(partition.root, lambda: work(partition))
+
+        return told
+
+    async def privacy() -> Told:
+        partition = opened.hyperpod.partition
+        told = await look(_mode)()
+        if told.level != "ok":
+            return told
+        return await _identity(partition) or told
+
+    async def runs() -> Told:
+        return await _runs(opened.hyperpod)
+
+    needs = (STORAGE,)
+    return [
+        Step(STORAGE, "storage", "partition", look(_storage), needs=(CONFIGURATION,)),
+        Step("parents", "folders above", "partition", look(_parents), needs=(CONFIGURATION,)),
+        Step("privacy", "privacy", "partition", privacy, needs=needs),
+        Step("layout", "layout", "partition", look(_layout), needs=needs),
+        Step("writing", "writing", "partition", look(_writing), needs=needs),
+        Step("room", "room", "partition", look(lambda one: _room(one.root)), needs=needs),
+        Step("runs", "runs", "partition", runs, needs=needs),
+    ]
+
+
+def _storage(partition: Partition) -> Told:
+    root = partition.root
+    mount = mount_of(root)
+    kind = f"{mount.kind} at {mount.point}" if mount.kind else mount.point
+    try:
+        partition.prepare()
+    except HyperpodError as error:
+        return of_error(error)
+    return ok(f"{root} ({kind})")
+
+
+def _mode(partition: Partition) -> Told:
+    found = partition.folder.stat()
+    mode = stat.S_IMODE(found.st_mode)
+    if is_opened(partition.folder):
+        mode &= ~0o070  # an ACL's mask: nobody but who was let through
+    if not partition.shared and mode & 0o077:
+        return warn(
+            f"other users may look into {partition.folder} (mode {mode:04o})",
+            f"chmod 700 {partition.folder}, or set shared = true under [storage] when that is meant",
+        )
+    words = (
+        "a folder of your own that all users of the partition may read"
+        if partition.shared
+        else "only for this user"
+    )
+    return ok(f"{words} (mode {mode:04o}, owner {found.st_uid})")
+
+
+def _parents(partition: Partition) -> Told:
+    """Who owns the folders above ours: they can exchange it, whatever its own mode says."""
+    try:
+        above = parents(partition.root)
+    except OSError as error:
+        return fail(
+            f"{partition.root} cannot be looked at: {error.strerror}", "see the storage step"
+        )
+    words = ", ".join(f"{one.path} (owner {one.uid}, mode {one.mode:04o})" for one in above)
+    bad = [one for one in above if one.problem is not None]
+    for one in bad:
+        said = f"another user can exchange your runs: {one.path} {one.reason}"
+        if one.problem != "group" or partition.shared:
+            return fail(said, one.fix, "admin")
+    if bad:
+        return warn(f"{bad[0].path} {bad[0].reason}: its members are trusted", bad[0].fix)
+    return ok(f"nobody but you and root can exchange your runs: {words}")
+
+
+def _layout(partition: Partition) -> Told:
+    old = sum(1 for _ in runs_in_old_layout(partition))
+    if old:
+        return warn(
+            f"{old} of your runs lie in the layout of an older version, where other users of a shared partition can exchange them",
+            "hpj storage migrate",
+        )
+    return ok(f"runs lie in {partition.runs}")
+
+
+async def _identity(partition: Partition) -> Told | None:
+    """A warning where others are the same user as this one, so that a mode keeps none of them out; None where nothing is known of such."""
+    studio = find_studio()
+    try:
+        whose = await asyncio.wait_for(find_whose(studio, Asked(Aws())), _PATIENCE)
+    except TimeoutError:
+        whose = await find_whose(studio, Asked(None))
+    place = await inspect(partition.folder, whose)
+    identity = whose.on_network if place.network else whose.on_disk
+    if place.isolation is None or identity.own:
+        return None
+    who: Who = "you"
+    if whose.in_shared_space:
+        fix = "use a private space for what only you may see"
+    elif studio is not None:
+        fix = "ask for a new user profile with a uid of its own (CustomPosixUserConfig; a profile that is there cannot get one)"
+        who = "admin"
+    else:
+        fix = "use an account of your own"
+    words = f"isolation: {place.isolation.words}, for {identity.evidence}"
+    return warn(f"{words}; modes keep none of them out of {partition.folder}", fix, who)
+
+
+def _writing(partition: Partition) -> Told:
+    """Do what a submit does: exclusive create, link, rename."""
+    first = partition.folder / f".doctor-{secrets.token_hex(6)}"
+    second = first.with_name(f"{first.name}-link")
+    try:
+        first.touch(exist_ok=False)
+        try:
+            os.link(first, second)
+        except OSError as error:
+            return warn(
+                f"works, but without hard links ({error.strerror}): every submit copies all code"
+            )
+        second.rename(first)
+    except OSError as error:
+        return fail(
+            f"{partition.folder} cannot be written: {error.strerror}",
+            "mend its rights, or name another partition under [storage]",
+        )
+    finally:
+        for path in (first, second):
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+    return ok("files can be made, linked and renamed")
+
+
+def _room(root: Path) -> Told:
+    room = room_at(root)
+    words = f"{format_size(room.free)} of {format_size(room.total)} free"
+    fix = "remove old runs: hpj clean --older 30d"
+    if room.free < _NO_ROOM:
+        return fail(words, fix)
+    if room.free < _LITTLE_ROOM:
+        return warn(words, fix)
+    if room.files_free is not None and room.files_free < _FEW_FILES:
+        return warn(f"only {room.files_free} more files can be made", fix)
+    return ok(words)
+
+
+async def _runs(hyperpod: Hyperpod) -> Told:
+    try:
+        runs = (await hyperpod.runs.list(Wanted())).runs
+    except StorageError as error:
+        return fail(f"runs cannot be listed: {error.message}", error.hint)
+    except (HyperpodError, OSError) as error:
+        index = default_path(hyperpod.partition)
+        fix = f"remove the index, it is only a cache: rm {index}" if index is not None else None
+        return fail(f"runs cannot be listed: {error}", fix)
+    damaged = [run.run_id for run in runs if run.status.reason_code in {"damaged", "newer_format"}]
+    words = f"{len(runs)} runs on the partition"
+    if damaged:
+        some = ", ".join(damaged[:3]) + (", ..." if len(damaged) > 3 else "")
+        return warn(f"{words}, {len(damaged)} cannot be read: {some}", "see: hpj runs")
+    return ok(words)

@@ -1,0 +1,108 @@
+"""``hpj events``: what happened to a HyperPod cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from hyperpod_jlab.aws.events import EventFilter
+from hyperpod_jlab.cli.group import HpjCommand
+from hyperpod_jlab.cli.invocation import invocation, with_services
+from hyperpod_jlab.cli.output import moment, page_options, print_fields, print_json, show_list
+from hyperpod_jlab.cli.parameters import SinceParam
+from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES, ClusterEvent
+
+_HELP = """\
+List the events of a HyperPod cluster, newest first: nodes that fail, are replaced or come, groups that grow, and why not.
+
+AWS keeps them, the newest 500, of clusters with continuous provisioning; older ones that were seen on this machine are from its journal. Why something
+failed often stands in an event's details only: --event ID.
+"""
+
+_TITLES = ("TIME", "LEVEL", "OF", "GROUP", "INSTANCE", "EVENT", "DESCRIPTION")
+
+
+@click.command(
+    "events",
+    cls=HpjCommand,
+    help=_HELP,
+    examples=(
+        "hpj events --hyperpod ml-cluster --level warn --since 1d",
+        "hpj events --hyperpod ml-cluster --node i-0123456789abcdef0",
+        "hpj events --hyperpod ml-cluster --event 0f1e2d3c-0123-4567-89ab-0123456789ab",
+    ),
+)
+@click.option("--hyperpod", metavar="NAME", required=True, help="The cluster: its name or ARN.")
+@click.option(
+    "--region",
+    metavar="REGION",
+    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+)
+@click.option("--level", type=click.Choice(EVENT_LEVELS), help="Only those that are so bad.")
+@click.option(
+    "--of", "resource", type=click.Choice(tuple(EVENT_RESOURCES)), help="Only those of this."
+)
+@click.option("--group", metavar="NAME", help="Only those of this instance group.")
+@click.option("--node", "instance", metavar="ID", help="Only those of this instance.")
+@click.option("--since", type=SinceParam(), metavar="TIME", help="Only those since 1h, or a time.")
+@click.option("--event", metavar="ID", help="All about this event.")
+@page_options
+def events(
+    hyperpod: str,
+    region: str | None,
+    event: str | None,
+    limit: int | None,
+    cursor: str | None,
+    **options: Any,
+) -> None:
+    """List events, or show one."""
+    if event is not None:
+        shown = with_services(
+            lambda services: services.hyperpod_events(region).event(hyperpod, event), asking=True
+        )
+        _show(shown)
+        return
+    level = options.pop("level")
+    wanted = EventFilter(**options)
+    found = with_services(
+        lambda services: services.hyperpod_events(region).events(hyperpod, wanted, level),
+        asking=True,
+    )
+    show_list("events", _TITLES, found, _row, (limit, cursor))
+
+
+def _row(event: ClusterEvent) -> Sequence[str]:
+    often = f" ({event.times} times)" if event.times > 1 else ""
+    kept = " (from the journal)" if event.journal else ""
+    return (
+        moment(event.time),
+        event.level or "-",
+        event.resource,
+        event.group or "-",
+        event.instance or "-",
+        event.event_id,
+        f"{event.description or ''}{often}{kept}",
+    )
+
+
+def _show(event: ClusterEvent) -> None:
+    if invocation().as_json:
+        print_json(event.to_dict())
+        return
+    print_fields(
+        [
+            ("event", event.event_id),
+            ("time", moment(event.time)),
+            ("level", event.level),
+            ("of", event.resource),
+            ("group", event.group),
+            ("instance", event.instance),
+            ("description", event.description),
+            ("reason", event.reason),
+            ("from", "the journal: AWS has dropped it" if event.journal else None),
+            ("details", json.dumps(event.metadata, default=str) if event.metadata else None),
+        ]
+    )

@@ -1,0 +1,465 @@
+"""The events of a HyperPod cluster: of those with continuous provisioning, since AWS keeps none of others. Older ones are from the journal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import re
+import sqlite3
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hyperpod_jlab.aws.clusters import describe_cluster
+from hyperpod_jlab.aws.events import EventFilter, describe_event, list_events
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.clusters.cache import HyperpodWatch
+from hyperpod_jlab.core.cache import Look, Looks, Shown
+from hyperpod_jlab.core.cluster import Rows
+from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, StorageError, UnsupportedError
+from hyperpod_jlab.core.events import KEPT, ClusterEvent, newest_first, said_once
+from hyperpod_jlab.core.hyperpod import HyperpodCluster
+from hyperpod_jlab.storage.files import locked
+
+# --------------------------------------------------------------------------------------------------
+# The journal of a HyperPod cluster's events: what was seen here stays when AWS has dropped it.
+#
+# One SQLite file for each cluster in the user's state folder, bounded in size and age. Deleting it loses the events that only it has, nothing else.
+
+T = TypeVar("T")
+
+MOST = 10_000
+"""Events that a journal keeps: the newest."""
+
+OLDEST = 366 * 86_400.0
+"""Seconds for which an event is kept, and a journal to which nothing is added."""
+
+_LARGEST = 16 << 10
+"""Characters of an event's details that are kept; longer ones are left out."""
+
+_PATIENCE = 3.0
+"""Seconds to wait for another process that writes."""
+
+_SCHEMA = 1
+_TABLES = (
+    "CREATE TABLE events (event_id TEXT PRIMARY KEY, time REAL NOT NULL, seen_at REAL NOT NULL, event TEXT NOT NULL)",
+    "CREATE INDEX events_by_time ON events (time DESC)",
+    "CREATE TABLE looks (at REAL NOT NULL)",
+)
+_OF_A_LIST = {"times", "journal"}
+"""What an event has only among others."""
+
+_ADD = "INSERT INTO events VALUES (?, ?, ?, ?) ON CONFLICT (event_id) DO "
+_BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
+"""Errors that a new file would not have."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a journal has.
+
+    Attributes:
+        events: Its events, newest first, each marked as being from the journal.
+        looked_at: When AWS was asked for all events last (Unix seconds), by any process; None: never.
+    """
+
+    events: tuple[ClusterEvent, ...] = ()
+    looked_at: float | None = None
+
+
+def journal_folder() -> Path:
+    """Where the journals lie."""
+    base = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
+    return Path(base) / "hyperpod-jlab" / "events"
+
+
+class EventJournal:
+    """The journal of one cluster. All of its methods wait for the disk, and for another process that writes.
+
+    Args:
+        arn: The cluster's ARN: a cluster that is made anew under the same name has another.
+    """
+
+    def __init__(self, arn: str) -> None:
+        readable = re.sub(r"[^A-Za-z0-9-]+", "-", arn.rpartition("/")[2])[:40]
+        name = f"{readable}-{hashlib.sha256(arn.encode()).hexdigest()[:16]}.sqlite"
+        self.path = journal_folder() / name
+
+    def add(self, events: Iterable[ClusterEvent], looked_at: float | None = None) -> None:
+        """Keep events that AWS told; what is known of one with details stays.
+
+        Args:
+            events: The events.
+            looked_at: When AWS was asked, where these are all that it has (Unix seconds).
+
+        Raises:
+            StorageError: The journal cannot be written.
+        """
+        now = time.time()
+
+        def work(db: sqlite3.Connection) -> None:
+            for event in events:
+                row = (event.event_id, event.time, now, _text(event))
+                known = "UPDATE SET event = excluded.event" if event.metadata else "NOTHING"
+                db.execute(_ADD + known, row)
+            if looked_at is not None:
+                db.execute("DELETE FROM looks")
+                db.execute("INSERT INTO looks VALUES (?)", (looked_at,))
+            db.execute("DELETE FROM events WHERE time < ?", (now - OLDEST,))
+            db.execute(
+                "DELETE FROM events WHERE event_id IN (SELECT event_id FROM events ORDER BY time DESC LIMIT -1 OFFSET ?)",
+                (MOST,),
+            )
+
+        with _errors(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._use(work)
+            _remove_old(self.path.parent, now - OLDEST)
+
+    def read(self, seen_before: float | None = None) -> Kept:
+        """What the journal has.
+
+        Args:
+            seen_before: Only events that were seen before this moment (Unix seconds): what another process adds meanwhile AWS has still.
+
+        Raises:
+            StorageError: The journal cannot be read.
+        """
+
+        def work(db: sqlite3.Connection) -> Kept:
+            rows = db.execute(
+                "SELECT event FROM events WHERE seen_at < ? ORDER BY time DESC, event_id",
+                (float("inf") if seen_before is None else seen_before,),
+            )
+            events = tuple(replace(_event(text), journal=True) for (text,) in rows)
+            (looked_at,) = db.execute("SELECT max(at) FROM looks").fetchone()
+            return Kept(events, looked_at)
+
+        with _errors(self.path):
+            return self._use(work) if self.path.exists() else Kept()
+
+    def _use(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do something with the file; one that is broken is begun anew."""
+        # SQLite finds its side files by name: without the lock a process could mix an old file's pages into a new one.
+        with locked(self.path.parent, _PATIENCE):
+            _check_owner(self.path.parent)
+            try:
+                return self._work(work)
+            except (sqlite3.Error, ValueError) as error:
+                code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
+                if code & 0xFF not in _BROKEN:
+                    raise
+            for suffix in ("", "-journal"):
+                self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+            return self._work(work)
+
+    def _work(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with contextlib.closing(_open(self.path)) as db:
+            answer = work(db)
+            db.commit()
+            return answer
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=_PATIENCE, isolation_level="IMMEDIATE")
+    try:
+        if db.execute("PRAGMA user_version").fetchone()[0] != _SCHEMA:
+            db.execute("BEGIN IMMEDIATE")
+            for table in ("events", "looks"):
+                db.execute(f"DROP TABLE IF EXISTS {table}")
+            for statement in _TABLES:
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version={_SCHEMA}")
+            db.commit()
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _check_owner(folder: Path) -> None:
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise PermissionError(None, "it is another user's, or no folder", str(folder))
+
+
+def _remove_old(folder: Path, before: float) -> None:
+    """Remove journals of clusters that are long gone."""
+    for path in folder.glob("*.sqlite"):
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_mtime < before:
+                path.unlink()
+
+
+def _text(event: ClusterEvent) -> str:
+    plain = {name: value for name, value in asdict(event).items() if name not in _OF_A_LIST}
+    text = json.dumps(plain, default=str)
+    return text if len(text) <= _LARGEST else json.dumps({**plain, "metadata": {}})
+
+
+def _event(text: str) -> ClusterEvent:
+    plain: dict[str, Any] = json.loads(text)
+    try:
+        return ClusterEvent(**plain)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+
+
+@contextlib.contextmanager
+def _errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        words = getattr(error, "strerror", None) or str(error)
+        raise StorageError(
+            f"the journal of events cannot be used: {words}",
+            code="event_journal",
+            hint=f"it may be deleted: {path}",
+            detail={"path": str(path)},
+        ) from error
+
+
+class HyperpodEvents:
+    """Events of the HyperPod clusters of one region.
+
+    Args:
+        aws: AWS in that region.
+    """
+
+    def __init__(self, aws: Aws) -> None:
+        self.aws = aws
+
+    async def events(
+        self, cluster: str, wanted: EventFilter | None = None, level: str | None = None
+    ) -> Rows[ClusterEvent]:
+        """The events of a cluster, newest first; one that AWS tells twice within a moment once.
+
+        What AWS tells goes into the journal, and what AWS has dropped comes from there.
+
+        Args:
+            cluster: Its name or ARN.
+            wanted: Which of them AWS is asked for.
+            level: The least bad ones: a word of `EVENT_LEVELS`. Those of no known level are there always.
+
+        Raises:
+            UnsupportedError: AWS keeps no events of such a cluster.
+            NotFoundError: There is no such cluster.
+            HyperpodError: See `aws.errors`.
+        """
+        journal, notes = journal_of(await self._described(cluster), cluster)
+        wanted = wanted or EventFilter()
+        begun = time.time()
+        found = [one async for page in list_events(self.aws, cluster, wanted) for one in page]
+        whole = wanted == EventFilter()
+        both, problems = await remembered(journal, found, begun, whole=whole)
+        notes += problems
+        rows = newest_first(filter(wanted.matches, both))
+        shown = said_once(event for event in rows if event.is_as_bad(level))
+        if len(found) >= KEPT:
+            notes = [f"AWS keeps the newest {KEPT} events of a cluster", *notes]
+        return Rows(shown, notes)
+
+    async def event(self, cluster: str, event_id: str) -> ClusterEvent:
+        """One event with its details; one that AWS has dropped as the journal has it.
+
+        Raises:
+            HyperpodError: As with `events`.
+        """
+        journal, _ = journal_of(await self._described(cluster), cluster)
+        try:
+            found = await describe_event(self.aws, cluster, event_id)
+        except NotFoundError:
+            kept = await _kept(journal, event_id)
+            if kept is None:
+                raise
+            return kept
+        if journal is not None:
+            try:
+                await asyncio.to_thread(journal.add, [found])
+            except StorageError:
+                return found  # what was asked for is there; `events` says what is wrong
+        return found
+
+    async def _described(self, cluster: str) -> HyperpodCluster | None:
+        """The cluster; None where it may not be described, for then AWS will say whether it has events.
+
+        Raises:
+            UnsupportedError: It has none.
+        """
+        bare = HyperpodCluster(cluster, cluster, await self.aws.region(), "")
+        try:
+            found = await describe_cluster(self.aws, bare)
+        except NotFoundError:
+            raise
+        except HyperpodError:
+            return None
+        check_kept(found)
+        return found
+
+
+def check_kept(cluster: HyperpodCluster) -> None:
+    """Check that AWS keeps events of a cluster.
+
+    Raises:
+        UnsupportedError: It does not (``no_events``).
+    """
+    if cluster.provisioning != "Continuous":
+        raise UnsupportedError(
+            f"AWS keeps events of clusters with continuous provisioning only, and {cluster.name} has another",
+            code="no_events",
+            hint=f"its states and their reasons: hpj nodes --hyperpod {cluster.name}",
+            detail={"provisioning": cluster.provisioning},
+        )
+
+
+def journal_of(
+    described: HyperpodCluster | None, asked: str
+) -> tuple[EventJournal | None, list[str]]:
+    """The journal of a cluster, or None and what is to be said of that: nobody knows its ARN.
+
+    Args:
+        described: The cluster, where it could be described.
+        asked: The name or ARN by which it was asked for.
+    """
+    arn = described.arn if described else asked
+    if arn.startswith("arn:"):
+        return EventJournal(arn), []
+    return None, [f"{asked} could not be described, so the journal of its events was left out"]
+
+
+async def remembered(
+    journal: EventJournal | None, told: Iterable[ClusterEvent], begun: float, *, whole: bool
+) -> tuple[list[ClusterEvent], list[str]]:
+    """Put what AWS told into the journal.
+
+    Args:
+        journal: The journal; None where there is none.
+        told: What AWS told.
+        begun: When it was asked (Unix seconds).
+        whole: Whether that is all that AWS has.
+
+    Returns:
+        These and the events that only the journal has, and what is to be said of the journal.
+    """
+    told = list(told)
+    if journal is None:
+        return told, []
+    try:
+        kept = await asyncio.to_thread(journal.read, begun)
+        await asyncio.to_thread(journal.add, told, begun if whole else None)
+    except StorageError as error:
+        return told, [f"{error.message} ({error.hint})"]
+    listed = {event.event_id for event in told}
+    older = [event for event in kept.events if event.event_id not in listed]
+    return [*with_reasons(told, kept), *older], []
+
+
+def with_reasons(told: Iterable[ClusterEvent], kept: Kept) -> list[ClusterEvent]:
+    """Events as AWS lists them, which says no reasons, with the reasons of those whose details are in the journal."""
+    reasons = {event.event_id: event.reason for event in kept.events if event.reason}
+    return [replace(one, reason=reasons.get(one.event_id, one.reason)) for one in told]
+
+
+async def _kept(journal: EventJournal | None, event_id: str) -> ClusterEvent | None:
+    if journal is None:
+        return None
+    try:
+        kept = await asyncio.to_thread(journal.read)
+    except StorageError:
+        return None
+    found = (event for event in kept.events if event.event_id == event_id)
+    return next(found, None)
+
+
+# --------------------------------------------------------------------------------------------------
+# The events of HyperPod clusters for many who look: one look at a time, with what the journal has besides.
+
+
+class EventWatch:
+    """The events of the clusters of one region.
+
+    Args:
+        watch: Knows the clusters.
+        events: Asks AWS for events.
+    """
+
+    def __init__(self, watch: HyperpodWatch, events: HyperpodEvents) -> None:
+        self._watch = watch
+        self._events = events
+        self._looks = Looks()
+        self._notes: dict[str, list[str]] = {}
+
+    async def events(
+        self, cluster: str, *, refresh: bool = False
+    ) -> tuple[Shown[ClusterEvent], list[str]]:
+        """The events of a cluster in no order, and what is to be said of the journal.
+
+        Those of the journal are there before AWS answers, and when it does not.
+
+        Args:
+            cluster: Its name or ARN.
+            refresh: Ask AWS now.
+
+        Raises:
+            UnsupportedError: AWS keeps no events of it.
+            NotFoundError: There is no such cluster (any more).
+            HyperpodError: Nothing is known (see `aws.errors`).
+        """
+        shown: Shown[ClusterEvent] = await self._looks.get(
+            cluster, lambda look: self._read(look, cluster), refresh=refresh
+        )
+        return shown, self._notes.get(cluster, [])
+
+    async def event(self, cluster: str, event_id: str) -> ClusterEvent:
+        """One event with its details (see `HyperpodEvents.event`)."""
+        return await self._events.event(cluster, event_id)
+
+    def forget(self, cluster: str) -> None:
+        """Something was done there: whoever looks next has AWS asked again."""
+        self._looks.forget(cluster)
+
+    async def close(self) -> None:
+        """Break off what goes on."""
+        await self._looks.close()
+
+    async def _read(self, look: Look[ClusterEvent], cluster: str) -> None:
+        journal, notes = await self._journal(cluster)
+        begun = time.time()
+        kept = Kept()
+        if journal is not None:
+            try:
+                kept = await asyncio.to_thread(journal.read)
+            except StorageError as error:
+                notes = [f"{error.message} ({error.hint})"]
+        if kept.events:
+            # What the journal has is as old as the last look that went into it.
+            look.began_at = kept.looked_at or begun
+            await look.put({one.event_id: one for one in kept.events})
+        told: list[ClusterEvent] = []
+        async for page in list_events(self._events.aws, cluster, EventFilter()):
+            look.began_at = begun
+            told += page
+            await look.put({one.event_id: one for one in with_reasons(page, kept)})
+        _, problems = await remembered(journal, told, begun, whole=True)
+        self._notes[cluster] = list(dict.fromkeys(notes + problems))
+
+    async def _journal(self, cluster: str) -> tuple[EventJournal | None, list[str]]:
+        """The journal of a cluster that has events; which it is, its description tells.
+
+        Raises:
+            UnsupportedError: It has none.
+        """
+        try:
+            (described,) = (await self._watch.cluster(cluster)).rows
+        except NotFoundError:
+            raise
+        except HyperpodError:
+            return journal_of(None, cluster)
+        check_kept(described)
+        return journal_of(described, cluster)

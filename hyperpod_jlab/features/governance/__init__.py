@@ -1,0 +1,1 @@
+"""Task governance: quotas and policies of HyperPod clusters on EKS."""

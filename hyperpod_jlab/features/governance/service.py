@@ -1,0 +1,115 @@
+"""The task governance of a HyperPod cluster: quotas and policies as AWS has them, with what of them is in use."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.core.cluster import Queue
+from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, UnsupportedError
+from hyperpod_jlab.core.hyperpod import HyperpodCluster
+from hyperpod_jlab.engines.registry import Engines
+from hyperpod_jlab.features.governance.aws import list_policies, list_quotas, quota_failure
+from hyperpod_jlab.features.governance.models import ClusterPolicy, Governance, TeamQuota, with_use
+
+_FAILURES = 10
+"""Failed quotas that AWS is asked about: each is a call of its own."""
+
+
+async def read_governance(aws: Aws, cluster: HyperpodCluster) -> Governance:
+    """What AWS has of a cluster's task governance. Of quotas and policies one may be missing: then a note says why.
+
+    Args:
+        aws: AWS in the cluster's region.
+        cluster: The cluster, described.
+
+    Raises:
+        UnsupportedError: It is no cluster on EKS, which has none.
+        HyperpodError: Neither could be had (see `aws.errors`).
+    """
+    if cluster.orchestrator != "kubernetes":
+        raise UnsupportedError(
+            f"task governance is of clusters on EKS, and {cluster.name} is none",
+            code="no_governance",
+            hint=f"its limits are those of Slurm's partitions: hpj queues --cluster {(*cluster.configured_as, 'NAME')[0]}",
+            detail={"orchestrator": cluster.orchestrator},
+        )
+    quotas, policies = await asyncio.gather(
+        list_quotas(aws, cluster.arn), list_policies(aws, cluster.arn), return_exceptions=True
+    )
+    notes: list[str] = []
+    if isinstance(quotas, BaseException):
+        if not isinstance(quotas, HyperpodError) or isinstance(policies, BaseException):
+            raise quotas
+        notes.append(f"the quotas could not be had: {quotas}")
+        quotas = []
+    if isinstance(policies, BaseException):
+        if not isinstance(policies, HyperpodError):
+            raise policies
+        notes.append(f"the cluster's policy could not be had: {policies}")
+        policies = []
+    explained, unsaid = await _explained(aws, quotas)
+    notes += unsaid + _undescribed(policies)
+    if not quotas and not policies and not notes:
+        notes.append(
+            "it has no quotas and no policy: an administrator makes them in SageMaker's console, under task governance"
+        )
+    return Governance(cluster.name, tuple(explained), tuple(policies), tuple(notes))
+
+
+async def queues_of(engines: Engines, cluster: HyperpodCluster) -> Sequence[Queue]:
+    """Kueue's queues of a cluster that the configuration has.
+
+    Raises:
+        HyperpodError: It does not answer.
+    """
+    return await engines.get(cluster.configured_as[0]).queues()
+
+
+def joined(governance: Governance, queues: Sequence[Queue] | HyperpodError | None) -> Governance:
+    """Governance with what Kueue says is in use.
+
+    Args:
+        governance: What AWS has.
+        queues: The queues; why there are none; None: the configuration does not have the cluster, so that nobody was asked.
+    """
+    if not governance.quotas:
+        return governance
+    if queues is None:
+        note = "no cluster of the configuration is this one, so nobody was asked what is in use"
+        return replace(governance, notes=(*governance.notes, note))
+    if isinstance(queues, HyperpodError):
+        note = f"what is in use is not known: {queues}"
+        return replace(governance, notes=(*governance.notes, note))
+    return replace(governance, quotas=with_use(governance.quotas, queues))
+
+
+async def _explained(aws: Aws, quotas: Sequence[TeamQuota]) -> tuple[list[TeamQuota], list[str]]:
+    """The quotas with why they failed, and what is to be said where AWS does not tell it."""
+    failed = [quota for quota in quotas if quota.failed][:_FAILURES]
+    told = await asyncio.gather(
+        *(quota_failure(aws, quota.quota_id) for quota in failed), return_exceptions=True
+    )
+    reasons: dict[str, str | None] = {}
+    notes: dict[str, None] = {}
+    for quota, reason in zip(failed, told, strict=True):
+        if isinstance(reason, NotFoundError):
+            continue
+        if isinstance(reason, HyperpodError):
+            notes[f"why quotas failed is not known: {reason}"] = None
+        elif isinstance(reason, BaseException):
+            raise reason
+        else:
+            reasons[quota.quota_id] = reason
+    found = [replace(one, reason=reasons.get(one.quota_id, one.reason)) for one in quotas]
+    return found, list(notes)
+
+
+def _undescribed(policies: Sequence[ClusterPolicy]) -> list[str]:
+    return [
+        f"the policy {policy.name}: {policy.reason}"
+        for policy in policies
+        if policy.reason and policy.state != "failed"
+    ]

@@ -1,0 +1,1 @@
+"""The state of this space's lifecycle configuration."""

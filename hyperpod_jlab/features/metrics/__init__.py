@@ -1,0 +1,1 @@
+"""Metrics of clusters, nodes and runs."""

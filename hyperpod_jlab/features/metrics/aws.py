@@ -1,0 +1,253 @@
+"""Metrics of HyperPod clusters in CloudWatch.
+
+Names as AWS' documentation has them: on EKS those of Container Insights with enhanced observability, by the EKS cluster's name and for each
+node; with Slurm those in ``/aws/sagemaker/Clusters`` by the cluster's id, of which none is of a single node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.features.metrics.models import METRICS, Course, Metric, Window
+
+Dimensions = tuple[tuple[str, str], ...]
+
+QUERIES = 500
+"""Metrics that one call can ask for: the most that AWS takes."""
+
+_AT_ONCE = 4
+"""Calls that are under way at the same time."""
+
+_NODE_NAME = "hyperpod-"
+"""What HyperPod puts before the instance id to name a node of Kubernetes."""
+
+_EVERY_NODE = "node_cpu_utilization"
+"""A metric that each node has, once: others are there again for each of its devices."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a metric of ours comes from: CloudWatch's name, the statistic over a period, and what to multiply it by."""
+
+    name: str
+    statistic: str = "Average"
+    factor: float = 1.0
+
+
+INSIGHTS = "ContainerInsights"
+"""Namespace of the metrics on EKS."""
+
+SLURM = "/aws/sagemaker/Clusters"
+"""Namespace of the metrics with Slurm."""
+
+_HEALTH = "hyperpod_node_health_status_"
+
+ON_NODES = {
+    "gpu-utilization": Source("node_gpu_utilization"),
+    "gpu-memory": Source("node_gpu_memory_utilization"),
+    "gpu-temperature": Source("node_gpu_temperature"),
+    "efa-received": Source("node_efa_rx_bytes"),
+    "efa-sent": Source("node_efa_tx_bytes"),
+    "efa-dropped": Source("node_efa_rx_dropped"),
+    "cpu": Source("node_cpu_utilization"),
+    "memory": Source("node_memory_utilization"),
+    # One for each node that is so, else nought: their mean is a share.
+    "healthy": Source(f"{_HEALTH}schedulable", factor=100),
+    "deep-health-check": Source(f"{_HEALTH}unschedulable", factor=100),
+    "to-reboot": Source(f"{_HEALTH}unschedulable_pending_reboot", factor=100),
+    "to-replace": Source(f"{_HEALTH}unschedulable_pending_replacement", factor=100),
+}
+"""Metrics of each node of an EKS cluster, and of all of them together."""
+
+ON_PODS = {
+    "gpu-utilization": Source("pod_gpu_utilization"),
+    "gpu-memory": Source("pod_gpu_memory_utilization"),
+    "gpu-temperature": Source("pod_gpu_temperature"),
+}
+"""Metrics of the GPUs of a pod."""
+
+_OF_POD = frozenset({"ClusterName", "Namespace", "PodName", "FullPodName"})
+"""Dimensions of such a metric over all GPUs of a pod, as CloudWatch's agent is configured for it (its ``awsemf`` exporter for Container
+Insights): ``PodName`` is that of the pod's owner."""
+
+ON_EKS = {
+    **ON_NODES,
+    "nodes": Source("cluster_node_count"),
+    "nodes-failed": Source("cluster_failed_node_count", "Maximum"),
+}
+"""Metrics of an EKS cluster."""
+
+ON_SLURM = {
+    "gpu-utilization": Source("node_gpu_utilization"),
+    "gpu-memory": Source("node_gpu_memory_utilization"),
+    "cpu": Source("node_cpu_utilization"),
+    "memory": Source("node_memory_utilization"),
+    "nodes": Source("cluster_node_count"),
+    "nodes-idle": Source("cluster_idle_node_count"),
+    "nodes-failed": Source("cluster_failed_node_count", "Maximum"),
+    "gpus-idle": Source("cluster_idle_gpu_count"),
+    "jobs-running": Source("cluster_running_task_count"),
+    "jobs-waiting": Source("cluster_pending_task_count"),
+}
+"""Metrics of a cluster with Slurm."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A metric of something: what, where it is from, and what it is measured on."""
+
+    metric: Metric
+    source: Source
+    namespace: str
+    dimensions: Dimensions
+
+
+def ask_for(
+    sources: Mapping[str, Source], namespace: str, dimensions: Mapping[str, str]
+) -> list[Asked]:
+    """Metrics of one thing."""
+    on = tuple(sorted(dimensions.items()))
+    return [Asked(METRICS[name], source, namespace, on) for name, source in sources.items()]
+
+
+async def read_courses(aws: Aws, asked: Sequence[Asked], window: Window) -> list[Course]:
+    """The course of each metric, in the order asked for; one that CloudWatch does not have is without points.
+
+    Raises:
+        HyperpodError: See `aws.errors`.
+    """
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def read(some: Sequence[Asked]) -> list[Course]:
+        async with room:
+            return await _read(aws, some, window)
+
+    parts = [asked[at : at + QUERIES] for at in range(0, len(asked), QUERIES)]
+    return [course for part in await asyncio.gather(*map(read, parts)) for course in part]
+
+
+async def nodes_with_metrics(aws: Aws, eks: str) -> dict[str, dict[str, str]]:
+    """The nodes of an EKS cluster that CloudWatch has metrics of in the last two weeks, with their dimensions, by instance id.
+
+    Raises:
+        HyperpodError: See `aws.errors`.
+    """
+    found: dict[str, dict[str, str]] = {}
+    filters = [
+        {"Name": "ClusterName", "Value": eks},
+        {"Name": "InstanceId"},
+        {"Name": "NodeName"},
+    ]
+    async for page in _metrics(aws, Namespace=INSIGHTS, MetricName=_EVERY_NODE, Dimensions=filters):
+        for one in page:
+            dimensions = {pair["Name"]: pair["Value"] for pair in one["Dimensions"]}
+            found[dimensions["InstanceId"].removeprefix(_NODE_NAME)] = dimensions
+    return found
+
+
+async def metrics_of_node(aws: Aws, eks: str, instance: str) -> dict[str, Dimensions]:
+    """The dimensions of each metric that CloudWatch has of a node of an EKS cluster, by CloudWatch's name of the metric.
+
+    Metrics of its health may have other dimensions than those of its devices, for they come from another part of the add-on.
+
+    Raises:
+        HyperpodError: See `aws.errors`.
+    """
+    wanted = {source.name for source in ON_NODES.values()}
+    found: dict[str, Dimensions] = {}
+    filters = [
+        {"Name": "ClusterName", "Value": eks},
+        {"Name": "NodeName", "Value": f"{_NODE_NAME}{instance}"},
+    ]
+    async for page in _metrics(aws, Namespace=INSIGHTS, Dimensions=filters):
+        for one in page:
+            on = tuple(sorted((pair["Name"], pair["Value"]) for pair in one["Dimensions"]))
+            if one["MetricName"] in wanted and {name for name, _ in on} == {
+                *("ClusterName", "InstanceId", "NodeName"),
+            }:
+                found[one["MetricName"]] = on
+    return found
+
+
+async def pods_with_gpus(aws: Aws, eks: str, beginning: str) -> list[dict[str, str]]:
+    """The pods of an EKS cluster with GPUs that CloudWatch has metrics of in the last two weeks, as the dimensions of those.
+
+    Args:
+        aws: AWS.
+        eks: Name of the EKS cluster.
+        beginning: Only pods called so, or so and a dash and more.
+
+    Raises:
+        HyperpodError: See `aws.errors`.
+    """
+    name = ON_PODS["gpu-utilization"].name
+    filters = [{"Name": "ClusterName", "Value": eks}, {"Name": "FullPodName"}]
+    found = []
+    async for page in _metrics(aws, Namespace=INSIGHTS, MetricName=name, Dimensions=filters):
+        for one in page:
+            on = {pair["Name"]: pair["Value"] for pair in one["Dimensions"]}
+            if on.keys() == _OF_POD and f"{on['FullPodName']}-".startswith(f"{beginning}-"):
+                found.append(on)
+    return found
+
+
+async def _metrics(aws: Aws, **given: Any) -> AsyncIterator[list[dict[str, Any]]]:
+    token: dict[str, str] = {}
+    while True:
+        page = await aws.call("cloudwatch", "ListMetrics", **given, **token)
+        yield page.get("Metrics", [])
+        if not page.get("NextToken"):
+            return
+        token = {"NextToken": page["NextToken"]}
+
+
+async def _read(aws: Aws, asked: Sequence[Asked], window: Window) -> list[Course]:
+    points: dict[str, dict[float, float]] = {_id(at): {} for at in range(len(asked))}
+    token: dict[str, str] = {}
+    while True:
+        page = await aws.call(
+            "cloudwatch",
+            "GetMetricData",
+            MetricDataQueries=[_query(at, one, window) for at, one in enumerate(asked)],
+            StartTime=datetime.fromtimestamp(window.begin, UTC),
+            EndTime=datetime.fromtimestamp(window.end, UTC),
+            ScanBy="TimestampAscending",
+            **token,
+        )
+        for result in page.get("MetricDataResults", []):
+            times = (time.timestamp() for time in result["Timestamps"])
+            points[result["Id"]].update(zip(times, result["Values"], strict=True))
+        if not page.get("NextToken"):
+            break
+        token = {"NextToken": page["NextToken"]}
+    return [
+        Course(
+            one.metric,
+            tuple((t, v * one.source.factor) for t, v in sorted(points[_id(at)].items())),
+        )
+        for at, one in enumerate(asked)
+    ]
+
+
+def _id(at: int) -> str:
+    return f"m{at}"
+
+
+def _query(at: int, asked: Asked, window: Window) -> dict[str, Any]:
+    return {
+        "Id": _id(at),
+        "MetricStat": {
+            "Metric": {
+                "Namespace": asked.namespace,
+                "MetricName": asked.source.name,
+                "Dimensions": [{"Name": name, "Value": value} for name, value in asked.dimensions],
+            },
+            "Period": window.period,
+            "Stat": asked.source.statistic,
+        },
+    }

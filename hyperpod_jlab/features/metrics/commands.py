@@ -1,0 +1,296 @@
+"""``hpj metrics``: GPUs, EFA and health of a HyperPod cluster and its nodes, or of a run."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+
+import click
+
+from hyperpod_jlab.cli.group import HpjCommand
+from hyperpod_jlab.cli.invocation import invocation, with_services
+from hyperpod_jlab.cli.output import Table, print_json, print_list, print_table
+from hyperpod_jlab.cli.parameters import RUN, AgeParam, find_run
+from hyperpod_jlab.cli.terminal import is_terminal, printable
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.quantities import format_duration, format_size
+from hyperpod_jlab.features.metrics.models import METRICS, Course, Measured, RunMeasured, Window
+from hyperpod_jlab.features.metrics.service import BY_NODE
+from hyperpod_jlab.runs.facade import Hyperpod
+
+# --------------------------------------------------------------------------------------------------
+# The course of values as one line of text.
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_ASCII = "_.-=+*#@"
+
+
+def sparkline(values: Sequence[float | None], highest: float, width: int) -> str:
+    """Values as bars between nought and `highest`, one character each; a value that is not there is a gap.
+
+    Args:
+        values: The values, in the order of time.
+        highest: What a whole bar stands for.
+        width: The most characters; of more values each character is the highest of some.
+    """
+    bars = _BLOCKS if _takes_blocks() else _ASCII
+    count = min(width, len(values))
+    parts = [
+        values[len(values) * at // count : len(values) * (at + 1) // count] for at in range(count)
+    ]
+    return "".join(_bar(part, highest, bars) for part in parts)
+
+
+def _bar(part: Sequence[float | None], highest: float, bars: str) -> str:
+    known = [value for value in part if value is not None]
+    if not known:
+        return " "
+    share = max(known) / highest if highest > 0 else 0.0
+    return bars[max(0, min(len(bars) - 1, int(share * len(bars))))]
+
+
+def _takes_blocks() -> bool:
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"
+    try:
+        _BLOCKS.encode(encoding)
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return True
+
+
+_WIDEST, _NARROWEST, _BESIDE = 60, 10, 70
+_NODE_COURSE = "gpu-utilization"
+_NODE_WIDTH = 20
+_HOUR = 3600.0
+
+_HELP = """\
+Show the metrics of a run, of a HyperPod cluster or of its nodes: use of GPUs and of their memory, EFA, health.
+
+They come from the cluster's workspace of Amazon Managed Service for Prometheus where there is one, else from CloudWatch. Of a cluster or a run each value
+is the mean over its nodes. On EKS the cluster's metrics are those of the whole EKS cluster. A run's are of the time in which it ran.
+"""
+
+_EXAMPLES = (
+    "hpj metrics last",
+    "hpj metrics last --by-node --attempt 2",
+    "hpj metrics --hyperpod research-eks",
+    "hpj metrics --hyperpod research-eks --node hyperpod-i-0123456789abcdef0 --since 6h",
+    "hpj metrics --hyperpod research-eks --by-node",
+    "hpj metrics --hyperpod ml-cluster --since 7d --json",
+)
+
+
+@click.command(cls=HpjCommand, help=_HELP, examples=_EXAMPLES)
+@click.argument("run", type=RUN, required=False)
+@click.option(
+    "--hyperpod",
+    "cluster",
+    metavar="NAME",
+    help="Instead of a run, this HyperPod cluster: name or ARN.",
+)
+@click.option(
+    "--node", metavar="NODE", help="Only this node: its instance id or its name in Kubernetes."
+)
+@click.option("--by-node", is_flag=True, help="A row for each node.")
+@click.option(
+    "--attempt",
+    type=click.IntRange(min=1),
+    metavar="A",
+    help="Of a run: only while this attempt ran. Default: all.",
+)
+@click.option(
+    "--since",
+    type=AgeParam(),
+    help="How long to look back, as in 30m or 7d; 63 days at the most. Default: 1h; not for a run, whose time is known.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    help="At most so many nodes, with --by-node. Default: all.",
+)
+@click.option(
+    "--region",
+    metavar="REGION",
+    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+)
+def metrics(
+    run: str | None,
+    cluster: str | None,
+    node: str | None,
+    by_node: bool,
+    attempt: int | None,
+    since: float | None,
+    limit: int | None,
+    region: str | None,
+) -> None:
+    """Show metrics."""
+    _check(node, by_node, limit)
+    if run is not None:
+        _check_run(cluster, node, since)
+        _show_run(run, attempt, region, by_node=by_node, limit=limit)
+        return
+    if cluster is None:
+        raise InvalidInputError(
+            "say of what: a run, or a HyperPod cluster with --hyperpod",
+            code="usage",
+            hint="hpj metrics last, or hpj metrics --hyperpod NAME",
+        )
+    if attempt is not None:
+        raise InvalidInputError("--attempt is for a run only", code="usage")
+    _show_cluster(cluster, node, since or _HOUR, region, by_node=by_node, limit=limit)
+
+
+def _check(node: str | None, by_node: bool, limit: int | None) -> None:
+    if by_node and node is not None:
+        raise InvalidInputError("give --node or --by-node, not both", code="usage")
+    if limit is not None and not by_node:
+        raise InvalidInputError(
+            "--limit is for --by-node only", code="usage", detail={"field": "limit"}
+        )
+
+
+def _check_run(cluster: str | None, node: str | None, since: float | None) -> None:
+    given = {"--hyperpod": cluster, "--node": node, "--since": since}
+    for option, value in given.items():
+        if value is not None:
+            raise InvalidInputError(f"{option} is not for a run", code="usage")
+
+
+def _show_cluster(
+    cluster: str,
+    node: str | None,
+    since: float,
+    region: str | None,
+    *,
+    by_node: bool,
+    limit: int | None,
+) -> None:
+    async def read(hyperpod: Hyperpod) -> list[Measured]:
+        service = hyperpod.node_metrics(region)
+        if by_node:
+            return await service.of_nodes(cluster, since, limit)
+        if node is not None:
+            return [await service.of_node(cluster, node, since)]
+        return [await service.of_cluster(cluster, since)]
+
+    found = with_services(read, asking=True)
+    if by_node:
+        _show_nodes(found)
+    else:
+        _show(found[0])
+
+
+def _show_run(
+    text: str, attempt: int | None, region: str | None, *, by_node: bool, limit: int | None
+) -> None:
+    async def read(hyperpod: Hyperpod) -> RunMeasured:
+        run_id = await find_run(hyperpod, text)
+        service = hyperpod.run_metrics(region)
+        return await service.of_run(run_id, attempt)
+
+    found = with_services(read, asking=True)
+    if by_node:
+        _show_nodes(found.nodes[:limit])
+    elif invocation().as_json:
+        print_json(found.to_dict())
+    else:
+        _show(found.whole, found.run_id)
+
+
+def _show(measured: Measured, run_id: str | None = None) -> None:
+    if invocation().as_json:
+        print_json(measured.to_dict())
+        return
+    window = measured.window
+    if measured.courses:
+        print(_headline(measured, run_id))
+    rows = [
+        (
+            course.metric.name,
+            *(_value(course, value) for value in _figures(course)),
+            sparkline(_steps(course, window), _highest(course), _room()),
+            course.metric.meaning,
+        )
+        for course in measured.courses.values()
+    ]
+    titles = ("METRIC", "LAST", "MEAN", "LOWEST", "HIGHEST", "COURSE", "OF")
+    print_table(Table(titles, rows, empty="no metrics"))
+    _print_notes([measured])
+
+
+def _print_notes(found: Sequence[Measured]) -> None:
+    for note in dict.fromkeys(note for one in found for note in one.notes):
+        print(f"note: {printable(note)}", file=sys.stderr)
+
+
+def _show_nodes(found: Sequence[Measured]) -> None:
+    if invocation().as_json:
+        print_list("nodes", [one.to_dict() for one in found], None)
+        return
+    rows = [
+        (
+            one.node or "-",
+            *(_last(one, name) for name in BY_NODE),
+            _node_course(one),
+        )
+        for one in found
+    ]
+    titles = ("INSTANCE", "GPU", "GPU MEMORY", "EFA IN", "EFA OUT", "CPU", "GPU COURSE")
+    print_table(Table(titles, rows, empty="no metrics of nodes in this time"))
+    _print_notes(found)
+
+
+def _headline(measured: Measured, run_id: str | None) -> str:
+    window = measured.window
+    what = f"{run_id} on {measured.cluster}" if run_id else measured.cluster
+    node = f", node {measured.node}" if measured.node else ""
+    length = format_duration(window.end - window.begin)
+    each = format_duration(window.period)
+    return f"{printable(what + node)}: {length}, a value each {each}, from {measured.source}"
+
+
+def _figures(course: Course) -> tuple[float, float, float, float]:
+    values = course.values
+    return values[-1], course.mean, min(values), max(values)
+
+
+def _value(course: Course, value: float) -> str:
+    unit = course.metric.unit
+    if unit == "percent":
+        return f"{value:.3g} %"
+    if unit == "bytes/s":
+        return f"{format_size(round(value))}/s"
+    if unit == "celsius":
+        return f"{value:.0f} °C"
+    return f"{value:.3g}/s" if unit == "packets/s" else f"{value:.4g}"
+
+
+def _last(measured: Measured, name: str) -> str:
+    course = measured.courses.get(name)
+    return "-" if course is None else _value(course, course.values[-1])
+
+
+def _node_course(measured: Measured) -> str:
+    course = measured.courses.get(_NODE_COURSE)
+    if course is None:
+        return ""
+    return sparkline(_steps(course, measured.window), _highest(course), _NODE_WIDTH)
+
+
+def _steps(course: Course, window: Window) -> list[float | None]:
+    """A value for each period of the window; None where there is none."""
+    known = dict(course.points)
+    count = int((window.end - window.begin) // window.period) + 1
+    return [known.get(window.begin + window.period * at) for at in range(count)]
+
+
+def _highest(course: Course) -> float:
+    """What a whole bar stands for: all of what there is, else the highest value."""
+    return 100.0 if METRICS[course.metric.name].unit == "percent" else max(course.values)
+
+
+def _room() -> int:
+    if not is_terminal(sys.stdout):
+        return _WIDEST
+    return max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size().columns - _BESIDE))

@@ -1,0 +1,245 @@
+"""What is measured on HyperPod clusters and their nodes: the metrics' names and units, and their course over time."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from hyperpod_jlab.core.errors import InvalidInputError, UnsupportedError
+from hyperpod_jlab.core.run import iso_time
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric in our words.
+
+    Attributes:
+        name: Its name, such as ``gpu-utilization``.
+        unit: ``percent``, ``bytes/s``, ``packets/s`` or ``count``.
+        meaning: What is measured.
+    """
+
+    name: str
+    unit: str
+    meaning: str
+
+
+METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric("gpu-utilization", "percent", "time in which the GPUs computed"),
+        Metric("gpu-memory", "percent", "GPU memory in use"),
+        Metric("gpu-temperature", "celsius", "temperature of the GPUs"),
+        Metric("efa-received", "bytes/s", "received by a node's EFA devices"),
+        Metric("efa-sent", "bytes/s", "sent by a node's EFA devices"),
+        Metric("efa-dropped", "packets/s", "packets that a node's EFA devices dropped"),
+        Metric("cpu", "percent", "CPU in use"),
+        Metric("memory", "percent", "memory in use"),
+        Metric("healthy", "percent", "nodes that passed their health checks and take jobs"),
+        Metric("deep-health-check", "percent", "nodes on which deep health checks run"),
+        Metric("to-reboot", "percent", "nodes that are to be rebooted"),
+        Metric("to-replace", "percent", "nodes that are to be replaced"),
+        Metric("nodes", "count", "nodes"),
+        Metric("nodes-idle", "count", "nodes without a job"),
+        Metric("nodes-failed", "count", "nodes that failed"),
+        Metric("gpus-idle", "count", "GPUs without a job"),
+        Metric("jobs-running", "count", "jobs that run"),
+        Metric("jobs-waiting", "count", "jobs that wait"),
+    )
+}
+"""All metrics by name, in the order in which they are shown. Of a cluster those of nodes are the mean over its nodes."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A time: from when to when (Unix seconds), and of how many seconds each point is the mean or the sum."""
+
+    begin: float
+    end: float
+    period: int
+
+
+@dataclass(frozen=True)
+class Course:
+    """The course of a metric over time.
+
+    Attributes:
+        metric: What is measured.
+        points: Begin of each period (Unix seconds) and the value in it, in the order of time; periods without a value are left out.
+    """
+
+    metric: Metric
+    points: tuple[tuple[float, float], ...]
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The values alone."""
+        return tuple(value for _, value in self.points)
+
+    @property
+    def mean(self) -> float:
+        """The mean of the values, of which there is one at the least."""
+        return sum(self.values) / len(self.points)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; times are ISO 8601, values have nine digits."""
+        values = self.values
+        return {
+            "name": self.metric.name,
+            "unit": self.metric.unit,
+            "meaning": self.metric.meaning,
+            "last": _rounded(values[-1]),
+            "mean": _rounded(self.mean),
+            "lowest": _rounded(min(values)),
+            "highest": _rounded(max(values)),
+            "points": [
+                {"time": iso_time(time), "value": _rounded(value)} for time, value in self.points
+            ],
+        }
+
+
+def _rounded(value: float) -> float:
+    # A rate that Prometheus computes is another in its last digits a second later.
+    return float(f"{value:.9g}")
+
+
+Source = Literal["CloudWatch", "Prometheus"]
+"""Where measurements come from: Amazon CloudWatch, or Amazon Managed Service for Prometheus."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured on a cluster, or on one of its nodes.
+
+    Attributes:
+        cluster: Name of the cluster.
+        node: Instance id of the node, or of a run's node its name in the scheduler; None: the whole cluster, or all nodes of a run.
+        window: When.
+        source: Where from.
+        courses: The metrics that have values, by name.
+        missing: Names of the metrics that could be there and have no value.
+        notes: What there is to say.
+    """
+
+    cluster: str
+    node: str | None
+    window: Window
+    source: Source
+    courses: Mapping[str, Course] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; times are ISO 8601."""
+        return {
+            "cluster": self.cluster,
+            "node": self.node,
+            "source": self.source,
+            "begin": iso_time(self.window.begin),
+            "end": iso_time(self.window.end),
+            "period_s": self.window.period,
+            "metrics": [course.to_dict() for course in self.courses.values()],
+            "missing": list(self.missing),
+            "notes": list(self.notes),
+        }
+
+    def noting(self, *notes: str) -> Measured:
+        """The same, with more to say; that comes first."""
+        return replace(self, notes=(*notes, *self.notes))
+
+
+@dataclass(frozen=True)
+class RunMeasured:
+    """What was measured on the nodes of a run while they were its own.
+
+    Attributes:
+        run_id: The run.
+        whole: The mean over its nodes.
+        nodes: Each of its nodes that something is known of.
+    """
+
+    run_id: str
+    whole: Measured
+    nodes: tuple[Measured, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; times are ISO 8601."""
+        nodes = [one.to_dict() for one in self.nodes]
+        return {"run_id": self.run_id, "whole": self.whole.to_dict(), "nodes": nodes}
+
+
+def mean_course(courses: Sequence[Course]) -> Course:
+    """The mean of the courses of one metric, of which there is one at the least; a period that only some have a value in is the mean of those."""
+    values: dict[float, list[float]] = {}
+    for course in courses:
+        for moment, value in course.points:
+            values.setdefault(moment, []).append(value)
+    means = ((moment, sum(some) / len(some)) for moment, some in sorted(values.items()))
+    return Course(courses[0].metric, tuple(means))
+
+
+def within(course: Course, spans: Iterable[tuple[float, float]], period: int) -> Course:
+    """The points whose period lies in one of some times (Unix seconds), also those of which a part does."""
+    known = tuple(spans)
+    points = tuple(
+        (moment, value)
+        for moment, value in course.points
+        if any(begin < moment + period and moment < end for begin, end in known)
+    )
+    return Course(course.metric, points)
+
+
+# --------------------------------------------------------------------------------------------------
+# The times that metrics are shown of, in periods that CloudWatch can answer.
+
+LONGEST = 63 * 86400
+"""Seconds that can be looked back."""
+
+_POINTS = 60
+_COARSE_AFTER = 15 * 86400
+"""Seconds after which CloudWatch keeps points of five minutes only."""
+
+
+def last(seconds: float) -> Window:
+    """The last seconds, in at most 60 periods that CloudWatch can answer; the first begins where CloudWatch's own do.
+
+    Raises:
+        InvalidInputError: It does not keep such points so long, or there is none in so short a time.
+    """
+    if not 60 <= seconds <= LONGEST:
+        raise InvalidInputError(
+            "metrics can be shown of one minute to 63 days",
+            hint="CloudWatch keeps points of five minutes for 63 days",
+            detail={"field": "since"},
+        )
+    now = time.time()
+    return _window(now - seconds, now, seconds)
+
+
+def between(begin: float, end: float | None) -> Window:
+    """A time that was, in the same periods; the last is whole, so it may end later.
+
+    Args:
+        begin: Unix seconds.
+        end: Unix seconds, not before the begin; None: it goes on.
+
+    Raises:
+        UnsupportedError: It began longer ago than CloudWatch keeps such points.
+    """
+    now = time.time()
+    if now - begin > LONGEST:
+        raise UnsupportedError("it began more than 63 days ago: there are no metrics any more")
+    found = _window(begin, now if end is None else end, now - begin)
+    if end is None:
+        return found
+    whole = max(math.ceil((end - found.begin) / found.period), 1) * found.period
+    return Window(found.begin, found.begin + whole, found.period)
+
+
+def _window(begin: float, end: float, age: float) -> Window:
+    step = 300 if age > _COARSE_AFTER else 60
+    period = max(math.ceil((end - begin) / _POINTS / step), 1) * step
+    return Window(begin // period * period, end, period)

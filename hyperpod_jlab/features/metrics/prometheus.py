@@ -1,0 +1,448 @@
+"""Amazon Managed Service for Prometheus: the workspace that has a cluster's metrics, and what it answers over a time.
+
+boto3 has no operation for queries: they are Prometheus' own API below the workspace's address, signed for the service ``aps``
+(``QueryMetrics`` in AWS' user guide of the service). HyperPod's observability add-on of EKS is told its workspace in its configuration, as
+``ampWorkspace: {prometheusEndpoint, arn}`` (the Terraform modules of aws-samples/awsome-distributed-training).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from hyperpod_jlab.aws.errors import Call
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.core.errors import (
+    InvalidInputError,
+    NotFoundError,
+    UnreachableError,
+    UnsupportedError,
+    without_passwords,
+)
+from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance
+from hyperpod_jlab.features.metrics.models import METRICS, Course, Window
+
+ADDON = "amazon-sagemaker-hyperpod-observability"
+"""HyperPod's observability add-on of EKS."""
+
+_URL = re.compile(r"(https?://[0-9A-Za-z.:-]+/workspaces/ws-[0-9A-Za-z-]+)(?:/\S*)?")
+_ARN = re.compile(r"arn:(aws[a-z-]*):aps:([a-z0-9-]+):\d{12}:workspace/(ws-[0-9A-Za-z-]+)")
+_REGION = re.compile(r"aps-workspaces[a-z-]*\.([a-z0-9-]+)\.")
+_AWS_HOSTS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
+_LOOPBACK = frozenset({"127.0.0.1", "localhost"})
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A workspace.
+
+    Attributes:
+        url: Its address, without what follows its id.
+        region: The region that requests are signed for.
+    """
+
+    url: str
+    region: str
+
+
+@dataclass(frozen=True)
+class Series:
+    """One series of an answer.
+
+    Attributes:
+        labels: What it is of.
+        points: Begin of each period (Unix seconds) and the value in it.
+    """
+
+    labels: Mapping[str, str]
+    points: tuple[tuple[float, float], ...]
+
+
+def workspace_at(url: str, region: str) -> Workspace:
+    """The workspace at an address, as AWS' console shows it; what follows its id is left out.
+
+    Args:
+        url: The address.
+        region: Its region, where the address does not say it.
+
+    Raises:
+        InvalidInputError: It is none of a workspace, or not one of AWS: signed requests go nowhere else.
+    """
+    found = _URL.fullmatch(url.strip())
+    address = urlsplit(found[1]) if found else None
+    host = (address.hostname or "") if address else ""
+    theirs = address is not None and address.scheme == "https" and host.endswith(_AWS_HOSTS)
+    if found is None or not (theirs or host in _LOOPBACK):
+        raise InvalidInputError(
+            f"'{without_passwords(url)[:200]}' is not the address of a workspace of Amazon Managed Service for Prometheus",
+            hint="one looks like https://aps-workspaces.us-west-2.amazonaws.com/workspaces/ws-0123abcd-...",
+            detail={"field": "prometheus"},
+        )
+    named = _REGION.search(host)
+    return Workspace(found[1], named[1] if named else region)
+
+
+async def workspace_of_addon(aws: Aws, eks: str) -> Workspace | None:
+    """The workspace that HyperPod's observability add-on of an EKS cluster writes to; None: there is no such add-on, or it names none.
+
+    Raises:
+        UnsupportedError: What it names is no workspace of AWS.
+        HyperpodError: See `aws.errors`.
+    """
+    try:
+        told = await aws.call("eks", "DescribeAddon", clusterName=eks, addonName=ADDON)
+    except NotFoundError:
+        return None
+    named = _configuration(told["addon"].get("configurationValues") or "").get("ampWorkspace")
+    if not isinstance(named, dict):
+        return None
+    region = await aws.region()
+    if named.get("prometheusEndpoint"):
+        try:
+            return workspace_at(str(named["prometheusEndpoint"]), region)
+        except InvalidInputError as error:
+            raise UnsupportedError(f"the add-on {ADDON} of {eks}: {error.message}") from None
+    arn = _ARN.fullmatch(str(named.get("arn") or ""))
+    if arn is None:
+        return None
+    suffix = ".cn" if arn[1] == "aws-cn" else ""
+    host = f"aps-workspaces.{arn[2]}.amazonaws.com{suffix}"
+    return Workspace(f"https://{host}/workspaces/{arn[3]}", arn[2])
+
+
+async def query_range(
+    aws: Aws, workspace: Workspace, expression: str, window: Window
+) -> list[Series]:
+    """The values of an expression, one for each whole period of a time; values that are no numbers are left out.
+
+    Args:
+        aws: AWS.
+        workspace: The workspace.
+        expression: In PromQL; its value at the end of a period is that of the period.
+        window: The time; a period that has only begun is left out.
+
+    Raises:
+        HyperpodError: See `aws.errors`.
+    """
+    call = Call("aps", "QueryMetrics", workspace.region)
+    periods = int((window.end - window.begin) // window.period)
+    if periods < 1:
+        return []
+    form = {
+        "query": expression,
+        "start": str(window.begin + window.period),
+        "end": str(window.begin + window.period * periods),
+        "step": str(window.period),
+    }
+    told = await aws.post(call, f"{workspace.url}/api/v1/query_range", form)
+    try:
+        return [_series(one, window.period) for one in told["data"]["result"]]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise UnreachableError(
+            f"the workspace {workspace.url} gave an answer that is none of Prometheus",
+            code="aws_failed",
+            detail=call.detail,
+        ) from None
+
+
+def _series(told: Mapping[str, Any], period: int) -> Series:
+    values = ((float(moment) - period, float(text)) for moment, text in told["values"])
+    labels = {str(name): str(value) for name, value in told["metric"].items()}
+    return Series(labels, tuple(pair for pair in values if abs(pair[1]) < float("inf")))
+
+
+def _configuration(text: str) -> dict[str, Any]:
+    """An add-on's configuration: EKS takes JSON and YAML; nothing where it is neither."""
+    try:
+        told = json.loads(text or "{}")
+    except ValueError:
+        told = _yaml(text)
+    return told if isinstance(told, dict) else {}
+
+
+def _yaml(text: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return None
+
+
+# --------------------------------------------------------------------------------------------------
+# Our metrics in PromQL, for the exporters that HyperPod's two kinds of observability run.
+#
+# Names and labels are those of AWS' own Grafana dashboards and collectors (aws-samples/awsome-distributed-training,
+# ``1.architectures/5.sagemaker-hyperpod/LifecycleScripts/base-config/observability``: ``dashboards/cluster.json``, whose uid is
+# ``aws-sm-hp-observability-cluster-v1_0``, ``dashboards/task.json`` and ``otel_config``):
+#
+# - On EKS the DCGM exporter's label ``Hostname`` is the node's name (``hyperpod-i-...``), and ``pod`` and ``namespace`` are those of the pod that
+# has the GPU. The EFA exporter's ``instance`` is the node's name; the node exporter's is ``ADDRESS:9100``, and ``kube_node_info`` of
+# kube-state-metrics has name and address. ``kubelet_node_name`` carries the node's labels, HyperPod's health among them.
+# - With Slurm the collector on each node sets ``instance`` to the host's name, by which Slurm calls the node, for all exporters.
+# - Counters of EFA end with ``_total`` or not, by what wrote them (the dashboards have both).
+
+_NAME = re.compile(r"[0-9A-Za-z._-]+")
+
+_LEAST_RATE = 120
+"""Seconds that a rate is taken over at the least: exporters are read each 15 to 60 seconds, and a rate needs two values."""
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A metric in PromQL.
+
+    Attributes:
+        text: Its value for each node, with the places ``$of`` (which series), ``$for`` (seconds of a period) and ``$rate`` (seconds of a rate).
+        label: The label that says which series; of each result, which node it is.
+        whole: Whether it is of the whole cluster only.
+    """
+
+    text: str
+    label: str
+    whole: bool = False
+
+    def by_node(self, names: Iterable[str], period: int, pods: str | None = None) -> str:
+        """The value for each node.
+
+        Args:
+            names: The nodes' names (see `is_name`).
+            period: Seconds of a period.
+            pods: Only GPUs of pods whose name begins so.
+        """
+        of = f'{self.label}=~"{_any_of(names)}"'
+        if pods is not None:
+            of += f',pod=~"{_literal(pods)}(-.*)?"'
+        text = self.text.replace("$of", of).replace("$for", f"{period}s")
+        return text.replace("$rate", f"{max(period, _LEAST_RATE)}s")
+
+    def of_all(self, names: Iterable[str], period: int) -> str:
+        """The mean over the nodes, or the value of the cluster."""
+        text = self.by_node(names, period)
+        return text if self.whole else f"avg({text})"
+
+
+def is_name(text: str) -> bool:
+    """Whether a node can be called so; nothing else may come into an expression."""
+    return _NAME.fullmatch(text) is not None
+
+
+def _any_of(names: Iterable[str]) -> str:
+    return "|".join(map(_literal, names))
+
+
+def _literal(name: str) -> str:
+    """A name as a regular expression in a string of PromQL.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not is_name(name):
+        raise ValueError(name)
+    return name.replace(".", "[.]")
+
+
+def _gpu(value: str, label: str) -> Expression:
+    return Expression(f"avg by ({label}) ({value})", label)
+
+
+def _gpus(label: str) -> dict[str, Expression]:
+    """Metrics of the DCGM exporter; use is in percent, memory in MiB."""
+    used = "avg_over_time(DCGM_FI_DEV_FB_USED{$of}[$for])"
+    free = "avg_over_time(DCGM_FI_DEV_FB_FREE{$of}[$for])"
+    return {
+        "gpu-utilization": _gpu("avg_over_time(DCGM_FI_DEV_GPU_UTIL{$of}[$for])", label),
+        "gpu-memory": _gpu(f"100 * {used} / ({used} + {free})", label),
+        "gpu-temperature": _gpu("avg_over_time(DCGM_FI_DEV_GPU_TEMP{$of}[$for])", label),
+    }
+
+
+def _efa(counter: str) -> Expression:
+    """The rate of a counter of the EFA exporter, of all devices of a node."""
+    name = f'__name__=~"node_amazonefa_{counter}(_total)?"'
+    return Expression(f"sum by (instance) (rate({{{name},$of}}[$rate]))", "instance")
+
+
+_EFA = {
+    "efa-received": _efa("rx_bytes"),
+    "efa-sent": _efa("tx_bytes"),
+    "efa-dropped": _efa("rx_drops"),
+}
+
+_AVAILABLE = "avg by (instance) (avg_over_time(node_memory_MemAvailable_bytes{$of}[$for]))"
+_MEMORY = "avg by (instance) (avg_over_time(node_memory_MemTotal_bytes{$of}[$for]))"
+_HOST = {
+    "cpu": '100 * (1 - avg by (instance) (rate(node_cpu_seconds_total{mode="idle",$of}[$rate])))',
+    "memory": f"100 * (1 - {_AVAILABLE} / {_MEMORY})",
+}
+"""Metrics of the node exporter, by its ``instance``."""
+
+
+def _at_address(text: str) -> Expression:
+    """A metric of the node exporter on EKS, whose instance is an address: joined with the node that has it."""
+    addressed = (
+        f'label_replace({text.replace("$of", "")}, "internal_ip", "$1", "instance", '
+        '"([^:]+)(:[0-9]+)?")'
+    )
+    nodes = "max by (internal_ip, node) (last_over_time(kube_node_info{$of}[$rate]))"
+    return Expression(
+        f"max by (node) ({addressed} * on (internal_ip) group_left (node) {nodes})", "node"
+    )
+
+
+def _health(word: str) -> Expression:
+    """Whether HyperPod labels a node so, in percent of the time."""
+    labelled = f'kubelet_node_name{{sagemaker_amazonaws_com_node_health_status="{word}",$of}}'
+    every = "kubelet_node_name{$of}"
+    so = f"sum by (node) (count_over_time({labelled}[$for]))"
+    of = f"sum by (node) (count_over_time({every}[$for]))"
+    return Expression(f"100 * ({so} / {of} or 0 * {of})", "node")
+
+
+PER_NODE_ON_EKS = {
+    **_gpus("Hostname"),
+    **_EFA,
+    **{name: _at_address(one) for name, one in _HOST.items()},
+    "healthy": _health("Schedulable"),
+    "deep-health-check": _health("Unschedulable"),
+    "to-reboot": _health("UnschedulablePendingReboot"),
+    "to-replace": _health("UnschedulablePendingReplacement"),
+}
+"""Metrics of each node of an EKS cluster; the nodes are called by their names in Kubernetes."""
+
+OF_EKS = {
+    **PER_NODE_ON_EKS,
+    "nodes": Expression("count(last_over_time(kube_node_info{$of}[$rate]))", "node", whole=True),
+}
+"""Metrics of an EKS cluster."""
+
+PER_NODE_WITH_SLURM = {
+    **_gpus("instance"),
+    **_EFA,
+    **{name: Expression(one, "instance") for name, one in _HOST.items()},
+}
+"""Metrics of each node of a cluster with Slurm; the nodes are called as Slurm calls them."""
+
+
+def _of_slurm(text: str) -> Expression:
+    return Expression(f"max(sum by (instance) ({text}))", "instance", whole=True)
+
+
+OF_SLURM = {
+    **PER_NODE_WITH_SLURM,
+    "nodes": Expression(
+        "count(last_over_time(node_uname_info{$of}[$rate]))", "instance", whole=True
+    ),
+    "gpus-idle": _of_slurm("last_over_time(slurm_gpus_idle{$of}[$rate])"),
+    "jobs-running": _of_slurm("last_over_time(slurm_queue_running{$of}[$rate])"),
+    "jobs-waiting": _of_slurm("last_over_time(slurm_queue_pending{$of}[$rate])"),
+}
+"""Metrics of a cluster with Slurm; those of Slurm itself are of SckyzO/slurm_exporter, which runs on the controller."""
+
+OF_GPUS = frozenset(_gpus(""))
+"""Metrics that can be had of a run's own pods."""
+
+
+# --------------------------------------------------------------------------------------------------
+# Metrics of HyperPod clusters, of their nodes and of runs, out of a workspace of Amazon Managed Service for Prometheus.
+
+_AT_ONCE = 4
+"""Queries that are under way at the same time."""
+
+
+def node_name(cluster: HyperpodCluster, instance: Instance) -> str | None:
+    """What an instance is called in the workspace: by Kubernetes or by Slurm; None where it has no name yet."""
+    if cluster.eks_arn is not None:
+        return f"hyperpod-{instance.name}"
+    return instance.host.partition(".")[0] if instance.host else None
+
+
+class PrometheusMetrics:
+    """Metrics of one cluster.
+
+    Args:
+        aws: AWS.
+        workspace: The workspace that has them.
+        cluster: The cluster: a workspace may have several, so only series of its own nodes count.
+    """
+
+    def __init__(self, aws: Aws, workspace: Workspace, cluster: HyperpodCluster) -> None:
+        self._aws = aws
+        self._workspace = workspace
+        on_eks = cluster.eks_arn is not None
+        self._whole = OF_EKS if on_eks else OF_SLURM
+        self._each = PER_NODE_ON_EKS if on_eks else PER_NODE_WITH_SLURM
+
+    async def of_cluster(self, names: Sequence[str], window: Window) -> list[Course]:
+        """The course of each metric, also of those without a value.
+
+        Args:
+            names: The names of the cluster's nodes (see `node_name`).
+            window: When.
+
+        Raises:
+            HyperpodError: See `aws.errors`.
+        """
+        known = list(filter(is_name, names))
+        if not known:
+            return [Course(METRICS[name], ()) for name in self._whole]
+        asked = {name: one.of_all(known, window.period) for name, one in self._whole.items()}
+        found = await self._ask(asked, window)
+        return [
+            Course(METRICS[name], series[0].points if series else ())
+            for name, series in found.items()
+        ]
+
+    async def of_nodes(
+        self,
+        names: Sequence[str],
+        window: Window,
+        metrics: Collection[str] | None = None,
+        pods: str | None = None,
+    ) -> dict[str, list[Course]]:
+        """The course of metrics on each of some nodes, by the node's name, also of those without a value.
+
+        Args:
+            names: The nodes' names (see `node_name`).
+            window: When.
+            metrics: Which; default: all of nodes.
+            pods: Metrics of GPUs are of those only that pods have whose names begin so.
+
+        Raises:
+            HyperpodError: See `aws.errors`.
+        """
+        wanted = {
+            name: one for name, one in self._each.items() if metrics is None or name in metrics
+        }
+        known = list(filter(is_name, names))
+        asked = {
+            name: one.by_node(known, window.period, pods if name in OF_GPUS else None)
+            for name, one in wanted.items()
+            if known
+        }
+        found = await self._ask(asked, window)
+        return {node: list(_courses_of(node, wanted, found)) for node in names}
+
+    async def _ask(self, asked: Mapping[str, str], window: Window) -> dict[str, list[Series]]:
+        room = asyncio.Semaphore(_AT_ONCE)
+
+        async def ask(expression: str) -> list[Series]:
+            async with room:
+                return await query_range(self._aws, self._workspace, expression, window)
+
+        answers = await asyncio.gather(*map(ask, asked.values()))
+        return dict(zip(asked, answers, strict=True))
+
+
+def _courses_of(
+    node: str, wanted: Mapping[str, Expression], found: Mapping[str, Iterable[Series]]
+) -> Iterable[Course]:
+    for name, expression in wanted.items():
+        own = (one for one in found.get(name, ()) if one.labels.get(expression.label) == node)
+        first = next(own, None)
+        yield Course(METRICS[name], first.points if first else ())

@@ -1,0 +1,1 @@
+"""Reboot, replace, drain and resume nodes."""

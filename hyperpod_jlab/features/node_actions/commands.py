@@ -1,0 +1,187 @@
+"""``hpj node``: reboot, replace, drain and resume nodes, several at once, with one result each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import get_args
+
+import click
+
+from hyperpod_jlab.cli.failure import CommandLineError
+from hyperpod_jlab.cli.group import HpjCommand
+from hyperpod_jlab.cli.invocation import invocation, with_services
+from hyperpod_jlab.cli.output import print_json
+from hyperpod_jlab.cli.parameters import CLUSTER
+from hyperpod_jlab.cli.terminal import is_terminal, printable
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
+from hyperpod_jlab.core.node_actions import NodeActionKind, NodeActionPlan, NodeResult
+from hyperpod_jlab.features.node_actions.service import NodeRequest
+from hyperpod_jlab.runs.facade import Hyperpod
+
+_HELP = """\
+Do something to nodes of a cluster: reboot or replace their instances, which AWS does on HyperPod, or drain and resume them, which the scheduler does.
+
+NODE is an instance id, the scheduler's name of the node, or its name in the private network. Several may be given: each has its own result, and the
+worst makes the exit code.
+
+What will become of the nodes and of the jobs on them is said first. Reboot and replace ask before they do it. On a drained node no new job starts, and
+those that run go on; on Kubernetes that is called cordon.
+"""
+
+_EXAMPLES = (
+    "hpj node reboot i-0123456789abcdef0 --hyperpod ml-cluster --dry-run",
+    "hpj node replace ip-10-1-2-3 --hyperpod ml-cluster --yes",
+    "hpj node drain ip-10-1-2-3 --cluster ml-slurm --reason 'GPU 3 falls off the bus'",
+    "hpj node resume ip-10-1-2-3 --cluster ml-slurm",
+)
+
+_ASKED = {"reboot": "Reboot", "replace": "Replace"}
+"""What is asked for, since what runs there ends."""
+
+_MOST_NAMES = 3
+"""Nodes that are named with an error which they share."""
+
+_DONE: dict[NodeActionKind, str] = {
+    "reboot": "is being rebooted",
+    "replace": "is being replaced",
+    "drain": "takes no new jobs",
+    "resume": "takes jobs again",
+}
+
+
+@click.command("node", cls=HpjCommand, help=_HELP, examples=_EXAMPLES)
+@click.argument("action", type=click.Choice(get_args(NodeActionKind)), metavar="ACTION")
+@click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
+@click.option(
+    "--cluster",
+    type=CLUSTER,
+    help="The nodes' cluster in the configuration. Default: the configured default cluster.",
+)
+@click.option("--hyperpod", metavar="NAME", help="The nodes' HyperPod cluster: its name or ARN.")
+@click.option(
+    "--region",
+    metavar="REGION",
+    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+)
+@click.option("--reason", metavar="TEXT", help="Why, with drain: others read it.")
+@click.option("--dry-run", is_flag=True, help="Only say what would become of them.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def node(
+    action: NodeActionKind,
+    nodes: tuple[str, ...],
+    cluster: str | None,
+    hyperpod: str | None,
+    region: str | None,
+    reason: str | None,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Act on nodes."""
+    if cluster is not None and hyperpod is not None:
+        raise CommandLineError(
+            "--cluster names a configured cluster, --hyperpod one of AWS: give one of them",
+            detail={"option": "--cluster"},
+        )
+    request = NodeRequest(action, nodes, hyperpod, cluster, reason)
+    plan = with_services(lambda services: services.node_actions(region).plan(request), asking=True)
+    as_json = invocation().as_json
+    if dry_run:
+        _show_plan(plan)
+        _raise_worst([(one.name, one.refusal) for one in plan.nodes if one.refusal is not None])
+        return
+    if action in _ASKED and plan.possible:
+        if not as_json:
+            _print_plan(plan)
+        if not (yes or _confirmed(plan)):
+            print("nothing was done", file=sys.stderr)
+            return
+    results = with_services(lambda services: _carry_out(services, region, plan), asking=True)
+    _print_results(action, results, plan)
+
+
+async def _carry_out(
+    services: Hyperpod, region: str | None, plan: NodeActionPlan
+) -> list[NodeResult]:
+    return await services.node_actions(region).carry_out(plan)
+
+
+def _confirmed(plan: NodeActionPlan) -> bool:
+    """Whether the user wants it.
+
+    Raises:
+        InvalidInputError: Nobody can be asked.
+    """
+    count = len(plan.possible)
+    words = f"{_ASKED[plan.action]} {count} {'node' if count == 1 else 'nodes'}"
+    if invocation().as_json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        raise InvalidInputError(
+            f"nothing is done without your word; it would be: {words.lower()}",
+            code="not_confirmed",
+            hint="add --yes to do it, or --dry-run to see what would become of them",
+            detail=plan.to_dict(),
+        )
+    return click.confirm(f"{words}?", err=True)
+
+
+def _show_plan(plan: NodeActionPlan) -> None:
+    if invocation().as_json:
+        print_json(plan.to_dict())
+    else:
+        _print_plan(plan)
+
+
+def _print_plan(plan: NodeActionPlan) -> None:
+    """What will become of the nodes, on stdout: it is what the user decides by."""
+    for one in plan.possible:
+        about = f", {one.instance.instance_type}" if one.instance else ""
+        print(printable(f"{plan.action} {one.label}{about}"))
+        for effect in one.effects:
+            print(printable(f"  {effect}"))
+    for one in plan.nodes if plan.possible else ():
+        if one.refusal is not None:
+            print(printable(f"left out: {_named([one.name], one.refusal)}"))
+    for effect in plan.effects if plan.possible else ():
+        print(printable(effect))
+    for note in plan.notes:
+        print(f"note: {printable(note)}", file=sys.stderr)
+
+
+def _print_results(action: NodeActionKind, results: list[NodeResult], plan: NodeActionPlan) -> None:
+    if invocation().as_json:
+        notes = {"notes": list(plan.notes)} if plan.notes else {}
+        print_json({"results": [result.to_dict() for result in results], **notes})
+    else:
+        for result in results:
+            if result.error is None:
+                print(printable(f"{result.name} {_DONE[action]}"))
+    _raise_worst([(result.name, result.error) for result in results if result.error is not None])
+
+
+def _raise_worst(failed: Sequence[tuple[str, HyperpodError]]) -> None:
+    """Tell all errors, each with the nodes that it is about; the worst is raised."""
+    if not failed:
+        return
+    names: dict[tuple[str, str], list[str]] = {}
+    errors: dict[tuple[str, str], HyperpodError] = {}
+    for name, error in failed:
+        key = (error.code, error.message)
+        names.setdefault(key, []).append(name)
+        errors.setdefault(key, error)
+    worst = max(errors, key=lambda key: errors[key].exit_code)
+    if not invocation().as_json:
+        for key, error in errors.items():
+            if key != worst:
+                print(f"error: {printable(_named(names[key], error))}", file=sys.stderr)
+    error = errors[worst]
+    raise type(error)(
+        _named(names[worst], error), code=error.code, hint=error.hint, detail=error.detail
+    )
+
+
+def _named(names: Sequence[str], error: HyperpodError) -> str:
+    """The message, with the names of those nodes that it is about where it does not have them itself."""
+    if len(names) == 1 and names[0] in error.message:
+        return error.message
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{', '.join(names[:_MOST_NAMES])}{more}: {error.message}"

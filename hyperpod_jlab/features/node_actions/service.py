@@ -1,0 +1,424 @@
+"""What a user does to nodes: AWS reboots and replaces instances, the scheduler drains and resumes nodes. First a plan, then the deed."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hyperpod_jlab.aws.clusters import describe_cluster
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.clusters.aws import HyperpodClusters, configured_as
+from hyperpod_jlab.core.cluster import Job, notes_of
+from hyperpod_jlab.core.config import Settings
+from hyperpod_jlab.core.errors import (
+    ConflictError,
+    HyperpodError,
+    InvalidInputError,
+    NotFoundError,
+    UnsupportedError,
+)
+from hyperpod_jlab.core.hyperpod import HyperpodCluster, JoinedNode, find_node
+from hyperpod_jlab.core.node_actions import (
+    MOST_NODES,
+    NODE_ACTIONS,
+    NodeActionKind,
+    NodeActionPlan,
+    NodePlan,
+    NodeResult,
+    check_reason,
+    effects_of,
+    effects_on,
+    one_line,
+)
+from hyperpod_jlab.engines.protocol import Orchestrator
+from hyperpod_jlab.engines.registry import Engines
+from hyperpod_jlab.features.node_actions.aws import check_repair, repair_instances
+
+# --------------------------------------------------------------------------------------------------
+# Which actions on nodes of a cluster can be had, and why not the others: what is known before anybody is asked.
+#
+# A right that is missing is not known beforehand: SageMaker tells it only when something is done.
+
+
+@dataclass(frozen=True)
+class NodeAbility:
+    """Whether something can be done to nodes of a cluster.
+
+    Attributes:
+        action: What.
+        problem: Why it cannot; None where nothing is known to be in its way.
+    """
+
+    action: NodeActionKind
+    problem: HyperpodError | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "action": self.action,
+            "problem": self.problem.to_dict() if self.problem is not None else None,
+        }
+
+
+async def abilities_on_hyperpod(
+    engines: Engines, aws: Aws, cluster: HyperpodCluster
+) -> list[NodeAbility]:
+    """What can be done to nodes of a HyperPod cluster, as far as it is known of it."""
+
+    async def check(action: NodeActionKind) -> None:
+        match action:
+            case "drain" | "resume":
+                name = scheduler_of(engines.settings, cluster, action)
+                check_drain(engines.get(name), action)
+            case "reboot" | "replace":
+                await check_repair(aws, action)
+
+    return [await _ability(action, check) for action in NODE_ACTIONS]
+
+
+async def abilities_on(engines: Engines, aws: Aws, name: str) -> list[NodeAbility]:
+    """What can be done to nodes of a configured cluster."""
+
+    async def check(action: NodeActionKind) -> None:
+        match action:
+            case "drain" | "resume":
+                check_drain(engines.get(name), action)
+            case "reboot" | "replace":
+                hyperpod_behind(engines.settings, name, action)
+                await check_repair(aws, action)
+
+    return [await _ability(action, check) for action in NODE_ACTIONS]
+
+
+def hyperpod_behind(settings: Settings, name: str, action: NodeActionKind) -> str:
+    """The HyperPod cluster that a configured one is, for what AWS does.
+
+    Raises:
+        InvalidInputError: The configuration names none.
+    """
+    found: str | None = getattr(settings.clusters[name], "hyperpod", None)
+    if found is None:
+        raise InvalidInputError(
+            f"{action} is done by AWS, and the configuration does not say which HyperPod cluster {name} is",
+            code="no_hyperpod_cluster",
+            hint=f'name it with --hyperpod NAME, or write hyperpod = "NAME" under [clusters.{name}]',
+            detail={"field": "hyperpod"},
+        )
+    return found
+
+
+def scheduler_of(settings: Settings, cluster: HyperpodCluster, action: NodeActionKind) -> str:
+    """The configured cluster that is a HyperPod cluster, for what the scheduler does.
+
+    Raises:
+        InvalidInputError: There is none.
+    """
+    names = configured_as(settings, cluster)
+    if not names:
+        raise InvalidInputError(
+            f"{action} is done by the scheduler, and no cluster of the configuration has hyperpod = '{cluster.name}'",
+            code="no_configured_cluster",
+            hint="write it into the configuration: docs/reference.md, The configuration file",
+            detail={"field": "hyperpod"},
+        )
+    return names[0]
+
+
+def check_drain(engine: Orchestrator, action: NodeActionKind) -> None:
+    """Whether an engine drains and resumes nodes.
+
+    Raises:
+        UnsupportedError: It does not.
+    """
+    if not engine.capabilities.drain:
+        raise UnsupportedError(f"{engine.kind} clusters cannot {action} nodes")
+
+
+async def _ability(
+    action: NodeActionKind, check: Callable[[NodeActionKind], Awaitable[None]]
+) -> NodeAbility:
+    try:
+        await check(action)
+    except HyperpodError as error:
+        return NodeAbility(action, error)
+    return NodeAbility(action, None)
+
+
+_INSTANCE = re.compile(r"(hyperpod-)?i-[0-9a-f]{8}([0-9a-f]{9})?")
+
+_NOT_KNOWN = "which jobs run on the nodes is not known"
+
+
+@dataclass(frozen=True)
+class NodeRequest:
+    """What a user asks for.
+
+    Attributes:
+        action: What is to be done.
+        nodes: The nodes: instance ids, the scheduler's names, names in the private network.
+        hyperpod: The HyperPod cluster they are of, by name or ARN.
+        cluster: The configured cluster they are of; default, where neither is given: the configured default one.
+        reason: Why, with drain: in words for others.
+    """
+
+    action: NodeActionKind
+    nodes: Sequence[str]
+    hyperpod: str | None = None
+    cluster: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What a plan is made of.
+
+    Attributes:
+        rows: The cluster's nodes.
+        notes: What could not be found out.
+        orchestrator: Who schedules there, where that is known.
+        roles: What instance groups are to Slurm.
+        jobs: Jobs by the names of the nodes that they run on; None where that is not known.
+    """
+
+    rows: Sequence[JoinedNode]
+    notes: tuple[str, ...]
+    orchestrator: str | None
+    roles: Mapping[str, str]
+    jobs: Mapping[str, Sequence[Job]] | None
+
+
+class NodeActions:
+    """Actions on nodes of the clusters of one configuration.
+
+    Args:
+        engines: The engines of the configured clusters.
+        clusters: The HyperPod clusters of the AWS account.
+    """
+
+    def __init__(self, engines: Engines, clusters: HyperpodClusters) -> None:
+        self.engines = engines
+        self.clusters = clusters
+        self._settings = clusters.settings
+
+    async def plan(self, request: NodeRequest, *, needs_reason: bool = True) -> NodeActionPlan:
+        """What would be done, and what would come of it. Nothing is changed.
+
+        Args:
+            request: What is asked for.
+            needs_reason: Whether a reason must be there where the action wants one; it may be asked for once the plan was seen.
+
+        Raises:
+            InvalidInputError: There is no such cluster, there are no nodes or too many, or a reason is missing or given where none goes.
+            UnsupportedError: The cluster's scheduler cannot do it.
+            HyperpodError: The nodes cannot be listed (see `aws.errors` and the engines).
+        """
+        names = list(dict.fromkeys(name.strip() for name in request.nodes))
+        if not 0 < len(names) <= MOST_NODES:
+            raise InvalidInputError(
+                f"{len(names)} nodes are named; there must be 1 to {MOST_NODES}",
+                detail={"field": "nodes"},
+            )
+        check_reason(request.action, request.reason)
+        reason = one_line(request.reason)
+        if request.action in {"reboot", "replace"}:
+            cluster = self._hyperpod_of(request)
+            known = await self._instances(cluster)
+        else:
+            if needs_reason:
+                _check_given(request.action, reason)
+            cluster = await self._configured(request)
+            known = await self._nodes(cluster, request.action, names)
+        return NodeActionPlan(
+            action=request.action,
+            cluster=cluster,
+            nodes=_each_once([_plan_of(name, request.action, known) for name in names]),
+            effects=effects_of(request.action),
+            notes=known.notes,
+            reason=reason,
+        )
+
+    async def carry_out(self, plan: NodeActionPlan) -> list[NodeResult]:
+        """Do what was planned: one result for each node, in the plan's order. One that cannot be done stops no other.
+
+        Raises:
+            UnreachableError: The scheduler does not answer. That AWS does not is told with each node.
+        """
+        told: dict[str, HyperpodError | None] = {}
+        ids: dict[str, str] = {}
+        match plan.action:
+            case "reboot" | "replace" as action:
+                ids = {one.name: one.instance.name for one in plan.possible if one.instance}
+                if ids:
+                    aws = self.clusters.aws
+                    told = await repair_instances(aws, plan.cluster, action, [*ids.values()])
+            case "drain" | "resume" as action:
+                ids = {one.name: one.node.name for one in plan.possible if one.node}
+                if ids:
+                    engine = self.engines.get(plan.cluster)
+                    told = await engine.act_on_nodes(action, [*ids.values()], plan.reason)
+        found = {name: told[ident] for name, ident in ids.items()}
+        return [
+            NodeResult(
+                one.name,
+                instance=one.instance.name if one.instance else None,
+                node=one.node.name if one.node else None,
+                error=one.refusal or found.get(one.name),
+            )
+            for one in plan.nodes
+        ]
+
+    def _hyperpod_of(self, request: NodeRequest) -> str:
+        """The HyperPod cluster that a request is about.
+
+        Raises:
+            InvalidInputError: It is not said.
+        """
+        if request.hyperpod is not None:
+            return request.hyperpod
+        name = self.engines.get(request.cluster).name
+        return hyperpod_behind(self._settings, name, request.action)
+
+    async def _configured(self, request: NodeRequest) -> str:
+        """The configured cluster that a request is about.
+
+        Raises:
+            InvalidInputError: There is none.
+        """
+        if request.hyperpod is None:
+            return self.engines.get(request.cluster).name
+        found, _ = await self._described(request.hyperpod)
+        return scheduler_of(self._settings, found, request.action)
+
+    async def _described(self, cluster: str) -> tuple[HyperpodCluster, bool]:
+        """What is known of a HyperPod cluster, and whether AWS described it."""
+        bare = HyperpodCluster(cluster, cluster, await self.clusters.aws.region(), "")
+        try:
+            return await describe_cluster(self.clusters.aws, bare), True
+        except NotFoundError:
+            raise
+        except HyperpodError:
+            return bare, False
+
+    async def _instances(self, cluster: str) -> _Known:
+        """The nodes of a HyperPod cluster for what AWS does to them."""
+        found, described = await self._described(cluster)
+        rows = await self.clusters.nodes(cluster, self.engines)
+        notes = list(notes_of(rows))
+        if described and found.state != "in-service":
+            notes.append(
+                f"the cluster is {found.state}; AWS repairs nodes of one that is in-service"
+            )
+        names = configured_as(self._settings, found)
+        jobs, problem = await self._jobs(names[0]) if names else (None, _NOT_KNOWN)
+        if problem is not None:
+            notes.append(problem)
+        return _Known(
+            rows=rows,
+            notes=tuple(notes),
+            orchestrator=self._settings.clusters[names[0]].orchestrator
+            if names
+            else found.orchestrator,
+            roles={group.name: group.slurm_role or "" for group in found.groups or ()},
+            jobs=jobs,
+        )
+
+    async def _nodes(self, cluster: str, action: NodeActionKind, names: Sequence[str]) -> _Known:
+        """The nodes of a configured cluster for what its scheduler does to them."""
+        engine = self.engines.get(cluster)
+        check_drain(engine, action)
+        hyperpod: str | None = getattr(self._settings.clusters[cluster], "hyperpod", None)
+        notes: tuple[str, ...] = ()
+        # Only Slurm's nodes are called otherwise than their instances.
+        ids = engine.kind == "slurm" and any(_INSTANCE.fullmatch(name.lower()) for name in names)
+        if ids and hyperpod is not None:
+            rows: Sequence[JoinedNode] = await self.clusters.nodes(hyperpod, self.engines)
+            notes = notes_of(rows)
+        else:
+            listed = await engine.nodes()
+            rows, notes = [JoinedNode(None, node) for node in listed], notes_of(listed)
+        jobs, problem = await self._jobs(cluster)
+        told = () if problem is None else (problem,)
+        return _Known(rows, (*notes, *told), engine.kind, {}, jobs)
+
+    async def _jobs(self, cluster: str) -> tuple[Mapping[str, Sequence[Job]] | None, str | None]:
+        """The jobs that run, by their nodes; or why that is not known."""
+        try:
+            listed = await self.engines.get(cluster).jobs()
+        except HyperpodError as error:
+            return None, f"{_NOT_KNOWN}: {error.message}"
+        found: dict[str, list[Job]] = defaultdict(list)
+        for job in listed:
+            if job.state in {"running", "suspended"}:
+                for node in job.nodes:
+                    found[node].append(job)
+        return found, None
+
+
+def _check_given(action: NodeActionKind, reason: str | None) -> None:
+    if action == "drain" and reason is None:
+        raise InvalidInputError(
+            "it is not said why",
+            code="no_reason",
+            hint="--reason 'GPU 3 falls off the bus': others read it in the table of nodes",
+            detail={"field": "reason"},
+        )
+
+
+def _plan_of(name: str, action: NodeActionKind, known: _Known) -> NodePlan:
+    try:
+        row = find_node(known.rows, name)
+    except HyperpodError as error:
+        return NodePlan(name, refusal=error)
+    node = row.node
+    jobs = None if known.jobs is None or node is None else tuple(known.jobs.get(node.name, ()))
+    role = known.roles.get(row.instance.instance_group) if row.instance else None
+    refusal = _refusal(name, action, row, role)
+    effects = effects_on(action, orchestrator=known.orchestrator, role=role, node=node, jobs=jobs)
+    return NodePlan(name, row.instance, node, jobs, () if refusal else effects, refusal)
+
+
+def _refusal(
+    name: str, action: NodeActionKind, row: JoinedNode, role: str | None
+) -> HyperpodError | None:
+    if action in {"drain", "resume"}:
+        if row.node is not None:
+            return _takes_jobs(name, row.node.state) if action == "resume" else None
+        words = f"the scheduler has no node '{name}'"
+        return NotFoundError(
+            f"{words}: {row.remark}" if row.remark else words,
+            code="no_such_node",
+            hint="see: hpj nodes",
+        )
+    if row.instance is None:
+        return NotFoundError(
+            f"AWS lists no instance of '{name}'",
+            code="no_such_node",
+            hint="see: hpj nodes --hyperpod NAME",
+        )
+    if action == "replace" and role == "Controller":
+        return UnsupportedError(
+            f"'{name}' is Slurm's controller, and AWS replaces none",
+            code="controller_node",
+            hint="it can be rebooted",
+        )
+    return None
+
+
+def _takes_jobs(name: str, state: str) -> HyperpodError | None:
+    if state not in {"up", "reserved"}:
+        return None
+    return ConflictError(
+        f"'{name}' is {state}: it takes jobs as it is", code="wrong_state", detail={"state": state}
+    )
+
+
+def _each_once(plans: Sequence[NodePlan]) -> tuple[NodePlan, ...]:
+    """The plans, of each machine the first: one may have been named in two ways."""
+    found: dict[tuple[str, str | None], NodePlan] = {}
+    for plan in plans:
+        machine = plan.instance.name if plan.instance else plan.node.name if plan.node else None
+        found.setdefault(("machine", machine) if machine else ("name", plan.name), plan)
+    return tuple(found.values())

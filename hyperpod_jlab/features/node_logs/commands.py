@@ -1,0 +1,185 @@
+"""``hpj node-logs``: what the nodes of a HyperPod cluster wrote to CloudWatch."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import click
+
+from hyperpod_jlab.cli.following import write_bytes
+from hyperpod_jlab.cli.group import HpjCommand
+from hyperpod_jlab.cli.invocation import InterruptionError, invocation, with_services
+from hyperpod_jlab.cli.output import Table, moment, print_list, print_table
+from hyperpod_jlab.cli.parameters import SinceParam
+from hyperpod_jlab.cli.terminal import printable
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.text import terminal_json
+from hyperpod_jlab.features.node_logs.models import NODE_KINDS, NodeLogLine
+from hyperpod_jlab.features.node_logs.service import MOST_LINES, TAIL, NodeLogRequest, NodeLogs
+from hyperpod_jlab.runs.facade import Hyperpod
+
+_HELP = """\
+Print what a node of a HyperPod cluster wrote to CloudWatch: its life cycle scripts ('lifecycle|text') and what health monitoring found
+('health|text').
+
+NODE is an instance id, or a node's name in Slurm or Kubernetes; a node that was replaced is found by its instance id. Without NODE and
+--stream the logs that there are are listed, those that were written last first.
+"""
+
+_EXAMPLES = (
+    "hpj node-logs --hyperpod ml-cluster",
+    "hpj node-logs i-0123456789abcdef0 --hyperpod ml-cluster",
+    "hpj node-logs ip-10-0-0-5 --hyperpod ml-cluster --log lifecycle --since 2h",
+    "hpj node-logs -f ip-10-0-0-5 --hyperpod ml-cluster",
+)
+
+
+@dataclass
+class _Reading:
+    """The options as given, and how far the logs were written."""
+
+    cluster: str
+    node: str | None
+    log: str | None
+    streams: tuple[str, ...]
+    follow: bool
+    tail: int | None
+    since: float | None
+    cursor: str | None
+    limit: int | None
+    region: str | None
+
+    def interruption(self) -> InterruptionError:
+        """The words for the user when Ctrl-C ends it."""
+        words = ["hpj", "node-logs", *([self.node] if self.node else []), "-f"]
+        options = {"--hyperpod": self.cluster, "--log": self.log, "--region": self.region}
+        for name, value in {**options, "--cursor": self.cursor}.items():
+            words += [name, value] if value is not None else []
+        for stream in self.streams:
+            words += ["--stream", stream]
+        return InterruptionError(
+            "interrupted",
+            hint=f"come back with: {shlex.join(words)}" if self.follow else None,
+            detail={"cursor": self.cursor},
+        )
+
+
+@click.command(cls=HpjCommand, help=_HELP, examples=_EXAMPLES)
+@click.argument("node", required=False)
+@click.option(
+    "--hyperpod",
+    "cluster",
+    metavar="NAME",
+    required=True,
+    help="The HyperPod cluster: name or ARN.",
+)
+@click.option("--log", type=click.Choice(NODE_KINDS), help="Only this log of the node.")
+@click.option(
+    "--stream",
+    "streams",
+    metavar="NAME",
+    multiple=True,
+    help="Instead of a node's logs this one, such as that of a deep health check, by its name in the list of logs.",
+)
+@click.option("-f", "--follow", is_flag=True, help="Go on with new lines, until Ctrl-C.")
+@click.option(
+    "--tail",
+    type=click.IntRange(0, MOST_LINES),
+    help=f"Begin with the last so many lines. Default: {TAIL}.",
+)
+@click.option(
+    "--since",
+    type=SinceParam(),
+    help="Begin so long ago, as in 5m or 2h, or at a time in ISO 8601.",
+)
+@click.option(
+    "--cursor", help="Go on where an earlier call ended: the 'cursor' of a line in --json."
+)
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="At most so many logs in the list. Default: all."
+)
+@click.option(
+    "--region",
+    metavar="REGION",
+    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+)
+def node_logs(**options: Any) -> None:
+    """Print logs of nodes."""
+    reading = _Reading(**options)
+    _check(reading)
+    if reading.node is None and not reading.streams:
+        _list(reading)
+        return
+    invocation().on_interrupt = reading.interruption
+    with_services(lambda hyperpod: _write(hyperpod, reading))
+
+
+def _check(reading: _Reading) -> None:
+    if reading.limit is not None and (reading.node is not None or reading.streams):
+        raise _misfit("--limit is for the list of logs; --tail says how many lines")
+    if reading.node is not None and reading.streams:
+        raise _misfit("give a node or --stream, not both")
+    begins = [name for name in ("tail", "since", "cursor") if getattr(reading, name) is not None]
+    if len(begins) > 1:
+        raise _misfit(f"--{begins[0]} and --{begins[1]} both say where to begin: give one of them")
+    if reading.node is None:
+        chosen = [name for name in ("log", *begins) if getattr(reading, name) is not None]
+        if chosen and (chosen[0] == "log" or not reading.streams):
+            raise _misfit(f"--{chosen[0]} needs a node")
+        if reading.follow and not reading.streams:
+            raise _misfit("--follow needs a node or --stream")
+
+
+def _misfit(message: str) -> InvalidInputError:
+    return InvalidInputError(message, code="usage", hint="see: hpj node-logs --help")
+
+
+def _list(reading: _Reading) -> None:
+    logs = with_services(
+        lambda hyperpod: _service(hyperpod, reading).logs(reading.cluster, reading.limit),
+        asking=True,
+    )
+    if invocation().as_json:
+        print_list("logs", [log.to_dict() for log in logs], None)
+        return
+    rows = [
+        (log.kind, log.instance_group or "-", log.instance or "-", moment(log.last_at), log.stream)
+        for log in logs
+    ]
+    print_table(Table(("LOG", "GROUP", "INSTANCE", "LAST LINE", "STREAM"), rows, empty="no logs"))
+
+
+async def _write(hyperpod: Hyperpod, reading: _Reading) -> None:
+    service = _service(hyperpod, reading)
+    streams = reading.streams
+    if reading.node is not None:
+        streams = await service.streams_of(reading.cluster, reading.node, reading.log)
+    tail = TAIL if reading.tail is None else reading.tail
+    request = NodeLogRequest(streams, tail, reading.since, reading.cursor)
+    as_json = invocation().as_json
+    batches = service.lines(reading.cluster, request, follow=reading.follow)
+    async with aclosing(batches):
+        async for batch in batches:
+            if batch:
+                text = "".join(map(_as_json if as_json else _as_text, batch))
+                note = partial(setattr, reading, "cursor", batch[-1].cursor)
+                write_bytes(text.encode("utf-8", "backslashreplace"), note)
+
+
+def _service(hyperpod: Hyperpod, reading: _Reading) -> NodeLogs:
+    return NodeLogs(hyperpod.hyperpod_clusters(reading.region).aws)
+
+
+def _as_json(line: NodeLogLine) -> str:
+    return terminal_json(json.dumps(line.to_dict(), ensure_ascii=False)) + "\n"
+
+
+def _as_text(line: NodeLogLine) -> str:
+    """Each line of a text that has several, behind the name of its log."""
+    texts = line.text.expandtabs().rstrip("\r\n").split("\n")
+    return "".join(f"{line.log.kind}|{printable(text.rstrip(chr(13)))}\n" for text in texts)

@@ -1,0 +1,279 @@
+"""Requests about logs of the nodes of HyperPod clusters."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
+from itertools import groupby
+from typing import Annotated, Literal, cast
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.hyperpod import HyperpodCluster, region_of
+from hyperpod_jlab.features.node_logs.models import NodeLog, NodeLogLine
+from hyperpod_jlab.features.node_logs.service import (
+    LineOfLog,
+    NodeLogPages,
+    NodeLogRequest,
+    NodeLogs,
+    rows_of,
+)
+from hyperpod_jlab.logs.pattern import parse_pattern
+from hyperpod_jlab.runs.log_routes import MOST_LINES, LogHit, LogPage
+from hyperpod_jlab.server.call import Call
+from hyperpod_jlab.server.log_messages import LogBlock, Moment
+from hyperpod_jlab.server.requests import RequestModel, Several
+
+MOST_NODE_LINES = 2000
+
+_Name = Annotated[str, Field(min_length=1, max_length=512)]
+
+
+class HyperpodLog(TypedDict):
+    """A log. Instance and instance group are null where it is of no single node; `last_at` is told by AWS with a delay of up to an hour."""
+
+    stream: str
+    kind: str
+    instance_group: str | None
+    instance: str | None
+    last_at: str | None
+
+
+class HyperpodLogs(TypedDict):
+    """Logs of a cluster, those that were written last first. There may be `more`."""
+
+    logs: list[HyperpodLog]
+    more: bool
+
+
+class HyperpodNodeLog(TypedDict):
+    """A log of a node."""
+
+    stream: str
+    kind: str
+
+
+class HyperpodNodeLogs(TypedDict):
+    """The logs of a node."""
+
+    logs: list[HyperpodNodeLog]
+
+
+class HyperpodLogLine(TypedDict):
+    """A line of a log, and the cursor behind it."""
+
+    time: str
+    stream: str
+    kind: str
+    line: str
+    cursor: str
+
+
+class HyperpodLogLines(TypedDict):
+    """Lines in the order of time, and the cursor to ask on from: null where there was no line yet. There may be `more` behind it now."""
+
+    lines: list[HyperpodLogLine]
+    cursor: str | None
+    more: bool
+
+
+class NodeLogsQuery(RequestModel):
+    """How many logs."""
+
+    limit: Annotated[int, Field(ge=1, le=1000)] = 200
+    """At most so many."""
+    kind: Literal["lifecycle", "health", "deep-health-check"] | None = None
+    """Only those of this kind; then AWS lists all of them."""
+
+
+class NodeLinesQuery(RequestModel):
+    """Which lines: of a node, or of logs by their names."""
+
+    node: Annotated[str | None, Field(min_length=1, max_length=256)] = None
+    """The node: its instance id, or its name in Slurm or Kubernetes."""
+    log: Literal["lifecycle", "health"] | None = None
+    """Only this log of the node."""
+    streams: Annotated[list[_Name], Several, Field(max_length=20)] | None = None
+    """Instead of a node's logs these; in a query several times, or once with commas."""
+    limit: Annotated[int, Field(ge=1, le=MOST_NODE_LINES)] = 200
+    """At most so many lines: the last ones, or with `since` or `cursor` the next ones."""
+    since: Moment | None = None
+    """Begin at this time: Unix seconds, or ISO 8601."""
+    cursor: Annotated[str | None, Field(max_length=16384)] = None
+    """Go on from here."""
+
+
+async def list_node_logs(call: Call, cluster: str, query: NodeLogsQuery) -> HyperpodLogs:
+    """The logs of a HyperPod cluster, by its name or ARN."""
+    found = await (await service_of(call, cluster)).logs(cluster, query.limit + 1, query.kind)
+    shown = [cast("HyperpodLog", log.to_dict()) for log in found[: query.limit]]
+    return {"logs": shown, "more": len(found) > query.limit}
+
+
+async def list_logs_of_node(call: Call, cluster: str, node: str) -> HyperpodNodeLogs:
+    """The logs of a node of a HyperPod cluster, whether they are written or not. One that AWS does not list any more is found by its instance id."""
+    streams = await (await service_of(call, cluster)).streams_of(cluster, node)
+    return {"logs": [{"stream": one, "kind": NodeLog(one).kind} for one in streams]}
+
+
+async def show_node_lines(call: Call, cluster: str, query: NodeLinesQuery) -> HyperpodLogLines:
+    """Lines of a node's logs. To follow it, ask again with the cursor."""
+    if (query.node is None) == (query.streams is None):
+        raise InvalidInputError("give either a node or streams", detail={"field": "node"})
+    service = await service_of(call, cluster)
+    streams = tuple(query.streams or ())
+    if query.node is not None:
+        streams = await service.streams_of(cluster, query.node, query.log)
+    since = query.since
+    request = NodeLogRequest(
+        streams,
+        tail=query.limit,
+        since=since if since is None or isinstance(since, float) else since.timestamp(),
+        cursor=query.cursor,
+    )
+    lines: list[NodeLogLine] = []
+    async with aclosing(service.lines(cluster, request)) as batches:
+        async for batch in batches:
+            lines += batch
+            if len(lines) > query.limit:
+                break
+    shown = lines[: query.limit]
+    return {
+        "lines": [cast("HyperpodLogLine", line.to_dict()) for line in shown],
+        "cursor": shown[-1].cursor if shown else query.cursor,
+        "more": len(lines) > query.limit,
+    }
+
+
+async def service_of(call: Call, cluster: str) -> NodeLogs:
+    """The logs of nodes of a HyperPod cluster. Clusters and instances are those that this server knows already."""
+    hyperpod = await call.hyperpod()
+    region = region_of(cluster)
+    watch = hyperpod.watch_in(region)
+
+    async def described(name: str) -> HyperpodCluster:
+        return (await watch.cluster(name)).rows[0]
+
+    return NodeLogs(hyperpod.hyperpod_clusters(region).aws, described, watch.known_instances)
+
+
+# --------------------------------------------------------------------------------------------------
+# Requests of the log viewer about logs of the nodes of HyperPod clusters: pages in both directions, and a search.
+
+_NodeLogPagesName = Annotated[str, Field(min_length=1, max_length=512)]
+
+
+class _StreamsQuery(RequestModel):
+    """Which logs."""
+
+    streams: Annotated[list[_NodeLogPagesName], Several, Field(min_length=1, max_length=20)]
+    """The logs, by AWS' names; in a query several times, or once with commas."""
+    cursor: Annotated[str | None, Field(max_length=16384)] = None
+    """Go on from here."""
+
+
+class NodePageQuery(_StreamsQuery):
+    """Which page of which logs."""
+
+    direction: Literal["backward", "forward"] = "backward"
+    """Before the cursor (or the end), or from the cursor (or the start) on."""
+    limit: Annotated[int, Field(ge=1, le=MOST_LINES)] = 200
+    """At most so many lines."""
+
+
+class NodeSearchQuery(_StreamsQuery):
+    """What to search in which logs, and from where on."""
+
+    grep: Annotated[str, Field(min_length=1)]
+    """The regular expression."""
+    ignore_case: bool = False
+    """Whether upper and lower case are the same to it."""
+    limit: Annotated[int, Field(ge=1, le=MOST_LINES)] = 200
+    """At most so many hits."""
+
+
+class NodeLogPage(LogPage):
+    """Some lines, as of a run's log: a block's `node_rank` is the number of its log in `streams`. `calls` says how often CloudWatch was asked for them."""
+
+    calls: int
+
+
+class NodeLogHits(TypedDict):
+    """Hits, as in a run's log, the cursor to search on from (null when all was searched), and how often CloudWatch was asked for them."""
+
+    hits: list[LogHit]
+    next: str | None
+    calls: int
+
+
+async def show_node_page(call: Call, cluster: str, query: NodePageQuery) -> NodeLogPage:
+    """A page of logs of a HyperPod cluster's nodes, in the order of time; a log that is not there has no lines. To follow, ask forward from `after`."""
+    service = await service_of(call, cluster)
+    pages = NodeLogPages(service, cluster, query.streams)
+    read = pages.backward if query.direction == "backward" else pages.forward
+    page = await read(query.cursor, query.limit)
+    blocks = await asyncio.to_thread(_blocks, page.lines, query.streams)
+    return {
+        "frames": [{"blocks": blocks, "after": page.after}] if blocks else [],
+        "before": page.before,
+        "after": page.after,
+        "at_start": page.at_start,
+        "at_end": page.at_end,
+        "calls": service.aws.calls,
+    }
+
+
+async def search_node_logs(call: Call, cluster: str, query: NodeSearchQuery) -> NodeLogHits:
+    """Search logs of a HyperPod cluster's nodes for a regular expression, forward; after some seconds what was found by then is answered."""
+    pattern = parse_pattern(query.grep, ignore_case=query.ignore_case)
+    service = await service_of(call, cluster)
+    pages = NodeLogPages(service, cluster, query.streams)
+    hits, following = await pages.search(pattern, query.cursor, query.limit)
+    return {
+        "hits": [
+            {
+                **_origin(hit.line.stream, query.streams),
+                "time": hit.line.time,
+                "line": hit.line.text,
+                "match": hit.match,
+                "cursor": hit.cursor,
+            }
+            for hit in hits
+        ],
+        "next": following,
+        "calls": service.aws.calls,
+    }
+
+
+def _blocks(lines: Sequence[LineOfLog], streams: Sequence[str]) -> list[LogBlock]:
+    """Lines by column; those of one log that stand together are a block."""
+    blocks: list[LogBlock] = []
+    for stream, group in groupby(lines, key=lambda line: line.stream):
+        rows = [(line.time, row) for line in group for row in rows_of(line.text)]
+        times: list[float | None] = [time for time, _ in rows]
+        blocks.append(
+            {
+                **_origin(stream, streams),
+                "mark": None,
+                "lines": "\n".join(text for _, text in rows),
+                "times": times,
+                "flags": None,
+            }
+        )
+    return blocks
+
+
+class _Origin(TypedDict):
+    attempt: int
+    node: str
+    node_rank: int
+    rank: int | None
+    index: int | None
+
+
+def _origin(stream: str, streams: Sequence[str]) -> _Origin:
+    number = streams.index(stream)
+    return {"attempt": 1, "node": stream, "node_rank": number, "rank": None, "index": None}

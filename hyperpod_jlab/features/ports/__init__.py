@@ -1,0 +1,1 @@
+"""Ports and shells of running runs."""

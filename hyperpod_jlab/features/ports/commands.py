@@ -1,0 +1,72 @@
+"""``hpj forward``: a port of a run's node at a port of this machine."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from hyperpod_jlab.cli.group import HpjCommand
+from hyperpod_jlab.cli.invocation import invocation, with_services
+from hyperpod_jlab.cli.output import print_json
+from hyperpod_jlab.cli.parameters import RUN, find_run
+from hyperpod_jlab.cli.terminal import printable
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.features.ports.service import MOST_PORT, forwarded
+from hyperpod_jlab.runs.facade import Hyperpod
+
+_HELP = """\
+Open a port of a running run on this machine, such as that of its TensorBoard, until Ctrl-C or the run's end. It listens on 127.0.0.1
+only; on a machine that you share, its other users can connect as well.
+
+RUN is a run's id, the beginning of one, or 'last'; PORT is the port there.
+"""
+
+
+@click.command(
+    cls=HpjCommand,
+    help=_HELP,
+    examples=("hpj forward last 6006", "hpj forward last 8000 --node 1 --local-port 9000"),
+)
+@click.argument("run", type=RUN)
+@click.argument("port", type=click.IntRange(1, MOST_PORT), metavar="PORT")
+@click.option(
+    "--node",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="The node's number from 0. Default: 0.",
+)
+@click.option(
+    "--local-port",
+    type=click.IntRange(1, MOST_PORT),
+    metavar="P",
+    help="The port here. Default: a free one.",
+)
+def forward(run: str, port: int, node: int, local_port: int | None) -> None:
+    """Forward a port."""
+    with_services(lambda hyperpod: _forward(hyperpod, run, node, port, local_port or 0))
+
+
+async def _forward(hyperpod: Hyperpod, text: str, node: int, port: int, local_port: int) -> None:
+    run_id = await find_run(hyperpod, text)
+    # Whether it can be reached at all is said before anybody connects; what listens there may still come.
+    first = await hyperpod.open_port(run_id, node, port)
+    await first.close()
+
+    async with forwarded(
+        lambda: hyperpod.open_port(run_id, node, port), local_port, _complain
+    ) as here:
+        if invocation().as_json:
+            print_json({"run_id": run_id, "node": node, "port": port, "local_port": here})
+        else:
+            print(
+                f"http://127.0.0.1:{here} is port {port} of node {node} of {run_id}; Ctrl-C ends it"
+            )
+        sys.stdout.flush()
+        ended = await hyperpod.runs.wait(run_id)
+    print(f"{run_id} has ended ({ended.state})", file=sys.stderr)
+
+
+def _complain(error: HyperpodError) -> None:
+    print(printable(str(error)), file=sys.stderr, flush=True)

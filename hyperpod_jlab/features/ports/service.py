@@ -1,0 +1,193 @@
+"""Into the nodes of a running run: which shells and ports there are, and a connection to a port."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+
+from hyperpod_jlab.core.errors import (
+    ConflictError,
+    DeniedError,
+    HyperpodError,
+    InvalidInputError,
+    UnsupportedError,
+)
+from hyperpod_jlab.core.run import Run
+from hyperpod_jlab.engines.protocol import Orchestrator, PortStream, Shell
+from hyperpod_jlab.engines.registry import Engines
+from hyperpod_jlab.runs.service import Runs
+from hyperpod_jlab.storage.owners import is_own
+
+MOST_PORT = 65_535
+
+
+@dataclass(frozen=True)
+class Access:
+    """What of a run's nodes can be reached.
+
+    Attributes:
+        run_id: The run.
+        ports: Whether ports of its nodes can be reached now.
+        reason: Why they cannot, or why shells are not known; None when all is well.
+        shells: How to open a shell on its nodes, by their rank.
+    """
+
+    run_id: str
+    ports: bool
+    reason: str | None
+    shells: tuple[Shell, ...] = ()
+
+
+async def access_of(engines: Engines, runs: Runs, run_id: str) -> Access:
+    """What of a run's nodes can be reached now.
+
+    Raises:
+        NotFoundError: There is no such run.
+    """
+    run = await runs.get(run_id)
+    try:
+        engine = engines.get(run.cluster)
+        _check(run, engine)
+        bundle = await asyncio.to_thread(runs.bundle, run_id)
+        return Access(run_id, True, None, tuple(await engine.shells(bundle)))
+    except HyperpodError as error:
+        return Access(run_id, False, error.message)
+
+
+async def open_port(engines: Engines, runs: Runs, run_id: str, node: int, port: int) -> PortStream:
+    """Connect to a port of a running run's node.
+
+    Args:
+        engines: The engines.
+        runs: The runs.
+        run_id: The run.
+        node: The node's rank.
+        port: The port, 1 to 65535.
+
+    Raises:
+        InvalidInputError: It is no port or no node's rank.
+        NotFoundError: There is no such run or node.
+        UnsupportedError: The cluster cannot do that.
+        ConflictError: The run does not run.
+        DeniedError: It is another user's run, or the cluster does not let this user.
+        RefusedError: Nothing listens there; may also be raised by the connection's first read.
+        UnreachableError: The cluster does not answer.
+    """
+    if not 1 <= port <= MOST_PORT:
+        raise InvalidInputError(
+            f"{port} is no port; there are 1 to {MOST_PORT}", detail={"field": "port"}
+        )
+    if node < 0:
+        raise InvalidInputError(
+            f"{node} is no node's rank; they are counted from 0", detail={"field": "node"}
+        )
+    run = await runs.get(run_id)
+    engine = engines.get(run.cluster)
+    _check(run, engine)
+    return await engine.open_port(await asyncio.to_thread(runs.bundle, run_id), node, port)
+
+
+def _check(run: Run, engine: Orchestrator) -> None:
+    if not is_own(run):  # what runs there would speak to this user with Jupyter's voice
+        raise DeniedError(
+            f"{run.run_id} belongs to {run.user}; only {run.user} may open its ports and shells",
+            code="foreign_run",
+            detail={"run_id": run.run_id, "user": run.user, "uid": run.uid},
+        )
+    if not engine.capabilities.ports:
+        raise UnsupportedError(
+            f"ports of runs on {engine.kind} clusters cannot be reached from here",
+            detail={"run_id": run.run_id, "cluster": engine.name},
+        )
+    if run.status.ended:
+        raise ConflictError(
+            f"{run.run_id} has ended ({run.state}); its ports can be reached while it runs",
+            code="wrong_state",
+            detail={"run_id": run.run_id, "state": run.state},
+        )
+    if run.state == "waiting":
+        raise ConflictError(
+            f"{run.run_id} waits; its ports can be reached once it runs",
+            code="wrong_state",
+            hint=f"see: hpj why {run.run_id}",
+            detail={"run_id": run.run_id, "state": run.state},
+        )
+
+
+# --------------------------------------------------------------------------------------------------
+# A port of a run's node at a port of this machine: whoever connects to one is connected to the other.
+
+_HERE = "127.0.0.1"
+_CHUNK = 65_536
+
+
+@contextlib.asynccontextmanager
+async def forwarded(
+    connect: Callable[[], Awaitable[PortStream]],
+    local_port: int,
+    on_error: Callable[[HyperpodError], None],
+) -> AsyncIterator[int]:
+    """Listen on this machine's own address as long as the block lasts; gives the port.
+
+    Args:
+        connect: Makes a connection to the run's port.
+        local_port: The port here; 0 for a free one.
+        on_error: Told of each connection that could not be made or was cut.
+
+    Raises:
+        InvalidInputError: The port here cannot be had.
+    """
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await _join(reader, writer, connect)
+        except HyperpodError as error:
+            on_error(error)
+        except OSError:  # the program here has gone
+            return
+        finally:
+            writer.close()
+
+    try:
+        server = await asyncio.start_server(serve, _HERE, local_port)
+    except OSError as error:
+        raise InvalidInputError(
+            f"port {local_port} of this machine cannot be had: {error.strerror or error}",
+            code="port_taken",
+            hint="choose another one with --local-port, or leave it out",
+            detail={"field": "local_port"},
+        ) from error
+    async with server:
+        yield int(server.sockets[0].getsockname()[1])
+
+
+async def _join(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    connect: Callable[[], Awaitable[PortStream]],
+) -> None:
+    far = await connect()
+
+    async def up() -> None:
+        while data := await reader.read(_CHUNK):
+            await far.write(data)
+        await asyncio.Event().wait()  # half of it is closed: what comes back still counts
+
+    async def down() -> None:
+        while data := await far.read(_CHUNK):
+            writer.write(data)
+            await writer.drain()
+
+    sending, receiving = asyncio.ensure_future(up()), asyncio.ensure_future(down())
+    try:
+        await asyncio.wait([sending, receiving], return_when=asyncio.FIRST_COMPLETED)
+        if sending.done():  # it was cut; what came before it was says why, if anything does
+            await receiving
+        receiving.result()
+    finally:
+        sending.cancel()
+        receiving.cancel()
+        await asyncio.gather(sending, receiving, return_exceptions=True)
+        await far.close()

@@ -1,0 +1,1 @@
+"""File systems, partitions, and files that are linked to S3."""

@@ -1,0 +1,676 @@
+"""``hpj storage``: file systems and partitions here, and as the clusters see them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from hyperpod_jlab.cli.failure import CommandLineError
+from hyperpod_jlab.cli.group import CONTEXT, Entry, HpjCommand, LazyGroup, Section
+from hyperpod_jlab.cli.invocation import invocation, json_option, with_services
+from hyperpod_jlab.cli.output import (
+    Table,
+    moment,
+    print_fields,
+    print_json,
+    print_table,
+    slow_steps,
+)
+from hyperpod_jlab.cli.terminal import printable
+from hyperpod_jlab.clusters.identity import Separation
+from hyperpod_jlab.core.errors import RefusedError, StorageError
+from hyperpod_jlab.core.file_system import MEANINGS, Association, FileSystem, Verb
+from hyperpod_jlab.core.quantities import format_size
+from hyperpod_jlab.features.storage.files import Moved, Result, TaskOptions, Way, file_states, move
+from hyperpod_jlab.features.storage.models import RepositoryTask
+from hyperpod_jlab.features.storage.places import Place
+from hyperpod_jlab.features.storage.service import Linked, Overview, PathView, Side, link_partition
+from hyperpod_jlab.runs.clean import MigrationPlan, carry_out, plan_migration
+from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.storage.home_link import NAME, remove_link
+from hyperpod_jlab.storage.migration import Migrated
+
+_HELP = """\
+Show the file systems and partitions of this machine: which one runs go to, how much room there is, who else can read them and what keeps
+others out, what AWS knows of them, and where each cluster sees the partition.
+
+With a PATH the same is shown of that file or folder. A file on the partition has the same path behind these folders on both sides.
+"""
+
+_EXAMPLES = (
+    "hpj storage",
+    "hpj storage --json",
+    "hpj storage ~/fsx/data/train.csv",
+    "hpj storage state ~/fsx/data/*.tar",
+)
+
+COMMANDS = (
+    Section(
+        "Files on a file system that is linked to S3",
+        (
+            Entry("state", "storage_files", "Show where the bytes of files are."),
+            Entry("hydrate", "storage_files", "Bring released files back from S3."),
+            Entry("release", "storage_files", "Take files off that have a copy in S3."),
+            Entry("export", "storage_files", "Copy files to S3."),
+            Entry("import", "storage_tasks", "Take over what is new in S3."),
+            Entry("tasks", "storage_tasks", "Show how far AWS is with them."),
+            Entry("cancel", "storage_tasks", "Cancel a task of AWS."),
+        ),
+    ),
+    Section(
+        "Runs from an older version",
+        (Entry("migrate", "storage_migrate", "Move your runs to the layout of this version."),),
+    ),
+    Section(
+        "Open the partition in the file browser",
+        (
+            Entry("link", "storage_link", "Make a link in the home folder to the partition."),
+            Entry("unlink", "storage_link", "Remove that link."),
+        ),
+    ),
+)
+
+_no_aws = click.option("--no-aws", is_flag=True, help="Do not ask AWS what it knows.")
+
+
+class StorageGroup(LazyGroup):
+    """The group of ``hpj storage``: a word that is none of its commands is a path."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or the one that shows a path."""
+        if args[0] in self.list_commands(ctx):
+            return super().resolve_command(ctx, args)
+        return "path", show_path, args
+
+
+@click.group(
+    cls=StorageGroup,
+    sections=COMMANDS,
+    help=_HELP,
+    examples=_EXAMPLES,
+    invoke_without_command=True,
+    subcommand_metavar="[PATH | COMMAND [ARGS]...]",
+)
+@json_option
+@_no_aws
+@click.pass_context
+def storage(context: click.Context, no_aws: bool) -> None:
+    """Show all storage."""
+    if context.invoked_subcommand is not None:
+        return
+
+    async def look(hyperpod: Hyperpod) -> Overview:
+        return await hyperpod.storage(ask_aws=not no_aws).overview()
+
+    overview = with_services(look, asking=True)
+    if invocation().as_json:
+        print_json(overview.to_dict())
+        return
+
+    print_overview(overview)
+
+
+@click.command("path", cls=HpjCommand, hidden=True, context_settings=CONTEXT)
+@click.argument("path", type=click.Path(path_type=Path))
+@_no_aws
+@click.pass_context
+def show_path(context: click.Context, path: Path, no_aws: bool) -> None:
+    """Show a path."""
+    given = context.parent.params if context.parent else {}
+    asks = not (no_aws or given.get("no_aws"))
+    absolute = Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - links stay as they are named
+
+    async def look(hyperpod: Hyperpod) -> PathView:
+        return await hyperpod.storage(ask_aws=asks).of_path(absolute)
+
+    view = with_services(look, asking=True)
+    if invocation().as_json:
+        print_json(view.to_dict())
+        return
+
+    print_path(view)
+
+
+# --------------------------------------------------------------------------------------------------
+# ``hpj storage state``, ``hydrate``, ``release`` and ``export``: files on file systems that are linked to S3.
+
+PATHS = click.argument(
+    "paths",
+    nargs=-1,
+    required=True,
+    metavar="PATH...",
+    type=click.Path(path_type=Path),
+)
+
+REPORT = click.option(
+    "--report",
+    metavar="S3-URI",
+    help="Have AWS lay a list of the files that failed there: a place in the linked one. Default: none is made.",
+)
+
+_WAY = click.option(
+    "--by",
+    type=click.Choice(get_args(Way)),
+    help="Lustre's program on this machine, or a task of AWS. Default: the program, and AWS where that is missing or not permitted.",
+)
+
+_UNUSED = click.option(
+    "--unused-for",
+    type=click.IntRange(0),
+    metavar="DAYS",
+    help="By AWS: only files that nobody has read or changed for so many days.",
+)
+
+_REST = "One that cannot be is named with the reason, and stops no other one."
+_EITHER = "It takes Lustre's program lfs on this machine, or a task of AWS, which goes on after the command has ended: hpj storage tasks."
+_LFS_ONLY = "It takes Lustre's program lfs on this machine."
+
+
+@click.command(
+    cls=HpjCommand,
+    help="Show where the bytes of files are, on a Lustre file system that is linked to S3: here, in S3, in both, or on the way.",
+    examples=("hpj storage state /fsx/alice/data/*.tar",),
+)
+@PATHS
+def state(paths: tuple[Path, ...]) -> None:
+    """Show states."""
+
+    async def work(_: Hyperpod) -> Moved:
+        return Moved(await file_states(whole(paths)))
+
+    tell(with_services(work, asking=True))
+
+
+@click.command(
+    cls=HpjCommand,
+    help=f"Bring the bytes of released files back from S3, before somebody waits for them. {_REST} {_LFS_ONLY}",
+    examples=("hpj storage hydrate /fsx/alice/data/*.tar",),
+)
+@PATHS
+@_WAY
+def hydrate(paths: tuple[Path, ...], by: Way | None) -> None:
+    """Bring files back."""
+    _move("hydrate", paths, by, None)
+
+
+@click.command(
+    cls=HpjCommand,
+    help=f"Take the bytes of files off the file system; they stay in S3, and come back when they are read. {_REST} {_EITHER}",
+    examples=(
+        "hpj storage release /fsx/alice/data/*.tar",
+        "hpj storage release ~/fsx/data --by aws --unused-for 30",
+    ),
+)
+@PATHS
+@_WAY
+@_UNUSED
+@REPORT
+def release(
+    paths: tuple[Path, ...], by: Way | None, unused_for: int | None, report: str | None
+) -> None:
+    """Take files off."""
+    chosen = unused_for is not None or report is not None
+    _move("release", paths, by, TaskOptions(unused_for or 0, report) if chosen else None)
+
+
+@click.command(
+    cls=HpjCommand,
+    help=f"Copy files to S3. {_REST} {_EITHER}",
+    examples=("hpj storage export /fsx/alice/data/*.tar", "hpj storage export ~/fsx/data --by aws"),
+)
+@PATHS
+@_WAY
+@REPORT
+def export(paths: tuple[Path, ...], by: Way | None, report: str | None) -> None:
+    """Copy files."""
+    _move("export", paths, by, TaskOptions(report=report) if report else None)
+
+
+def _move(verb: Verb, paths: tuple[Path, ...], by: Way | None, options: TaskOptions | None) -> None:
+    if by == "lfs" and options is not None:
+        raise CommandLineError(
+            "--report and --unused-for are for a task of AWS, not for Lustre's program",
+            detail={"option": "--by"},
+        )
+
+    async def work(hyperpod: Hyperpod) -> Moved:
+        return await move(verb, whole(paths), hyperpod.repository_tasks(), by, options)
+
+    tell(with_services(work, asking=True))
+
+
+def whole(paths: tuple[Path, ...]) -> list[Path]:
+    """The paths as absolute ones, each once; links stay as they are named."""
+    absolute = (Path(os.path.abspath(path.expanduser())) for path in paths)  # noqa: PTH100
+    return list(dict.fromkeys(absolute))
+
+
+def tell(moved: Moved) -> None:
+    """Print what became of each path.
+
+    Raises:
+        HyperpodError: AWS refused some.
+        RefusedError: Some were refused otherwise.
+    """
+    results = moved.results
+    if invocation().as_json:
+        files = [result.to_dict() for result in results]
+        print_json({"files": files, "tasks": [task.to_dict() for task in moved.tasks]})
+    else:
+        print_table(Table(("FILE", "STATE", "DONE", "MEANING"), list(map(_row, results))))
+    refused = [result for result in results if result.done == "refused"]
+    if moved.errors:
+        raise moved.errors[0]
+    if refused:
+        first = refused[0]
+        raise RefusedError(
+            f"{first.path}: {first.reason}"
+            + (f", and {len(refused) - 1} more" if len(refused) > 1 else ""),
+            code="file_refused",
+            hint=first.hint,
+            detail={"files": [result.path for result in refused]},
+        )
+
+
+def _row(result: Result) -> tuple[str, str, str, str]:
+    file = result.file
+    words = result.reason or (MEANINGS[file.state] if file else "")
+    if file is not None and file.progress:
+        words = f"{words}, {file.progress}"
+    if result.task is not None:
+        words = f"AWS does it by {result.task}"
+    return result.path, file.state if file else "-", result.done, words
+
+
+# --------------------------------------------------------------------------------------------------
+# ``hpj storage link`` and ``unlink``: the partition in Jupyter's file browser.
+
+_LINK_HELP = f"""\
+Make a link in the home folder to the storage partition, so that it can be opened in the file browser. NAME is {NAME} when it is left out.
+
+A link that is there already stays; anything else of that name is left alone. Removing the link removes nothing of the partition.
+"""
+
+
+@click.command(
+    cls=HpjCommand, help=_LINK_HELP, examples=("hpj storage link", "hpj storage link fsx")
+)
+@click.argument("name", default=NAME)
+def link(name: str) -> None:
+    """Make the link."""
+
+    async def work(hyperpod: Hyperpod) -> Linked:
+        return await link_partition(hyperpod.storage(), hyperpod.partition, Path.home(), name)
+
+    linked = with_services(work, asking=True)
+    _tell(linked.path, linked.partition, "made" if linked.made else "there already")
+
+
+@click.command(
+    cls=HpjCommand,
+    help=f"Remove the link to the storage partition from the home folder; the partition stays. NAME is {NAME} when it is left out.",
+    examples=("hpj storage unlink",),
+)
+@click.argument("name", default=NAME)
+def unlink(name: str) -> None:
+    """Remove the link."""
+
+    async def work(hyperpod: Hyperpod) -> Path:
+        remove_link(Path.home(), hyperpod.partition.root, name)
+        return hyperpod.partition.root
+
+    root = with_services(work)
+    _tell(Path.home() / name, root, "removed")
+
+
+def _tell(path: Path, root: Path, done: str) -> None:
+    if invocation().as_json:
+        print_json({"link": str(path), "partition": str(root), "done": done})
+    else:
+        print(printable(f"{path} -> {root}: {done}"))
+
+
+# --------------------------------------------------------------------------------------------------
+# ``hpj storage migrate``: move runs to the layout of this version.
+
+_STORAGE_MIGRATE_HELP = """\
+Move your runs to the layout of this version. On a shared partition each user has a folder of their own, .hyperpod-UID, that nobody else
+can write to; older versions kept the runs of all users in one folder.
+
+Run ids stay. Runs that have not ended stay where they are until the next time. Safe to be interrupted and run again.
+"""
+
+
+@click.command(
+    cls=HpjCommand,
+    help=_STORAGE_MIGRATE_HELP,
+    examples=("hpj storage migrate --dry-run", "hpj storage migrate"),
+)
+@click.option("--dry-run", is_flag=True, help="Only list what would be moved.")
+def migrate(dry_run: bool) -> None:
+    """Move runs."""
+    plan, moved = with_services(lambda hyperpod: _migrated(hyperpod, dry_run=dry_run))
+    if invocation().as_json:
+        print_json(_document(plan, moved))
+    else:
+        _print(plan, moved)
+    if moved is not None and moved.problems:
+        run_id, reason = moved.problems[0]
+        raise StorageError(
+            f"{run_id} could not be moved: {reason}",
+            hint="it stays readable where it is; ask an administrator to look at its folder",
+            detail={"run_id": run_id},
+        )
+
+
+async def _migrated(hyperpod: Hyperpod, *, dry_run: bool) -> tuple[MigrationPlan, Migrated | None]:
+    async with slow_steps("looking for runs") as steps:
+        plan = await plan_migration(hyperpod)
+        if dry_run:
+            return plan, None
+        steps.next("moving")
+        return plan, await carry_out(hyperpod, plan)
+
+
+def _print(plan: MigrationPlan, moved: Migrated | None) -> None:
+    for run_id, reason in plan.kept:
+        print(f"{run_id} stays: {reason}", file=sys.stderr)
+    if moved is None:
+        for run_id in plan.runs:
+            print(run_id)
+        print(f"{len(plan.runs)} runs would be moved", file=sys.stderr)
+        return
+    for run_id, reason in moved.problems:
+        print(f"{run_id} stays: {printable(reason)}", file=sys.stderr)
+    print(f"{len(moved.runs)} runs and {moved.code} files of code moved", file=sys.stderr)
+
+
+def _document(plan: MigrationPlan, moved: Migrated | None) -> dict[str, object]:
+    kept = [*plan.kept, *(moved.problems if moved is not None else ())]
+    return {
+        "moved": moved is not None,
+        "runs": list(plan.runs if moved is None else moved.runs),
+        "kept": [{"run_id": run_id, "reason": reason} for run_id, reason in kept],
+        "code": 0 if moved is None else moved.code,
+    }
+
+
+# --------------------------------------------------------------------------------------------------
+# ``hpj storage import``, ``tasks`` and ``cancel``: what AWS does to files of file systems that are linked to S3.
+
+_TITLES = ("TASK", "DOES", "STATE", "FILES", "FAILED", "ASKED", "PATHS")
+
+_region = click.option(
+    "--region",
+    metavar="REGION",
+    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+)
+
+_IMPORT_HELP = """\
+Take over what is new or has changed in S3: names and metadata of files in linked folders. Their bytes come when they are read, or by hpj storage hydrate
+where Lustre's program is. AWS does it by a data repository task, which goes on after the command has ended: hpj storage tasks.
+"""
+
+_TASKS_HELP = """\
+Show data repository tasks, by which AWS exports, imports and releases files, and how far they are: those of the file systems that are mounted here,
+or of all in the region where the mounts do not name theirs. With TASK only these.
+"""
+
+
+@click.command(
+    "import", cls=HpjCommand, help=_IMPORT_HELP, examples=("hpj storage import ~/fsx/data",)
+)
+@PATHS
+@REPORT
+@_region
+def import_(paths: tuple[Path, ...], report: str | None, region: str | None) -> None:
+    """Take over what is new in S3."""
+
+    async def work(hyperpod: Hyperpod) -> Moved:
+        options = TaskOptions(report=report)
+        return await hyperpod.repository_tasks(region).begin("import", whole(paths), options)
+
+    tell(with_services(work, asking=True))
+
+
+@click.command(
+    cls=HpjCommand,
+    help=_TASKS_HELP,
+    examples=("hpj storage tasks", "hpj storage tasks task-0123456789abcdef0 --json"),
+)
+@click.argument("tasks", nargs=-1, metavar="[TASK]...")
+@_region
+def tasks(tasks: tuple[str, ...], region: str | None) -> None:
+    """Show tasks."""
+
+    async def work(hyperpod: Hyperpod) -> list[RepositoryTask]:
+        return await hyperpod.repository_tasks(region).known(tasks)
+
+    found = with_services(work, asking=True)
+    if invocation().as_json:
+        print_json({"tasks": [task.to_dict() for task in found]})
+    else:
+        print_table(Table(_TITLES, list(map(_storage_tasks_row, found))))
+
+
+@click.command(
+    cls=HpjCommand,
+    help="Cancel a data repository task. Files that it has done stay done, and those that are under way are still done.",
+    examples=("hpj storage cancel task-0123456789abcdef0",),
+)
+@click.argument("task")
+@_region
+def cancel(task: str, region: str | None) -> None:
+    """Cancel a task."""
+
+    async def work(hyperpod: Hyperpod) -> str:
+        return await hyperpod.repository_tasks(region).cancel(task)
+
+    state = with_services(work, asking=True)
+    if invocation().as_json:
+        print_json({"task": task, "state": state})
+    else:
+        print(f"{task}: {state}")
+
+
+def _storage_tasks_row(task: RepositoryTask) -> Sequence[str]:
+    total, done = task.total, (task.succeeded or 0) + (task.failed or 0)
+    words = ", ".join(task.paths) or "everything"
+    if task.problem:
+        words = f"{words}: {task.problem}"
+    return (
+        task.task_id,
+        task.kind,
+        task.state,
+        "-" if total is None else f"{done}/{total}",
+        "-" if task.failed is None else str(task.failed),
+        moment(_seconds(task.created)),
+        words,
+    )
+
+
+def _seconds(time: datetime | None) -> float | None:
+    return None if time is None else time.timestamp()
+
+
+# --------------------------------------------------------------------------------------------------
+# File systems, partitions and their paths on each side, for people.
+
+_FILE_SYSTEM_TITLES = (
+    *("MOUNTED AT", "KIND", "FOLDER", "FREE", "SIZE", "ACCESS", "RUNS", "ISOLATION"),
+    "OTHERS",
+)
+
+
+def print_overview(overview: Overview) -> None:
+    """All storage here."""
+    partition = overview.partition
+    print_fields(
+        [
+            ("path", partition.path),
+            ("chosen by", overview.chosen_by),
+            ("runs and code", overview.folder),
+            ("shared", "yes" if overview.runs_shared else "no"),
+            *_file_system_fields(partition),
+            ("index", overview.index or "in memory only"),
+            ("problem", partition.problem),
+        ]
+    )
+    print()
+    rows = [_storage_tables_row(place) for place in overview.file_systems]
+    print_table(Table(_FILE_SYSTEM_TITLES, rows))
+    _print_aws(overview.file_systems)
+    print()
+    _print_sides(overview.sides, in_studio=overview.in_studio)
+    _print_evidence(partition)
+    _print_separation(overview.separation)
+    separation = overview.separation
+    _print_notes([*(separation.sentences if separation else ()), *overview.notes])
+
+
+def _print_separation(found: Separation | None) -> None:
+    """Who owns the folders above our own, and whether that keeps other users out."""
+    if found is None:
+        return
+    print()
+    rows = [
+        (str(one.path), str(one.uid), f"{one.mode:04o}", one.reason if one.problem else "ok")
+        for one in found.parents
+    ]
+    print_table(Table(("FOLDER ABOVE", "OWNER", "MODE", ""), rows))
+
+
+def print_path(view: PathView) -> None:
+    """One path."""
+    place = view.place
+    print_fields(
+        [
+            ("path", place.path),
+            ("runs go here", "yes" if place.runs_go_here else "no"),
+            *_file_system_fields(place),
+            ("on the file system", place.path_there),
+            ("problem", place.problem),
+        ]
+    )
+    _print_aws([place])
+    print()
+    _print_sides(view.sides, in_studio=view.in_studio)
+    _print_evidence(place)
+    _print_notes(view.notes)
+
+
+def _file_system_fields(place: Place) -> list[tuple[str, str | None]]:
+    isolation = place.isolation
+    others = None if isolation is None else ", ".join(isolation.readers) or "no rights"
+    return [
+        ("file system", f"{place.kind or 'unknown'} at {place.mount}"),
+        ("mounted from", place.source),
+        ("access", _access(place)),
+        ("free", f"{_free(place)} of {_size(place)}" if place.room else None),
+        ("isolation", isolation.words if isolation else None),
+        ("others", others),
+    ]
+
+
+def _storage_tables_row(place: Place) -> Sequence[str]:
+    isolation = place.isolation
+    others = ", ".join(isolation.readers) if isolation else ""
+    return (
+        place.path,
+        place.kind or "-",
+        place.mounted_folder or "-",
+        _free(place),
+        _size(place),
+        _access(place),
+        "go here" if place.runs_go_here else "-",
+        isolation.words if isolation else "-",
+        place.problem or others or ("no rights" if isolation else "-"),
+    )
+
+
+def _access(place: Place) -> str:
+    if place.read_only:
+        return "read only"
+    if place.writable is None:
+        return "not there yet" if not place.exists and place.problem is None else "-"
+    return "read and write" if place.writable else "not yours to write"
+
+
+def _free(place: Place) -> str:
+    return format_size(place.room.free) if place.room else "-"
+
+
+def _size(place: Place) -> str:
+    return format_size(place.room.total) if place.room else "-"
+
+
+def _print_aws(places: Sequence[Place]) -> None:
+    for found in dict.fromkeys(place.aws for place in places if place.aws is not None):
+        print()
+        print_fields(
+            [
+                ("at AWS", found.name),
+                ("state", ": ".join(filter(None, (found.state, found.problem)))),
+                ("type", _type(found)),
+                ("capacity", format_size(found.capacity) if found.capacity else None),
+                ("throughput", found.throughput),
+                ("maintenance", found.maintenance),
+                ("root of a client", _squash(found)),
+                *(("linked", _association(link)) for link in found.associations or ()),
+            ]
+        )
+
+
+def _type(found: FileSystem) -> str:
+    version = f"Lustre {found.version}" if found.version else None
+    return " ".join(filter(None, (found.deployment, found.storage_type, version)))
+
+
+def _squash(found: FileSystem) -> str:
+    return f"is taken as {found.root_squash}" if found.root_squash else "may read everything"
+
+
+def _association(link: Association) -> str:
+    parts = [f"{link.folder} with {link.repository}", link.state, link.problem]
+    if link.imports:
+        parts.append(f"imports {' '.join(link.imports)}")
+    if link.exports:
+        parts.append(f"exports {' '.join(link.exports)}")
+    return ", ".join(part for part in parts if part)
+
+
+def _print_sides(sides: Sequence[Side], *, in_studio: bool) -> None:
+    here = "STUDIO" if in_studio else "HERE"
+    rows = [
+        (
+            side.cluster,
+            side.orchestrator,
+            side.side,
+            side.here or "-",
+            side.there or "-",
+            side.reason or "",
+        )
+        for side in sides
+    ]
+    print_table(Table(("CLUSTER", "KIND", "SIDE", here, "THERE", "REASON"), rows))
+
+
+def _print_evidence(place: Place) -> None:
+    if place.isolation is None:
+        return
+    print(f"\nisolation: {place.isolation.words}, for")
+    for line in place.isolation.evidence:
+        print(f"  - {printable(line)}")
+
+
+def _print_notes(notes: Sequence[str]) -> None:
+    for note in notes:
+        print(f"note: {printable(note)}", file=sys.stderr)

@@ -1,0 +1,117 @@
+"""Data repository tasks of FSx for Lustre: work between a file system and the places in S3 that it is linked to, which AWS does. Pure rules.
+
+Limits and words are from botocore's model of ``CreateDataRepositoryTask``. AWS' words are kept as they came, also ones that are newer than this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import Any, Final, Literal
+
+from hyperpod_jlab.core.file_system import Association
+
+TaskVerb = Literal["export", "import", "release"]
+"""What a task does: copy to S3, take over what is new in S3 (names and metadata; bytes come when they are read), take bytes off the file system."""
+
+KINDS: Final[dict[TaskVerb, str]] = {
+    "export": "EXPORT_TO_REPOSITORY",
+    "import": "IMPORT_METADATA_FROM_REPOSITORY",
+    "release": "RELEASE_DATA_FROM_FILESYSTEM",
+}
+"""AWS' words for them."""
+
+MOST_PATHS: Final = 100
+"""Paths that a task takes."""
+
+_LONGEST: Final = 4096
+_FORBIDDEN: Final = frozenset("\0\x85\u2028\u2029\r\n")
+_ENDED: Final = frozenset({"SUCCEEDED", "FAILED", "CANCELED"})
+
+
+@dataclass(frozen=True)
+class RepositoryTask:
+    """A task. What AWS does not say is None.
+
+    Attributes:
+        task_id: Its id.
+        file_system: The file system's id.
+        kind: What it does, a `TaskVerb`, or AWS' word where that is another.
+        state: AWS' word: ``PENDING``, ``EXECUTING``, ``SUCCEEDED``, ``FAILED``, ``CANCELING`` or ``CANCELED``.
+        paths: What it is done to, relative to the file system's root; places in S3 for an import. None at all: to everything.
+        created: When it was asked for.
+        started: When it began.
+        ended: When it ended.
+        total: Files that it has to do with.
+        succeeded: Those that it has done.
+        failed: Those that it could not do.
+        problem: Why it failed.
+        report: Where in S3 its report lies; None without one.
+    """
+
+    task_id: str
+    file_system: str | None
+    kind: str
+    state: str
+    paths: tuple[str, ...] = ()
+    created: datetime | None = None
+    started: datetime | None = None
+    ended: datetime | None = None
+    total: int | None = None
+    succeeded: int | None = None
+    failed: int | None = None
+    problem: str | None = None
+    report: str | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self.state in _ENDED
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; times are ISO 8601."""
+        plain = asdict(self)
+        for name in ("created", "started", "ended"):
+            plain[name] = plain[name] and plain[name].isoformat()
+        return {**plain, "paths": list(self.paths)}
+
+
+def kind_of(word: str) -> str:
+    """Our word for AWS' word of what a task does, or that word itself."""
+    return next((verb for verb, kind in KINDS.items() if kind == word), word)
+
+
+def path_problem(path_there: str) -> str | None:
+    """Why a task cannot be given a path on the file system; None when it can."""
+    if not _FORBIDDEN.isdisjoint(path_there):
+        return "a task takes no name with a line break in it"
+    if len(path_there) > _LONGEST:
+        return f"a task takes no path of more than {_LONGEST} characters"
+    return None
+
+
+def task_path(path_there: str) -> str:
+    """A path on the file system as a task wants it: relative to the file system's root, which itself is ``/``."""
+    return path_there.strip("/") or "/"
+
+
+def linked_places(path_there: str, links: Sequence[Association]) -> list[str]:
+    """The places in S3 that belong to a path on the file system.
+
+    Args:
+        path_there: The file or folder, from the file system's root.
+        links: The file system's links.
+
+    Returns:
+        One for what lies in a linked folder; for a folder above linked ones the place of each of those; none where nothing is linked.
+    """
+    path = PurePosixPath(path_there)
+    above = [link for link in links if path.is_relative_to(link.folder)]
+    if above:
+        link = max(above, key=lambda one: len(PurePosixPath(one.folder).parts))
+        rest = path.relative_to(link.folder)
+        place = link.repository.rstrip("/")
+        return [place if rest == PurePosixPath() else f"{place}/{rest}"]
+    return [link.repository for link in links if PurePosixPath(link.folder).is_relative_to(path)]

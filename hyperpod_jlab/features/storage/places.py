@@ -1,0 +1,193 @@
+"""Looking at places on file systems here: which file system, how much room, whose rights, what keeps others out."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.aws.file_systems import LustreMount, lustre_mounts
+from hyperpod_jlab.clusters.identity import Whose
+from hyperpod_jlab.core.errors import StorageError
+from hyperpod_jlab.core.file_system import FileSystem
+from hyperpod_jlab.core.isolation import Isolation, Seen, isolation_of
+from hyperpod_jlab.storage.files import storage_errors
+from hyperpod_jlab.storage.mounts import Mount, Room, all_mounts, mount_of, room_at
+from hyperpod_jlab.storage.owners import rights_on
+from hyperpod_jlab.storage.timeouts import within
+
+_KERBEROS = re.compile(r"sec=(krb5\w*)")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file system that is mounted here, or a path on one. What is not known is None.
+
+    Attributes:
+        path: The place.
+        exists: Whether it is there.
+        mount: Where its file system is mounted.
+        kind: Kind of the file system, such as ``lustre``.
+        source: What is mounted, as the table of mounts has it.
+        file_system: Id of the file system at AWS.
+        mount_name: Its mount name there.
+        mounted_folder: The folder of the file system that is mounted: the storage partition; ``/`` for the whole.
+        path_there: The place's own path on the file system.
+        network: Whether other machines can mount the file system.
+        read_only: Whether the file system can only be read here.
+        writable: Whether this user may write there.
+        room: How much room there is.
+        open_to_others: Whether others have rights there.
+        isolation: What keeps them out.
+        runs_go_here: Whether the partition that runs go to lies on it.
+        private_of: The user profile that it is the private partition of.
+        offered: Whether it is offered: a private partition is not, in a space that several people act as.
+        aws: The file system as AWS knows it.
+        problem: Why it cannot be looked at, or is not offered.
+    """
+
+    path: str
+    exists: bool
+    mount: str
+    kind: str | None = None
+    source: str | None = None
+    file_system: str | None = None
+    mount_name: str | None = None
+    mounted_folder: str | None = None
+    path_there: str | None = None
+    network: bool = False
+    read_only: bool = False
+    writable: bool | None = None
+    room: Room | None = None
+    open_to_others: bool | None = None
+    isolation: Isolation | None = None
+    runs_go_here: bool = False
+    private_of: str | None = None
+    offered: bool = True
+    aws: FileSystem | None = None
+    problem: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; sizes are bytes."""
+        plain = asdict(replace(self, room=None, isolation=None, aws=None))
+        room = self.room
+        del plain["room"]
+        return {
+            **plain,
+            "total": room and room.total,
+            "free": room and room.free,
+            "files_free": room and room.files_free,
+            "isolation": self.isolation and self.isolation.to_dict(),
+            "aws": self.aws and self.aws.to_dict(),
+        }
+
+
+def mount_points() -> list[str]:
+    """Where file systems that other machines can mount too are mounted here; a point that is covered by a later mount counts once."""
+    try:
+        mounts = all_mounts()
+    except OSError:  # no Linux
+        return []
+    last = {mount.point: mount for mount in mounts}
+    return [point for point, mount in last.items() if mount.network]
+
+
+async def look_at(path: Path, whose: Whose) -> Place:
+    """A place, as far as it can be looked at: what cannot be is its `problem`.
+
+    Args:
+        path: The place; it need not be there.
+        whose: Who this is.
+    """
+    try:
+        return await inspect(path, whose)
+    except StorageError as error:
+        return replace(_unseen(path), problem=error.message)
+
+
+async def inspect(path: Path, whose: Whose) -> Place:
+    """A place.
+
+    Raises:
+        StorageError: It cannot be looked at: without a right to do so, or for its file system does not answer.
+    """
+
+    def look() -> Place:
+        with storage_errors(path):
+            return _look(path, whose)
+
+    return await within(path, look)
+
+
+async def look_at_mount(point: str, whose: Whose) -> Place:
+    """A whole file system, by where it is mounted."""
+    place = await look_at(Path(point), whose)
+    if place.problem is None and not place.exists:
+        problem = "the folder that it is mounted at is not there"
+        return replace(_unseen(Path(point)), problem=problem)
+    if not place.network:
+        # A disk of this machine: who may do what is a matter of each folder, not of its topmost one.
+        return replace(place, isolation=None, open_to_others=None, writable=None)
+    return place
+
+
+def _unseen(path: Path) -> Place:
+    """A place by the table of mounts alone, without touching its file system."""
+    best = Mount("/")
+    for mount in all_mounts():
+        if path.is_relative_to(mount.point) and len(mount.point) >= len(best.point):
+            best = mount
+    return _place(path, False, best, _lustre_at(best.point))
+
+
+def _look(path: Path, whose: Whose) -> Place:
+    mount = mount_of(path)
+    lustre = _lustre_at(mount.point)
+    exists = os.path.lexists(path)
+    place = _place(path.resolve(), exists, mount, lustre)
+    place = replace(place, path=str(path), room=room_at(path))
+    if not exists:
+        return place
+    top = Path(mount.point) if mount.network else Path("/")
+    rights = rights_on(path, top)
+    kerberos = next(filter(None, map(_KERBEROS.fullmatch, mount.options)), None)
+    seen = Seen(
+        network=mount.network,
+        folder=place.mounted_folder,
+        grants=rights.grants,
+        evidence=rights.evidence,
+        identity=whose.on_network if mount.network else whose.on_disk,
+        kerberos=kerberos[1] if kerberos else None,
+    )
+    return replace(
+        place,
+        writable=not mount.read_only and os.access(path, os.W_OK),
+        open_to_others=bool(rights.grants),
+        isolation=isolation_of(seen),
+    )
+
+
+def _place(path: Path, exists: bool, mount: Mount, lustre: LustreMount | None) -> Place:
+    there = None
+    if lustre is not None and path.is_relative_to(lustre.point):
+        there = lustre.path_there(path)
+    return Place(
+        path=str(path),
+        exists=exists,
+        mount=mount.point,
+        kind=mount.kind,
+        source=mount.source,
+        file_system=lustre.file_system if lustre else None,
+        mount_name=lustre.mount_name if lustre else None,
+        mounted_folder=lustre.folder if lustre else None,
+        path_there=there,
+        network=mount.network,
+        read_only=mount.read_only,
+    )
+
+
+def _lustre_at(point: str) -> LustreMount | None:
+    found = [mount for mount in lustre_mounts() if str(mount.point) == point]
+    return found[-1] if found else None

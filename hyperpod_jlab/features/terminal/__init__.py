@@ -1,0 +1,1 @@
+"""Terminals on nodes, and SSH configuration for login nodes."""

@@ -1,0 +1,123 @@
+"""``hpj terminal``: a terminal on a node of a HyperPod cluster."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from hyperpod_jlab.cli.group import HpjCommand
+from hyperpod_jlab.cli.invocation import invocation, with_services
+from hyperpod_jlab.cli.output import print_json
+from hyperpod_jlab.cli.terminal import is_terminal
+from hyperpod_jlab.core.errors import InvalidInputError, UnsupportedError
+from hyperpod_jlab.features.terminal.service import PROGRAMS, missing_programs, terminal_on
+from hyperpod_jlab.features.terminal.service import ssh_config as blocks_for
+
+_HELP = """\
+Print the command that opens a terminal on a node of a HyperPod cluster, by AWS Systems Manager; with --open, run it.
+
+NODE is an instance id, or a node's name in Slurm or Kubernetes. You are root there, unless the account runs sessions as another user (Run As); hpj doctor says who.
+"""
+
+_EXAMPLES = (
+    "hpj terminal ip-10-0-0-5 --hyperpod ml-cluster",
+    "hpj terminal hyperpod-i-0123456789abcdef0 --hyperpod research-eks --open",
+)
+
+
+@click.command(cls=HpjCommand, help=_HELP, examples=_EXAMPLES)
+@click.argument("node")
+@click.option(
+    "--hyperpod",
+    "cluster",
+    metavar="NAME",
+    required=True,
+    help="The HyperPod cluster: name or ARN.",
+)
+@click.option("--open", "opening", is_flag=True, help="Open the terminal here.")
+@click.option(
+    "--region",
+    metavar="REGION",
+    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+)
+def terminal(node: str, cluster: str, opening: bool, region: str | None) -> None:
+    """Print or run the command for a terminal."""
+    if opening:
+        _check()
+    found = with_services(
+        lambda hyperpod: terminal_on(hyperpod.hyperpod_clusters(region).aws, cluster, node),
+        asking=True,
+    )
+    if opening:
+        _open(found.command)
+    elif invocation().as_json:
+        print_json(found.to_dict())
+    else:
+        print(found.line)
+
+
+def _check() -> None:
+    if invocation().as_json or not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+        raise InvalidInputError(
+            "--open needs a terminal to open it in",
+            code="usage",
+            hint="leave out --open for the command, and run that in a terminal",
+        )
+    missing = missing_programs()
+    if missing:
+        raise UnsupportedError(
+            f"to open a terminal needs what is not installed: {', '.join(missing)}",
+            code="program_missing",
+            hint="install " + " and ".join(PROGRAMS[program] for program in missing),
+            detail={"programs": missing},
+        )
+
+
+def _open(command: tuple[str, ...]) -> None:
+    """Become the command: what it does with keys and signals is its own."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execvp(command[0], command)  # noqa: S606 - without a shell is what is wanted
+
+
+# --------------------------------------------------------------------------------------------------
+# ``hpj ssh-config``: how ssh gets to login nodes through AWS Systems Manager.
+
+_SSH_CONFIG_HELP = """\
+Print Host blocks for ~/.ssh/config, by which ssh reaches the login nodes of a HyperPod cluster through AWS Systems Manager.
+
+The controller is taken where a cluster has no login nodes. ssh then needs the AWS CLI and its Session Manager plugin, and your public key on the node.
+"""
+
+_SSH_CONFIG_EXAMPLES = (
+    "hpj ssh-config --hyperpod ml-cluster",
+    "hpj ssh-config --hyperpod ml-cluster --user alice >>~/.ssh/config",
+)
+
+
+@click.command(cls=HpjCommand, help=_SSH_CONFIG_HELP, examples=_SSH_CONFIG_EXAMPLES)
+@click.option(
+    "--hyperpod",
+    "cluster",
+    metavar="NAME",
+    required=True,
+    help="The HyperPod cluster: name or ARN.",
+)
+@click.option("--user", metavar="USER", help="Your user name on the cluster.")
+@click.option(
+    "--region",
+    metavar="REGION",
+    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+)
+def ssh_config(cluster: str, user: str | None, region: str | None) -> None:
+    """Print the blocks."""
+    found = with_services(
+        lambda hyperpod: blocks_for(hyperpod.hyperpod_clusters(region).aws, cluster, user),
+        asking=True,
+    )
+    if invocation().as_json:
+        print_json(found.to_dict())
+    else:
+        print(found.text, end="")

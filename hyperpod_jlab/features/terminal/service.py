@@ -1,0 +1,201 @@
+"""A terminal on a node of a HyperPod cluster, by AWS Systems Manager: for a person, never to ask nodes for something.
+
+An account can start three sessions a second, and the end of one is not told reliably.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from hyperpod_jlab.aws.clusters import LoginNodes, find_login_nodes, node_target
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.clusters.aws import find_cluster, find_instance
+from hyperpod_jlab.core.errors import InternalError, InvalidInputError
+
+PROGRAMS: Final = {
+    "aws": "the AWS CLI (https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html)",
+    "session-manager-plugin": "its Session Manager plugin "
+    "(https://docs.aws.amazon.com/systems-manager/latest/userguide/session-manager-working-with-install-plugin.html)",
+}
+"""Programs that open a terminal, and what they are a part of."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9-][A-Za-z0-9:_-]*")
+"""Words that are the same to every shell. Those of a command are so by AWS' patterns of ids and names of instance groups."""
+
+
+@dataclass(frozen=True)
+class NodeTerminal:
+    """How to open a terminal on a node.
+
+    Attributes:
+        instance: The node's instance id.
+        target: What Systems Manager calls it: ``sagemaker-cluster:CLUSTERID_GROUP-INSTANCE``.
+        command: The command of the AWS CLI, word by word.
+    """
+
+    instance: str
+    target: str
+    command: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """The command as a line for a shell."""
+        return shlex.join(self.command)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {"instance": self.instance, "target": self.target, "command": list(self.command)}
+
+
+async def terminal_on(aws: Aws, cluster: str, node: str) -> NodeTerminal:
+    """The way to a terminal on a node. No session is begun.
+
+    Args:
+        aws: AWS in the cluster's region.
+        cluster: Name or ARN.
+        node: The node (see `hyperpod_instances.find_instance`).
+
+    Raises:
+        NotFoundError: There is no such cluster or node.
+        HyperpodError: See `aws.errors`.
+    """
+    found = await find_cluster(aws, cluster)
+    one = await find_instance(aws, cluster, node)
+    target = node_target(found.arn, one)
+    return NodeTerminal(one.name, target, session_command(target, await aws.region()))
+
+
+def session_command(target: str, region: str) -> tuple[str, ...]:
+    """The command of the AWS CLI that opens a session there.
+
+    Raises:
+        InternalError: A word is not plain.
+    """
+    return plain_words(("aws", "ssm", "start-session", "--target", target, "--region", region))
+
+
+def plain_words(words: Sequence[str]) -> tuple[str, ...]:
+    """A command, once it is sure that no shell reads anything else in its words: people paste it, JupyterLab types it.
+
+    Raises:
+        InternalError: A word is not plain.
+    """
+    for word in words:
+        if _PLAIN.fullmatch(word) is None:
+            raise InternalError(
+                f"{word!r} is no word of a command for a terminal",
+                code="strange_name",
+                hint="AWS names clusters, groups and instances otherwise; open the terminal by hand",
+            )
+    return tuple(words)
+
+
+def missing_programs() -> list[str]:
+    """Those of `PROGRAMS` that this machine does not have."""
+    return [program for program in PROGRAMS if shutil.which(program) is None]
+
+
+# --------------------------------------------------------------------------------------------------
+# Blocks for ssh's configuration, by which ssh reaches the login nodes of a HyperPod cluster through AWS Systems Manager: no port has to be open, no network shared.
+
+_BY_SSH = "--document-name AWS-StartSSHSession --parameters portNumber=%p"
+"""What AWS documents for ssh through Session Manager."""
+
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+-]*")
+
+
+@dataclass(frozen=True)
+class SshHost:
+    """How ssh gets to a login node.
+
+    Attributes:
+        name: What a user calls it: the ``Host`` of the block.
+        instance: Its instance id, under which ssh knows its host key.
+        target: What Systems Manager calls it.
+        proxy: The command that ssh talks through.
+    """
+
+    name: str
+    instance: str
+    target: str
+    proxy: str
+
+
+@dataclass(frozen=True)
+class SshConfig:
+    """Blocks for the login nodes of a cluster.
+
+    Attributes:
+        cluster: The cluster's name.
+        hosts: The login nodes.
+        user: Who logs in; None: ssh's own choice.
+        note: What a user should know of the nodes.
+    """
+
+    cluster: str
+    hosts: tuple[SshHost, ...]
+    user: str | None
+    note: str | None
+
+    @property
+    def text(self) -> str:
+        """The blocks, and what of them belongs into our configuration."""
+        names = ", ".join(f'"{host.name}"' for host in self.hosts)
+        lines = [
+            f"# The login nodes of {self.cluster} through AWS Systems Manager. Write them anew when nodes were replaced.",
+            *([f"# {self.note}."] if self.note else ()),
+            f'# In the configuration of hpj: transport = "ssh", login_nodes = [{names}]',
+        ]
+        for host in self.hosts:
+            lines += [
+                f"Host {host.name}",
+                f"  HostKeyAlias {host.instance}",
+                *([f"  User {self.user}"] if self.user is not None else ()),
+                f"  ProxyCommand {host.proxy}",
+            ]
+        return "\n".join(lines) + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        hosts = [asdict(host) for host in self.hosts]
+        return {"cluster": self.cluster, "hosts": hosts, "note": self.note, "text": self.text}
+
+
+async def ssh_config(aws: Aws, cluster: str, user: str | None = None) -> SshConfig:
+    """The blocks for the login nodes of a cluster.
+
+    Args:
+        aws: AWS in the cluster's region.
+        cluster: Name or ARN.
+        user: Who logs in.
+
+    Raises:
+        InvalidInputError: The user's name has another form.
+        NotFoundError: There is no such cluster, or AWS knows no login nodes of it.
+        HyperpodError: See `aws.errors`.
+    """
+    if user is not None and not _USER.fullmatch(user):
+        raise InvalidInputError(
+            f"{user[:80]!r} is no user's name",
+            hint="give the name that the user has on the cluster",
+            detail={"field": "user"},
+        )
+    nodes = await find_login_nodes(aws, cluster)
+    return SshConfig(
+        nodes.cluster.name, _hosts(nodes, await aws.region()), user=user, note=nodes.note
+    )
+
+
+def _hosts(nodes: LoginNodes, region: str) -> tuple[SshHost, ...]:
+    found = []
+    for number, one in enumerate(nodes.instances, 1):
+        target = node_target(nodes.cluster.arn, one)
+        # In these quotes AWS documents it: a shell finds the AWS CLI as in a terminal.
+        proxy = f'sh -c "{" ".join(session_command(target, region))} {_BY_SSH}"'
+        found.append(SshHost(f"{nodes.cluster.name}-{number}", one.name, target, proxy))
+    return tuple(found)

@@ -1,1 +1,0 @@
-"""The API server: credentials, requests, watches, pods' logs."""

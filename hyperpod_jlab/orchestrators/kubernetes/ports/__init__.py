@@ -1,1 +1,0 @@
-"""Ports of pods, reached through this machine."""

@@ -1,1 +1,0 @@
-"""From a spec to an object that the cluster has taken."""

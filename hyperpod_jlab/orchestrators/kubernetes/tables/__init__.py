@@ -1,1 +1,0 @@
-"""What the cluster holds: nodes, queues, jobs."""

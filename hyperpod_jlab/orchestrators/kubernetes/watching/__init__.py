@@ -1,1 +1,0 @@
-"""What becomes of runs: their objects, their pods, their logs."""

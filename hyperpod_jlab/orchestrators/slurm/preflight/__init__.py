@@ -1,1 +1,0 @@
-"""What the cluster has to say about a run before it is sent."""

@@ -1,1 +1,0 @@
-"""The cluster as tables: nodes, queues and everybody's jobs."""

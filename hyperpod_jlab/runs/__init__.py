@@ -1,0 +1,1 @@
+"""Runs: submit, list, show, act, clean; their routes and commands."""

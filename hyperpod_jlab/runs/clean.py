@@ -1,0 +1,260 @@
+"""Removing old runs from the storage partition, and code that no run needs any more.
+
+Only runs that have ended go, and none that a live one waits for. A bundle goes out of sight with one rename before anything in it is removed, so nobody
+ever sees half a run; what a broken-off clean-up leaves behind is removed by the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, StorageDeniedError
+from hyperpod_jlab.core.run import ENDED, Run
+from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.runs.service import Runs, Wanted
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.bundle import STAGING, hide
+from hyperpod_jlab.storage.content import ContentStore
+from hyperpod_jlab.storage.files import storage_errors
+from hyperpod_jlab.storage.migration import Migrated, migrate, runs_in_old_layout
+from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.records import DamagedBundleError
+from hyperpod_jlab.storage.removal import Extent, remove_tree
+
+_STAGING_AGE = 86400.0
+_CODE_AGE = 3600.0
+
+
+@dataclass(frozen=True)
+class OldRun:
+    """A run that may go; `size` is what its own files take."""
+
+    run: Run
+    size: int
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An old run that has to stay, and why."""
+
+    run_id: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a clean-up would remove.
+
+    Attributes:
+        runs: Runs that go.
+        kept: Runs that are old enough and stay all the same.
+        staging: Folders of submits that were broken off long ago.
+        staging_size: Bytes in them.
+        code: Number of files of code that nobody uses then.
+        code_size: Bytes in them.
+        secrets: Folders with secrets of runs that have ended, however lately: nobody will read them again.
+    """
+
+    runs: tuple[OldRun, ...]
+    kept: tuple[Kept, ...]
+    staging: tuple[Path, ...]
+    staging_size: int
+    code: int
+    code_size: int
+    secrets: tuple[Path, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """All bytes that are freed."""
+        return sum(old.size for old in self.runs) + self.staging_size + self.code_size
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to remove."""
+        return not (self.runs or self.staging or self.code or self.secrets)
+
+
+class Cleaner:
+    """Cleans one storage partition, as far as this user's own runs go."""
+
+    def __init__(self, partition: Partition, runs: Runs) -> None:
+        self._partition = partition
+        self._runs = runs
+        self._store = ContentStore(partition)
+
+    async def plan(self, older: float, *, keep_failed: bool = False) -> Plan:
+        """What would be removed.
+
+        Args:
+            older: Only runs that ended this many seconds ago or earlier.
+            keep_failed: Keep runs that failed.
+        """
+        before = time.time() - older
+        listed = (await self._runs.list(Wanted())).runs
+        needed = await asyncio.to_thread(self._needed, listed)
+        go, stay, kept = [], [], []
+        for run in listed:
+            if run.state not in ENDED:
+                continue
+            old = (run.status.ended_at or run.created_at) <= before
+            if not old or (keep_failed and run.state == "failed"):
+                stay.append(run)
+            elif not Path(run.bundle).is_relative_to(self._partition.folder):
+                kept.append(Kept(run.run_id, "it lies in an old layout; run: hpj storage migrate"))
+            elif run.run_id in needed:
+                kept.append(Kept(run.run_id, f"{needed[run.run_id]} waits for it"))
+            else:
+                go.append(run)
+        plan = await asyncio.to_thread(self._measure, go, kept)
+        return replace(plan, secrets=await asyncio.to_thread(_secrets_of, stay))
+
+    async def carry_out(self, plan: Plan) -> list[HyperpodError]:
+        """Remove what was planned, less what has come to life meanwhile; returns what could not be removed."""
+        listed = (await self._runs.list(Wanted())).runs
+        needed = await asyncio.to_thread(self._needed, listed)
+        ended = {run.run_id for run in listed if run.state in ENDED}
+        go = [
+            Path(old.run.bundle)
+            for old in plan.runs
+            if old.run.run_id in ended and old.run.run_id not in needed
+        ]
+        for old in plan.runs:
+            if old.run.status.reason_code == "submit_interrupted":
+                with contextlib.suppress(HyperpodError):  # what it left on its cluster
+                    await self._runs.act(old.run.run_id, "cancel", wait=False)
+        return await asyncio.to_thread(self._remove, go, (*plan.staging, *plan.secrets))
+
+    def _needed(self, listed: tuple[Run, ...]) -> dict[str, str]:
+        """Runs that a live one waits for, with its id."""
+        needed: dict[str, str] = {}
+        for run in listed:
+            if run.state not in ENDED:
+                # A damaged or somebody's private one has no spec to look at, and one that was removed meanwhile needs nothing.
+                with contextlib.suppress(DamagedBundleError, NotFoundError, StorageDeniedError):
+                    needed |= dict.fromkeys(self._runs.bundle(run.run_id).spec().after, run.run_id)
+        return needed
+
+    def _measure(self, go: list[Run], kept: list[Kept]) -> Plan:
+        freed = Extent()
+        runs = []
+        for run in go:
+            before = freed.own
+            freed.add(Path(run.bundle))
+            runs.append(OldRun(run, freed.own - before))
+        staging = tuple(self._left_over())
+        own = freed.own
+        for folder in staging:
+            freed.add(folder)
+        files, size = 0, 0
+        for _, found in self._store.entries():
+            seen = freed.shared[found.st_ino]
+            if found.st_nlink - seen == 1 and (seen or _has_lain(found)):
+                files += 1
+                size += found.st_size
+        return Plan(tuple(runs), tuple(kept), staging, freed.own - own, files, size)
+
+    def _remove(self, bundles: list[Path], others: tuple[Path, ...]) -> list[HyperpodError]:
+        freed = Extent()
+        problems: list[HyperpodError] = []
+        for folder in (*bundles, *others):
+            try:
+                gone = hide(folder) if folder in bundles else folder
+                freed.add(gone)
+                with storage_errors(gone):
+                    remove_tree(gone)
+            except NotFoundError:
+                continue  # another clean-up runs
+            except HyperpodError as error:
+                problems.append(error)
+        for entry, found in list(self._store.entries()):
+            if found.st_nlink == 1 and (freed.shared[found.st_ino] or _has_lain(found)):
+                # A submit that links it just now keeps its link; a later one puts the file there again.
+                try:
+                    with storage_errors(entry):
+                        descent.unlink(entry)
+                except HyperpodError as error:
+                    problems.append(error)
+        return problems
+
+    def _left_over(self) -> Iterator[Path]:
+        """Staging folders of our own that nobody has touched for a day."""
+        runs = self._partition.runs
+        with contextlib.suppress(OSError):  # there are none yet
+            for shard in sorted(descent.names(runs)):
+                with contextlib.suppress(OSError):  # another clean-up runs
+                    for name in sorted(descent.names(runs / shard)):
+                        if name.startswith(STAGING) and _is_old(runs / shard / name):
+                            yield runs / shard / name
+
+
+def _secrets_of(runs: list[Run]) -> tuple[Path, ...]:
+    """Secrets that ended runs left behind; those of a broken-off submit are still needed when it is sent again."""
+    folders = (
+        Path(run.bundle) / "secrets"
+        for run in runs
+        if run.status.reason_code != "submit_interrupted"
+    )
+    return tuple(folder for folder in folders if descent.is_folder(folder))
+
+
+def _is_old(staging: Path) -> bool:
+    """Whether a staging folder is this user's, and was touched by nothing for a day."""
+    try:
+        found = descent.state(staging)
+    except FileNotFoundError:  # another clean-up runs
+        return False
+    return found.st_uid == os.getuid() and time.time() - found.st_ctime > _STAGING_AGE
+
+
+def _has_lain(found: os.stat_result) -> bool:
+    """Whether a stored file has lain unused long enough that no submit is about to use it: a link made or removed counts as a change."""
+    return time.time() - found.st_ctime > _CODE_AGE
+
+
+# --------------------------------------------------------------------------------------------------
+# Which runs lie in the old layout of the partition, and moving them.
+
+
+@dataclass(frozen=True)
+class MigrationPlan:
+    """What a migration would do.
+
+    Attributes:
+        runs: Runs that can be moved.
+        kept: Runs that have to stay for now, with the reason.
+    """
+
+    runs: tuple[str, ...]
+    kept: tuple[tuple[str, str], ...]
+
+
+async def plan_migration(hyperpod: Hyperpod) -> MigrationPlan:
+    """This user's runs in the old layout. One that has not ended stays: its job knows its bundle by the old path."""
+    found = await asyncio.to_thread(lambda: sorted(runs_in_old_layout(hyperpod.partition)))
+    go, kept = [], []
+    for run_id in found:
+        try:
+            run = await hyperpod.runs.get(run_id)
+        except HyperpodError:  # a damaged one moves as it is
+            go.append(run_id)
+            continue
+        if run.status.ended:
+            go.append(run_id)
+        else:
+            kept.append((run_id, f"it is {run.state}; move it once it has ended"))
+    return MigrationPlan(tuple(go), tuple(kept))
+
+
+async def carry_out(hyperpod: Hyperpod, plan: MigrationPlan) -> Migrated:
+    """Move what was planned.
+
+    Raises:
+        StorageError: The new place cannot be made, or is not to be trusted.
+    """
+    return await asyncio.to_thread(migrate, hyperpod.partition, plan.runs)

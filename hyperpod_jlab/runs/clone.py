@@ -1,0 +1,99 @@
+"""The code of an earlier run as capture would have made it, for a new run with the same code."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.capture.captured import Captured, CodeFile, Part, ProjectFile
+from hyperpod_jlab.core.errors import ConflictError
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.runs.files import sent_places
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.content import digest_of
+from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.records import BundleReader
+
+_CODE, _WORK = "code/", "work/"
+
+
+def captured_again(partition: Partition, run_id: str, spec: JobSpec) -> Captured:
+    """The code of a run as it was sent, even when the run itself has changed its files since.
+
+    Args:
+        partition: The storage partition.
+        run_id: The earlier run.
+        spec: The new run's spec: its arguments take the place of the old ones.
+
+    Raises:
+        NotFoundError: There is no such run.
+        DamagedBundleError: Its bundle cannot be read.
+        ConflictError: A file of it is gone.
+    """
+    bundle = BundleReader(partition, run_id)
+    head = bundle.head()
+    # The launcher of this version comes with every submit.
+    listed = [entry for entry in bundle.files() if entry["path"].startswith((_CODE, _WORK))]
+    files, project = [], []
+    for entry in listed:
+        found = _find(bundle, entry)
+        if entry["path"].startswith(_WORK):
+            name = entry["path"].removeprefix(_WORK)
+            size = descent.state(found).st_size
+            project.append(
+                ProjectFile(name, found, size, entry["executable"], digest=entry["digest"])
+            )
+        else:
+            files.append(
+                CodeFile(entry["path"], _bytes_of(bundle, found, entry), entry["executable"])
+            )
+    names = "\n".join(sorted(entry["path"] for entry in listed))
+    return Captured(
+        name=spec.name or head.name,
+        files=tuple(files),
+        project=tuple(project),
+        command=_command(bundle, spec),
+        parts=(Part(f"The code of {run_id}", "text", names),),
+        cwd=str(bundle.plan().get("cwd") or "work"),
+    )
+
+
+def notebook_of(partition: Partition, run_id: str) -> str | None:
+    """The notebook that an earlier run came from."""
+    return BundleReader(partition, run_id).head().notebook
+
+
+def _find(bundle: BundleReader, entry: dict[str, Any]) -> Path:
+    """The file with the bytes that were sent: in the content store, else in the bundle."""
+    for path in sent_places(bundle, entry):
+        with contextlib.suppress(OSError):
+            if digest_of(path) == entry["digest"]:
+                return path
+    raise _gone(bundle, entry)
+
+
+def _bytes_of(bundle: BundleReader, path: Path, entry: dict[str, Any]) -> bytes:
+    """The bytes of a file of code; the very ones that are returned are those that were sent."""
+    with contextlib.suppress(OSError):
+        data = descent.read(path)
+        if hashlib.sha256(data).hexdigest() == entry["digest"]:
+            return data
+    raise _gone(bundle, entry)
+
+
+def _gone(bundle: BundleReader, entry: dict[str, Any]) -> ConflictError:
+    return ConflictError(
+        f"{bundle.run_id} cannot be cloned: {entry['path']} was changed or removed by the run",
+        code="code_gone",
+        hint="submit it again from its source",
+        detail={"run_id": bundle.run_id, "path": entry["path"]},
+    )
+
+
+def _command(bundle: BundleReader, spec: JobSpec) -> tuple[Any, ...]:
+    """The old command with the new arguments, which always stand at its end."""
+    command = bundle.command()
+    old = bundle.spec().args
+    return (*command[: len(command) - len(old)], *(spec.args if command else ()))

@@ -1,0 +1,143 @@
+"""What was sent with a run, to be looked at: its code as it was then, and the script or manifest that the scheduler was given."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import from_json
+
+from hyperpod_jlab.core.errors import NotFoundError, UnsupportedError
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.bundle import is_inner_path
+from hyperpod_jlab.storage.content import stored_path
+from hyperpod_jlab.storage.records import BundleReader
+
+LONGEST_TEXT = 4 << 20
+"""Bytes of the largest file that is shown as text."""
+
+_RENDERED = ("sbatch.sh", "manifest.yaml", "local.json")
+
+
+@dataclass(frozen=True)
+class SentFile:
+    """One file of the code, by its place in the bundle, and its bytes; None when it is gone."""
+
+    path: str
+    size: int | None
+
+
+def code_of(bundle: BundleReader) -> tuple[SentFile, ...]:
+    """The files of a run's code and project, as they were sent. May block.
+
+    Raises:
+        NotFoundError: There is no such run.
+        DamagedBundleError: Its list of files cannot be read.
+    """
+    found = []
+    for entry in bundle.files():
+        size = None
+        for place in sent_places(bundle, entry):
+            with contextlib.suppress(OSError):
+                size = descent.state(place).st_size
+                break
+        found.append(SentFile(entry["path"], size))
+    return tuple(found)
+
+
+class SentCode:
+    """The code of one run as it was sent, for looking at several files: which there are is read once.
+
+    Raises:
+        NotFoundError: There is no such run.
+        DamagedBundleError: The list of files cannot be read.
+    """
+
+    def __init__(self, bundle: BundleReader) -> None:
+        self._bundle = bundle
+        self._listed = {str(entry["path"]): entry for entry in bundle.files()}
+
+    def __contains__(self, path: str) -> bool:
+        """Whether such a file was sent."""
+        return path in self._listed
+
+    def text(self, path: str) -> str:
+        """The text of one file. May block.
+
+        Raises:
+            NotFoundError: No such file was sent, or it is gone.
+            UnsupportedError: It is no text, or too long to be shown.
+        """
+        entry = self._listed.get(path)
+        if entry is None:
+            raise NotFoundError(
+                f"no such file was sent with {self._bundle.run_id}",
+                code="no_such_file",
+                detail={"field": "path", "run_id": self._bundle.run_id},
+            )
+        return _text(sent_places(self._bundle, entry), path)
+
+
+def code_text(bundle: BundleReader, path: str) -> str:
+    """The text of one file of the code, as it was sent. May block.
+
+    Raises:
+        NotFoundError: There is no such run, or no such file was sent with it, or it is gone.
+        UnsupportedError: It is no text, or too long to be shown.
+        DamagedBundleError: The list of files cannot be read.
+    """
+    return SentCode(bundle).text(path)
+
+
+def rendered_of(bundle: BundleReader) -> tuple[str, str]:
+    """The name and the text of what the scheduler was given. May block.
+
+    Raises:
+        NotFoundError: There is no such run, or it has none.
+    """
+    bundle.head()
+    for name in _RENDERED:
+        if descent.is_file(bundle.folder / name):
+            return name, _text([bundle.folder / name], name)
+    script = _native_script(bundle)
+    if script is not None:
+        return script, _text([bundle.folder / script], script)
+    raise NotFoundError(f"{bundle.run_id} has no script", code="no_such_file")
+
+
+def _native_script(bundle: BundleReader) -> str | None:
+    """The place of a file that was sent to the scheduler as it was written (docs/bundle-format.md)."""
+    try:
+        script = from_json(descent.read(bundle.folder / "native.json", LONGEST_TEXT))["script"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return script if is_inner_path(script) else None
+
+
+def sent_places(bundle: BundleReader, entry: Mapping[str, Any]) -> Sequence[Path]:
+    """Where the bytes of a file lie that was sent, the best first: in its owner's content store, else in the bundle, where the run may have changed them."""
+    stored = stored_path(bundle.folder.parents[2], entry["digest"], executable=entry["executable"])
+    return stored, bundle.folder / str(entry["path"])
+
+
+def _text(places: Sequence[Path], name: str) -> str:
+    data, problem = b"", "it is gone"
+    for place in places:
+        try:
+            data = descent.read(place, LONGEST_TEXT)
+            break
+        except OSError as error:
+            if error.errno == errno.EFBIG:
+                raise UnsupportedError(
+                    f"{name} is too long to be shown", code="too_long"
+                ) from error
+            problem = error.strerror or str(error)
+    else:
+        raise NotFoundError(f"{name} cannot be read: {problem}", code="no_such_file")
+    if b"\0" in data:
+        raise UnsupportedError(f"{name} is not text", code="no_text")
+    return data.decode("utf-8", "replace")

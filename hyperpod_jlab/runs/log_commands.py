@@ -1,0 +1,195 @@
+"""``hpj logs``: the logs of a run's ranks."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from hyperpod_jlab.cli.following import (
+    Reading,
+    is_unreachable,
+    shows_progress,
+    told_states,
+    unreachable_words,
+    write_bytes,
+    write_logs,
+)
+from hyperpod_jlab.cli.group import HpjCommand
+from hyperpod_jlab.cli.invocation import invocation, with_services
+from hyperpod_jlab.cli.parameters import RUN, NumbersParam, SinceParam, find_run
+from hyperpod_jlab.cli.terminal import printable
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.run import Run
+from hyperpod_jlab.logs.service import LogRequest, check_choice, no_such_node, node_names
+from hyperpod_jlab.runs.facade import Hyperpod
+
+_MOST_DIGITS = 9
+
+_HELP = """\
+Print the logs of a run's ranks, in the order of time, each line behind its rank: '3|text' (a node's own log: 'node0|text').
+
+RUN is a run's id, the beginning of one, or 'last'. The run need not have ended; -f follows it until it has.
+Of an array all children are printed, each line behind its child and rank: '2.0|text'. One child alone is RUN.2.
+A line of over 16 KiB comes in pieces: --grep looks at each piece for itself, and in --json all pieces of a line but the last have
+"partial": true, all but the first "continued": true.
+On a terminal a line keeps its colours; other escape sequences and control characters of the run stay away from it, but with --raw.
+Ctrl-C leaves the run alone and says how to come back to the same place.
+"""
+
+_EXAMPLES = (
+    "hpj logs -f last",
+    "hpj logs 20261121-120455-k3x9qd --rank 0 --tail 100",
+    "hpj logs last --since 5m --grep 'loss|error'",
+    "hpj logs last --raw --rank 3 > rank-3.log",
+    "hpj logs last --json | jq -r .line",
+)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """The options as given."""
+
+    follow: bool
+    node: str | None
+    ranks: tuple[tuple[int, ...], ...]
+    attempt: int | None
+    tail: int | None
+    since: float | None
+    grep: str | None
+    cursor: str | None
+    raw: bool
+
+
+@click.command(cls=HpjCommand, help=_HELP, examples=_EXAMPLES)
+@click.argument("run", type=RUN)
+@click.option("-f", "--follow", is_flag=True, help="Go on until the run has ended.")
+@click.option("--node", metavar="N", help="Only this node: its number from 0, or its name.")
+@click.option(
+    "--rank",
+    "ranks",
+    type=NumbersParam(),
+    multiple=True,
+    help="Only these global ranks; may be given several times.",
+)
+@click.option("--attempt", type=click.IntRange(min=1), help="Only this attempt, counted from 1.")
+@click.option("--tail", type=click.IntRange(min=0), help="Begin with the last so many lines.")
+@click.option(
+    "--since",
+    type=SinceParam(),
+    help="Begin so long ago, as in 5m or 2h, or at a time in ISO 8601.",
+)
+@click.option(
+    "--grep", metavar="REGEX", help="Only lines in which this regular expression is found."
+)
+@click.option(
+    "--cursor", help="Go on where an earlier call ended: the 'cursor' of a line in --json."
+)
+@click.option(
+    "--raw",
+    is_flag=True,
+    help="The exact bytes of one stream: of --rank (default 0), or of --node's own log.",
+)
+def logs(run: str, **options: Any) -> None:
+    """Print logs."""
+    wanted = _Wanted(**options)
+    if wanted.raw:
+        _check_raw(wanted)
+        with_services(lambda hyperpod: _raw(hyperpod, run, wanted))
+    else:
+        with_services(lambda hyperpod: _lines(hyperpod, run, wanted))
+
+
+async def _lines(hyperpod: Hyperpod, text: str, wanted: _Wanted) -> None:
+    run = await hyperpod.runs.get(await find_run(hyperpod, text))
+    request = LogRequest(
+        run.run_id,
+        attempt=wanted.attempt,
+        node=_node(run, wanted.node),
+        ranks=_ranks(wanted),
+        tail=wanted.tail,
+        since=wanted.since,
+        grep=wanted.grep,
+        cursor=wanted.cursor,
+        follow=wanted.follow,
+        partial=shows_progress() and not invocation().as_json,
+    )
+    check_choice(run, request)
+    reading = Reading(request, _same_options(wanted))
+    invocation().on_interrupt = reading.interruption
+    if wanted.follow:
+        async with told_states(hyperpod, run.run_id, run):
+            await write_logs(hyperpod, reading)
+    else:
+        await write_logs(hyperpod, reading)
+        if reading.written and is_unreachable(run) and not invocation().as_json:
+            words = unreachable_words(run)
+            print(f"--- {words}; newer lines may be missing ---", file=sys.stderr)
+    if not reading.written and not run.status.ended and not invocation().as_json:
+        reason = f": {printable(run.status.reason)}" if run.status.reason else ""
+        print(f"no lines; the run is {run.state}{reason}", file=sys.stderr)
+
+
+async def _raw(hyperpod: Hyperpod, text: str, wanted: _Wanted) -> None:
+    run = await hyperpod.runs.get(await find_run(hyperpod, text))
+    ranks, node = _ranks(wanted), _node(run, wanted.node)
+    request = LogRequest(run.run_id, wanted.attempt, node, ranks, follow=wanted.follow)
+    check_choice(run, request)
+    reading = Reading(request, _same_options(wanted))
+    invocation().on_interrupt = reading.interruption
+    chunks = hyperpod.logs.raw(
+        run.run_id,
+        rank=ranks[0] if ranks else None,
+        node=node,
+        attempt=wanted.attempt,
+        follow=wanted.follow,
+    )
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            write_bytes(chunk)
+
+
+def _check_raw(wanted: _Wanted) -> None:
+    others = ("tail", "since", "grep", "cursor")
+    given = [name for name in others if getattr(wanted, name) is not None]
+    if given:
+        raise _misfit(f"--raw gives a stream's bytes as they are; --{given[0]} does not go with it")
+    if sum(map(len, wanted.ranks)) > 1:
+        raise _misfit("--raw gives the bytes of one stream; name one --rank")
+    if invocation().as_json:
+        raise _misfit("--raw gives bytes, not JSON; leave out one of them")
+
+
+def _misfit(message: str) -> InvalidInputError:
+    return InvalidInputError(message, code="usage", hint="see: hpj logs --help")
+
+
+def _ranks(wanted: _Wanted) -> tuple[int, ...] | None:
+    return tuple(sorted({rank for given in wanted.ranks for rank in given})) or None
+
+
+def _node(run: Run, text: str | None) -> int | None:
+    """The rank of a node that is given by rank or name."""
+    if text is None:
+        return None
+    names = node_names(run)
+    if text in names:
+        return names.index(text)
+    if not (text.isascii() and text.isdecimal()) or len(text) > _MOST_DIGITS:
+        raise no_such_node(run, text)
+    return int(text)
+
+
+def _same_options(wanted: _Wanted) -> str:
+    """The options that choose lines, for coming back to them."""
+    words = [f"--rank {','.join(map(str, ranks))}" for ranks in wanted.ranks]
+    for name in ("node", "attempt", "grep"):
+        value = getattr(wanted, name)
+        if value is not None:
+            words.append(f"--{name} {shlex.quote(str(value))}")
+    words += ["--raw"] if wanted.raw else []
+    return "".join(f" {word}" for word in words)

@@ -1,0 +1,196 @@
+"""Requests about logs: pages, searches, exact bytes, and which logs there are."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Literal
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.run import iso_time
+from hyperpod_jlab.core.run_id import split_run_id
+from hyperpod_jlab.logs.service import LogRequest, LogStream, Page, SearchResult, check_asked
+from hyperpod_jlab.server.call import Call, Download
+from hyperpod_jlab.server.log_messages import LogChoice, LogFrame, Number, blocks_of
+from hyperpod_jlab.server.requests import RequestModel
+
+MOST_LINES = 2000
+
+
+class PageQuery(LogChoice):
+    """Which page of a log."""
+
+    direction: Literal["backward", "forward"] = "backward"
+    """Before the cursor (or the end), or from the cursor (or the start) on."""
+    limit: Annotated[int, Field(ge=1, le=MOST_LINES)] = 200
+    """At most so many lines."""
+
+
+class SearchQuery(LogChoice):
+    """What to search, and from where on."""
+
+    direction: Literal["backward", "forward"] = "forward"
+    """From the cursor (or the start) on, or before it (or the end)."""
+    limit: Annotated[int, Field(ge=1, le=MOST_LINES)] = 200
+    """At most so many hits."""
+
+
+class RawQuery(RequestModel):
+    """Which stream; rank 0 when nothing is said."""
+
+    rank: Number | None = None
+    """A rank's log."""
+    node: Number | None = None
+    """Without a rank: the own log of the node of this rank."""
+    attempt: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    """Its attempt; default: the newest one that has the stream."""
+
+
+class LogPage(TypedDict):
+    """Some lines, and the cursors on both sides of them."""
+
+    frames: list[LogFrame]
+    before: str
+    after: str
+    at_start: bool
+    at_end: bool
+
+
+class LogHit(TypedDict):
+    """A line in which something was found: `match` are its begin and end, in characters."""
+
+    attempt: int
+    node: str
+    node_rank: int
+    rank: int | None
+    index: int | None
+    time: float | None
+    line: str
+    match: tuple[int, int]
+    cursor: str
+
+
+class LogHits(TypedDict):
+    """Hits, the cursor to search on from (null when all was searched), and the bytes that were searched."""
+
+    hits: list[LogHit]
+    next: str | None
+    scanned: int
+
+
+class StreamInfo(TypedDict):
+    """One log that can be chosen."""
+
+    node_rank: int
+    node: str
+    rank: int | None
+    local_rank: int | None
+    index: int | None
+    size: int
+    last_at: str | None
+    silent: bool
+
+
+class AttemptStreams(TypedDict):
+    """The logs of an attempt."""
+
+    number: int
+    streams: list[StreamInfo]
+
+
+class Streams(TypedDict):
+    """The logs of a run."""
+
+    attempts: list[AttemptStreams]
+
+
+async def show_page(call: Call, run_id: str, query: PageQuery) -> LogPage:
+    """A page of a run's log."""
+    hyperpod = await call.hyperpod()
+    request = query.request(run_id)
+    await check_asked(hyperpod.runs, request)
+    page = await hyperpod.logs.page(request, query.direction, query.limit)
+    return await asyncio.to_thread(_page_answer, page)
+
+
+async def search_log(call: Call, run_id: str, query: SearchQuery) -> LogHits:
+    """Search a run's log for a regular expression; after some seconds what was found by then is answered."""
+    if query.grep is None:
+        raise InvalidInputError("grep: is missing", detail={"field": "grep"})
+    hyperpod = await call.hyperpod()
+    request = query.request(run_id)
+    await check_asked(hyperpod.runs, request)
+    found = await hyperpod.logs.search(request, query.direction, query.limit)
+    return _hits_answer(found)
+
+
+async def download_log(call: Call, run_id: str, query: RawQuery) -> Download:
+    """One stream's exact bytes."""
+    split_run_id(run_id)
+    hyperpod = await call.hyperpod()
+    ranks = None if query.rank is None else (query.rank,)
+    await check_asked(hyperpod.runs, LogRequest(run_id, query.attempt, query.node, ranks))
+    which = f"node-{query.node}" if query.node is not None and query.rank is None else None
+    which = which or f"rank-{query.rank or 0}"
+    attempt = f".attempt-{query.attempt}" if query.attempt is not None else ""
+    chunks = hyperpod.logs.raw(run_id, rank=query.rank, node=query.node, attempt=query.attempt)
+    return Download(f"{run_id}{attempt}.{which}.log", chunks)
+
+
+async def list_streams(call: Call, run_id: str) -> Streams:
+    """The logs of a run that can be chosen, and who has fallen silent."""
+    hyperpod = await call.hyperpod()
+    attempts = await hyperpod.logs.streams(run_id)
+    return {
+        "attempts": [
+            {"number": number, "streams": [_stream_answer(stream) for stream in streams]}
+            for number, streams in attempts.items()
+        ]
+    }
+
+
+def _page_answer(page: Page) -> LogPage:
+    frame: LogFrame = {"blocks": blocks_of(page.lines), "after": page.after}
+    return {
+        "frames": [frame] if frame["blocks"] else [],
+        "before": page.before,
+        "after": page.after,
+        "at_start": page.at_start,
+        "at_end": page.at_end,
+    }
+
+
+def _hits_answer(found: SearchResult) -> LogHits:
+    return {
+        "hits": [
+            {
+                "attempt": hit.attempt,
+                "node": hit.node,
+                "node_rank": hit.node_rank,
+                "rank": hit.rank,
+                "index": hit.index,
+                "time": hit.time,
+                "line": hit.line,
+                "match": hit.match,
+                "cursor": hit.cursor,
+            }
+            for hit in found.hits
+        ],
+        "next": found.next,
+        "scanned": found.scanned,
+    }
+
+
+def _stream_answer(stream: LogStream) -> StreamInfo:
+    return {
+        "node_rank": stream.node_rank,
+        "node": stream.node,
+        "rank": stream.rank,
+        "local_rank": stream.local_rank,
+        "index": stream.index,
+        "size": stream.size,
+        "last_at": iso_time(stream.last_at),
+        "silent": stream.silent,
+    }

@@ -1,0 +1,271 @@
+"""What is found out about a run before it is sent: by the cluster, and by what stands in the request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hyperpod_jlab.clusters.identity import shared_space
+from hyperpod_jlab.core.errors import (
+    HyperpodError,
+    InvalidInputError,
+    UnreachableError,
+    nearest_hint,
+)
+from hyperpod_jlab.core.finding import Finding, refuse_on_error
+from hyperpod_jlab.core.run import Run
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.text import printable
+from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput
+from hyperpod_jlab.runs.service import Runs
+
+UNCHECKED = "unchecked"
+"""Code of the warning that the cluster could not be asked."""
+
+FOREIGN_CODE = "foreign_code"
+"""Code of the error that the code is another user's, and nobody has confirmed that it is to run."""
+
+
+async def preflight(
+    engine: Orchestrator, spec: JobSpec
+) -> tuple[list[Finding], UnreachableError | None]:
+    """What the cluster finds; when it does not answer, a warning and why."""
+    try:
+        return await engine.preflight(spec), None
+    except UnreachableError as error:
+        return [_unchecked(error)], error
+
+
+async def verdict(
+    engine: Orchestrator, given: RenderInput, rendered: Rendered
+) -> tuple[list[Finding], UnreachableError | None]:
+    """What the cluster itself says of a user's own file; when it does not answer, a warning and why."""
+    try:
+        return await engine.verdict(given, rendered), None
+    except UnreachableError as error:
+        return [_unchecked(error)], error
+
+
+def _unchecked(error: UnreachableError) -> Finding:
+    message = f"the cluster could not be asked about the run: {error.message}"
+    return Finding(level="warning", code=UNCHECKED, message=message, hint=error.hint)
+
+
+def foreign_code(run_id: str, owner: str) -> Finding:
+    """The error that a run of another user's code waits for a confirmation."""
+    return Finding(
+        level="error",
+        code=FOREIGN_CODE,
+        message=f"{run_id} is a run of {owner}, another user: its code would run with your rights. Nothing of it has been started",
+        hint=f"read its code (hpj show {run_id} names the folder); if you trust it, confirm with --trust-owner {owner}",
+        field="trust_owner",
+    )
+
+
+def suspect_code(run_id: str, user: str, *, moved: bool) -> Finding:
+    """The error that a run's code may have been laid by another user.
+
+    Args:
+        run_id: The run.
+        user: This user's name.
+        moved: Whether it lies in this user's own folder by now.
+    """
+    hint = f"read its code (hpj show {run_id} names the folder); if you trust it, confirm with --trust-owner {user}"
+    return Finding(
+        level="error",
+        code=FOREIGN_CODE,
+        message=f"another user could have exchanged the code of {run_id} in the layout of an older version. Nothing of it has been started",
+        hint=hint if moved else "hpj storage migrate, then clone it",
+        field="trust_owner",
+    )
+
+
+def refuse_distrusted(findings: Sequence[Finding]) -> None:
+    """Refuse a run of another user's code that nobody has confirmed.
+
+    Raises:
+        RefusedError: With code ``foreign_code``.
+    """
+    refuse_on_error([found for found in findings if found.code == FOREIGN_CODE])
+
+
+async def version_findings(engine: Orchestrator, spec: JobSpec) -> list[Finding]:
+    """A pickled function needs the same minor version of Python on both sides."""
+    if spec.source.kind != "function":
+        return []
+    import sys
+
+    from hyperpod_jlab.capture.function import python_version_finding
+
+    far = await engine.python_version(spec)
+    finding = python_version_finding(sys.version_info[:2], far) if far else None
+    return [finding] if finding else []
+
+
+def launcher_findings(spec: JobSpec) -> list[Finding]:
+    """A command runs once on each node, however many processes were asked for."""
+    asked = spec.resources.processes_per_node or 1
+    if asked == 1 or spec.resolved_launcher != "none" or spec.source.kind == "native":
+        return []
+    return [
+        Finding(
+            level="warning",
+            code="one_process",
+            message=f"the command runs once on each node, not {asked} times: that is what the launcher none does",
+            hint="give --launcher python to have it in each process, or leave out --processes-per-node",
+            field="resources.processes_per_node",
+        )
+    ]
+
+
+def space_findings() -> list[Finding]:
+    """In a shared space of Studio nobody is himself."""
+    space = shared_space()
+    if space is None:
+        return []
+    return [
+        Finding(
+            level="info",
+            code="shared_space",
+            message=f"the run acts as the shared space {space}: everybody in it sees the run, and can cancel it and read its results",
+        )
+    ]
+
+
+def check_secret_values(spec: JobSpec, values: Mapping[str, str]) -> None:
+    """See to it that values are given only for secrets of the spec that need one: a bundle has a file named after each.
+
+    Raises:
+        InvalidInputError: The spec has no such secret, or has a reference for it; or the value cannot be a variable's. The value is not repeated.
+    """
+    secrets = spec.environment.secrets
+    for name, value in values.items():
+        shown = printable(name[:60])
+        if name not in secrets:
+            raise _bad_value(
+                f"'{shown}' is no secret of the spec",
+                "secret_unknown",
+                nearest_hint(name, secrets) or "name it in the spec's environment.secrets",
+            )
+        if secrets[name]:
+            raise _bad_value(
+                f"the secret {shown} has a reference and takes no value",
+                "secret_has_reference",
+                "leave out the reference or the value",
+            )
+        if "\0" in value or (not value.isascii() and _has_half_characters(value)):
+            raise _bad_value(
+                f"the value of the secret {shown} cannot be that of an environment variable",
+                "bad_secret",
+                "it holds a NUL byte, or is not UTF-8; send such data in a file",
+            )
+
+
+def _bad_value(message: str, code: str, hint: str) -> InvalidInputError:
+    return InvalidInputError(message, code=code, hint=hint, detail={"field": "secrets"})
+
+
+def _has_half_characters(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def secret_findings(spec: JobSpec, values: Mapping[str, str]) -> list[Finding]:
+    """Secrets without a reference need a value here."""
+    missing = [
+        name
+        for name, reference in spec.environment.secrets.items()
+        if not reference and name not in values
+    ]
+    return [
+        Finding(
+            level="error",
+            code="secret_missing",
+            message=f"the secret {name} has no value here and no reference",
+            hint=f"set the variable {name} before you submit, or give --secret {name}=REFERENCE",
+            field="environment.secrets",
+        )
+        for name in missing
+    ]
+
+
+# --------------------------------------------------------------------------------------------------
+# What a run waits for before it may start (``after``): the runs before it, as their scheduler knows them, or why it would never start.
+
+
+@dataclass(frozen=True)
+class Dependencies:
+    """The scheduler's ids of the runs to wait for, and what is wrong with the others."""
+
+    scheduler_ids: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+async def dependencies(after: Sequence[str], engine: Orchestrator, runs: Runs) -> Dependencies:
+    """Look at the runs that a new one is to wait for.
+
+    Runs that have succeeded are left out: their scheduler may have forgotten them. Where the engine reads the bundles itself (it waits for no ids),
+    the runs must only be there.
+
+    Args:
+        after: Ids of runs.
+        engine: The engine of the new run.
+        runs: The runs.
+    """
+    ids: list[str] = []
+    findings: list[Finding] = []
+    for run_id in dict.fromkeys(after):
+        try:
+            await asyncio.to_thread(runs.bundle, run_id)
+            run = await runs.get(run_id) if engine.capabilities.dependencies_by_id else None
+        except HyperpodError as error:
+            findings.append(_not_there(run_id, error))
+            continue
+        if run is None or run.state == "succeeded":
+            continue
+        finding = _why_never(run, engine)
+        if finding is not None:
+            findings.append(finding)
+        elif run.scheduler_id is not None:
+            ids.append(run.scheduler_id)
+    return Dependencies(tuple(ids), tuple(findings))
+
+
+def _not_there(run_id: str, error: HyperpodError) -> Finding:
+    if error.code == "no_such_run":
+        message = f"there is no run {run_id} to wait for"
+        return _finding(error.code, message, "see: hpj runs")
+    return _finding(error.code, f"{run_id} cannot be waited for: {error.message}", error.hint)
+
+
+def _why_never(run: Run, engine: Orchestrator) -> Finding | None:
+    """Why a run that waits for this one would never start, or could not be told to wait."""
+    failed = [state for state in ("failed", "cancelled") if run.children.get(state)]
+    if run.cluster != engine.name:
+        return _finding(
+            "other_cluster",
+            f"{run.run_id} is on the cluster {run.cluster}; a run on {engine.name} cannot wait for it",
+            f"send both to one cluster, or wait yourself: hpj logs -f {run.run_id}",
+        )
+    if run.status.ended or failed:
+        what = run.state if run.status.ended else f"running, but a task of it is {failed[0]}"
+        return _finding(
+            "dependency_failed",
+            f"{run.run_id} is {what}: a run that waits for it would never start",
+            f"send it again first: hpj clone {run.run_id}",
+        )
+    if run.scheduler_id is None:
+        return _finding(
+            "not_taken_yet",
+            f"{run.run_id} is {run.state}: {engine.name} does not know it yet, so nothing can wait for it",
+            f"submit once it waits or runs: hpj show {run.run_id}",
+        )
+    return None
+
+
+def _finding(code: str, message: str, hint: str | None) -> Finding:
+    return Finding(level="error", code=code, message=message, hint=hint, field="after")

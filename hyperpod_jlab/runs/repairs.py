@@ -1,0 +1,168 @@
+"""What AWS does to the nodes of runs: a run whose instance is repaired recovers, also before its scheduler has heard of it.
+
+AWS is asked for a cluster's instances while runs of it are looked at: once a run waits after an attempt, or somebody goes on looking. The
+look is the one of the cluster's page (`hyperpod_watch`), with its limits. It keeps nobody waiting for long, and what it cannot find out is not said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+from hyperpod_jlab.clusters.cache import HyperpodWatch
+from hyperpod_jlab.core.cache import Shown
+from hyperpod_jlab.core.config import LocalCluster, Settings
+from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.core.hyperpod import Instance, region_of
+from hyperpod_jlab.core.records import Observation
+from hyperpod_jlab.core.repair import RECOVERING, aws_repairs, may_recover, recovering
+from hyperpod_jlab.engines.repairs import attempt_meant, nodes_of
+from hyperpod_jlab.storage.records import BundleReader
+
+_LOOKED = 10.0
+"""Seconds after which somebody who looks at running runs is one who goes on looking."""
+
+_WAITS = 3.0
+"""Seconds that are waited for AWS where a run waits after an attempt."""
+
+_NOTICE = 0.05
+"""The same where it runs."""
+
+_REFUSED_FOR = 60.0
+"""Seconds for which AWS is not asked again after it could not tell."""
+
+_ANEW = 10.0
+"""Seconds between two lists that are asked for because the last one is older than a loss."""
+
+_MOST = 1000
+"""Losses that are remembered."""
+
+
+class AwsRepairs:
+    """Repairs by AWS, for the runs of the configured clusters.
+
+    Args:
+        settings: The configuration.
+        watch_in: Who asks AWS in a region (None: the one that is found), for all who look.
+    """
+
+    def __init__(self, settings: Settings, watch_in: Callable[[str | None], HyperpodWatch]) -> None:
+        self._settings = settings
+        self._watch_in = watch_in
+        self._since: dict[str, float] = {}
+        self._refused: dict[str, float] = {}
+        self._known: dict[str, list[Instance]] = {}
+        self._looks: dict[str, asyncio.Task[None]] = {}
+        self._losses: dict[tuple[str, int | None], float] = {}
+        self._anew: dict[str, float] = {}
+
+    async def told(
+        self, cluster: str, bundles: Sequence[BundleReader], words: dict[str, Observation]
+    ) -> dict[str, Observation]:
+        """The words on runs of a configured cluster, with the repair of their instances as the reason.
+
+        Args:
+            cluster: The cluster's name.
+            bundles: The runs.
+            words: What its scheduler says of them, by run id.
+        """
+        config = self._settings.clusters.get(cluster)
+        if config is None or isinstance(config, LocalCluster) or config.hyperpod is None:
+            return words
+        open_words = [word for word in words.values() if may_recover(word)]
+        losses = [self._lost_at(run, word) for run, word in words.items() if _has_lost(word)]
+        lost = bool(losses)
+        if not lost and not self._goes_on(cluster, any(w.state == "running" for w in open_words)):
+            return words
+        seconds = _WAITS if lost else _NOTICE
+        instances = await self._instances(config.hyperpod, seconds, max(losses, default=0.0))
+        if all(one.state == "running" for one in instances):
+            return words
+        return await asyncio.to_thread(_with, config.orchestrator, instances, bundles, words)
+
+    async def close(self) -> None:
+        """Ask no more."""
+        for task in self._looks.values():
+            task.cancel()
+        await asyncio.gather(*self._looks.values(), return_exceptions=True)
+
+    def _goes_on(self, cluster: str, runs: bool) -> bool:
+        """Whether runs of a cluster have been running, and looked at, for a while."""
+        if not runs:
+            self._since.pop(cluster, None)
+            return False
+        since = self._since.setdefault(cluster, time.monotonic())
+        return time.monotonic() - since > _LOOKED
+
+    def _lost_at(self, run_id: str, word: Observation) -> float:
+        """When it was first seen that a run waits after an attempt (Unix seconds)."""
+        if len(self._losses) > _MOST:
+            del self._losses[next(iter(self._losses))]
+        return self._losses.setdefault((run_id, word.attempt), time.time())
+
+    async def _instances(self, hyperpod: str, seconds: float, since: float) -> list[Instance]:
+        """The instances as they were listed last, or now if that takes no longer; none where they are not known."""
+        if time.monotonic() - self._refused.get(hyperpod, float("-inf")) < _REFUSED_FOR:
+            return []
+        task = self._looks.get(hyperpod)
+        if task is None or task.done():
+            task = asyncio.create_task(self._look(hyperpod, since), name="hyperpod-repairs")
+            self._looks[hyperpod] = task
+        await asyncio.wait([task], timeout=seconds)
+        return self._known.get(hyperpod, [])
+
+    async def _look(self, hyperpod: str, since: float) -> None:
+        """Ask for the instances; anew where the list is from before `since` (Unix seconds), but not again and again."""
+        watch = self._watch_in(region_of(hyperpod))
+        try:
+            shown = await _whole(watch, hyperpod)
+            now = time.monotonic()
+            old = not shown.loading and shown.as_of < since
+            if old and now - self._anew.get(hyperpod, float("-inf")) > _ANEW:
+                self._anew[hyperpod] = now
+                shown = await _whole(watch, hyperpod, refresh=True)
+        except HyperpodError:  # the cluster's page says why
+            self._refused[hyperpod] = time.monotonic()
+            self._known.pop(hyperpod, None)
+            return
+        # A list that is not whole says of no node that its instance is gone.
+        if not shown.loading:
+            self._known[hyperpod] = shown.rows
+
+
+async def _whole(watch: HyperpodWatch, hyperpod: str, *, refresh: bool = False) -> Shown[Instance]:
+    """The list of instances, all of it if that takes no longer than `_WAITS`."""
+    begin = time.monotonic()
+    shown = await watch.instances(hyperpod, refresh=refresh)
+    while shown.loading and time.monotonic() - begin < _WAITS:
+        shown = await watch.instances(hyperpod)
+    return shown
+
+
+def _has_lost(word: Observation) -> bool:
+    """Whether a run waits after an attempt."""
+    if not may_recover(word):
+        return False
+    return word.state == "waiting" and (word.reason_code == RECOVERING or word.attempt is not None)
+
+
+def _with(
+    orchestrator: str,
+    instances: Sequence[Instance],
+    bundles: Sequence[BundleReader],
+    words: dict[str, Observation],
+) -> dict[str, Observation]:
+    found = dict(words)
+    for bundle in bundles:
+        word = words.get(bundle.run_id)
+        if word is None or not may_recover(word):
+            continue
+        attempt = attempt_meant(bundle, word)
+        if attempt is None:
+            continue
+        nodes = nodes_of(attempt)
+        begun = min((node.started_at for node in attempt.nodes), default=None)
+        repairs = aws_repairs(orchestrator, instances, nodes, begun)
+        found[bundle.run_id] = recovering(word, nodes, repairs, orchestrator)
+    return found

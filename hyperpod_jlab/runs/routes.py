@@ -1,0 +1,280 @@
+"""Requests about runs: listing them, looking at one, acting on one."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+from typing import Annotated, Literal, cast
+
+from pydantic import Field
+from typing_extensions import TypeAliasType, TypedDict
+
+from hyperpod_jlab.clusters.routes import with_cluster
+from hyperpod_jlab.core.cluster import MOST_JOBS, Change
+from hyperpod_jlab.core.quantities import Duration
+from hyperpod_jlab.core.records import ActionKind
+from hyperpod_jlab.core.run import Run as RunRun
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.validation import NAME
+from hyperpod_jlab.runs.files import code_of, code_text, rendered_of
+from hyperpod_jlab.runs.service import Listing, Wanted
+from hyperpod_jlab.server.answers import (
+    Children,
+    Error,
+    RenderedText,
+    Run,
+    RunAccess,
+    RunList,
+    RunState,
+    RunUsage,
+    Usage,
+    WaitReason,
+    run_answer,
+)
+from hyperpod_jlab.server.call import Call
+from hyperpod_jlab.server.requests import RequestModel, Several
+from hyperpod_jlab.storage.records import BundleReader
+
+MOST_RUNS = 1000
+
+
+class RunsQuery(RequestModel):
+    """Which runs to list."""
+
+    limit: Annotated[int, Field(ge=1, le=MOST_RUNS)] = 100
+    """At most this many."""
+    cursor: Annotated[str | None, Field(max_length=1024)] = None
+    """Go on after an earlier page: its `next`."""
+    cluster: str | None = None
+    """Only runs of this cluster."""
+    state: Annotated[list[RunState], Several] = Field(default_factory=list)
+    """Only runs in these states; may be given several times, or once with commas."""
+    all_users: bool = False
+    """The runs of all users of a shared storage partition, not only your own."""
+
+
+async def list_runs(call: Call, query: RunsQuery) -> RunList:
+    """List runs, newest first."""
+    hyperpod = await call.hyperpod()
+    wanted = Wanted(
+        cluster=query.cluster,
+        states=tuple(query.state),
+        everyone=query.all_users,
+        limit=query.limit,
+        cursor=query.cursor,
+    )
+    listing = await hyperpod.runs.list(wanted)
+    return await asyncio.to_thread(_list_answer, listing)
+
+
+async def show_run(call: Call, run_id: str) -> Run:
+    """One run as it is now."""
+    hyperpod = await call.hyperpod()
+    run = await hyperpod.runs.get(run_id)
+    call.process.events.seen(run)
+    return run_answer(run)
+
+
+async def cancel_run(call: Call, run_id: str) -> Run:
+    """End a run, or take it out of the queue; one that has ended stays as it is."""
+    return await _act(call, run_id, "cancel")
+
+
+async def hold_run(call: Call, run_id: str) -> Run:
+    """Keep a waiting run from starting."""
+    return await _act(call, run_id, "hold")
+
+
+async def release_run(call: Call, run_id: str) -> Run:
+    """Let a held run start."""
+    return await _act(call, run_id, "release")
+
+
+async def requeue_run(call: Call, run_id: str) -> Run:
+    """End a running run's attempt and let it wait for another one."""
+    return await _act(call, run_id, "requeue")
+
+
+class ChangeBody(RequestModel):
+    """What is changed about a run that waits or runs; what is left out stays."""
+
+    time_limit: Duration | None = None
+    """The new time limit, counted from the start: seconds, or a text such as 2h."""
+    queue: Annotated[str | None, Field(min_length=1, max_length=255)] = None
+    """The queue that it is moved to, while it waits."""
+
+
+async def change_run(call: Call, run_id: str, body: ChangeBody) -> Run:
+    """Give a waiting or running run another time limit or queue; its spec stays as it was sent."""
+    return await _act(call, run_id, "change", Change(body.time_limit, body.queue))
+
+
+async def _act(call: Call, run_id: str, action: ActionKind, change: Change | None = None) -> Run:
+    hyperpod = await call.hyperpod()
+    run = await hyperpod.runs.act(run_id, action, change)
+    call.process.events.tell(run)
+    return run_answer(run)
+
+
+def _list_answer(listing: Listing) -> RunList:
+    return {"runs": [run_answer(run) for run in listing.runs], "next": listing.next}
+
+
+# --------------------------------------------------------------------------------------------------
+# Requests about what belongs to a run: its spec, script and code, its children, why it waits, and what it used.
+
+
+class CodeFile(TypedDict):
+    """One file that was sent; its size is null when it is gone."""
+
+    path: str
+    size: int | None
+
+
+class Code(TypedDict):
+    """The files of a run's code and project, as they were sent."""
+
+    files: list[CodeFile]
+
+
+class CodeText(TypedDict):
+    """The text of one file."""
+
+    path: str
+    text: str
+
+
+_MOST_CHILDREN = 500
+"""As many as the run page shows."""
+
+
+async def show_spec(call: Call, run_id: str) -> JobSpec:
+    """A run's spec."""
+    bundle = await _bundle(call, run_id)
+    return await asyncio.to_thread(bundle.spec)
+
+
+async def show_script(call: Call, run_id: str) -> RenderedText:
+    """The script or manifest that the scheduler was given."""
+    name, text = await asyncio.to_thread(rendered_of, await _bundle(call, run_id))
+    return {"name": name, "text": text}
+
+
+async def list_code(call: Call, run_id: str) -> Code:
+    """The files of a run's code and project, as they were sent."""
+    found = await asyncio.to_thread(code_of, await _bundle(call, run_id))
+    return {"files": [{"path": file.path, "size": file.size} for file in found]}
+
+
+async def show_code(call: Call, run_id: str, path: str) -> CodeText:
+    """The text of one file that was sent."""
+    text = await asyncio.to_thread(code_text, await _bundle(call, run_id), path)
+    return {"path": path, "text": text}
+
+
+async def list_children(call: Call, run_id: str) -> Children:
+    """The children of an array, in the order of their indices; none for other runs. Of more than 500 those first that have begun."""
+    hyperpod = await call.hyperpod()
+    children = await hyperpod.runs.children(run_id, _MOST_CHILDREN)
+    return await asyncio.to_thread(_children_answer, children)
+
+
+def _children_answer(children: tuple[RunRun, ...]) -> Children:
+    return {"runs": [run_answer(run) for run in children]}
+
+
+async def explain_wait(call: Call, run_id: str) -> WaitReason:
+    """Why a run waits, and what would start now."""
+    hyperpod = await call.hyperpod()
+    return cast("WaitReason", (await hyperpod.runs.explain_wait(run_id)).to_dict())
+
+
+async def show_access(call: Call, run_id: str) -> RunAccess:
+    """How to get into a run's nodes: commands that open shells, and whether ports can be reached.
+
+    A port of node 0 is opened by ``POST runs/{run_id}/ports/{port}/open``, one of another node by ``runs/{run_id}/ports/{node}:{port}/open``.
+    """
+    hyperpod = await call.hyperpod()
+    return cast("RunAccess", asdict(await hyperpod.access(run_id)))
+
+
+async def show_usage(call: Call, run_id: str) -> RunUsage:
+    """What a run that has ended used."""
+    hyperpod = await call.hyperpod()
+    usage = await hyperpod.runs.usage(run_id)
+    return {"usage": None if usage is None else cast("Usage", usage.to_dict())}
+
+
+async def _bundle(call: Call, run_id: str) -> BundleReader:
+    hyperpod = await call.hyperpod()
+    return await asyncio.to_thread(hyperpod.runs.bundle, run_id)
+
+
+# --------------------------------------------------------------------------------------------------
+# Taking jobs that were sent elsewhere into the list of runs.
+
+
+class AdoptBody(RequestModel):
+    """How to call it."""
+
+    name: Annotated[str | None, Field(pattern=NAME)] = None
+    """A name for the run; default: the job's own."""
+
+
+async def adopt_job(call: Call, cluster: str, job: str, body: AdoptBody) -> Run:
+    """Take a job that was sent elsewhere, such as with sbatch, into the list of runs. 409 when it is a run already, which the detail names."""
+    hyperpod = await with_cluster(call, cluster)
+    run_id = await hyperpod.adopt(job, cluster, body.name)
+    call.process.snapshots.forget(("jobs", cluster))
+    call.status = 201
+    run = await hyperpod.runs.get(run_id)
+    call.process.events.tell(run)
+    return run_answer(run)
+
+
+# --------------------------------------------------------------------------------------------------
+# Requests that do something to jobs of a cluster's queue.
+
+JobAction = TypeAliasType("JobAction", Literal["cancel", "hold", "release", "requeue", "change"])
+"""What can be done to a job, under a name in the schemas."""
+
+
+class JobActionBody(RequestModel):
+    """What to do to which jobs."""
+
+    action: JobAction
+    """What to do."""
+    jobs: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=1000)]],
+        Field(min_length=1, max_length=MOST_JOBS),
+    ]
+    """The scheduler's ids of the jobs, as the list of jobs has them."""
+    time_limit: Duration | None = None
+    """With the action `change`: the new time limit, counted from the start: seconds, or a text such as 2h."""
+    queue: Annotated[str | None, Field(min_length=1, max_length=255)] = None
+    """With the action `change`: the queue that they are moved to, while they wait."""
+
+
+class JobResult(TypedDict):
+    """What came of it for one job."""
+
+    scheduler_id: str
+    ok: bool
+    error: Error | None
+
+
+class JobResults(TypedDict):
+    """One result for each job, in their order."""
+
+    results: list[JobResult]
+
+
+async def act_on_jobs(call: Call, cluster: str, body: JobActionBody) -> JobResults:
+    """Do something to jobs, whoever sent them and however; those that are runs get it as runs. One that cannot be done stops no other."""
+    hyperpod = await with_cluster(call, cluster)
+    change = Change(body.time_limit, body.queue)
+    try:
+        results = await hyperpod.act_on_jobs(cluster, body.action, body.jobs, change)
+    finally:
+        call.process.snapshots.forget(("jobs", cluster))
+    return {"results": [cast("JobResult", result.to_dict()) for result in results]}

@@ -1,0 +1,697 @@
+"""Runs: looking them up, listing them, and acting on them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import AsyncGenerator, Awaitable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hyperpod_jlab.clusters import pages as page_cursor
+from hyperpod_jlab.core.cluster import Change, WaitReason, check_change
+from hyperpod_jlab.core.errors import (
+    ConflictError,
+    DeniedError,
+    HyperpodError,
+    InvalidInputError,
+    NotFoundError,
+    StorageDeniedError,
+    StorageError,
+    UnsupportedError,
+    nearest_hint,
+)
+from hyperpod_jlab.core.quantities import parse_array
+from hyperpod_jlab.core.records import Action, ActionKind, Observation, RunRecords
+from hyperpod_jlab.core.repair import is_of_repair
+from hyperpod_jlab.core.run import STATES, Run, State, Usage
+from hyperpod_jlab.core.run_id import split_run_id
+from hyperpod_jlab.engines.protocol import Capabilities, Orchestrator
+from hyperpod_jlab.engines.registry import Engines
+from hyperpod_jlab.logs.array import ArrayStreams
+from hyperpod_jlab.runs.repairs import AwsRepairs
+from hyperpod_jlab.runs.view import (
+    LIST_SECONDS,
+    EndedChildren,
+    Look,
+    as_damaged,
+    damaged_view,
+    first_children,
+    is_over,
+    orphans,
+    usage_of,
+    view_of,
+)
+from hyperpod_jlab.storage.acl import own_number
+from hyperpod_jlab.storage.index import BrokenIndexError, Row, RunIndex, Session, status_stamp
+from hyperpod_jlab.storage.mounts import Presence
+from hyperpod_jlab.storage.owners import current_user
+from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
+
+# --------------------------------------------------------------------------------------------------
+# What a user does to a run: whether it fits, and the journal that it is written into.
+
+_NEEDED = {"requeue": "running", "change": "waiting or running"}
+
+
+def actions_of(able: Capabilities) -> tuple[ActionKind, ...]:
+    """What can be done to an engine's runs and jobs."""
+    offered: dict[ActionKind, bool] = {
+        "cancel": True,
+        "hold": able.hold,
+        "release": able.hold,
+        "requeue": able.requeue,
+        "change": bool(able.changes),
+    }
+    return tuple(action for action, is_offered in offered.items() if is_offered)
+
+
+def check_action(run: Run, action: ActionKind, engine: Orchestrator) -> None:
+    """Look whether an action fits the run's state and its engine.
+
+    Raises:
+        ConflictError: The action does not fit the run's state.
+        UnsupportedError: The engine cannot do it.
+    """
+    if action not in actions_of(engine.capabilities):
+        raise UnsupportedError(f"{engine.kind} clusters cannot {action} a run")
+    waits = run.state == "waiting" or bool(run.children.get("waiting"))
+    fits = {
+        "hold": waits,
+        "release": waits,
+        "requeue": run.state == "running",
+        "change": waits or run.state == "running",
+    }
+    if not fits.get(action, True):
+        raise ConflictError(
+            f"{run.run_id} is {run.state}; {action} needs a run that is "
+            + _NEEDED.get(action, "waiting"),
+            code="wrong_state",
+            hint="submit it again with: hpj clone" if run.status.ended else None,
+            detail={"state": run.state},
+        )
+
+
+def write_action(
+    run: Run, bundle: BundleReader, action: ActionKind, change: Change | None = None
+) -> Action | None:
+    """Put an action into the run's journal. Blocking. None: there was no room for it, and it is to be done all the same.
+
+    Raises:
+        DeniedError: It is another user's run.
+        StorageError: The partition does not take it.
+    """
+    try:
+        change = change or Change()
+        return bundle.add_action(
+            action, current_user(), time_limit=change.time_limit, queue=change.queue
+        )
+    except StorageError as error:
+        # What is to be cancelled may be the very run that fills the partition; the engine can tell its processes all the same.
+        if error.code != "storage_full" or action != "cancel" or run.children:
+            raise
+        return None
+
+
+async def carry_out(
+    run: Run,
+    bundle: BundleReader,
+    engine: Orchestrator,
+    action: ActionKind,
+    change: Change | None = None,
+) -> None:
+    """Write an action into the journal and do it. What is changed is written once the engine has done it: the journal shows how the run is.
+
+    Raises:
+        DeniedError: It is another user's run, or the engine refuses this user.
+    """
+    await asyncio.to_thread(bundle.check_own, action)
+    if action == "change":
+        await engine.change(bundle, change or Change())
+        with contextlib.suppress(StorageError):  # it is changed all the same
+            await asyncio.to_thread(write_action, run, bundle, action, change)
+    else:
+        made = await asyncio.to_thread(write_action, run, bundle, action)
+        await _done_or_dropped(getattr(engine, action)(bundle), bundle, made)
+
+
+async def _done_or_dropped(
+    doing: Awaitable[None], bundle: BundleReader, made: Action | None
+) -> None:
+    """An action that the engine did not do leaves the journal: the run would count as cancelled. Should it be done all the same, the engine's word tells.
+
+    What has no job yet keeps it: nobody is to send that any more.
+    """
+    try:
+        await doing
+    except NotFoundError:
+        raise
+    except HyperpodError:
+        if made is not None:
+            with contextlib.suppress(StorageError):
+                await asyncio.to_thread(bundle.drop_action, made)
+        raise
+
+
+# --------------------------------------------------------------------------------------------------
+# Which runs are listed, and a page of them.
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A page of runs, and the cursor of the next one (None at the end)."""
+
+    runs: tuple[Run, ...]
+    next: str | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which runs to list: this user's own or, with `everyone`, those of the other users of a shared partition too.
+
+    Attributes:
+        cluster: Only those of this cluster.
+        states: Only those in one of these states.
+        everyone: Those of other users too.
+        notebook: Only those that come from the notebook with this absolute path.
+        limit: How many at the most.
+        cursor: Where the page before ended.
+    """
+
+    cluster: str | None = None
+    states: tuple[State, ...] = ()
+    everyone: bool = False
+    notebook: str | None = None
+    limit: int | None = None
+    cursor: str | None = None
+
+
+# --------------------------------------------------------------------------------------------------
+# The cursor of a list of runs: after which run the next page begins.
+
+
+def encode(created: float, run_id: str) -> str:
+    """The cursor of the page after a run."""
+    return page_cursor.encode(created, run_id)
+
+
+def decode(cursor: str | None) -> tuple[float, str] | None:
+    """The run that a page comes after, as (created, run_id); None for the first page.
+
+    Raises:
+        InvalidInputError: It is no cursor.
+    """
+    if cursor is None:
+        return None
+    created, run_id = page_cursor.decode(cursor, math.isfinite, "a list of runs")
+    return float(created), run_id
+
+
+# --------------------------------------------------------------------------------------------------
+# States of runs as people type them.
+
+
+def check_states(words: Sequence[str]) -> tuple[State, ...]:
+    """States given as words.
+
+    Raises:
+        InvalidInputError: One of them is none.
+    """
+    for word in words:
+        if word not in STATES:
+            raise InvalidInputError(
+                f"'{word[:60]}' is no state",
+                code="invalid_state",
+                hint=nearest_hint(word, STATES),
+                detail={"field": "state"},
+            )
+    return tuple(state for state in STATES if state in words)
+
+
+# --------------------------------------------------------------------------------------------------
+# What the engines of clusters say of runs now, beyond the runs' records.
+
+
+@dataclass(frozen=True)
+class Words:
+    """What engines say of runs, by run id, and why others say nothing."""
+
+    said: dict[str, Observation] = field(default_factory=dict)
+    unreachable: dict[str, str] = field(default_factory=dict)
+
+    def add(self, other: Words) -> None:
+        """Take in what another engine says."""
+        self.said.update(other.said)
+        self.unreachable.update(other.unreachable)
+
+    def look(
+        self, run_id: str, ended: EndedChildren | None = None, seconds: float | None = None
+    ) -> Look:
+        """What is said of a run, and what is remembered of its children."""
+        return Look(self.said, self.unreachable.get(run_id), ended, seconds)
+
+
+async def ask_engine(
+    engines: Engines, repairs: AwsRepairs | None, cluster: str, bundles: Sequence[BundleReader]
+) -> Words:
+    """What a cluster's engine says of runs; that it does not answer is no error, but told of each run."""
+    try:
+        engine = engines.get(cluster)
+    except HyperpodError:  # a cluster that this machine's configuration does not know
+        return Words()
+    try:
+        said = await engine.runs(bundles)
+        if repairs is not None:
+            said = await repairs.told(cluster, bundles, said)
+        children = await asyncio.to_thread(orphans, bundles, said)
+        return Words({**said, **await engine.runs(children)} if children else said)
+    except HyperpodError as error:
+        silent = "does not tell you" if isinstance(error, DeniedError) else "does not answer"
+        reason = f"{cluster} {silent}: {error.message}"
+        return Words(unreachable=dict.fromkeys((b.run_id for b in bundles), reason))
+
+
+_AT_ONCE = 500
+_FOREIGN_SECONDS = 2.0  # that a list spends on other users' runs, for each 500
+_MOMENT = 2.0
+"""Seconds for which who asks for one run waits for what its nodes have said."""
+_NOTICE, _WAIT_FIRST, _WAIT_LONGEST, _WAIT_GROWTH = 2.0, 0.05, 1.0, 1.3
+
+
+@dataclass(frozen=True)
+class _Look:
+    """A run's records, and its stamp from before they were read."""
+
+    bundle: BundleReader
+    records: RunRecords
+    stamp: int
+    problem: HyperpodError | None
+    """Why its spec cannot be read."""
+
+
+@dataclass(frozen=True)
+class _Page:
+    """A page of runs, the runs that it is not sure of, and the number of the index file that it comes from."""
+
+    listing: Listing
+    unsure: Sequence[str]
+    number: int
+
+
+class Runs:
+    """The runs on the storage partition."""
+
+    def __init__(
+        self,
+        engines: Engines,
+        index: RunIndex | None = None,
+        repairs: AwsRepairs | None = None,
+    ) -> None:
+        self._engines = engines
+        self._repairs = repairs
+        self._partition = engines.partition
+        self._index = index or RunIndex(self._partition)
+        self._ended = EndedChildren(self._index)
+        self._presence = Presence(self._partition.root, self._partition.runs)
+
+    def bundle(self, run_id: str) -> BundleReader:
+        """The bundle of a run or of an array's child.
+
+        Raises:
+            NotFoundError: There is no such run.
+            StorageError: The partition is not mounted, and was before.
+        """
+        place = self._partition.find(run_id)
+        bundle = BundleReader(self._partition, run_id, place)
+        if place is None:
+            self._presence.check()
+            raise NotFoundError(
+                f"there is no run {run_id}", code="no_such_run", hint="see: hpj runs"
+            )
+        if bundle.index is not None and bundle.index not in (known := self._indices(bundle)):
+            whole = split_run_id(run_id)[0]
+            said = f"no task {bundle.index}" if known else "no tasks: it is no array"
+            hint = f"see: hpj show {whole}"
+            raise NotFoundError(f"{whole} has {said}", code="no_such_run", hint=hint)
+        return bundle
+
+    async def get(self, run_id: str) -> Run:
+        """One run as it is now.
+
+        Raises:
+            NotFoundError: There is no such run.
+            DamagedBundleError: Its bundle cannot be read.
+        """
+        bundle = await asyncio.to_thread(self.bundle, run_id)
+        records = await asyncio.to_thread(bundle.read)
+        asked = [bundle]
+        if bundle.index is not None:
+            asked.append(bundle.array())
+        if await self._catch_up(records.head.cluster, bundle, _MOMENT):
+            records = await asyncio.to_thread(bundle.read)
+        words = await self._ask(records.head.cluster, asked)
+        await asyncio.to_thread(self._presence.check)  # what went meanwhile tells a wrong end
+        if any(word.state == "ended" for word in words.said.values()):
+            # What ended a moment ago has left its last words since, or the engine has written them down.
+            records = await asyncio.to_thread(bundle.read)
+        look = words.look(run_id, self._ended)
+        return await asyncio.to_thread(view_of, bundle, records, look)
+
+    async def catch_up(self, run_id: str, seconds: float) -> None:
+        """Bring a run's records and logs up to what its nodes have said by now.
+
+        Raises:
+            HyperpodError: There is no such run, its cluster does not answer, or this user may not read what they say.
+        """
+        bundle = await asyncio.to_thread(self.bundle, run_id)
+        head = await asyncio.to_thread(bundle.head)
+        if not bundle.is_own:  # what comes from its nodes is written into its bundle
+            return
+        with contextlib.suppress(InvalidInputError):  # this machine does not know the cluster
+            await self._engines.get(head.cluster).catch_up(bundle, seconds)
+
+    async def list(self, wanted: Wanted | None = None) -> Listing:
+        """Runs, newest first. Damaged ones are listed as such."""
+        wanted = wanted or Wanted()
+        looked_at: set[str] = set()
+        number = None
+        while True:
+            page = await asyncio.to_thread(self._page, wanted)
+            if page.number != number:  # the first time, or somebody removed the index just now
+                number = page.number
+                looked_at.clear()
+            todo = [run_id for run_id in page.unsure if run_id not in looked_at]
+            if not todo:
+                return page.listing
+            looked_at.update(todo)
+            for start in range(0, len(todo), _AT_ONCE):
+                if await self._look_at(todo[start : start + _AT_ONCE]) != number:
+                    number = None  # it was remembered in another index than the page came from
+
+    async def children(self, run_id: str, limit: int | None = None) -> tuple[Run, ...]:
+        """The children of an array, in the order of their indices; none for other runs.
+
+        Args:
+            run_id: The array.
+            limit: How many at the most; those that have begun come before the others.
+        """
+        bundle = await asyncio.to_thread(self.bundle, run_id)
+        head = await asyncio.to_thread(bundle.head)
+        if bundle.index is not None or head.array is None:
+            return ()
+        array = head.array
+        await self._catch_up(head.cluster, bundle, _MOMENT)
+        chosen = await asyncio.to_thread(lambda: [*first_children(bundle, array, limit)])
+        words = await self._ask(head.cluster, [bundle, *chosen])
+
+        def views() -> tuple[Run, ...]:
+            return tuple(view_of(one, one.read(), words.look(one.run_id)) for one in chosen)
+
+        return await asyncio.to_thread(views)
+
+    def child_ids(self, run_id: str) -> tuple[str, ...]:
+        """The ids of an array's children, in the order of their indices; none for other runs. May block."""
+        bundle = self.bundle(run_id)
+        if bundle.index is not None:
+            return ()
+        return tuple(f"{run_id}.{index}" for index in self._indices(bundle))
+
+    async def act(
+        self, run_id: str, action: ActionKind, change: Change | None = None, *, wait: bool = True
+    ) -> Run:
+        """Cancel, hold, release, requeue or change a run; returns it as it is then.
+
+        Args:
+            run_id: The run.
+            action: What to do.
+            change: With the action ``change``: what to change.
+            wait: Whether to wait a moment until the engine has taken note.
+
+        Raises:
+            NotFoundError: There is no such run.
+            ConflictError: The action does not fit the run's state.
+            DeniedError: It is somebody else's run.
+            UnsupportedError: The engine cannot do it.
+            InvalidInputError: There is nothing to change, or a change with another action.
+        """
+        check_change(action, change)
+        run = await self.get(run_id)
+        bundle = await asyncio.to_thread(self.bundle, run_id)
+        await asyncio.to_thread(bundle.check_own, action)
+        engine = self._engines.get(run.cluster)
+        if action == "cancel" and run.status.ended:
+            if run.status.reason_code == "lost":
+                await engine.cancel(bundle)  # what it left behind may live on
+            elif run.status.reason_code == "submit_interrupted":
+                with contextlib.suppress(NotFoundError):  # all of it that is there has gone
+                    await engine.cancel(bundle)
+            return run
+        check_action(run, action, engine)
+        await carry_out(run, bundle, engine, action, change)
+        return await self._once_seen(run_id, action) if wait else run
+
+    async def _once_seen(self, run_id: str, action: ActionKind) -> Run:
+        """The run once the engine has taken note of a hold or a release, or after a moment."""
+        deadline = time.monotonic() + _NOTICE
+        while True:
+            run = await self.get(run_id)
+            seen = action not in {"hold", "release"} or (action == "hold") == (
+                run.status.reason_code == "held"
+            )
+            if seen or time.monotonic() > deadline:
+                return run
+            await asyncio.sleep(_WAIT_FIRST)
+
+    async def watch(self, run_id: str) -> AsyncGenerator[Run, None]:
+        """The run each time that it changed, until it has ended."""
+        pause, last = _WAIT_FIRST, None
+        while True:
+            run = await self.get(run_id)
+            if last is None or run.status != last.status:
+                yield run
+                pause = _WAIT_FIRST
+            if run.status.ended:
+                return
+            last = run
+            await asyncio.sleep(pause)
+            pause = min(pause * _WAIT_GROWTH, _WAIT_LONGEST)
+
+    async def wait(self, run_id: str) -> Run:
+        """Wait until a run has ended."""
+        last = None
+        async for run in self.watch(run_id):
+            last = run
+        return last if last is not None else await self.get(run_id)
+
+    async def explain_wait(self, run_id: str) -> WaitReason:
+        """Why a run waits, or that it does not, or that its cluster does not answer."""
+        run = await self.get(run_id)
+        if run.state == "unknown":
+            said = f"whether it waits is not known now: {run.status.reason}"
+            return WaitReason(run_id, said, run.status.reason_code)
+        if run.state != "waiting":
+            return WaitReason(run_id, f"it does not wait, it is {run.state}", run.state)
+        if is_of_repair(run.status.reason, run.status.reason_code):
+            return WaitReason(run_id, run.status.reason, run.status.reason_code)
+        bundle = await asyncio.to_thread(self.bundle, run_id)
+        return await self._engines.get(run.cluster).explain_wait(bundle)
+
+    async def usage(self, run_id: str) -> Usage | None:
+        """What a run used; None when it has not ended.
+
+        Raises:
+            NotFoundError: There is no such run.
+        """
+        run = await self.get(run_id)
+        return await usage_of(run, await asyncio.to_thread(self.bundle, run_id), self._engines)
+
+    def records_folder(self, run_id: str) -> Path:
+        """Where a run's records and logs lie; raises as `bundle` does."""
+        return self.bundle(run_id).records
+
+    def _indices(self, bundle: BundleReader) -> tuple[int, ...]:
+        array = bundle.head().array
+        return parse_array(array).indices if array is not None else ()
+
+    def _page(self, wanted: Wanted) -> _Page:
+        """A page as the index has it, and what has to be looked at before it can be relied on."""
+        self._presence.check()
+        before = decode(wanted.cursor)
+
+        def read(session: Session) -> tuple[Sequence[Row], Sequence[Run], Sequence[str], int]:
+            session.refresh(everyone=wanted.everyone)
+            rows = session.newest(
+                limit=None if wanted.limit is None else wanted.limit + 1,
+                before=before,
+                uid=None if wanted.everyone else own_number(),
+                cluster=wanted.cluster,
+                notebook=wanted.notebook,
+                states=wanted.states,
+            )
+            try:
+                runs = [Run.from_dict(row.view) for row in rows[: wanted.limit]]
+            except (KeyError, TypeError, ValueError) as error:
+                raise BrokenIndexError(str(error)) from error
+            shown = [row.run_id for row in rows if not row.ended]
+            unsure = dict.fromkeys([*session.unsure(everyone=wanted.everyone), *shown])
+            return rows, runs, list(unsure), session.number
+
+        rows, runs, unsure, number = self._index.use(read)
+        stale = [
+            row.run_id
+            for row in rows
+            if row.ended and row.stamp != status_stamp(Path(row.view["bundle"]))
+        ]
+        more = bool(runs) and len(rows) > len(runs)
+        last = rows[len(runs) - 1] if more else None
+        following = encode(last.created, last.run_id) if last is not None else None
+        return _Page(Listing(tuple(runs), following), [*unsure, *stale], number)
+
+    async def _look_at(self, run_ids: Sequence[str]) -> int:
+        """Derive runs anew and remember them; returns the number of the index that has them."""
+        looks, damaged, gone = await asyncio.to_thread(self._read, run_ids)
+        words = Words()
+        open_ones = [look for look in looks if not is_over(look.records)]
+        for cluster in {look.records.head.cluster for look in open_ones}:
+            bundles = [look.bundle for look in open_ones if look.records.head.cluster == cluster]
+            words.add(await self._ask(cluster, bundles))
+        return await asyncio.to_thread(self._remember, looks, damaged, gone, words)
+
+    def _read(self, run_ids: Sequence[str]) -> tuple[Sequence[_Look], Sequence[Run], Sequence[str]]:
+        """Records of those that can be read, views of those that cannot, and the ids of those that are gone."""
+        looks, damaged, gone = [], [], []
+        spent = 0.0
+        places = self._index.use(lambda session: session.places(run_ids))
+        for run_id in run_ids:
+            bundle = BundleReader(self._partition, run_id, places.get(run_id))
+            if spent > _FOREIGN_SECONDS and not bundle.is_own:
+                continue  # as it was seen last; one that was never seen waits for the next list
+            begun = time.monotonic()
+            try:
+                stamp = status_stamp(bundle.folder)
+                looks.append(_Look(bundle, bundle.read(), stamp, _problem_of_spec(bundle)))
+            except (DamagedBundleError, StorageDeniedError) as error:
+                damaged.append(damaged_view(bundle, error.message, error.code))
+            except NotFoundError:
+                gone.append(run_id)
+            finally:
+                spent += 0.0 if bundle.is_own else time.monotonic() - begun
+        return looks, damaged, gone
+
+    def _remember(
+        self, looks: Sequence[_Look], damaged: Sequence[Run], gone: Sequence[str], words: Words
+    ) -> int:
+        seen = [(self._view(look, words), look.stamp) for look in looks]
+
+        def write(session: Session) -> int:
+            for run, stamp in seen:
+                ended = run.status.ended and run.status.reason_code != "submit_interrupted"
+                session.put(
+                    run.run_id, run.to_dict(), created=run.created_at, ended=ended, stamp=stamp
+                )
+            for run in damaged:
+                session.put(run.run_id, run.to_dict(), created=run.created_at, ended=False, stamp=0)
+            for run_id in gone:
+                session.forget(run_id)
+            return session.number
+
+        return self._index.use(write)
+
+    def _view(self, one: _Look, words: Words) -> Run:
+        run = view_of(
+            one.bundle,
+            one.records,
+            words.look(one.bundle.run_id, self._ended, LIST_SECONDS),
+        )
+        if one.problem is None:
+            return run
+        return as_damaged(run, one.problem.message, one.problem.code)
+
+    async def _catch_up(self, cluster: str, bundle: BundleReader, seconds: float) -> bool:
+        if not await asyncio.to_thread(lambda: bundle.is_own):
+            return False
+        try:
+            return await self._engines.get(cluster).catch_up(bundle, seconds)
+        except HyperpodError:
+            return False  # an unknown cluster, or one that does not answer: what is there has to do
+
+    async def _ask(self, cluster: str, bundles: Sequence[BundleReader]) -> Words:
+        return await ask_engine(self._engines, self._repairs, cluster, bundles)
+
+
+def _problem_of_spec(bundle: BundleReader) -> HyperpodError | None:
+    """Why a run's spec cannot be read; None when it can."""
+    try:
+        bundle.spec()
+    except (DamagedBundleError, StorageDeniedError) as error:
+        return error
+    return None
+
+
+# --------------------------------------------------------------------------------------------------
+# What the log service must know of runs, told by the runs service.
+
+_A_MOMENT = 2.0
+_PATIENCE = 60.0
+_FRESH = 0.25  # seconds for which "has it ended" is not asked again, however many follow the run
+
+
+class RunLogsOf:
+    """The runs service as the log service sees it (`hyperpod_jlab.logs.service.RunLogs`)."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+        self._asked: dict[str, tuple[float, bool]] = {}
+
+    def records_dir(self, run_id: str) -> Path:
+        """The run's records folder."""
+        return self._runs.records_folder(run_id)
+
+    def processes_per_node(self, run_id: str) -> int:
+        """Ranks on each node."""
+        return self._runs.bundle(run_id).head().processes_per_node
+
+    def array_streams(self, run_id: str) -> ArrayStreams | None:
+        """The logs of all children of an array; None for any other run. May block."""
+        bundle = self._runs.bundle(run_id)
+        head = bundle.head()
+        if head.array is None or bundle.index is not None:
+            return None
+        return ArrayStreams(bundle.folder / "tasks", head.nodes, head.processes_per_node)
+
+    async def attempt_reason(self, run_id: str, attempt: int) -> str | None:
+        """Why an attempt ended; None when nobody knows."""
+        try:
+            run = await self._runs.get(run_id)
+        except HyperpodError:  # a damaged record, say: the log is shown without
+            return None
+        found = (one for one in run.status.attempts if one.number == attempt)
+        return next((one.reason for one in found if one.reason_code != "lost"), None)
+
+    async def catch_up(self, run_id: str, *, follow: bool) -> None:
+        """Wait until all that the run's nodes have said by now can be read; who follows the log need not have all at once.
+
+        Raises:
+            DeniedError: This user may not read it.
+        """
+        try:
+            await self._runs.catch_up(run_id, _A_MOMENT if follow else _PATIENCE)
+        except DeniedError:
+            raise
+        except HyperpodError:
+            return  # who reads the log is told
+
+    async def is_ended(self, run_id: str) -> bool:
+        """Whether no further attempt of the run can start."""
+        now = time.monotonic()
+        # Not even an end is remembered for long: a submit that was broken off may be sent again, under the same id.
+        self._asked = {run: seen for run, seen in self._asked.items() if now - seen[0] <= _FRESH}
+        if run_id in self._asked:
+            return self._asked[run_id][1]
+        ended = (await self._runs.get(run_id)).status.ended
+        if ended:
+            await self.catch_up(run_id, follow=False)
+        self._asked[run_id] = (time.monotonic(), ended)
+        return ended

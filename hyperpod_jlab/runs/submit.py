@@ -1,0 +1,436 @@
+"""Submitting a run: capture, check, bundle, hand over. Safe to be broken off and sent again at any step.
+
+The run id is the key: the bundle is renamed into place once, and whoever comes second gets the same run, or takes up what the first left undone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import platform
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from hyperpod_jlab.clusters.identity import shared_space
+from hyperpod_jlab.core.errors import (
+    ConflictError,
+    DeniedError,
+    HyperpodError,
+    InvalidInputError,
+    NotFoundError,
+    RefusedError,
+    StorageError,
+    UnreachableError,
+    UnsupportedError,
+)
+from hyperpod_jlab.core.finding import Finding, refuse_on_error
+from hyperpod_jlab.core.records import Head, Observation, Submission
+from hyperpod_jlab.core.run_id import check_new_run_id, new_run_id
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.engines.launch import Seal, launch_plan
+from hyperpod_jlab.engines.protocol import (
+    NativeFacts,
+    NativeFile,
+    Orchestrator,
+    Rendered,
+    RenderInput,
+)
+from hyperpod_jlab.engines.registry import Engines
+from hyperpod_jlab.runs.preflight import (
+    check_secret_values,
+    dependencies,
+    foreign_code,
+    launcher_findings,
+    preflight,
+    refuse_distrusted,
+    secret_findings,
+    space_findings,
+    suspect_code,
+    verdict,
+    version_findings,
+)
+from hyperpod_jlab.runs.service import Runs
+from hyperpod_jlab.runs.view import submitter_of
+from hyperpod_jlab.storage.bundle import BundleWriter, withdraw
+from hyperpod_jlab.storage.files import this_process, to_json
+from hyperpod_jlab.storage.owners import current_user, user_name
+from hyperpod_jlab.storage.records import BUNDLE_FORMAT, BundleReader
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.capture.captured import Captured, FunctionCall
+
+
+# --------------------------------------------------------------------------------------------------
+# What is written down of a submit that was broken off.
+
+
+async def tell_failure(bundle: BundleReader, error: BaseException) -> None:
+    """Write into the run's records that handing it over was broken off, and why."""
+    with contextlib.suppress(HyperpodError):  # there is no place for it then
+        await asyncio.to_thread(bundle.add_observation, _failed_to_send(error))
+
+
+def _failed_to_send(error: BaseException) -> Observation:
+    reason = "the submit was broken off; submit it again with the same run id"
+    if isinstance(error, HyperpodError):
+        reason = error.message
+    return Observation(
+        time=time.time(),
+        observer="submit",
+        state="ended",
+        verdict="REFUSED",
+        reason=reason,
+        reason_code="submit_interrupted",
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# A submit of which nobody can say whether the scheduler has it.
+
+
+def maybe_sent(error: UnreachableError, run_id: str) -> UnreachableError:
+    """The error of a cluster that fell silent while it was given a run: what it was, and how to go on without a second execution."""
+    return UnreachableError(
+        f"{error.message}; it may have taken the run {run_id} all the same",
+        code=error.code,
+        hint=f"see: hpj show {run_id}; to send it again give --run-id {run_id}, then it is executed once at the most",
+        detail={**error.detail, "run_id": run_id, "maybe_sent": True},
+    )
+
+
+Step = Literal["captured", "checked", "staged", "committed", "sent", "recorded"]
+"""The steps of a submit, each named once it is done."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a face asks to run.
+
+    Attributes:
+        spec: The spec.
+        cluster: The cluster's name, or None for the default one.
+        run_id: The client's run id, or None to make one.
+        base: Folder that relative source paths are relative to.
+        notebook: The notebook as the caller has it, unsaved edits included; None to read it from disk.
+        call: The function and its arguments, for a function source.
+        secrets: Values of the spec's secrets that have no reference, by name.
+        clone_of: An earlier run whose code is sent once more; the spec's source is then only told.
+        trust_owner: The name of the user whose run `clone_of` is, when the caller has confirmed that another user's code is to run with this user's rights.
+
+    Raises:
+        InvalidInputError: A value is given for what is no secret of the spec.
+    """
+
+    spec: JobSpec
+    cluster: str | None = None
+    run_id: str | None = None
+    base: Path = field(default_factory=Path.cwd)
+    notebook: Mapping[str, Any] | None = None
+    call: FunctionCall | None = None
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    clone_of: str | None = None
+    trust_owner: str | None = None
+
+    def __post_init__(self) -> None:
+        check_secret_values(self.spec, self.secrets)
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Exactly what will run, and all that was found."""
+
+    run_id: str
+    spec: JobSpec
+    captured: Captured
+    plan: dict[str, Any]
+    rendered: Rendered
+    findings: tuple[Finding, ...]
+    unreachable: UnreachableError | None = None
+    """Why the cluster could not be asked about it."""
+
+
+def _ignore(_: object) -> None:
+    pass
+
+
+class Submitter:
+    """Submits runs."""
+
+    def __init__(self, engines: Engines, runs: Runs) -> None:
+        self._engines = engines
+        self._runs = runs
+        self._partition = engines.partition
+        self._given_up: set[str] = set()
+
+    async def preview(self, request: Request) -> Preview:
+        """Capture the code and ask the cluster about it, without sending or writing anything. Of another user's run nothing is started before `trust_owner` names him.
+
+        Raises:
+            InvalidInputError: The source, the selection or the cluster's name is wrong.
+            RefusedError: The interpreter cannot be used.
+        """
+        engine = self._engines.get(request.cluster)
+        run_id = check_new_run_id(request.run_id) if request.run_id is not None else new_run_id()
+        captured = await asyncio.to_thread(self._capture, request)
+        findings = list(captured.findings)
+        distrusted = await asyncio.to_thread(self._distrusted, request)
+        if distrusted is not None:
+            findings.append(distrusted)
+            unreachable = None
+        else:
+            checked, unreachable = await preflight(engine, request.spec)
+            findings += checked
+        findings += secret_findings(request.spec, request.secrets)
+        findings += [*launcher_findings(request.spec), *space_findings()]
+        after = request.spec.after if distrusted is None else ()
+        before = await dependencies(after, engine, self._runs)
+        findings += before.findings
+        if request.clone_of is None:
+            findings += await version_findings(engine, request.spec)
+        python = engine.python(request.spec)
+        there = self._engines.settings.is_on_hyperpod(engine.name)
+        plan = launch_plan(request.spec, run_id, captured.command, python, captured.cwd, there)
+        bundle = str(self._partition.bundle(run_id).relative_to(self._partition.root))
+        limit = request.spec.time_limit or await engine.time_limit(request.spec)
+        given = RenderInput(
+            run_id,
+            captured.name,
+            request.spec,
+            bundle,
+            engine.paths,
+            python,
+            await asyncio.to_thread(
+                Seal.current, self._engines.settings.storage.owner, shared=self._partition.shared
+            ),
+            time_limit=limit,
+            after=before.scheduler_ids,
+            native=_native(request.spec, captured),
+            user=current_user(),
+        )
+        rendered = await asyncio.to_thread(engine.render, given)  # a user's file may be large
+        if request.spec.source.kind == "native" and unreachable is None and distrusted is None:
+            said, unreachable = await verdict(engine, given, rendered)
+            findings += said
+        return Preview(run_id, request.spec, captured, plan, rendered, tuple(findings), unreachable)
+
+    async def submit(
+        self,
+        request: Request,
+        on_step: Callable[[Step], None] = _ignore,
+        on_preview: Callable[[Preview], None] = _ignore,
+    ) -> str:
+        """Submit a run; returns its id. The same id with the same spec again is the same run.
+
+        Args:
+            request: What to run.
+            on_step: Called after each step, for progress.
+            on_preview: Called with all that was found, before anything is written.
+
+        Raises:
+            InvalidInputError: The source, the selection or the cluster's name is wrong.
+            RefusedError: A finding of level error, or the scheduler's own refusal; nothing is left of the run.
+            ConflictError: The run id is taken by another spec, or by another user.
+            StorageError: The partition is full, read-only or not to be trusted; nothing is left of the run.
+            UnreachableError: The cluster does not answer; nothing is left of the run unless it was being sent just then.
+        """
+        preview = await self.preview(request)
+        on_preview(preview)
+        on_step("captured")
+        engine = self._engines.get(request.cluster)
+        bundle = BundleReader(self._partition, preview.run_id)
+        digest = _digest(preview, engine.name)
+        refuse_distrusted(preview.findings)
+        if await asyncio.to_thread(self._partition.holds, preview.run_id):
+            return await self._again(engine, bundle, digest, on_step)
+        refuse_on_error(list(preview.findings))
+        if preview.unreachable is not None:
+            raise preview.unreachable
+        on_step("checked")
+        uid = await engine.job_uid()
+        making = asyncio.create_task(
+            asyncio.to_thread(self._make_bundle, request, preview, engine, digest, on_step, uid)
+        )
+        try:
+            first = await asyncio.shield(making)
+        except asyncio.CancelledError as error:
+            if await making:  # a thread cannot be broken off: the bundle is there, and goes nowhere
+                await tell_failure(bundle, error)
+            raise
+        if not first:
+            return await self._again(engine, bundle, digest, on_step)
+        await self._send(engine, bundle, on_step, committed=True)
+        return preview.run_id
+
+    def _distrusted(self, request: Request) -> Finding | None:
+        """Whether the code is another user's and nobody has confirmed that it is to run."""
+        if request.clone_of is None:
+            return None
+        bundle = BundleReader(self._partition, request.clone_of)
+        name = user_name(bundle.owner)
+        if not bundle.is_own:
+            return None if request.trust_owner == name else foreign_code(request.clone_of, name)
+        if not bundle.is_suspect:
+            return None
+        moved = bundle.folder.is_relative_to(self._partition.folder)
+        trusted = moved and request.trust_owner == name
+        return None if trusted else suspect_code(request.clone_of, name, moved=moved)
+
+    def _capture(self, request: Request) -> Captured:
+        if request.clone_of is not None:
+            from hyperpod_jlab.runs.clone import captured_again
+
+            return captured_again(self._partition, request.clone_of, request.spec)
+        from hyperpod_jlab.capture import capture
+
+        notebook = dict(request.notebook) if request.notebook is not None else None
+        return capture(request.spec, base=request.base, notebook=notebook, call=request.call)
+
+    def _notebook(self, request: Request) -> str | None:
+        """The notebook that the run comes from."""
+        if request.clone_of is not None:
+            from hyperpod_jlab.runs.clone import notebook_of
+
+            return notebook_of(self._partition, request.clone_of)
+        source = request.spec.source
+        return str((request.base / source.path).absolute()) if source.kind == "notebook" else None
+
+    def _make_bundle(
+        self,
+        request: Request,
+        preview: Preview,
+        engine: Orchestrator,
+        digest: str,
+        on_step: Callable[[Step], None],
+        job_uid: int | None,
+    ) -> bool:
+        from hyperpod_jlab.launcher import launcher_source
+
+        with BundleWriter(self._partition, preview.run_id, job_uid) as writer:
+            for code in preview.captured.files:
+                writer.add_bytes(code.path, code.data, executable=code.executable)
+            for project in preview.captured.project:
+                writer.add_file(
+                    f"work/{project.path}",
+                    project.source,
+                    executable=project.executable,
+                    digest=project.digest,
+                )
+            writer.add_bytes("launcher.py", launcher_source())
+            writer.write("spec.json", preview.spec.model_dump_json(exclude_defaults=False).encode())
+            writer.write("launch.json", to_json(preview.plan))
+            writer.write(preview.rendered.filename, preview.rendered.text.encode())
+            writer.write_secrets(request.secrets)
+            head = _head(self._notebook(request), preview, engine, digest)
+            intent = this_process()
+            writer.write("status/intent-0.json", to_json(intent.model_dump(exclude_none=True)))
+            writer.write("bundle.json", to_json(head.model_dump(exclude_none=True)))
+            on_step("staged")
+            return writer.commit()
+
+    async def _again(
+        self,
+        engine: Orchestrator,
+        bundle: BundleReader,
+        digest: str,
+        on_step: Callable[[Step], None],
+    ) -> str:
+        """The run id is taken: the same run is returned, and handed over if its first submit did not get there."""
+        if not await asyncio.to_thread(lambda: bundle.is_own):
+            raise _taken(bundle.run_id, f"{user_name(bundle.owner)}, another user")
+        head = await asyncio.to_thread(bundle.head)
+        if head.spec_digest != digest:
+            raise _taken(bundle.run_id, "another spec")
+        records = await asyncio.to_thread(bundle.read)
+        undone = records.submission is None and records.claim is None and not records.attempts
+        at_it = submitter_of(records) == "alive" and bundle.run_id not in self._given_up
+        if not undone or at_it or await engine.find(bundle) is not None:
+            return bundle.run_id
+        await asyncio.to_thread(bundle.add_intent, this_process())
+        await self._send(engine, bundle, on_step)
+        return bundle.run_id
+
+    async def _send(
+        self,
+        engine: Orchestrator,
+        bundle: BundleReader,
+        on_step: Callable[[Step], None],
+        *,
+        committed: bool = False,
+    ) -> None:
+        try:
+            if committed:
+                on_step("committed")
+            taken = await engine.submit(bundle)
+        except (RefusedError, UnsupportedError, DeniedError, InvalidInputError, StorageError):
+            self._given_up.add(
+                bundle.run_id
+            )  # should it stay, on a partition that is read-only now
+            with contextlib.suppress(StorageError, NotFoundError):
+                await asyncio.to_thread(withdraw, bundle.folder)
+            raise
+        except (Exception, asyncio.CancelledError, KeyboardInterrupt) as error:
+            # Whether the scheduler has it cannot be known: the run stays, with what happened, and may be sent again.
+            await tell_failure(bundle, error)
+            if isinstance(error, UnreachableError):
+                raise maybe_sent(error, bundle.run_id) from error
+            raise
+        on_step("sent")
+        submission = Submission(scheduler_id=taken.scheduler_id, submitted_at=time.time())
+        with contextlib.suppress(StorageError):  # it runs all the same, and the engine finds it
+            await asyncio.to_thread(bundle.write_submission, submission)
+        on_step("recorded")
+
+
+def _taken(run_id: str, by: str) -> ConflictError:
+    return ConflictError(
+        f"the run id {run_id} is taken by {by}",
+        code="run_id_taken",
+        hint="use another run id, or leave it out",
+        detail={"field": "run_id", "run_id": run_id},
+    )
+
+
+def _native(spec: JobSpec, captured: Captured) -> NativeFile | None:
+    if spec.source.kind != "native":
+        return None
+    file = next(code for code in captured.files if code.path.startswith("code/"))
+    return NativeFile(file.path, file.data, captured.cwd)
+
+
+def _digest(preview: Preview, cluster: str) -> str:
+    """What makes two submits of one run id the same: spec, cluster and code. A pickle is left out: its bytes may differ for equal values."""
+    digest = hashlib.sha256(preview.spec.model_dump_json().encode())
+    digest.update(b"\0" + cluster.encode())
+    for code in sorted(preview.captured.files, key=lambda file: file.path):
+        if not code.path.endswith(".pkl"):
+            digest.update(b"\0" + code.path.encode() + b"\0" + hashlib.sha256(code.data).digest())
+    return digest.hexdigest()
+
+
+def _head(notebook: str | None, preview: Preview, engine: Orchestrator, digest: str) -> Head:
+    spec = preview.spec
+    told = preview.rendered.facts or NativeFacts(
+        queue=spec.queue, nodes=spec.resources.nodes, array=spec.array
+    )
+    return Head(
+        format=BUNDLE_FORMAT,
+        run_id=preview.run_id,
+        name=spec.name or told.name or preview.captured.name,
+        user=current_user(),
+        space=shared_space(),
+        host=platform.node(),
+        created_at=time.time(),
+        cluster=engine.name,
+        orchestrator=engine.kind,
+        spec_digest=digest,
+        notebook=notebook,
+        queue=told.queue,
+        kind=preview.rendered.kind,
+        nodes=told.nodes,
+        processes_per_node=int(preview.plan["processes_per_node"]),
+        array=told.array,
+    )

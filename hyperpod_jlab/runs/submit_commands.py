@@ -1,0 +1,201 @@
+"""``hpj submit``: send something to a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hyperpod_jlab.cli.invocation import with_services
+from hyperpod_jlab.cli.parameters import RUN, find_run
+from hyperpod_jlab.cli.sending import Ways, can_ask, send, sending_options
+from hyperpod_jlab.cli.spec_options import (
+    OPTIONS,
+    ProgramCommand,
+    add_spec_options,
+    data_of,
+    merge,
+    no_source,
+    parse_spec,
+    program_words,
+    read_spec_file,
+    source_data,
+)
+from hyperpod_jlab.cli.terminal import printable
+from hyperpod_jlab.clusters.configuration import current_folder
+from hyperpod_jlab.core.errors import InvalidInputError
+from hyperpod_jlab.core.run_id import new_run_id, split_run_id
+from hyperpod_jlab.runs.facade import Hyperpod
+from hyperpod_jlab.runs.submit import Request
+from hyperpod_jlab.storage.owners import user_name
+
+_HELP = """\
+Send a notebook, a script or a command to a cluster, and print the run's id.
+
+SOURCE is a notebook (.ipynb), a Python file (.py), an sbatch script (.sbatch) or a manifest (.yaml); a shell command goes with -c.
+What stands behind -- is for your program. The files of the source's project (its git repository or folder) go along, less what
+.gitignore and .hyperpodignore name.
+
+Nothing of your own environment goes along: name variables with --env and secrets with --secret.
+"""
+
+_EXAMPLES = (
+    "hpj submit train.ipynb --cells 2-5,7 --nodes 2 --gpus-per-node 8 --follow",
+    "hpj submit train.py --cluster ml-slurm --time-limit 2h -- --lr 0.1 --epochs 3",
+    "hpj submit -c 'nvidia-smi; df -h' --nodes 4",
+    "hpj submit sweep.py --array 0-9%4 --env SEED=1 --secret HF_TOKEN",
+    "hpj submit train.ipynb --tag train --dry-run",
+    "hpj submit --spec run.toml --nodes 8",
+)
+
+
+@click.command(cls=ProgramCommand, help=_HELP, examples=_EXAMPLES)
+@click.argument("source", nargs=-1, type=click.Path(), metavar="SOURCE")
+@click.option(
+    "-c", "--command", metavar="COMMAND", help="Run this with /bin/bash instead of a file."
+)
+@click.option(
+    "--spec",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Take the spec from a JSON or TOML file; options go over what it says.",
+)
+@sending_options
+def submit(
+    source: tuple[str, ...],
+    command: str | None,
+    spec: Path | None,
+    cluster: str | None,
+    run_id: str | None,
+    dry_run: bool,
+    wait: bool,
+    follow: bool,
+    **options: Any,
+) -> None:
+    """Send a run."""
+    if len(source) > 1:
+        raise InvalidInputError(
+            f"one thing is sent at a time, and '{source[1][:60]}' is a second one",
+            code="usage",
+            hint="arguments for your program come after --, as in: hpj submit train.py -- --lr 0.1",
+        )
+    chosen = source_data(source[0] if source else None, command)
+    under = read_spec_file(spec) if spec is not None else {}
+    over, given = data_of(options)
+    data = merge(under, over)
+    data["source"] = _source(chosen, under.get("source"), over.get("source", {}))
+    words = program_words()
+    if words is not None:
+        data["args"] = words
+    request = Request(
+        parse_spec(data, given, None if spec is None else str(spec)),
+        cluster=cluster,
+        run_id=run_id if run_id is not None else new_run_id(),
+        base=current_folder(),
+    )
+    send(request, Ways(dry_run, wait, follow))
+
+
+def _source(chosen: dict[str, Any] | None, from_file: Any, options: dict[str, Any]) -> Any:
+    """The source: the words of the command line over the file's, and the options over both."""
+    if chosen is None and from_file is None:
+        raise no_source()
+    if from_file is not None and not isinstance(from_file, dict):
+        return from_file  # the model says what is wrong with it
+    found = dict(from_file or {})
+    if chosen is not None:
+        found = {**found, **chosen} if found.get("kind") == chosen["kind"] else chosen
+    if options and found.get("kind") != "notebook":
+        flag = OPTIONS[next(iter(options))].option.flag
+        raise InvalidInputError(
+            f"{flag} chooses cells of a notebook, and this is no notebook",
+            code="invalid_spec",
+            hint="leave it out, or send a .ipynb file",
+            detail={"field": f"source.{next(iter(options))}", "option": flag},
+        )
+    return {**found, **options}
+
+
+add_spec_options()(submit)
+
+
+# --------------------------------------------------------------------------------------------------
+# ``hpj clone``: send a run again, with the same code and other options.
+
+_CLONE_HELP = """\
+Send a run again: the same spec and the same code, as it was sent then. Options go over the old spec, words behind -- take the place
+of the old arguments. Prints the new run's id.
+
+A run of another user needs your confirmation, since its code then runs with your rights: you are asked on a terminal, else give
+--trust-owner with the user's name.
+
+RUN is a run's id, the beginning of one, or 'last'. An array's child (ID.3) is sent again as an array of that one index.
+"""
+
+_CLONE_EXAMPLES = (
+    "hpj clone last --follow",
+    "hpj clone 20261121-120455-k3x9qd --nodes 4 --time-limit 8h",
+    "hpj clone last -- --lr 0.01",
+)
+
+
+@click.command(cls=ProgramCommand, help=_CLONE_HELP, examples=_CLONE_EXAMPLES)
+@click.argument("run", type=RUN)
+@sending_options
+@click.option(
+    "--trust-owner",
+    metavar="NAME",
+    help="Run the code of this other user with your rights. Read it first: hpj show RUN names the folder.",
+)
+def clone(
+    run: str,
+    cluster: str | None,
+    run_id: str | None,
+    dry_run: bool,
+    wait: bool,
+    follow: bool,
+    trust_owner: str | None,
+    **options: Any,
+) -> None:
+    """Clone a run."""
+    over, given = data_of(options)
+    old_id, old_cluster, data, owner = with_services(lambda hyperpod: _old(hyperpod, run))
+    parent, index = split_run_id(old_id)
+    if index is not None:
+        data["array"] = str(index)
+    data = merge(data, over)
+    words = program_words()
+    if words is not None:
+        data["args"] = words
+    request = Request(
+        parse_spec(data, given, f"the spec of {parent}"),
+        cluster=cluster if cluster is not None else old_cluster,
+        run_id=run_id if run_id is not None else new_run_id(),
+        base=current_folder(),
+        clone_of=parent,
+        trust_owner=trust_owner or (None if dry_run else _confirmed(parent, owner)),
+    )
+    send(request, Ways(dry_run, wait, follow))
+
+
+def _confirmed(run_id: str, owner: str | None) -> str | None:
+    """The user whose run it is, once it was confirmed at the terminal that the code is to run."""
+    if owner is None or not can_ask():
+        return None
+    words = (
+        f"The code of {run_id} ({printable(owner)}) may be another user's. Run it with your rights?"
+    )
+    return owner if click.confirm(words, err=True) else None
+
+
+async def _old(hyperpod: Hyperpod, text: str) -> tuple[str, str, dict[str, Any], str | None]:
+    """The old run's id, cluster and spec, and the name of its owner when its code may be another user's."""
+    run_id = await find_run(hyperpod, text)
+    bundle = hyperpod.runs.bundle(run_id)
+    owner = None if bundle.is_own and not bundle.is_suspect else user_name(bundle.owner)
+    return run_id, bundle.head().cluster, bundle.spec().model_dump(mode="json"), owner
+
+
+# The code is there already: options that choose what to take along have no say.
+add_spec_options(without={"source", "files"})(clone)

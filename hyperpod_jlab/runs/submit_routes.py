@@ -1,0 +1,326 @@
+"""Sending a run, and showing beforehand exactly what would be sent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from hyperpod_jlab.capture.captured import CommandItem
+from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
+from hyperpod_jlab.core.run_id import check_run_id
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.spec import Path as PathText
+from hyperpod_jlab.runs.cells import cell_text, newest_of_cells, sent_cells
+from hyperpod_jlab.runs.files import SentCode
+from hyperpod_jlab.runs.service import Listing, Wanted
+from hyperpod_jlab.runs.submit import Preview as Previewed
+from hyperpod_jlab.runs.submit import Request, Step
+from hyperpod_jlab.server.answers import Preview, Run, finding_answer, run_answer
+from hyperpod_jlab.server.call import Call
+from hyperpod_jlab.server.requests import RequestModel
+from hyperpod_jlab.storage.partition import Partition
+from hyperpod_jlab.storage.records import BundleReader
+
+
+class SubmitBody(RequestModel):
+    """What to run."""
+
+    run_id: str | None = None
+    """A run id made by the client: sent again, the same one is the same run, not a second one."""
+    cluster: str | None = None
+    """The cluster; default: the configured one."""
+    spec: JobSpec
+    """The spec."""
+    base: Annotated[PathText | None, Field(max_length=4096)] = None
+    """Folder under the server's root that the spec's paths are relative to; default: the root itself."""
+    notebook: dict[str, Any] | None = None
+    """The notebook as it is on the screen, unsaved edits included; default: the file."""
+    secrets: dict[str, str] = Field(default_factory=dict)
+    """Values of the spec's secrets that have no reference. They are never answered, logged or stored in the spec."""
+    clone_of: str | None = None
+    """An earlier run whose code is sent once more; the spec's source is then only told."""
+    trust_owner: str | None = None
+    """The name of the user whose run `clone_of` is: confirms that another user's code is to run with your rights."""
+
+
+async def submit_run(call: Call, body: SubmitBody) -> Run:
+    """Send a run. 201 when it is new, 200 when this run id was sent before."""
+    hyperpod = await call.hyperpod()
+    steps: list[Step] = []
+    try:
+        request = await asyncio.to_thread(_request, call.root, body)
+        run_id = await hyperpod.submitter.submit(request, steps.append)
+    except HyperpodError as error:
+        raise _in_body(error) from error
+    call.status = 201 if "committed" in steps else 200
+    run = await hyperpod.runs.get(run_id)
+    call.process.events.tell(run)
+    return run_answer(run)
+
+
+async def preview_run(call: Call, body: SubmitBody) -> Preview:
+    """Exactly what would run, and all that was found. Nothing is sent or written, but the interpreter is tried out; not that of another user's run before `trust_owner` confirms it."""
+    hyperpod = await call.hyperpod()
+    try:
+        request = await asyncio.to_thread(_request, call.root, body)
+        preview = await hyperpod.submitter.preview(request)
+    except HyperpodError as error:
+        raise _in_body(error) from error
+    return await asyncio.to_thread(_preview_answer, preview)
+
+
+def _request(root: Path, body: SubmitBody) -> Request:
+    """The body as the services want it.
+
+    Raises:
+        InvalidInputError: An id is none, or a path leads out of the server's root.
+    """
+    for field, run_id in (("run_id", body.run_id), ("clone_of", body.clone_of)):
+        if run_id is not None:
+            _check_id(field, run_id)
+    return Request(
+        body.spec,
+        cluster=body.cluster,
+        run_id=body.run_id,
+        base=_base(root, body),
+        notebook=body.notebook,
+        secrets=body.secrets,
+        clone_of=body.clone_of,
+        trust_owner=body.trust_owner,
+    )
+
+
+def _check_id(field: str, run_id: str) -> None:
+    try:
+        check_run_id(run_id)
+    except InvalidInputError as error:
+        error.detail["field"] = field
+        raise
+
+
+def _base(root: Path, body: SubmitBody) -> Path:
+    """The folder that paths are relative to. As in Jupyter's own file browser, links that lie under the root may lead anywhere."""
+    root = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow links
+    base = under_root(root, root / (body.base or "").strip("/"), "base")
+    if not base.is_dir():
+        raise InvalidInputError(
+            "base: there is no such folder under the server's root", detail={"field": "base"}
+        )
+    if body.clone_of is None:
+        path = getattr(body.spec.source, "path", None)
+        if path is not None:
+            under_root(root, base / _expanded(path), "spec.source.path")
+        if body.spec.files.root is not None:
+            under_root(root, base / _expanded(body.spec.files.root), "spec.files.root")
+    return base
+
+
+_LONGEST, _LONGEST_NAME = 4096, 255
+"""Bytes of a path and of a name in it (Linux: PATH_MAX, with the byte that ends it, and NAME_MAX)."""
+
+
+def under_root(root: Path, path: Path, field: str) -> Path:
+    """The path without dots in it.
+
+    Raises:
+        InvalidInputError: It leads out of the root, or is longer than the system takes.
+    """
+    found = Path(os.path.normpath(path))
+    if len(os.fsencode(found)) >= _LONGEST or any(
+        len(os.fsencode(name)) > _LONGEST_NAME for name in found.parts
+    ):
+        raise InvalidInputError(
+            f"{field}: no file's path is that long",
+            code="path_too_long",
+            hint=f"a path has fewer than {_LONGEST} bytes, and each name in it {_LONGEST_NAME} at the most",
+            detail={"field": field},
+        )
+    if found != root and root not in found.parents:
+        raise InvalidInputError(
+            f"{field}: it lies outside the server's root folder",
+            code="outside_root",
+            hint="name a path relative to the folder that the file browser shows",
+            detail={"field": field},
+        )
+    return found
+
+
+def _expanded(text: str) -> Path:
+    """The path as capture will take it: ``~`` is a home folder."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # nobody's
+        return Path(os.sep) / text
+
+
+def _in_body(error: HyperpodError) -> HyperpodError:
+    """The error with its field as a path in the body: the services know only the spec."""
+    field = error.detail.get("field")
+    if isinstance(field, str) and field.split(".")[0] in JobSpec.model_fields:
+        error.detail["field"] = f"spec.{field}"
+    return error
+
+
+def _preview_answer(preview: Previewed) -> Preview:
+    captured = preview.captured
+    return {
+        "run_id": preview.run_id,
+        "name": preview.spec.name or captured.name,
+        "rendered": {"name": preview.rendered.filename, "text": preview.rendered.text},
+        "command": [_word(item, preview.plan.get("python")) for item in captured.command],
+        "files": [file.path for file in captured.files]
+        + [f"work/{file.path}" for file in captured.project],
+        "parts": [
+            {
+                "title": part.title,
+                "language": part.language,
+                "text": part.text,
+                "notes": list(part.notes),
+            }
+            for part in captured.parts
+        ],
+        "findings": [finding_answer(finding) for finding in preview.findings],
+    }
+
+
+def _word(item: CommandItem, python: str | None) -> str:
+    """An item of a command for people: the interpreter by its path, files by their place in the bundle."""
+    if isinstance(item, str):
+        return item
+    if "bundle" in item:
+        return f"$BUNDLE/{item['bundle']}"
+    return python or "python3"
+
+
+# --------------------------------------------------------------------------------------------------
+# ``GET schema``: the spec's JSON Schema, from which the submit form is made.
+
+
+async def show_schema(call: Call) -> dict[str, Any]:  # noqa: ARG001 - every endpoint is given its call
+    """JSON Schema of the spec; `x-basic` marks the fields that a form shows first."""
+    return await asyncio.to_thread(spec_schema)
+
+
+@lru_cache(maxsize=1)
+def spec_schema() -> dict[str, Any]:
+    """The spec's schema with our marks."""
+    schema = JobSpec.model_json_schema()
+    _mark(schema)
+    return schema
+
+
+def _mark(node: Any) -> None:
+    if isinstance(node, dict):
+        option = node.get("x-option")
+        if isinstance(option, dict) and option.get("basic"):
+            node["x-basic"] = True
+        for value in node.values():
+            _mark(value)
+    elif isinstance(node, list):
+        for value in node:
+            _mark(value)
+
+
+# --------------------------------------------------------------------------------------------------
+# Requests about a notebook's cells: which runs they went with, and what of them was sent.
+
+_NEWEST = 100
+
+
+class CellsQuery(RequestModel):
+    """Which notebook."""
+
+    notebook: Annotated[PathText, Field(max_length=4096)]
+    """The notebook's path under the server's root."""
+    limit: Annotated[int, Field(ge=1, le=1000)] = _NEWEST
+    """Look at this many of its newest runs at most."""
+
+
+class RunOfCell(TypedDict):
+    """The newest run that has a cell, and the CRC-32 of the cell's source as it was sent."""
+
+    id: str
+    checksum: str
+    run_id: str
+
+
+class NotebookCells(TypedDict):
+    """The newest runs of a notebook, newest first, and for each cell the newest run that has it."""
+
+    runs: list[Run]
+    cells: list[RunOfCell]
+
+
+class SentCellText(TypedDict):
+    """A cell as it stood in the notebook when it was sent; its text is null when that cannot be read any more."""
+
+    number: int
+    id: str | None
+    checksum: str | None
+    text: str | None
+
+
+class SentCells(TypedDict):
+    """The cells that went with a run, and its notebook: absolute, and its path under the server's root when it lies there."""
+
+    notebook: str | None
+    path: str | None
+    cells: list[SentCellText]
+
+
+async def list_cells(call: Call, query: CellsQuery) -> NotebookCells:
+    """For each cell of a notebook the newest run that has it."""
+    hyperpod = await call.hyperpod()
+    path = _absolute(call.root, query.notebook)
+    wanted = Wanted(notebook=path, limit=query.limit)
+    listing = await hyperpod.runs.list(wanted)
+    return await asyncio.to_thread(_cells_answer, hyperpod.partition, listing)
+
+
+def _cells_answer(partition: Partition, listing: Listing) -> NotebookCells:
+    found = newest_of_cells(partition, [run.run_id for run in listing.runs])
+    return {
+        "runs": [run_answer(run) for run in listing.runs],
+        "cells": [
+            {"id": cell, "checksum": checksum, "run_id": run_id}
+            for cell, (run_id, checksum) in found.items()
+        ],
+    }
+
+
+def _absolute(root: Path, notebook: str) -> str:
+    """A notebook's path as runs have it."""
+    root = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow links
+    return str(under_root(root, root / notebook.strip("/"), "notebook"))
+
+
+async def list_sent_cells(call: Call, run_id: str) -> SentCells:
+    """The cells that went with a run, as they stood in the notebook; none for other sources."""
+    hyperpod = await call.hyperpod()
+    bundle = await asyncio.to_thread(hyperpod.runs.bundle, run_id)
+    return await asyncio.to_thread(_sent, bundle, call.root)
+
+
+def _sent(bundle: BundleReader, root: Path) -> SentCells:
+    notebook, code = bundle.head().notebook, SentCode(bundle)
+    root = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow links
+    inside = notebook is not None and Path(notebook).is_relative_to(root)
+    return {
+        "notebook": notebook,
+        "path": Path(notebook).relative_to(root).as_posix() if notebook and inside else None,
+        "cells": [
+            {
+                "number": cell.number,
+                "id": cell.id,
+                "checksum": cell.checksum,
+                "text": cell_text(code, cell),
+            }
+            for cell in sent_cells(code)
+        ],
+    }

@@ -1,0 +1,273 @@
+"""Long tables by pages: sorted, filtered and cut on the server, from one look at the cluster for all tabs."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from operator import attrgetter
+from typing import Annotated, Any, Generic, TypeVar, cast
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from hyperpod_jlab.admin.fsx.models import StepRow
+from hyperpod_jlab.clusters import pages as page_cursor
+from hyperpod_jlab.clusters.aws import ClusterRow, EventRow, NodeRow
+from hyperpod_jlab.core.bulk import without_collections
+from hyperpod_jlab.core.cluster import Cluster, Job, Node, Queue
+from hyperpod_jlab.core.errors import InvalidInputError, UnreachableError, nearest_hint
+from hyperpod_jlab.core.run import iso_time
+from hyperpod_jlab.server.answers import Error
+from hyperpod_jlab.server.requests import RequestModel
+
+FRESH = 1.0
+"""Seconds for which all who ask are shown the same look."""
+
+MOST_ROWS = 1000
+
+Row = TypeVar("Row", Cluster, Node, Queue, Job, ClusterRow, NodeRow, EventRow, StepRow)
+Item = TypeVar("Item")
+
+_DIGITS = re.compile(r"(\d+)")
+_PLAIN = (bool, int, float)
+_NOT_SEARCHED = (bool, float)
+_LISTS = (tuple, list)
+_Key = tuple[Any, ...]
+
+_LONGEST_KEY = 200
+
+
+class TableQuery(RequestModel):
+    """Which rows of a table."""
+
+    limit: Annotated[int, Field(ge=1, le=MOST_ROWS)] = 200
+    """At most this many."""
+    cursor: Annotated[str | None, Field(max_length=4096)] = None
+    """Go on after an earlier page: its `next`. Sort and filter must be the same."""
+    sort: Annotated[str | None, Field(max_length=100)] = None
+    """A column, or `-column` for the other way round; rows without a value come last."""
+    filter: Annotated[str | None, Field(max_length=1000)] = None
+    """Words that must all occur in a row, in upper or lower case."""
+
+
+@dataclass(frozen=True)
+class TablePage:
+    """Some rows as plain data, the cursor behind them (None at the end), and how many there are in all pages."""
+
+    rows: list[dict[str, Any]]
+    next: str | None
+    total: int
+
+
+@dataclass(frozen=True)
+class Seen(Generic[Item]):
+    """What a cluster says; when it does not answer, what it said last: then (Unix seconds), and why there is nothing newer."""
+
+    said: Item
+    as_of: float | None = None
+    problem: UnreachableError | None = None
+
+    def age(self) -> Aged:
+        """The part of an answer that tells it."""
+        problem = self.problem.to_dict() if self.problem is not None else None
+        return {"as_of": iso_time(self.as_of), "problem": cast("Error | None", problem)}
+
+
+class Aged(TypedDict):
+    """When the cluster said this, and why nothing newer is known; both null when it has just said it."""
+
+    as_of: str | None
+    problem: Error | None
+
+
+class Snapshots:
+    """What clusters said last: however many ask within a moment, the cluster is asked once."""
+
+    def __init__(self) -> None:
+        self._held: dict[Hashable, tuple[float, asyncio.Future[Any]]] = {}
+        self._last: dict[Hashable, tuple[float, Any]] = {}
+
+    async def last(self, key: Hashable, look: Callable[[], Awaitable[Item]]) -> Seen[Item]:
+        """What `get` gives; while the cluster does not answer, what it said last.
+
+        Raises:
+            UnreachableError: It has not said anything yet.
+        """
+        try:
+            found = await self.get(key, look)
+        except UnreachableError as error:
+            if key not in self._last:
+                raise
+            at, said = self._last[key]
+            return Seen(said, at, error)
+        if key not in self._last or self._last[key][1] is not found:
+            self._last[key] = (time.time(), found)
+        return Seen(found)
+
+    async def get(self, key: Hashable, look: Callable[[], Awaitable[Item]]) -> Item:
+        """What was seen a moment ago, or what a new look shows."""
+        at, held = self._held.get(key, (0.0, None))
+        if held is None or (held.done() and time.monotonic() - at > FRESH):
+            held = asyncio.ensure_future(look())
+            self._held[key] = (time.monotonic(), held)
+            held.add_done_callback(lambda done: self._seen(key, done))
+        # One who goes away takes the look from nobody else.
+        found: Item = await asyncio.shield(held)
+        return found
+
+    def forget(self, key: Hashable) -> None:
+        """Something was changed there: whoever asks next is shown a new look."""
+        self._held.pop(key, None)
+
+    def _seen(self, key: Hashable, done: asyncio.Future[Any]) -> None:
+        failed = done.cancelled() or done.exception() is not None
+        if self._held.get(key, (0.0, None))[1] is done:
+            if failed:
+                del self._held[key]
+            else:
+                self._held[key] = (time.monotonic(), done)
+
+
+@without_collections()
+def page_of(
+    kind: type[Row], rows: Sequence[Row], query: TableQuery, *, name: str, sort: str
+) -> TablePage:
+    """A page of a table. May take a while.
+
+    Args:
+        kind: What the rows are.
+        rows: All rows.
+        query: Which of them.
+        name: The column that names a row.
+        sort: The order when none is asked for.
+
+    Raises:
+        InvalidInputError: There is no such column, or the cursor is none.
+    """
+    column, downward = _column(kind, query.sort if query.sort is not None else sort)
+    kept = _filtered(rows, query.filter)
+    kept.sort(key=lambda row: _identity_key(getattr(row, name)))
+    order = [row for row in kept if getattr(row, column) is not None]
+    order.sort(key=lambda row: _value_key(_brief(getattr(row, column))), reverse=downward)
+    # Whatever the direction, those without a value come last.
+    order += [row for row in kept if getattr(row, column) is None]
+    begin = _begin(order, query, (column, downward, name))
+    page = order[begin : begin + query.limit]
+    more = begin + len(page) < len(order)
+    return TablePage(
+        [row.to_dict() for row in page],
+        _cursor(page[-1], column, name) if more and page else None,
+        len(order),
+    )
+
+
+def _column(kind: type[Any], sort: str) -> tuple[str, bool]:
+    column = sort.removeprefix("-")
+    valid = [field.name for field in fields(kind) if field.name != "detail"]
+    if column not in valid:
+        raise InvalidInputError(
+            f"sort: there is no column '{column[:60]}'",
+            hint=nearest_hint(column[:60], valid),
+            detail={"field": "sort"},
+        )
+    return column, sort.startswith("-")
+
+
+def _filtered(rows: Sequence[Row], text: str | None) -> list[Row]:
+    words = (text or "").casefold().split()
+    if not words or not rows:
+        return list(rows)
+    names = [field.name for field in fields(rows[0]) if field.name != "detail"]
+    values_of = attrgetter(*names)
+    return [row for row in rows if _has(values_of(row), words)]
+
+
+def _has(values: Sequence[Any], words: list[str]) -> bool:
+    shown = [
+        value if type(value) is str else _shown(value) for value in values if value is not None
+    ]
+    text = " ".join(shown).casefold()
+    return all(word in text for word in words)
+
+
+def _shown(value: Any) -> str:
+    """A value as somebody who looks at the table might search for it."""
+    if isinstance(value, _NOT_SEARCHED):
+        return ""
+    return " ".join(map(str, value)) if isinstance(value, _LISTS) else str(value)
+
+
+_NOTHING = (0, 0, "")
+
+
+@lru_cache(maxsize=20_000)
+def _natural(text: str) -> _Key:
+    """Names in the order in which people count: node-9 before node-10. Kept, for a table is asked for again and again."""
+    if text.isascii() and text.isdigit():  # as most ids are
+        digits = text.lstrip("0")
+        return _NOTHING, (1, len(digits), digits), _NOTHING
+    parts = _DIGITS.split(text.casefold())
+    return tuple(
+        (1, len(part.lstrip("0")), part.lstrip("0")) if part.isdecimal() else (0, 0, part)
+        for part in parts
+    )
+
+
+def _identity_key(name: str) -> _Key:
+    """Different for different names: gpu-1 and gpu-01 are counted alike."""
+    return (_natural(name), name)
+
+
+def _brief(value: Any) -> Any:
+    """As much of a value as rows are ordered by; a cursor holds it, so it is short: of a list its length and its beginning."""
+    if value is None or isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, tuple | list):
+        return [len(value), " ".join(map(str, value))[:_LONGEST_KEY]]
+    return str(value)[:_LONGEST_KEY]
+
+
+def _value_key(brief: Any) -> _Key:
+    if brief is None:
+        return ()
+    if isinstance(brief, _PLAIN):
+        return ((1, brief, ""),)
+    if isinstance(brief, list):
+        return ((1, brief[0], ""), *_natural(brief[1]))
+    return _natural(brief)
+
+
+def _begin(order: Sequence[Any], query: TableQuery, how: tuple[str, bool, str]) -> int:
+    """Where the page begins: behind the cursor's row, or where it would stand now."""
+    if query.cursor is None:
+        return 0
+    column, downward, name = how
+    value, identity = page_cursor.decode(query.cursor, _is_brief, "such a table")
+    at = (_value_key(value), _identity_key(identity))
+    for index, row in enumerate(order):
+        found = _brief(getattr(row, column))
+        if (found is None) != (value is None):
+            behind = found is None
+        else:
+            key = _value_key(found)
+            if key == at[0]:
+                behind = _identity_key(getattr(row, name)) > at[1]
+            else:
+                behind = (key < at[0]) if downward else (key > at[0])
+        if behind:
+            return index
+    return len(order)
+
+
+def _cursor(row: Any, column: str, name: str) -> str:
+    return page_cursor.encode(_brief(getattr(row, column)), getattr(row, name))
+
+
+def _is_brief(value: Any) -> bool:
+    if isinstance(value, list):
+        return len(value) == 2 and isinstance(value[0], int) and isinstance(value[1], str)
+    return isinstance(value, str | int | float | None)

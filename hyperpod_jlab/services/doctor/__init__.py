@@ -1,1 +1,0 @@
-"""``hpj doctor``: the way of a run from this machine to a node and back, looked at step by step."""

@@ -1,0 +1,129 @@
+"""Where a run's bundle lies, and whose it is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hyperpod_jlab.core.errors import DeniedError, StorageDeniedError
+from hyperpod_jlab.core.run_id import split_run_id
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.acl import is_opened, own_number
+from hyperpod_jlab.storage.owners import user_name
+from hyperpod_jlab.storage.partition import Partition
+
+SUSPECT = "suspect.json"
+"""In a bundle that was moved from a place where another user could have laid it, out of other files of its owner's."""
+
+
+def can_be_exchanged(partition: Partition, bundle: Path) -> bool:
+    """Whether another user owns a folder above a bundle on the partition, and so can lay another one in its place. May block."""
+    trusted = {0, os.getuid()}
+    for folder in bundle.relative_to(partition.root).parents[:-1]:
+        try:
+            if descent.state(partition.root / folder).st_uid not in trusted:
+                return True
+        except OSError:
+            return True
+    return False
+
+
+class BundlePlace:
+    """The bundle of one run (or of the array that a child belongs to).
+
+    Whose it is, says the kernel: a bundle in a user's folder that does not belong to that user is damaged.
+
+    Args:
+        partition: The storage partition.
+        run_id: The run, or an array's child.
+        place: The bundle and the user whose it has to be, where they are known; else they are looked for when first needed.
+
+    Raises:
+        InvalidInputError: It is no run id.
+    """
+
+    def __init__(
+        self, partition: Partition, run_id: str, place: tuple[Path, int] | None = None
+    ) -> None:
+        self.partition = partition
+        self.run_id = run_id
+        self.index = split_run_id(run_id)[1]
+        self._place = place
+
+    @property
+    def folder(self) -> Path:
+        """The bundle's folder. Looks for it the first time, which may block; a run that is not there has the place of a new one of this user's."""
+        return self._found()[0]
+
+    @property
+    def records(self) -> Path:
+        """The folder with the run's records: the bundle, or the child's folder in the array's bundle."""
+        return self.folder if self.index is None else self.folder / "tasks" / str(self.index)
+
+    @property
+    def owner(self) -> int:
+        """The number of the user whose run it is. May block."""
+        return self._found()[1]
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is this user's run: only then is anything of it executed, sent, written or removed. May block."""
+        return self.owner == own_number()
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether another user could have laid this bundle here: in the layout of an older version, or before it was moved from there. May block."""
+        if self.folder.is_relative_to(self.partition.folder):
+            return descent.is_file(self.folder / SUSPECT)
+        return can_be_exchanged(self.partition, self.folder)
+
+    def check_own(self, action: str) -> None:
+        """Refuse another user's run.
+
+        Args:
+            action: What is about to be done, as a verb.
+
+        Raises:
+            DeniedError: It is another user's.
+        """
+        if not self.is_own:
+            name = user_name(self.owner)
+            raise DeniedError(
+                f"{self.run_id} belongs to {name}; only {name} may {action} it",
+                code="foreign_run",
+                detail={"run_id": self.run_id, "user": name, "uid": self.owner},
+            )
+
+    def _found(self) -> tuple[Path, int]:
+        if self._place is None:
+            found = self.partition.find(self.run_id)
+            if found is None:  # it may come to be there
+                return self.partition.bundle(self.run_id), own_number()
+            self._place = found
+        return self._place
+
+    def check_writable(self, path: Path) -> None:
+        """Refuse to write into another user's run, whatever the modes of its folders. May block.
+
+        Args:
+            path: What is about to be written.
+
+        Raises:
+            StorageDeniedError: It is another user's.
+        """
+        if not self.is_own:
+            raise StorageDeniedError(
+                f"nothing is written into {self.run_id}: it belongs to {user_name(self.owner)}",
+                code="foreign_run",
+                detail={"path": str(path), "uid": self.owner},
+            )
+
+    @property
+    def folder_mode(self) -> int:
+        """Mode of a folder in the bundle. Where a job's user is let in by ACL the group bits are its mask. Blocking."""
+        return self.partition.folder_mode | (0o070 if is_opened(self.folder) else 0)
+
+    @property
+    def file_mode(self) -> int:
+        """Mode of a file in the bundle. Blocking."""
+        return self.partition.file_mode | (0o060 if is_opened(self.folder) else 0)
