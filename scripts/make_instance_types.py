@@ -1,4 +1,4 @@
-"""Write hyperpod_jlab/model/instance_types.json, the table of the instance types that HyperPod has: `make_instance_types.py SOURCE`.
+"""Write hyperpod_jlab/core/instance_types.json, the table of the instance types that HyperPod has: `make_instance_types.py SOURCE`.
 
 Which types HyperPod has is what the installed botocore says (ClusterInstanceType). Their facts are EC2's own (`--from-ec2 REGION ...`, which needs
 ec2:DescribeInstanceTypes), or those of two files that others have made of EC2's answers (`--published REFERENCE LIMITS`):

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from hyperpod_jlab.cli.root import COMMANDS, cli
+from hyperpod_jlab.cli.root import cli
 from hyperpod_jlab.core import errors
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.run import STATES
@@ -295,7 +295,7 @@ def commands_part() -> str:
     """The section on the command line."""
     root = context_of(cli, "hpj", None)
     parts = [COMMANDS_HEAD]
-    for section in COMMANDS:
+    for section in cli.sections:
         parts.append(f"### {section.title}\n")
         for entry in section.entries:
             command = cli.get_command(root, entry.name)

@@ -13,7 +13,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "unverified.md"
 HEAD = """\
 # What could not be tried without an AWS account
 
-<!-- Written by scripts/make_unverified.py. Do not edit: change hyperpod_jlab/admin/verify/*_facts.py, then run `.venv/bin/python scripts/make_unverified.py`. -->
+<!-- Written by scripts/make_unverified.py. Do not edit: change hyperpod_jlab/admin/verify/checks.py, then run `.venv/bin/python scripts/make_unverified.py`. -->
 
 This project was made without an AWS account. The tests run real boto3 against [an AWS API of our own](../testbed/README.md#aws), whose answers are checked against botocore's model. So names, types and limits are as AWS publishes them.
 The facts below are beyond that model. Each is from AWS' documentation or samples, or a guess, and none was tried. If you have an account, one command goes through this table:

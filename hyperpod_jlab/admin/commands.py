@@ -14,32 +14,62 @@ _COMMANDS = (
     Section(
         "A file system for the people of a Studio domain",
         (
-            Entry("plan", "wiring", "Say what is to be done, and change nothing."),
-            Entry("apply", "wiring", "Do it."),
-            Entry("status", "wiring", "Say what is not as it is to be."),
-            Entry("destroy", "taking_back", "Take back what was set; the data stay."),
+            Entry("plan", "admin.fsx.commands", "Say what is to be done, and change nothing."),
+            Entry("apply", "admin.fsx.commands", "Do it."),
+            Entry("status", "admin.fsx.commands", "Say what is not as it is to be."),
+            Entry("destroy", "admin.fsx.commands", "Take back what was set; the data stay."),
         ),
     ),
     Section(
         "Scripts that run when a space starts",
-        (Entry("lifecycle", "lifecycle", "Show a script, or an example of the file for it."),),
+        (
+            Entry(
+                "lifecycle",
+                "admin.lifecycle.commands",
+                "Show a script, or an example of the file for it.",
+            ),
+        ),
     ),
     Section(
         "HyperPod clusters",
         (
-            Entry("validate", "cluster_config", "Check a cluster's configuration."),
-            Entry("create-cluster", "cluster_changes", "Make a cluster, after checking it."),
-            Entry("update-cluster", "cluster_changes", "Change a cluster to what a file says."),
-            Entry("delete-cluster", "cluster_changes", "Delete a cluster; its data stay."),
+            Entry("validate", "admin.cluster_config.commands", "Check a cluster's configuration."),
+            Entry(
+                "create-cluster",
+                "admin.cluster_config.commands",
+                "Make a cluster, after checking it.",
+            ),
+            Entry(
+                "update-cluster",
+                "admin.cluster_config.commands",
+                "Change a cluster to what a file says.",
+            ),
+            Entry(
+                "delete-cluster",
+                "admin.cluster_config.commands",
+                "Delete a cluster; its data stay.",
+            ),
         ),
     ),
     Section(
         "Rights",
-        (Entry("policy", "policy", "Print the IAM policy that the features need."),),
+        (
+            Entry(
+                "policy",
+                "admin.permissions.commands",
+                "Print the IAM policy that the features need.",
+            ),
+        ),
     ),
     Section(
         "What could not be tried",
-        (Entry("verify-aws", "verify_aws", "Check on this account what is believed of AWS."),),
+        (
+            Entry(
+                "verify-aws",
+                "admin.verify.commands",
+                "Check on this account what is believed of AWS.",
+            ),
+        ),
     ),
 )
 

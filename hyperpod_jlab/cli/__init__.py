@@ -1,1 +1,16 @@
 """The command line, ``hpj``. Each command is a module of its own, imported only when it is called."""
+
+from hyperpod_jlab.contributions import Command
+
+COMMANDS = (
+    Command(
+        "demo", "Run a small example on this machine.", section="Keep house", rank=60, module="demo"
+    ),
+    Command(
+        "completion",
+        "Print the completion script for your shell.",
+        section="Keep house",
+        rank=80,
+        module="completion",
+    ),
+)

@@ -163,7 +163,10 @@ def _is_of_printing(error: OSError) -> bool:
     while place is not None and place.tb_next is not None:
         place = place.tb_next
     module = "" if place is None else str(place.tb_frame.f_globals.get("__name__"))
-    return error.filename is None and module.startswith(("hyperpod_jlab.cli.", "click."))
+    ours = module.startswith("hyperpod_jlab.") and (
+        ".cli." in module or module.endswith("commands")
+    )
+    return error.filename is None and (ours or module.startswith("click."))
 
 
 def _discard(descriptor: int) -> None:

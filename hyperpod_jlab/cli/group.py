@@ -19,7 +19,7 @@ CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_w
 
 @dataclass(frozen=True)
 class Entry:
-    """One command: its name, its module in ``cli.commands``, and one line of help."""
+    """One command: its name, its module in this package, and one line of help."""
 
     name: str
     module: str
@@ -93,7 +93,7 @@ class LazyGroup(click.Group):
         entry = self._entries.get(cmd_name)
         if entry is None:
             return None
-        module = importlib.import_module(f"hyperpod_jlab.cli.commands.{entry.module}")
+        module = importlib.import_module(f"hyperpod_jlab.{entry.module}")
         command: click.Command = getattr(module, _attribute(cmd_name))
         command.short_help = entry.help
         return command

@@ -15,6 +15,7 @@ from hyperpod_jlab.cli.failure import close_output, report
 from hyperpod_jlab.cli.group import Entry, LazyGroup, Section
 from hyperpod_jlab.cli.interrupts import raise_interrupts
 from hyperpod_jlab.cli.invocation import Invocation, json_option, wants_json
+from hyperpod_jlab.contributions import commands
 
 PROGRAM = "hpj"
 
@@ -34,66 +35,16 @@ _EXAMPLES = (
     "hpj runs --state running",
 )
 
-COMMANDS = (
-    Section(
-        "Run code",
-        (
-            Entry("submit", "submit", "Send a notebook, script or command to a cluster."),
-            Entry("clone", "clone", "Send a run again: same code, options can be changed."),
-            Entry("cancel", "actions", "End runs, or take them out of the queue."),
-            Entry("hold", "actions", "Keep waiting runs from starting."),
-            Entry("release", "actions", "Let held runs start."),
-            Entry("requeue", "actions", "End the running attempt and start the next one."),
-            Entry("change", "actions", "Change the time limit or queue of runs."),
-            Entry("adopt", "adopt", "Take a job that was sent elsewhere into the list of runs."),
-        ),
-    ),
-    Section(
-        "Look at runs",
-        (
-            Entry("runs", "runs", "List runs, newest first."),
-            Entry("show", "show", "Show all about one run."),
-            Entry("logs", "logs", "Print or follow the logs of a run's ranks."),
-            Entry("why", "why", "Tell why a run waits."),
-            Entry("forward", "forward", "Open a port of a running run on this machine."),
-        ),
-    ),
-    Section(
-        "Look at clusters",
-        (
-            Entry("clusters", "clusters", "List the configured clusters."),
-            Entry("nodes", "clusters", "List the nodes of a cluster."),
-            Entry("node", "node", "Reboot, replace, drain or resume nodes."),
-            Entry("events", "events", "List the events of a HyperPod cluster."),
-            Entry("queues", "clusters", "List the queues of a cluster."),
-            Entry("quotas", "quotas", "Show what each team has of a HyperPod cluster on EKS."),
-            Entry("jobs", "clusters", "List the jobs of all users of a cluster."),
-            Entry(
-                "metrics", "metrics", "Show the use of GPUs, EFA and health of a HyperPod cluster."
-            ),
-            Entry(
-                "node-logs", "node_logs", "Print or follow the logs of a HyperPod cluster's node."
-            ),
-            Entry("terminal", "terminal", "Open a terminal on a HyperPod cluster's node."),
-            Entry(
-                "ssh-config", "ssh_config", "Print ssh's way to a HyperPod cluster's login nodes."
-            ),
-        ),
-    ),
-    Section(
-        "Keep house",
-        (
-            Entry("doctor", "doctor", "Check the installation and say how to mend it."),
-            Entry("config", "config", "Add a cluster to the configuration file."),
-            Entry("init", "init", "Put tasks for Code Editor into a project."),
-            Entry("storage", "storage", "Show the storage partition, here and on each cluster."),
-            Entry("clean", "clean", "Remove old runs, and code that no run needs."),
-            Entry("demo", "demo", "Run a small example on this machine."),
-            Entry("admin", "admin", "Wire up FSx for Lustre and Studio (for administrators)."),
-            Entry("completion", "completion", "Print the completion script for your shell."),
-        ),
-    ),
-)
+_SECTIONS = ("Run code", "Look at runs", "Look at clusters", "Keep house")
+
+
+def _sections() -> list[Section]:
+    """The commands of all folders by sections."""
+    entries: dict[str, list[Entry]] = {title: [] for title in _SECTIONS}
+    for command in commands():
+        module = command.module.removeprefix("hyperpod_jlab.")
+        entries[command.section].append(Entry(command.name, module, command.help))
+    return [Section(title, tuple(listed)) for title, listed in entries.items()]
 
 
 def _show_version(context: click.Context, _: click.Parameter, value: bool) -> None:
@@ -108,7 +59,7 @@ def _show_version(context: click.Context, _: click.Parameter, value: bool) -> No
     context.exit()
 
 
-@click.group(PROGRAM, cls=LazyGroup, sections=COMMANDS, help=_HELP, examples=_EXAMPLES)
+@click.group(PROGRAM, cls=LazyGroup, sections=_sections(), help=_HELP, examples=_EXAMPLES)
 @click.option(
     "--version", is_flag=True, expose_value=False, callback=_show_version, help="Print the version."
 )

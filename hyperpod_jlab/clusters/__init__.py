@@ -1,1 +1,30 @@
 """Clusters: configuration, what the scheduler and AWS know of them; their routes and commands."""
+
+from hyperpod_jlab.contributions import Command, Route
+
+COMMANDS = (
+    Command("clusters", "List the configured clusters.", section="Look at clusters", rank=10),
+    Command("nodes", "List the nodes of a cluster.", section="Look at clusters", rank=20),
+    Command("queues", "List the queues of a cluster.", section="Look at clusters", rank=50),
+    Command(
+        "jobs", "List the jobs of all users of a cluster.", section="Look at clusters", rank=70
+    ),
+    Command(
+        "config",
+        "Add a cluster to the configuration file.",
+        section="Keep house",
+        rank=20,
+        module="config_commands",
+    ),
+)
+
+ROUTES = (
+    Route("get", "clusters", "read", "routes:list_clusters"),
+    Route("get", "clusters/{cluster}/nodes", "read", "routes:list_nodes"),
+    Route("get", "clusters/{cluster}/queues", "read", "routes:list_queues"),
+    Route("get", "clusters/{cluster}/jobs", "read", "routes:list_jobs"),
+    Route("get", "clusters/{cluster}/choices", "read", "routes:list_choices"),
+    Route("get", "hyperpod", "read", "aws_routes:list_hyperpod_clusters"),
+    Route("get", "hyperpod/{cluster}", "read", "aws_routes:show_hyperpod_cluster"),
+    Route("get", "hyperpod/{cluster}/nodes", "read", "aws_routes:list_hyperpod_nodes"),
+)

@@ -18,7 +18,10 @@ from hyperpod_jlab.core.validation import LABEL
 from hyperpod_jlab.runs.facade import Hyperpod
 
 _COMMANDS = (
-    Section("Clusters", (Entry("add", "config", "Add a HyperPod cluster of the AWS account."),)),
+    Section(
+        "Clusters",
+        (Entry("add", "clusters.config_commands", "Add a HyperPod cluster of the AWS account."),),
+    ),
 )
 
 _ADD_HELP = """\

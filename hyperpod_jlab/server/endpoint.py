@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from tornado.iostream import StreamClosedError
 
+from hyperpod_jlab.contributions import Route
 from hyperpod_jlab.server.base import API_PREFIX, HyperPodHandler, guarded
 from hyperpod_jlab.server.call import Call, Download
-from hyperpod_jlab.server.routes import ROUTES, Route
+from hyperpod_jlab.server.routes import ROUTES
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
-
-_PACKAGE = __package__
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Endpoint:
 def endpoint_of(route: Route) -> Endpoint:
     """The endpoint of a route. Imports what answers, which takes a moment the first time."""
     module, _, name = route.function.partition(":")
-    function = getattr(importlib.import_module(f"{_PACKAGE}.{module}"), name)
+    function = getattr(importlib.import_module(module), name)
     signature = inspect.signature(function, eval_str=True)
     types = {name: parameter.annotation for name, parameter in signature.parameters.items()}
     expected = {"call", *route.parameters, "query", "body"}

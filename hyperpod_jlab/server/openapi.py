@@ -12,6 +12,7 @@ import yaml
 from pydantic import BaseModel, TypeAdapter
 
 import hyperpod_jlab
+from hyperpod_jlab.contributions import Route
 from hyperpod_jlab.server import events as admin_events
 from hyperpod_jlab.server import events as aws_call_events
 from hyperpod_jlab.server import events as doctor_events
@@ -28,7 +29,7 @@ from hyperpod_jlab.server.log_messages import (
     Subscribed,
     Unsubscribe,
 )
-from hyperpod_jlab.server.routes import ROUTES, SOCKET_PATH, Route
+from hyperpod_jlab.server.routes import ROUTES, SOCKET_PATH
 from hyperpod_jlab.server.run_events import SCHEMA_FILE
 
 _COMPONENTS = "#/components/schemas/"

@@ -9,10 +9,11 @@ import sys
 import click
 import pytest
 
-from hyperpod_jlab.cli.root import COMMANDS, cli
+from hyperpod_jlab.cli.root import cli
+from hyperpod_jlab.contributions import commands
 
-NAMES = [entry.name for section in COMMANDS for entry in section.entries]
-HEAVY = ("pydantic", "asyncio", "rich", "sqlite3", "hyperpod_jlab.services", "boto3")
+NAMES = [command.name for command in commands()]
+HEAVY = ("pydantic", "asyncio", "rich", "sqlite3", "hyperpod_jlab.engines", "boto3")
 
 
 def test_root_help_lists_every_command_and_loads_nothing_heavy(home):

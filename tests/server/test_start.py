@@ -13,7 +13,7 @@ from jupyter_server.serverapp import ServerApp
 app = ServerApp(allow_unauthenticated_access=False, jpserver_extensions={"hyperpod_jlab": True})
 app.initialize(argv=["--allow-root"], find_extensions=False, new_httpserver=False)
 assert "hyperpod_jlab.server.app" in sys.modules
-heavy = ("pydantic", "hyperpod_jlab.services", "hyperpod_jlab.logs", "hyperpod_jlab.capture", "sqlite3")
+heavy = ("pydantic", "hyperpod_jlab.engines", "hyperpod_jlab.logs", "hyperpod_jlab.capture", "sqlite3")
 print([name for name in heavy if name in sys.modules and name not in before])
 """
 

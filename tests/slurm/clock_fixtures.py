@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-_MODULES = ("pace", "bucket", "watch", "shared")
+_MODULES = ("queue", "client")
 
 
 class Clock:
@@ -37,5 +37,5 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The clock of those modules that say how often the scheduler is asked."""
     made = Clock()
     for name in _MODULES:
-        monkeypatch.setattr(f"hyperpod_jlab.orchestrators.slurm.{name}.time", made)
+        monkeypatch.setattr(f"hyperpod_jlab.engines.slurm.{name}.time", made)
     return made

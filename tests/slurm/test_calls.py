@@ -16,18 +16,18 @@ from tests.slurm.cluster import Call
 from tests.slurm.hyperpod_fixtures import CLUSTER, SlurmSession, make_hyperpod
 from tests.slurm.panel_fixtures import POLL, Server
 
-SLURM = "hyperpod_jlab.orchestrators.slurm"
+SLURM = "hyperpod_jlab.engines.slurm"
 SERVER = "hyperpod_jlab.server"
 
 TIMES = (
-    f"{SLURM}.pace.SHORTEST",
-    f"{SLURM}.pace.LONGEST",
-    f"{SLURM}.pace._AWAY",
-    f"{SLURM}.tables.view.IDLE",
-    f"{SLURM}.tables.view.SELDOM",
-    f"{SLURM}.shared.SHARED_AGE",
-    f"{SERVER}.events.FAST",
-    f"{SERVER}.events.SLOW",
+    f"{SLURM}.queue.SHORTEST",
+    f"{SLURM}.queue.LONGEST",
+    f"{SLURM}.queue._AWAY",
+    f"{SLURM}.tables.IDLE",
+    f"{SLURM}.tables.SELDOM",
+    f"{SLURM}.queue.SHARED_AGE",
+    f"{SERVER}.run_events.FAST",
+    f"{SERVER}.run_events.SLOW",
 )
 """All that says how often somebody looks."""
 

@@ -69,8 +69,8 @@ login_nodes = ["..."]                  # [USER@]HOST[:PORT]
         Section(
             "Commands",
             (
-                Entry("show", "lifecycle", "Print the script of an application."),
-                Entry("example", "lifecycle", "Print a file to begin with."),
+                Entry("show", "admin.lifecycle.commands", "Print the script of an application."),
+                Entry("example", "admin.lifecycle.commands", "Print a file to begin with."),
             ),
         ),
     ),

@@ -29,7 +29,16 @@ they are printed, to be pasted. In the editor: Terminal, Run Task.
     "init",
     cls=LazyGroup,
     sections=(
-        Section("Editors", (Entry("code-editor", "init", "Put tasks for Code Editor into it."),)),
+        Section(
+            "Editors",
+            (
+                Entry(
+                    "code-editor",
+                    "features.code_editor.commands",
+                    "Put tasks for Code Editor into it.",
+                ),
+            ),
+        ),
     ),
     help=_GROUP,
     context_settings=CONTEXT,

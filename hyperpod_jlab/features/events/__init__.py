@@ -1,1 +1,14 @@
 """Events of HyperPod clusters."""
+
+from hyperpod_jlab.contributions import Command, Route
+
+COMMANDS = (
+    Command(
+        "events", "List the events of a HyperPod cluster.", section="Look at clusters", rank=40
+    ),
+)
+
+ROUTES = (
+    Route("get", "hyperpod/{cluster}/events", "read", "routes:list_hyperpod_events"),
+    Route("get", "hyperpod/{cluster}/events/{event}", "read", "routes:show_hyperpod_event"),
+)

@@ -1,1 +1,14 @@
 """Task governance: quotas and policies of HyperPod clusters on EKS."""
+
+from hyperpod_jlab.contributions import Command, Route
+
+COMMANDS = (
+    Command(
+        "quotas",
+        "Show what each team has of a HyperPod cluster on EKS.",
+        section="Look at clusters",
+        rank=60,
+    ),
+)
+
+ROUTES = (Route("get", "hyperpod/{cluster}/governance", "read", "routes:show_governance"),)

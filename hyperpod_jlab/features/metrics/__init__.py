@@ -1,1 +1,18 @@
 """Metrics of clusters, nodes and runs."""
+
+from hyperpod_jlab.contributions import Command, Route
+
+COMMANDS = (
+    Command(
+        "metrics",
+        "Show the use of GPUs, EFA and health of a HyperPod cluster.",
+        section="Look at clusters",
+        rank=80,
+    ),
+)
+
+ROUTES = (
+    Route("get", "hyperpod/{cluster}/metrics", "read", "routes:show_metrics"),
+    Route("get", "hyperpod/{cluster}/metrics/nodes", "read", "routes:list_node_metrics"),
+    Route("get", "runs/{run_id}/metrics", "read", "routes:show_run_metrics"),
+)

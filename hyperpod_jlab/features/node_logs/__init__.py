@@ -1,1 +1,20 @@
 """Logs of HyperPod nodes in CloudWatch."""
+
+from hyperpod_jlab.contributions import Command, Route
+
+COMMANDS = (
+    Command(
+        "node-logs",
+        "Print or follow the logs of a HyperPod cluster's node.",
+        section="Look at clusters",
+        rank=90,
+    ),
+)
+
+ROUTES = (
+    Route("get", "hyperpod/{cluster}/logs", "read", "routes:list_node_logs"),
+    Route("get", "hyperpod/{cluster}/nodes/{node}/logs", "read", "routes:list_logs_of_node"),
+    Route("get", "hyperpod/{cluster}/logs/page", "read", "routes:show_node_page"),
+    Route("get", "hyperpod/{cluster}/logs/search", "read", "routes:search_node_logs"),
+    Route("get", "hyperpod/{cluster}/logs/lines", "read", "routes:show_node_lines"),
+)

@@ -1,1 +1,23 @@
 """File systems, partitions, and files that are linked to S3."""
+
+from hyperpod_jlab.contributions import Command, Route
+
+COMMANDS = (
+    Command(
+        "storage",
+        "Show the storage partition, here and on each cluster.",
+        section="Keep house",
+        rank=40,
+    ),
+)
+
+ROUTES = (
+    Route("get", "storage", "read", "routes:show_storage"),
+    Route("post", "storage/link", "execute", "routes:link_storage"),
+    Route("get", "storage/paths", "read", "routes:show_paths"),
+    # It starts Lustre's program, so who may only look may not do it.
+    Route("post", "storage/files/states", "execute", "routes:show_states"),
+    Route("post", "storage/files/actions", "execute", "routes:move_files"),
+    Route("get", "storage/tasks", "read", "routes:list_tasks"),
+    Route("post", "storage/tasks/{task}/cancel", "execute", "routes:cancel_task"),
+)

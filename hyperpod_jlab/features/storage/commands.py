@@ -54,24 +54,34 @@ COMMANDS = (
     Section(
         "Files on a file system that is linked to S3",
         (
-            Entry("state", "storage_files", "Show where the bytes of files are."),
-            Entry("hydrate", "storage_files", "Bring released files back from S3."),
-            Entry("release", "storage_files", "Take files off that have a copy in S3."),
-            Entry("export", "storage_files", "Copy files to S3."),
-            Entry("import", "storage_tasks", "Take over what is new in S3."),
-            Entry("tasks", "storage_tasks", "Show how far AWS is with them."),
-            Entry("cancel", "storage_tasks", "Cancel a task of AWS."),
+            Entry("state", "features.storage.commands", "Show where the bytes of files are."),
+            Entry("hydrate", "features.storage.commands", "Bring released files back from S3."),
+            Entry("release", "features.storage.commands", "Take files off that have a copy in S3."),
+            Entry("export", "features.storage.commands", "Copy files to S3."),
+            Entry("import", "features.storage.commands", "Take over what is new in S3."),
+            Entry("tasks", "features.storage.commands", "Show how far AWS is with them."),
+            Entry("cancel", "features.storage.commands", "Cancel a task of AWS."),
         ),
     ),
     Section(
         "Runs from an older version",
-        (Entry("migrate", "storage_migrate", "Move your runs to the layout of this version."),),
+        (
+            Entry(
+                "migrate",
+                "features.storage.commands",
+                "Move your runs to the layout of this version.",
+            ),
+        ),
     ),
     Section(
         "Open the partition in the file browser",
         (
-            Entry("link", "storage_link", "Make a link in the home folder to the partition."),
-            Entry("unlink", "storage_link", "Remove that link."),
+            Entry(
+                "link",
+                "features.storage.commands",
+                "Make a link in the home folder to the partition.",
+            ),
+            Entry("unlink", "features.storage.commands", "Remove that link."),
         ),
     ),
 )

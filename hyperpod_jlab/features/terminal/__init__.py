@@ -1,1 +1,23 @@
 """Terminals on nodes, and SSH configuration for login nodes."""
+
+from hyperpod_jlab.contributions import Command, Route
+
+COMMANDS = (
+    Command(
+        "terminal",
+        "Open a terminal on a HyperPod cluster's node.",
+        section="Look at clusters",
+        rank=100,
+    ),
+    Command(
+        "ssh-config",
+        "Print ssh's way to a HyperPod cluster's login nodes.",
+        section="Look at clusters",
+        rank=110,
+    ),
+)
+
+ROUTES = (
+    # It begins nothing, but its answer leads to a shell on a node: who may only look does not get it.
+    Route("post", "hyperpod/{cluster}/nodes/{node}/terminal", "execute", "routes:show_terminal"),
+)

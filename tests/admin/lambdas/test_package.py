@@ -49,7 +49,16 @@ def test_there_is_nothing_that_is_not_needed():
     assert "jupyter_server" not in tops
     assert {"boto3", "botocore", "pydantic", "pydantic_core", "hyperpod_jlab"} <= tops
     ours = {name.split("/")[1] for name in names() if name.startswith("hyperpod_jlab/")}
-    assert ours == {"__init__.py", "admin", "aws", "launcher", "model", "orchestrators", "storage"}
+    assert ours == {
+        "__init__.py",
+        "admin",
+        "aws",
+        "contributions.py",
+        "core",
+        "engines",
+        "launcher",
+        "storage",
+    }
     services = {name.split("/")[2] for name in names() if re.match("botocore/data/[^/]*/", name)}
     assert services == {"ec2", "eks", "fsx", "sagemaker", "ssm", "sts"}
     assert not [name for name in names() if "__pycache__" in name]

@@ -1,0 +1,113 @@
+"""What a folder adds to the faces: routes of the REST API and commands of ``hpj``.
+
+A folder lists them as ``ROUTES`` and ``COMMANDS`` in its ``__init__``, which imports nothing else. The server and the command line collect them from all
+folders, so neither names one: a feature is added with its folder, and removed with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any, Literal
+
+Action = Literal["read", "write", "execute"]
+Verb = Literal["get", "post"]
+
+_FOLDERS = ("runs", "clusters", "features", "admin", "server", "cli")
+_PARAMETER = re.compile(r"\{(\w+)\}")
+
+# An ARN has a slash, which a proxy on the way may have decoded.
+_PATTERNS = {"path": ".+", "cluster": "(?:arn(?::|%3A)[^/]+cluster/)?[^/]+"}
+
+
+@dataclass(frozen=True)
+class Route:
+    """One request of the REST API.
+
+    Attributes:
+        verb: The HTTP method.
+        path: The path under the API's prefix; ``{name}`` stands for one part of it, ``{path}`` for any number.
+        action: What the authorizer is asked for.
+        function: ``module:function`` in the folder. Its parameters and its result are the request's and the answer's.
+        statuses: The HTTP statuses of success.
+    """
+
+    verb: Verb
+    path: str
+    action: Action
+    function: str
+    statuses: tuple[int, ...] = (200,)
+
+    @property
+    def pattern(self) -> str:
+        """The path as a regular expression with named groups."""
+        return _PARAMETER.sub(_group, self.path.replace(".", r"\."))
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names in the path."""
+        return tuple(_PARAMETER.findall(self.path))
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command of ``hpj``.
+
+    Attributes:
+        name: The name on the command line. The function has the same, with underscores.
+        help: One line for ``hpj --help``.
+        section: The section of ``hpj --help``.
+        rank: The place in the section; lower comes first.
+        module: The module in the folder.
+    """
+
+    name: str
+    help: str
+    section: str
+    rank: int
+    module: str = "commands"
+
+
+def routes() -> tuple[Route, ...]:
+    """The routes of all folders; `Route.function` begins with the full name of the folder."""
+    return tuple(
+        replace(route, function=f"{package}.{route.function}")
+        for package, listed in _listed("ROUTES")
+        for route in listed
+    )
+
+
+def commands() -> tuple[Command, ...]:
+    """The commands of all folders in the order of their ranks; `Command.module` is a full name."""
+    found = [
+        replace(command, module=f"{package}.{command.module}")
+        for package, listed in _listed("COMMANDS")
+        for command in listed
+    ]
+    return tuple(sorted(found, key=lambda command: command.rank))
+
+
+def _listed(name: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    for package in _packages():
+        yield package, getattr(import_module(package), name, ())
+
+
+@lru_cache(maxsize=1)
+def _packages() -> tuple[str, ...]:
+    """The folders that may list something: those of `_FOLDERS`, and the folders in them."""
+    found = []
+    for folder in _FOLDERS:
+        package = f"{__package__}.{folder}"
+        found.append(package)
+        inside = iter_modules(import_module(package).__path__)
+        found += sorted(f"{package}.{one.name}" for one in inside if one.ispkg)
+    return tuple(found)
+
+
+def _group(match: re.Match[str]) -> str:
+    name = match.group(1)
+    return f"(?P<{name}>{_PATTERNS.get(name, '[^/]+')})"

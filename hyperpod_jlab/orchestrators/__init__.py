@@ -1,1 +1,0 @@
-"""The engines: one folder for each orchestrator, all behind `hyperpod_jlab.engines.protocol.Orchestrator`."""
