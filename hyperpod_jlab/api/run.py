@@ -18,6 +18,7 @@ from hyperpod_jlab.core.records import ActionKind
 from hyperpod_jlab.core.run import Run as RunView
 from hyperpod_jlab.core.run import State
 from hyperpod_jlab.core.text import terminal_text
+from hyperpod_jlab.core.wire import plain
 from hyperpod_jlab.logs.service import LogLine, LogRequest, check_choice
 from hyperpod_jlab.runs.facade import Hyperpod
 
@@ -142,7 +143,8 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         """The run as plain data, as ``hpj show --json`` prints it."""
-        return self.view.to_dict()
+        told: dict[str, Any] = plain(self.view)
+        return told
 
     def logs(
         self,

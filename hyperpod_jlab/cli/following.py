@@ -24,6 +24,7 @@ from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.core.run import FirstError, Run, Usage
 from hyperpod_jlab.core.text import Line, is_plain, styled_lines
+from hyperpod_jlab.core.wire import plain
 from hyperpod_jlab.logs.format import json_line
 from hyperpod_jlab.logs.lines import LineBlock, LogBatch
 from hyperpod_jlab.logs.service import LogRequest
@@ -458,7 +459,7 @@ def raise_unless_succeeded(run: Run) -> None:
             "state": run.state,
             "reason_code": run.status.reason_code,
             "exit_code": run.status.exit_code,
-            "first_error": error.to_dict() if error is not None else None,
+            "first_error": plain(error) if error is not None else None,
         },
     )
 

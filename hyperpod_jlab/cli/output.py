@@ -8,9 +8,9 @@ import json
 import shutil
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -19,8 +19,9 @@ from hyperpod_jlab.cli.terminal import is_terminal, printable, wants_colour
 from hyperpod_jlab.core.cluster import notes_of
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.quantities import format_duration
-from hyperpod_jlab.core.run import Run, iso_time
+from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.text import terminal_json
+from hyperpod_jlab.core.wire import iso_time, plain
 
 STATE_STYLES = {
     "submitting": "cyan",
@@ -73,15 +74,16 @@ class Table:
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on stdout. A character that UTF-8 does not have is written as its JSON escape."""
+    """One JSON document on stdout, of plain data and of classes that have a wire format. A character that UTF-8 does not have is written as its JSON escape."""
     shown = is_terminal(sys.stdout)
-    text = json.dumps(document, ensure_ascii=False, indent=2 if shown else None)
+    indent = 2 if shown else None
+    text = json.dumps(document, ensure_ascii=False, indent=indent, default=plain)
     print(terminal_json(text) if shown else text)
 
 
 def print_list(
     name: str,
-    items: Sequence[Mapping[str, Any]],
+    items: Sequence[object],
     following: str | None,
     notes: Sequence[str] = (),
 ) -> None:
@@ -158,12 +160,7 @@ def elapsed(run: Run) -> str:
 # --------------------------------------------------------------------------------------------------
 # Lists of a command: as a table or as JSON, in pages.
 
-
-class _Item(Protocol):
-    def to_dict(self) -> dict[str, Any]: ...
-
-
-Item = TypeVar("Item", bound=_Item)
+Item = TypeVar("Item")
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
@@ -195,7 +192,7 @@ def show_list(
     """
     shown, following = _page(items, *page)
     if invocation().as_json:
-        print_list(name, [item.to_dict() for item in shown], following, notes_of(items))
+        print_list(name, shown, following, notes_of(items))
     else:
         print_table(_without_empty(titles, [row(item) for item in shown], f"no {name}"))
         print_notes(notes_of(items))

@@ -234,7 +234,7 @@ async def _send(hyperpod: Hyperpod, request: Request, ways: Ways) -> None:
     log = LogRequest(run_id, follow=True, partial=partial)
     run = await see_to_end(hyperpod, log, with_log=ways.follow)
     if call.as_json:
-        print_json(run.to_dict())
+        print_json(run)
     elif not ways.follow and not (is_terminal(sys.stdout) and is_terminal(sys.stderr)):
         print(run_id)  # whoever catches stdout gets the id alone; a person has seen it already
     raise_unless_succeeded(run)
@@ -250,7 +250,7 @@ async def _print_sent(hyperpod: Hyperpod, run_id: str) -> None:
     """
     try:
         if invocation().as_json:
-            print_json((await hyperpod.runs.get(run_id)).to_dict())
+            print_json(await hyperpod.runs.get(run_id))
         else:
             print(run_id)
         sys.stdout.flush()

@@ -6,8 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from hyperpod_jlab.aws.clusters import describe_cluster, list_clusters, list_instances
 from hyperpod_jlab.aws.file_systems import LustreMount, is_mount_of, lustre_mounts
@@ -15,9 +14,8 @@ from hyperpod_jlab.aws.session import Aws, home_region
 from hyperpod_jlab.core.cluster import Node, Rows
 from hyperpod_jlab.core.config import KubernetesCluster, LocalCluster, Settings
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
-from hyperpod_jlab.core.events import ClusterEvent
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance, JoinedNode, Places, join_nodes
-from hyperpod_jlab.core.run import iso_time
+from hyperpod_jlab.core.wire import Time
 from hyperpod_jlab.engines.registry import Engines
 
 _AT_ONCE = 8
@@ -285,23 +283,15 @@ class ClusterRow:
     orchestrator: str | None
     nodes: int | None
     target: int | None
-    created_at: float | None
+    created_at: Time | None
     image_status: str | None
     configured_as: tuple[str, ...]
     mounted_here: tuple[str, ...] | None
-    described_at: float | None
+    described_at: Time | None
     reason: str | None
     reach: str | None = None
     reach_reason: str | None = None
     reach_next: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; times are ISO 8601."""
-        return {
-            **asdict(self),
-            "created_at": iso_time(self.created_at),
-            "described_at": iso_time(self.described_at),
-        }
 
 
 @dataclass(frozen=True)
@@ -333,7 +323,7 @@ class NodeRow:
     reason: str | None
     instance_group: str | None
     instance_type: str | None
-    launched_at: float | None
+    launched_at: Time | None
     host: str | None
     image_version: str | None
     image_status: str | None
@@ -343,48 +333,6 @@ class NodeRow:
     accelerators: int | None
     accelerators_free: int | None
     jobs: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; times are ISO 8601."""
-        return {**asdict(self), "launched_at": iso_time(self.launched_at)}
-
-
-@dataclass(frozen=True)
-class EventRow:
-    """An event of a HyperPod cluster.
-
-    Attributes:
-        event_id: Its id.
-        time: When (Unix seconds).
-        level: ``info``, ``warn``, ``error``, or AWS' own word.
-        resource: What it is of: ``cluster``, ``group``, ``instance``, or AWS' own word.
-        group: The instance group.
-        instance: The instance id.
-        description: AWS' sentence.
-        reason: Why it failed, where its details were looked at.
-        times: How often it was said within a moment.
-        journal: Whether AWS does not list it (any more), and the journal has it.
-    """
-
-    event_id: str
-    time: float
-    level: str | None
-    resource: str
-    group: str | None
-    instance: str | None
-    description: str | None
-    reason: str | None
-    times: int
-    journal: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; times are ISO 8601."""
-        return {**asdict(self), "time": iso_time(self.time)}
-
-
-def event_row(event: ClusterEvent) -> EventRow:
-    """The row of an event: all but its details."""
-    return EventRow(**{field.name: getattr(event, field.name) for field in fields(EventRow)})
 
 
 def cluster_row(cluster: HyperpodCluster, described_at: float | None) -> ClusterRow:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from hyperpod_jlab.aws.consoles import cluster_console, eks_console, log_group, logs_console
 from hyperpod_jlab.clusters.aws import ClusterRow, NodeRow, configured_as, node_row
@@ -22,10 +21,9 @@ from hyperpod_jlab.core.hyperpod import (
     join_nodes,
     region_of,
 )
-from hyperpod_jlab.core.run import iso_time
-from hyperpod_jlab.server.answers import Error
+from hyperpod_jlab.core.wire import Time
 from hyperpod_jlab.server.call import Call
-from hyperpod_jlab.server.pages import TableQuery, page_of
+from hyperpod_jlab.server.pages import Page, TableQuery, page_of
 from hyperpod_jlab.server.requests import RequestModel
 
 if TYPE_CHECKING:
@@ -42,74 +40,40 @@ _ALONG = 1.0
 """Seconds that is waited for what stands beside the answer: tags, the scheduler's nodes. Until they come the answer is shown without."""
 
 
-class AwsAged(TypedDict):
-    """Of when this is. `as_of` says when AWS was asked (null: it was not), `problem` why there is nothing newer or not all; while it is `loading`, more is on its way."""
+@dataclass(frozen=True, kw_only=True)
+class AwsAged:
+    """Of when this is.
 
-    as_of: str | None
-    problem: Error | None
-    loading: bool
-    notes: list[str]
-
-
-class HyperpodClusterRow(TypedDict):
-    """A HyperPod cluster in a table.
-
-    `status` is AWS' word, `state` ours. `described_at` says when AWS was asked for what the list does not have (orchestrator, nodes); null while that is
-    not known. `mounted_here` is where its file systems are mounted on the server's machine; null: AWS does not say which it has.
-    `reach` is a word for whether one can submit to it from the server's machine (null: not known yet), `reach_reason` the same as a sentence, `reach_next` what to do.
+    Attributes:
+        as_of: When AWS was asked; null: it was not.
+        problem: Why there is nothing newer or not all.
+        loading: Whether more is on its way.
+        notes: What there is to say of it.
     """
 
-    name: str
-    arn: str
-    region: str
-    state: str
-    status: str
-    orchestrator: str | None
-    nodes: int | None
-    target: int | None
-    created_at: str | None
-    image_status: str | None
-    configured_as: list[str]
-    mounted_here: list[str] | None
-    described_at: str | None
-    reason: str | None
-    reach: str | None
-    reach_reason: str | None
-    reach_next: str | None
+    as_of: Time | None
+    problem: HyperpodError | None
+    loading: bool
+    notes: tuple[str, ...]
 
 
-class HyperpodClusters(AwsAged):
+@dataclass(frozen=True, kw_only=True)
+class HyperpodClusters(AwsAged, Page):
     """A page of HyperPod clusters."""
 
-    clusters: list[HyperpodClusterRow]
-    next: str | None
-    total: int
+    clusters: list[ClusterRow]
 
 
-class HyperpodGroup(TypedDict):
-    """An instance group. `capacity` is `Spot` or `OnDemand`, `script` where its life cycle script lies, `checks` are the deep health checks at the start of an instance; null or empty where AWS does not say."""
-
-    name: str
-    state: str | None
-    status: str | None
-    instance_type: str | None
-    current: int
-    target: int
-    slurm_role: str | None
-    capacity: str | None
-    script: str | None
-    role_arn: str | None
-    checks: list[str]
-
-
-class HyperpodTag(TypedDict):
+@dataclass(frozen=True)
+class HyperpodTag:
     """A tag."""
 
     key: str
     value: str
 
 
-class HyperpodLinks(TypedDict):
+@dataclass(frozen=True)
+class HyperpodLinks:
     """Places in the web console of the cluster's AWS partition; null where they are not known."""
 
     cluster: str | None
@@ -117,82 +81,26 @@ class HyperpodLinks(TypedDict):
     eks: str | None
 
 
-class HyperpodReach(TypedDict):
-    """Whether one can submit to a cluster from the server's machine: a word, a sentence, what to do, and what to add to the configuration file, in TOML."""
+@dataclass(frozen=True, kw_only=True)
+class HyperpodClusterAnswer(AwsAged, HyperpodCluster):
+    """A HyperPod cluster.
 
-    word: str
-    sentence: str
-    next_step: str | None
-    config: str | None
+    Attributes:
+        tags: Its tags; null where they could not be had.
+        log_group: The log group of its life cycle scripts and health checks.
+    """
 
-
-class HyperpodSetting(TypedDict):
-    """A setting of a cluster: a word for it (or AWS' name), its value, and what that means where it is known."""
-
-    name: str
-    value: str
-    meaning: str | None
-
-
-class HyperpodClusterAnswer(AwsAged):
-    """A HyperPod cluster. `tags` is null where they could not be had; `log_group` is that of its life cycle scripts and health checks."""
-
-    name: str
-    arn: str
-    region: str
-    state: str
-    status: str
-    orchestrator: str | None
-    eks_arn: str | None
-    nodes: int | None
-    target: int | None
-    created_at: str | None
-    image_status: str | None
-    node_recovery: str | None
-    provisioning: str | None
-    configured_as: list[str]
-    mounted_here: list[str] | None
-    reason: str | None
-    reach: HyperpodReach | None
-    settings: list[HyperpodSetting]
-    groups: list[HyperpodGroup]
     tags: list[HyperpodTag] | None
     log_group: str
     links: HyperpodLinks
 
 
-class HyperpodNode(TypedDict):
-    """A node of a HyperPod cluster as AWS and, where it is configured, the scheduler know it.
-
-    `name` is the instance id, or the scheduler's name where AWS lists no instance (`state` is `not-listed` then). What is from the scheduler is null where
-    it does not know the node, or was not asked.
-    """
-
-    name: str
-    state: str
-    status: str | None
-    reason: str | None
-    instance_group: str | None
-    instance_type: str | None
-    launched_at: str | None
-    host: str | None
-    image_version: str | None
-    image_status: str | None
-    node: str | None
-    scheduler_state: str | None
-    scheduler_reason: str | None
-    accelerators: int | None
-    accelerators_free: int | None
-    jobs: list[str]
-
-
-class HyperpodNodes(AwsAged):
+@dataclass(frozen=True, kw_only=True)
+class HyperpodNodes(AwsAged, Page):
     """A page of nodes of a HyperPod cluster; `changing` while some of them, on whatever page, come or go: then they are looked at every 10 seconds."""
 
-    nodes: list[HyperpodNode]
+    nodes: list[NodeRow]
     changing: bool
-    next: str | None
-    total: int
 
 
 class HyperpodTableQuery(TableQuery):
@@ -224,15 +132,12 @@ async def list_hyperpod_clusters(call: Call, query: HyperpodListQuery) -> Hyperp
     except HyperpodError as error:
         if error.code not in _NO_AWS:
             raise
-        none: AwsAged = {"as_of": None, "problem": _error(error), "loading": False, "notes": []}
-        return {"clusters": [], "next": None, "total": 0, **none}
+        return HyperpodClusters(
+            clusters=[], next=None, total=0, as_of=None, problem=error, loading=False, notes=()
+        )
     page = await asyncio.to_thread(page_of, ClusterRow, shown.rows, query, name="arn", sort="name")
-    return {
-        "clusters": cast("list[HyperpodClusterRow]", page.rows),
-        "next": page.next,
-        "total": page.total,
-        **age_of(shown, notes),
-    }
+    age = age_of(shown, notes)
+    return HyperpodClusters(clusters=page.rows, next=page.next, total=page.total, **vars(age))
 
 
 async def show_hyperpod_cluster(
@@ -243,25 +148,17 @@ async def show_hyperpod_cluster(
     shown = await watch.cluster(cluster, refresh=query.refresh)
     found = shown.rows[0]
     tags = await _tags(watch, found.arn, refresh=query.refresh)
-    age = age_of(shown, tags.notes)
-    age["loading"] = age["loading"] or tags.loading
-    eks_arn = found.eks_arn
-    plain = found.to_dict()
-    kept = HyperpodClusterAnswer.__annotations__.keys() & plain.keys()
-    return cast(
-        "HyperpodClusterAnswer",
-        {
-            **{name: plain[name] for name in kept},
-            "groups": [_group(group) for group in plain["groups"] or ()],
-            "tags": tags.tags,
-            "log_group": log_group(found.arn, found.name),
-            "links": {
-                "cluster": cluster_console(found.arn, found.name),
-                "logs": logs_console(found.arn, found.name),
-                "eks": eks_console(eks_arn) if eks_arn else None,
-            },
-            **age,
-        },
+    age = age_of(shown, tags.notes, loading=tags.loading)
+    return HyperpodClusterAnswer(
+        **vars(found),
+        **vars(age),
+        tags=tags.tags,
+        log_group=log_group(found.arn, found.name),
+        links=HyperpodLinks(
+            cluster=cluster_console(found.arn, found.name),
+            logs=logs_console(found.arn, found.name),
+            eks=eks_console(found.eks_arn) if found.eks_arn else None,
+        ),
     )
 
 
@@ -275,15 +172,15 @@ async def list_hyperpod_nodes(call: Call, cluster: str, query: HyperpodTableQuer
     scheduler = await _scheduler_nodes(call, hyperpod, description.cluster, known=description.known)
     rows = await asyncio.to_thread(_rows, shown, description.cluster, scheduler)
     page = await asyncio.to_thread(page_of, NodeRow, rows, query, name="name", sort="name")
-    age = age_of(shown, [*description.notes, *scheduler.notes])
-    age["loading"] = age["loading"] or scheduler.loading
-    return {
-        "nodes": cast("list[HyperpodNode]", page.rows),
-        "changing": any(map(is_changing, shown.rows)),
-        "next": page.next,
-        "total": page.total,
-        **age,
-    }
+    notes = [*description.notes, *scheduler.notes]
+    age = age_of(shown, notes, loading=scheduler.loading)
+    return HyperpodNodes(
+        nodes=page.rows,
+        changing=any(map(is_changing, shown.rows)),
+        next=page.next,
+        total=page.total,
+        **vars(age),
+    )
 
 
 @dataclass(frozen=True)
@@ -302,7 +199,7 @@ async def _tags(watch: HyperpodWatch, arn: str, *, refresh: bool) -> _Tags:
         return _Tags(loading=True)
     except HyperpodError as error:
         return _Tags(notes=[f"its tags could not be had: {_words(error)}"])
-    return _Tags([{"key": key, "value": value} for key, value in told.rows], told.loading)
+    return _Tags([HyperpodTag(key, value) for key, value in told.rows], told.loading)
 
 
 @dataclass(frozen=True)
@@ -378,22 +275,14 @@ def _unconfigured(name: str) -> str:
     return f"no cluster of the configuration has hyperpod = '{name}', so no scheduler was asked"
 
 
-def _group(plain: dict[str, Any]) -> dict[str, Any]:
-    return {name: plain[name] for name in HyperpodGroup.__annotations__}
-
-
-def age_of(shown: Shown[Any], notes: Sequence[str]) -> AwsAged:
-    """The part of an answer that tells of when it is."""
-    return {
-        "as_of": iso_time(shown.as_of),
-        "problem": _error(shown.problem) if shown.problem is not None else None,
-        "loading": shown.loading,
-        "notes": list(notes),
-    }
-
-
-def _error(error: HyperpodError) -> Error:
-    return cast("Error", error.to_dict())
+def age_of(shown: Shown[Any], notes: Sequence[str], *, loading: bool = False) -> AwsAged:
+    """The part of an answer that tells of when it is; `loading`: what stands beside it is on its way."""
+    return AwsAged(
+        as_of=shown.as_of,
+        problem=shown.problem,
+        loading=shown.loading or loading,
+        notes=tuple(notes),
+    )
 
 
 def _words(error: HyperpodError) -> str:

@@ -168,7 +168,7 @@ def show_cluster(name: str, region: str | None) -> None:
 
     cluster = with_services(read, asking=True)
     if invocation().as_json:
-        print_json(cluster.to_dict())
+        print_json(cluster)
         return
     print_fields(_facts(cluster))
     _print_reach(cluster)

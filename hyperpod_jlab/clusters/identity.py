@@ -8,9 +8,9 @@ import os
 import threading
 import time
 from collections.abc import Awaitable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from hyperpod_jlab.aws.domains import COMMON_UID, Profile, Space, describe_profile, describe_space
 from hyperpod_jlab.aws.file_systems import LustreMount
@@ -288,20 +288,6 @@ class Separation:
                 f"{self.old_runs} of your runs lie in the old layout, where other users may exchange them: run hpj storage migrate"
             )
         return told
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        rows = [
-            {**asdict(parent), "path": str(parent.path), "mode": f"{parent.mode:04o}"}
-            for parent in self.parents
-        ]
-        return {
-            "parents": rows,
-            "holds": self.holds,
-            "reason": self.reason,
-            "fix": self.fix,
-            "old_runs": self.old_runs,
-        }
 
 
 def separation_of(partition: Partition, identity: Identity) -> Separation:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.core.wire import Wire, shown
 
 Level = Literal["ok", "warn", "fail", "unknown"]
 """How it is: well; well enough, with something to know; not well; could not be checked."""
@@ -65,7 +66,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(Wire):
     """One check.
 
     Attributes:
@@ -89,13 +90,10 @@ class Check:
     about: str | None = None
 
     @property
+    @shown
     def name(self) -> str:
         """Its title, with what it is about."""
         return f"{self.title} {self.about}" if self.about else self.title
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {**asdict(self), "name": self.name}
 
 
 _SILENT = frozenset({"aws_failed", "aws_throttled", "aws_unreachable", "boto3_too_old"})

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.quantities import format_duration
 from hyperpod_jlab.core.records import ActionKind
-from hyperpod_jlab.core.run import iso_time
-
-_TIMES = {"as_of", "submitted_at", "started_at", "ends_at", "expected_start", "reason_since"}
-
-
-class _Row:
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; times are ISO 8601, as in a run."""
-        plain: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
-        return {name: iso_time(value) if name in _TIMES else value for name, value in plain.items()}
-
+from hyperpod_jlab.core.wire import Time, Wire, shown
 
 Row = TypeVar("Row")
+
+ChangeField = Literal["time_limit", "queue"]
+"""What of a run or job can be changed."""
 
 
 class Rows(list[Row]):
@@ -43,7 +36,7 @@ def notes_of(rows: object) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Cluster(_Row):
+class Cluster:
     """A cluster of the configuration, whether it answers, and what can be done there to runs and jobs (``cancel``, ``hold`` ...).
 
     `changes` is what of a run or job can be changed. `reason` says why it is not ``up``, `notes` what of it is hidden from this user, a sentence each.
@@ -59,9 +52,9 @@ class Cluster(_Row):
     running: int | None = None
     waiting: int | None = None
     actions: tuple[str, ...] = ()
-    changes: tuple[str, ...] = ()
+    changes: tuple[ChangeField, ...] = ()
     notes: tuple[str, ...] = ()
-    as_of: float | None = None
+    as_of: Time | None = None
     detail: dict[str, Any] = field(default_factory=dict)
 
 
@@ -130,7 +123,7 @@ UNUSABLE = frozenset(NODE_STATES) - {"up", "reserved", "powered-off", "starting"
 
 
 @dataclass(frozen=True)
-class Node(_Row):
+class Node:
     """A node. Memory is in bytes, `reason_since` in Unix seconds; `state` is one of `NODE_STATES`; the load is that of the last minute.
 
     What is free is None where it cannot be known; its `resources` are not told then.
@@ -139,7 +132,7 @@ class Node(_Row):
     name: str
     state: str
     reason: str | None = None
-    reason_since: float | None = None
+    reason_since: Time | None = None
     reason_by: str | None = None
     cpus: int | None = None
     cpus_free: int | None = None
@@ -186,7 +179,7 @@ class Quota:
 
 
 @dataclass(frozen=True)
-class Queue(_Row):
+class Queue:
     """A place where jobs wait. Times are in seconds.
 
     Attributes:
@@ -241,7 +234,7 @@ JOB_ENDED = frozenset({"succeeded", "failed", "cancelled"})
 
 
 @dataclass(frozen=True)
-class Job(_Row):
+class Job:
     """One entry of the queue of all users. Times are Unix seconds, the time limit is in seconds.
 
     Attributes:
@@ -276,10 +269,10 @@ class Job(_Row):
     priority: int | None = None
     time_limit: int | None = None
     run_id: str | None = None
-    submitted_at: float | None = None
-    started_at: float | None = None
-    ends_at: float | None = None
-    expected_start: float | None = None
+    submitted_at: Time | None = None
+    started_at: Time | None = None
+    ends_at: Time | None = None
+    expected_start: Time | None = None
 
 
 @dataclass(frozen=True)
@@ -293,7 +286,7 @@ class Holder:
 
 
 @dataclass(frozen=True)
-class WaitReason(_Row):
+class WaitReason:
     """Why a run waits.
 
     Attributes:
@@ -315,7 +308,7 @@ class WaitReason(_Row):
     position: int | None = None
     counted: str | None = None
     ahead: tuple[str, ...] = ()
-    expected_start: float | None = None
+    expected_start: Time | None = None
     holders: tuple[Holder, ...] = ()
     would_start_now: tuple[str, ...] = ()
     tried: int = 0
@@ -326,10 +319,6 @@ class WaitReason(_Row):
 
 MOST_JOBS = 500
 """The most jobs that one request may name."""
-
-
-ChangeField = Literal["time_limit", "queue"]
-"""What of a run or job can be changed."""
 
 
 @dataclass(frozen=True)
@@ -375,13 +364,14 @@ def check_change(action: ActionKind, change: Change | None) -> None:
 
 
 @dataclass(frozen=True)
-class JobResult:
+class JobResult(Wire):
     """What came of an action on one job: no error when it was done."""
 
     scheduler_id: str
     error: HyperpodError | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        error = self.error.to_dict() if self.error is not None else None
-        return {"scheduler_id": self.scheduler_id, "ok": error is None, "error": error}
+    @property
+    @shown
+    def ok(self) -> bool:
+        """Whether it was done."""
+        return self.error is None

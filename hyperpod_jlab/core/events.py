@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hyperpod_jlab.core.run import iso_time
+from hyperpod_jlab.core.wire import Time
 
 KEPT = 500
 """How many events of a cluster AWS keeps: the newest (AWS' field guide)."""
@@ -22,25 +22,24 @@ _SAME = 2.0
 
 
 @dataclass(frozen=True)
-class ClusterEvent:
+class EventRow:
     """Something that happened to a cluster.
 
     Attributes:
         event_id: Its id.
         time: When (Unix seconds).
-        level: ``info``, ``warn``, ``error``, or AWS' own word; None where AWS says none.
+        level: ``info``, ``warn``, ``error``, or AWS' own word; null where AWS says none.
         resource: What it is of: ``cluster``, ``group``, ``instance``, or AWS' own word.
         group: The instance group.
         instance: The instance id.
         description: AWS' sentence.
-        reason: Why it failed: in the event's details only.
+        reason: Why it failed: known once its details were looked at.
         times: How often it was said within a moment.
-        metadata: What the details have besides, as AWS tells it.
         journal: Whether it is from this machine's journal, since AWS does not list it (any more).
     """
 
     event_id: str
-    time: float
+    time: Time
     level: str | None
     resource: str
     group: str | None = None
@@ -48,12 +47,18 @@ class ClusterEvent:
     description: str | None = None
     reason: str | None = None
     times: int = 1
-    metadata: dict[str, Any] = field(default_factory=dict)
     journal: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; times are ISO 8601."""
-        return {**asdict(self), "time": iso_time(self.time)}
+
+@dataclass(frozen=True)
+class ClusterEvent(EventRow):
+    """Something that happened to a cluster, with its details.
+
+    Attributes:
+        metadata: What the details have besides, as AWS tells it.
+    """
+
+    metadata: dict[str, Any] = field(default_factory=dict)
 
     def is_as_bad(self, level: str | None) -> bool:
         """Whether it is as bad as a level of `EVENT_LEVELS`, or of no known one; with None always."""

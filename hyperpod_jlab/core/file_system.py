@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from hyperpod_jlab.core.wire import Wire, shown
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
@@ -63,10 +65,6 @@ class FileSystem:
     problem: str | None = None
     associations: tuple[Association, ...] | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
-
 
 def maintenance_words(weekly: str | None) -> str | None:
     """AWS' time of the week, ``d:HH:MM`` with 1 for Monday in UTC, in words; one of another form as it came."""
@@ -106,7 +104,7 @@ _NEVER_RELEASE, _NEVER_ARCHIVE, _LOST = 0x10, 0x20, 0x40
 
 
 @dataclass(frozen=True)
-class FileState:
+class FileState(Wire):
     """The state of a file.
 
     Attributes:
@@ -128,6 +126,7 @@ class FileState:
         return bool(self.flags & flag)
 
     @property
+    @shown
     def state(self) -> State:
         """The state in one word."""
         if self.action is not None:
@@ -142,14 +141,17 @@ class FileState:
             return "archived"
         return "exists" if self.has(_EXISTS) else "local"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            **asdict(self),
-            "state": self.state,
-            "never_release": self.has(_NEVER_RELEASE),
-            "never_archive": self.has(_NEVER_ARCHIVE),
-        }
+    @property
+    @shown
+    def never_release(self) -> bool:
+        """Whether its bytes are never to be released."""
+        return self.has(_NEVER_RELEASE)
+
+    @property
+    @shown
+    def never_archive(self) -> bool:
+        """Whether it is never to be exported."""
+        return self.has(_NEVER_ARCHIVE)
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hyperpod_jlab.core.cluster import Node
 from hyperpod_jlab.core.errors import ConflictError, NotFoundError, nearest_hint
 from hyperpod_jlab.core.reach import Reach
-from hyperpod_jlab.core.run import iso_time
+from hyperpod_jlab.core.wire import Time, Wire, shown
 
 # --------------------------------------------------------------------------------------------------
 # The settings of a HyperPod cluster in words: what AWS' description says of it beside its instance groups.
@@ -216,7 +216,7 @@ class LustreStorage:
 
 
 @dataclass(frozen=True)
-class InstanceGroup:
+class InstanceGroup(Wire):
     """An instance group.
 
     Attributes:
@@ -246,17 +246,14 @@ class InstanceGroup:
     checks: tuple[str, ...] = ()
 
     @property
+    @shown
     def state(self) -> str | None:
         """The state in our words."""
         return None if self.status is None else GROUP_STATES.get(self.status, self.status)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {**asdict(self), "state": self.state}
-
 
 @dataclass(frozen=True)
-class HyperpodCluster:
+class HyperpodCluster(Wire):
     """A HyperPod cluster of an account. What only its description tells is empty or None where that could not be had.
 
     Attributes:
@@ -283,7 +280,7 @@ class HyperpodCluster:
     arn: str
     region: str
     status: str
-    created_at: float | None = None
+    created_at: Time | None = None
     orchestrator: str | None = None
     eks_arn: str | None = None
     groups: tuple[InstanceGroup, ...] | None = None
@@ -297,16 +294,19 @@ class HyperpodCluster:
     settings: tuple[Setting, ...] = ()
 
     @property
+    @shown
     def state(self) -> str:
         """The state in our words."""
         return CLUSTER_STATES.get(self.status, self.status)
 
     @property
+    @shown
     def nodes(self) -> int | None:
         """How many nodes it has; None where that is not known."""
         return None if self.groups is None else sum(group.current for group in self.groups)
 
     @property
+    @shown
     def target(self) -> int | None:
         """How many nodes it is to have; None where that is not known."""
         return None if self.groups is None else sum(group.target for group in self.groups)
@@ -317,21 +317,9 @@ class HyperpodCluster:
         every = (storage for group in self.groups or () for storage in group.storage)
         return tuple(dict.fromkeys(every))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; times are ISO 8601."""
-        groups = None if self.groups is None else [group.to_dict() for group in self.groups]
-        return {
-            **asdict(self),
-            "created_at": iso_time(self.created_at),
-            "groups": groups,
-            "state": self.state,
-            "nodes": self.nodes,
-            "target": self.target,
-        }
-
 
 @dataclass(frozen=True)
-class Instance:
+class Instance(Wire):
     """An instance of a HyperPod cluster: what AWS knows of a node.
 
     Attributes:
@@ -353,7 +341,7 @@ class Instance:
     instance_type: str
     status: str
     reason: str | None = None
-    launched_at: float | None = None
+    launched_at: Time | None = None
     host: str | None = None
     logical_id: str | None = None
     image_version: str | None = None
@@ -361,13 +349,10 @@ class Instance:
     replaces: str | None = None
 
     @property
+    @shown
     def state(self) -> str:
         """The state in our words."""
         return INSTANCE_STATES.get(self.status, self.status)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; times are ISO 8601."""
-        return {**asdict(self), "launched_at": iso_time(self.launched_at), "state": self.state}
 
 
 # --------------------------------------------------------------------------------------------------
@@ -406,14 +391,6 @@ class JoinedNode:
     instance: Instance | None
     node: Node | None
     remark: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "instance": self.instance.to_dict() if self.instance else None,
-            "node": self.node.to_dict() if self.node else None,
-            "remark": self.remark,
-        }
 
 
 def join_nodes(

@@ -10,7 +10,9 @@ Three things can keep somebody out of a folder of a file system that many machin
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from hyperpod_jlab.core.wire import Wire, shown
 
 Level = Literal["none", "mount_path_only", "posix", "real_identity"]
 
@@ -84,7 +86,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Isolation:
+class Isolation(Wire):
     """What keeps others out of a folder.
 
     Attributes:
@@ -98,18 +100,10 @@ class Isolation:
     readers: tuple[str, ...]
 
     @property
+    @shown
     def words(self) -> str:
         """What the level is called."""
         return LEVEL_WORDS[self.level]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "level": self.level,
-            "words": self.words,
-            "evidence": list(self.evidence),
-            "readers": list(self.readers),
-        }
 
 
 def isolation_of(seen: Seen) -> Isolation:

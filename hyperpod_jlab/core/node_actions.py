@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from operator import attrgetter
+from typing import Annotated, Literal
+
+from typing_extensions import TypeAliasType
 
 from hyperpod_jlab.core.cluster import Job, Node
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.hyperpod import Instance
+from hyperpod_jlab.core.wire import As, Wire, shown
+
+BY_NAME = As(str, attrgetter("name"))
+"""On the wire the thing is its name."""
 
 NodeActionKind = Literal["reboot", "replace", "drain", "resume"]
 """What can be done to a node: the first two by AWS, the others by the scheduler."""
+
+NodeAction = TypeAliasType("NodeAction", NodeActionKind)
+"""The same, under a name in the schemas."""
 
 RepairKind = Literal["reboot", "replace"]
 """What AWS does to the instance of a node."""
@@ -42,8 +52,8 @@ class NodePlan:
     """
 
     name: str
-    instance: Instance | None = None
-    node: Node | None = None
+    instance: Annotated[Instance, BY_NAME] | None = None
+    node: Annotated[Node, BY_NAME] | None = None
     jobs: tuple[Job, ...] | None = None
     effects: tuple[str, ...] = ()
     refusal: HyperpodError | None = None
@@ -54,17 +64,6 @@ class NodePlan:
         others = (self.instance and self.instance.name, self.node and self.node.name)
         more = [name for name in others if name and name != self.name]
         return f"{self.name} ({', '.join(more)})" if more else self.name
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "name": self.name,
-            "instance": self.instance.name if self.instance else None,
-            "node": self.node.name if self.node else None,
-            "jobs": None if self.jobs is None else [job.to_dict() for job in self.jobs],
-            "effects": list(self.effects),
-            "refusal": self.refusal.to_dict() if self.refusal else None,
-        }
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class NodeActionPlan:
         reason: The user's reason in one line.
     """
 
-    action: NodeActionKind
+    action: NodeAction
     cluster: str
     nodes: tuple[NodePlan, ...]
     effects: tuple[str, ...] = ()
@@ -92,20 +91,9 @@ class NodeActionPlan:
         """The nodes for which it will be tried."""
         return tuple(one for one in self.nodes if one.refusal is None)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "action": self.action,
-            "cluster": self.cluster,
-            "reason": self.reason,
-            "nodes": [one.to_dict() for one in self.nodes],
-            "effects": list(self.effects),
-            "notes": list(self.notes),
-        }
-
 
 @dataclass(frozen=True)
-class NodeResult:
+class NodeResult(Wire):
     """What came of an action on one node: no error when AWS or the scheduler took it.
 
     Attributes:
@@ -120,15 +108,11 @@ class NodeResult:
     node: str | None = None
     error: HyperpodError | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "name": self.name,
-            "instance": self.instance,
-            "node": self.node,
-            "ok": self.error is None,
-            "error": self.error.to_dict() if self.error is not None else None,
-        }
+    @property
+    @shown
+    def ok(self) -> bool:
+        """Whether AWS or the scheduler took it; a reboot or replacement goes on after that."""
+        return self.error is None
 
 
 def one_line(reason: str | None) -> str | None:

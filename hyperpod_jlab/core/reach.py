@@ -6,8 +6,8 @@ Pure: what was found on the way is given, nothing is looked at here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hyperpod_jlab.core.errors import HyperpodError
@@ -46,10 +46,6 @@ class Reach:
     sentence: str
     next_step: str | None = None
     config: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

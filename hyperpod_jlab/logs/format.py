@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hyperpod_jlab.core.run import iso_time
+from hyperpod_jlab.core.wire import iso_time
 from hyperpod_jlab.logs.lines import LogLine
 
 

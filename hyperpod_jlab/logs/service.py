@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol, Self, TypeVar
 
@@ -20,6 +20,7 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
 )
 from hyperpod_jlab.core.run import Run
+from hyperpod_jlab.core.wire import HIDDEN, Time, Wire
 from hyperpod_jlab.logs.array import ArrayStreams
 from hyperpod_jlab.logs.follow import Feed, Follower, Hub, Manner
 from hyperpod_jlab.logs.history import (
@@ -105,9 +106,9 @@ class LogRequest:
             InvalidInputError: There is one; the detail names its field.
         """
         numbers = {"attempt": (self.attempt, 1), "node": (self.node, 0), "tail": (self.tail, 0)}
-        for field, (number, least) in numbers.items():
+        for name, (number, least) in numbers.items():
             if number is not None and number < least:
-                raise _out_of_range(field, number, least)
+                raise _out_of_range(name, number, least)
         for rank in self.ranks or ():
             if rank < 0:
                 raise _out_of_range("rank", rank, 0)
@@ -399,7 +400,7 @@ _TRUSTED = 15.0  # seconds: an activity record that is older may be of a launche
 
 
 @dataclass(frozen=True)
-class LogStream:
+class LogStream(Wire):
     """One log.
 
     Attributes:
@@ -414,14 +415,14 @@ class LogStream:
         silent: Whether it is a rank's that has fallen silent while others have not.
     """
 
-    attempt: int
+    attempt: int = field(metadata=HIDDEN)
     node_rank: int
     node: str
     rank: int | None
     local_rank: int | None
     index: int | None
     size: int
-    last_at: float | None
+    last_at: Time | None
     silent: bool = False
 
 

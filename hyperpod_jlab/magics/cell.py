@@ -492,12 +492,12 @@ def _see_through(run_id: str, ways: Ways, call: CellInvocation, target: str | No
         request = LogRequest(run_id, follow=True)
         run = with_services(lambda hyperpod: see_to_end(hyperpod, request, with_log=ways.follow))
         if call.as_json:
-            print_json(run.to_dict())
+            print_json(run)
         raise_unless_succeeded(run)
         if not call.as_json:
             click.echo(printable(last_word(run)))
     elif call.as_json:
-        print_json(with_services(lambda hyperpod: hyperpod.runs.get(run_id)).to_dict())
+        print_json(with_services(lambda hyperpod: hyperpod.runs.get(run_id)))
 
 
 def _add_options() -> None:

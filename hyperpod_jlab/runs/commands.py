@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -31,8 +31,9 @@ from hyperpod_jlab.core.cluster import Change, Holder, JobResult, WaitReason, ch
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, nearest_hint
 from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.core.records import ActionKind
-from hyperpod_jlab.core.run import STATES, Run, Usage, iso_time
+from hyperpod_jlab.core.run import STATES, Run, Usage
 from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.wire import iso_time, plain
 from hyperpod_jlab.features.ports.service import Access
 from hyperpod_jlab.runs.clean import Cleaner, Plan
 from hyperpod_jlab.runs.facade import Hyperpod
@@ -84,7 +85,7 @@ def runs(
     )
     listing = with_services(lambda hyperpod: _list(hyperpod, wanted), asking=True)
     if invocation().as_json:
-        print_list("runs", [run.to_dict() for run in listing.runs], listing.next)
+        print_list("runs", listing.runs, listing.next)
         return
     titles: tuple[str, ...] = _TITLES
     rows: list[tuple[str, ...]] = [_row(run) for run in listing.runs]
@@ -175,7 +176,7 @@ async def _look(hyperpod: Hyperpod, text: str) -> _Shown:
         paths = hyperpod.engines.get(run.cluster).paths
     except HyperpodError:  # a cluster that is no longer configured: its paths are not known here
         paths = None
-    few = 0 < sum(run.children.values()) <= _SHOWN_CHILDREN
+    few = 0 < sum((run.children or {}).values()) <= _SHOWN_CHILDREN
     children = await hyperpod.runs.children(run_id) if few else ()
     usage = await hyperpod.runs.usage(run_id) if run.status.ended else None
     access = await hyperpod.access(run_id) if run.state == "running" else None
@@ -185,10 +186,10 @@ async def _look(hyperpod: Hyperpod, text: str) -> _Shown:
 def _document(shown: _Shown) -> dict[str, Any]:
     paths = shown.paths
     return {
-        **shown.run.to_dict(),
+        **plain(shown.run),
         "spec": shown.spec.model_dump(mode="json"),
-        "usage": shown.usage.to_dict() if shown.usage else None,
-        "shells": [asdict(shell) for shell in shown.access.shells] if shown.access else [],
+        "usage": shown.usage,
+        "shells": shown.access.shells if shown.access else [],
         "paths": {
             "bundle": {"here": shown.run.bundle, "there": shown.there},
             "partition": {
@@ -319,7 +320,7 @@ def why(run: str) -> None:
     """Tell why a run waits."""
     told = with_services(lambda hyperpod: _explain(hyperpod, run), asking=True)
     if invocation().as_json:
-        print_json(told.to_dict())
+        print_json(told)
         return
     print(f"{told.run_id}: {printable(told.reason or 'no reason is known')}")
     print_fields(
@@ -478,19 +479,19 @@ def _print_runs(outcomes: list[Outcome]) -> None:
     elif len(outcomes) > 1:
         print_json({"results": [_result(text, found) for text, found in outcomes]})
     elif isinstance(outcomes[0][1], Run):
-        print_json(outcomes[0][1].to_dict())
+        print_json(outcomes[0][1])
     _raise_worst([found for _, found in outcomes if isinstance(found, HyperpodError)])
 
 
 def _result(text: str, found: Run | HyperpodError) -> dict[str, Any]:
     if isinstance(found, Run):
-        return {"run_id": found.run_id, "ok": True, "run": found.to_dict()}
-    return {"run_id": text[:60], "ok": False, "error": found.to_dict()}
+        return {"run_id": found.run_id, "ok": True, "run": found}
+    return {"run_id": text[:60], "ok": False, "error": found}
 
 
 def _print_jobs(order: _Order, results: list[JobResult]) -> None:
     if invocation().as_json:
-        print_json({"results": [result.to_dict() for result in results]})
+        print_json({"results": results})
     else:
         done = _DONE[order.action]
         for result in results:
@@ -545,7 +546,7 @@ def adopt(job: str, cluster: str | None, name: str | None) -> None:
 async def _adopt(hyperpod: Hyperpod, job: str, cluster: str | None, name: str | None) -> None:
     run_id = await hyperpod.adopt(job, cluster, name)
     if invocation().as_json:
-        print_json((await hyperpod.runs.get(run_id)).to_dict())
+        print_json(await hyperpod.runs.get(run_id))
     else:
         print(run_id)
 

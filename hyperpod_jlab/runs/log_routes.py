@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from hyperpod_jlab.core.errors import InvalidInputError
-from hyperpod_jlab.core.run import iso_time
 from hyperpod_jlab.core.run_id import split_run_id
 from hyperpod_jlab.logs.service import LogRequest, LogStream, Page, SearchResult, check_asked
 from hyperpod_jlab.server.call import Call, Download
@@ -48,7 +47,8 @@ class RawQuery(RequestModel):
     """Its attempt; default: the newest one that has the stream."""
 
 
-class LogPage(TypedDict):
+@dataclass(frozen=True)
+class LogPage:
     """Some lines, and the cursors on both sides of them."""
 
     frames: list[LogFrame]
@@ -58,49 +58,16 @@ class LogPage(TypedDict):
     at_end: bool
 
 
-class LogHit(TypedDict):
-    """A line in which something was found: `match` are its begin and end, in characters."""
-
-    attempt: int
-    node: str
-    node_rank: int
-    rank: int | None
-    index: int | None
-    time: float | None
-    line: str
-    match: tuple[int, int]
-    cursor: str
-
-
-class LogHits(TypedDict):
-    """Hits, the cursor to search on from (null when all was searched), and the bytes that were searched."""
-
-    hits: list[LogHit]
-    next: str | None
-    scanned: int
-
-
-class StreamInfo(TypedDict):
-    """One log that can be chosen."""
-
-    node_rank: int
-    node: str
-    rank: int | None
-    local_rank: int | None
-    index: int | None
-    size: int
-    last_at: str | None
-    silent: bool
-
-
-class AttemptStreams(TypedDict):
+@dataclass(frozen=True)
+class AttemptStreams:
     """The logs of an attempt."""
 
     number: int
-    streams: list[StreamInfo]
+    streams: list[LogStream]
 
 
-class Streams(TypedDict):
+@dataclass(frozen=True)
+class Streams:
     """The logs of a run."""
 
     attempts: list[AttemptStreams]
@@ -115,15 +82,14 @@ async def show_page(call: Call, run_id: str, query: PageQuery) -> LogPage:
     return await asyncio.to_thread(_page_answer, page)
 
 
-async def search_log(call: Call, run_id: str, query: SearchQuery) -> LogHits:
+async def search_log(call: Call, run_id: str, query: SearchQuery) -> SearchResult:
     """Search a run's log for a regular expression; after some seconds what was found by then is answered."""
     if query.grep is None:
         raise InvalidInputError("grep: is missing", detail={"field": "grep"})
     hyperpod = await call.hyperpod()
     request = query.request(run_id)
     await check_asked(hyperpod.runs, request)
-    found = await hyperpod.logs.search(request, query.direction, query.limit)
-    return _hits_answer(found)
+    return await hyperpod.logs.search(request, query.direction, query.limit)
 
 
 async def download_log(call: Call, run_id: str, query: RawQuery) -> Download:
@@ -143,54 +109,15 @@ async def list_streams(call: Call, run_id: str) -> Streams:
     """The logs of a run that can be chosen, and who has fallen silent."""
     hyperpod = await call.hyperpod()
     attempts = await hyperpod.logs.streams(run_id)
-    return {
-        "attempts": [
-            {"number": number, "streams": [_stream_answer(stream) for stream in streams]}
-            for number, streams in attempts.items()
-        ]
-    }
+    return Streams([AttemptStreams(number, streams) for number, streams in attempts.items()])
 
 
 def _page_answer(page: Page) -> LogPage:
-    frame: LogFrame = {"blocks": blocks_of(page.lines), "after": page.after}
-    return {
-        "frames": [frame] if frame["blocks"] else [],
-        "before": page.before,
-        "after": page.after,
-        "at_start": page.at_start,
-        "at_end": page.at_end,
-    }
-
-
-def _hits_answer(found: SearchResult) -> LogHits:
-    return {
-        "hits": [
-            {
-                "attempt": hit.attempt,
-                "node": hit.node,
-                "node_rank": hit.node_rank,
-                "rank": hit.rank,
-                "index": hit.index,
-                "time": hit.time,
-                "line": hit.line,
-                "match": hit.match,
-                "cursor": hit.cursor,
-            }
-            for hit in found.hits
-        ],
-        "next": found.next,
-        "scanned": found.scanned,
-    }
-
-
-def _stream_answer(stream: LogStream) -> StreamInfo:
-    return {
-        "node_rank": stream.node_rank,
-        "node": stream.node,
-        "rank": stream.rank,
-        "local_rank": stream.local_rank,
-        "index": stream.index,
-        "size": stream.size,
-        "last_at": iso_time(stream.last_at),
-        "silent": stream.silent,
-    }
+    blocks = blocks_of(page.lines)
+    return LogPage(
+        frames=[LogFrame(blocks, page.after)] if blocks else [],
+        before=page.before,
+        after=page.after,
+        at_start=page.at_start,
+        at_end=page.at_end,
+    )

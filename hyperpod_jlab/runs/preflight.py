@@ -244,7 +244,7 @@ def _not_there(run_id: str, error: HyperpodError) -> Finding:
 
 def _why_never(run: Run, engine: Orchestrator) -> Finding | None:
     """Why a run that waits for this one would never start, or could not be told to wait."""
-    failed = [state for state in ("failed", "cancelled") if run.children.get(state)]
+    failed = [state for state in ("failed", "cancelled") if (run.children or {}).get(state)]
     if run.cluster != engine.name:
         return _finding(
             "other_cluster",

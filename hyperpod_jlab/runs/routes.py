@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
-from typing import Annotated, Literal, cast
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from pydantic import Field
-from typing_extensions import TypeAliasType, TypedDict
+from typing_extensions import TypeAliasType
 
 from hyperpod_jlab.clusters.routes import with_cluster
-from hyperpod_jlab.core.cluster import MOST_JOBS, Change
+from hyperpod_jlab.core.cluster import MOST_JOBS, Change, JobResult, WaitReason
 from hyperpod_jlab.core.quantities import Duration
 from hyperpod_jlab.core.records import ActionKind
-from hyperpod_jlab.core.run import Run as RunRun
+from hyperpod_jlab.core.run import Run, RunState, Usage
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import NAME
-from hyperpod_jlab.runs.files import code_of, code_text, rendered_of
+from hyperpod_jlab.features.ports.service import Access
+from hyperpod_jlab.runs.files import SentFile, code_of, code_text, rendered_of
 from hyperpod_jlab.runs.service import Listing, Wanted
-from hyperpod_jlab.server.answers import (
-    Children,
-    Error,
-    RenderedText,
-    Run,
-    RunAccess,
-    RunList,
-    RunState,
-    RunUsage,
-    Usage,
-    WaitReason,
-    run_answer,
-)
+from hyperpod_jlab.server.answers import OwnedRun, RenderedText, run_answer
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel, Several
 from hyperpod_jlab.storage.records import BundleReader
@@ -53,6 +42,14 @@ class RunsQuery(RequestModel):
     """The runs of all users of a shared storage partition, not only your own."""
 
 
+@dataclass(frozen=True)
+class RunList:
+    """A page of runs, newest first, and the cursor of the next one."""
+
+    runs: list[OwnedRun]
+    next: str | None
+
+
 async def list_runs(call: Call, query: RunsQuery) -> RunList:
     """List runs, newest first."""
     hyperpod = await call.hyperpod()
@@ -67,7 +64,7 @@ async def list_runs(call: Call, query: RunsQuery) -> RunList:
     return await asyncio.to_thread(_list_answer, listing)
 
 
-async def show_run(call: Call, run_id: str) -> Run:
+async def show_run(call: Call, run_id: str) -> OwnedRun:
     """One run as it is now."""
     hyperpod = await call.hyperpod()
     run = await hyperpod.runs.get(run_id)
@@ -75,22 +72,22 @@ async def show_run(call: Call, run_id: str) -> Run:
     return run_answer(run)
 
 
-async def cancel_run(call: Call, run_id: str) -> Run:
+async def cancel_run(call: Call, run_id: str) -> OwnedRun:
     """End a run, or take it out of the queue; one that has ended stays as it is."""
     return await _act(call, run_id, "cancel")
 
 
-async def hold_run(call: Call, run_id: str) -> Run:
+async def hold_run(call: Call, run_id: str) -> OwnedRun:
     """Keep a waiting run from starting."""
     return await _act(call, run_id, "hold")
 
 
-async def release_run(call: Call, run_id: str) -> Run:
+async def release_run(call: Call, run_id: str) -> OwnedRun:
     """Let a held run start."""
     return await _act(call, run_id, "release")
 
 
-async def requeue_run(call: Call, run_id: str) -> Run:
+async def requeue_run(call: Call, run_id: str) -> OwnedRun:
     """End a running run's attempt and let it wait for another one."""
     return await _act(call, run_id, "requeue")
 
@@ -104,12 +101,14 @@ class ChangeBody(RequestModel):
     """The queue that it is moved to, while it waits."""
 
 
-async def change_run(call: Call, run_id: str, body: ChangeBody) -> Run:
+async def change_run(call: Call, run_id: str, body: ChangeBody) -> OwnedRun:
     """Give a waiting or running run another time limit or queue; its spec stays as it was sent."""
     return await _act(call, run_id, "change", Change(body.time_limit, body.queue))
 
 
-async def _act(call: Call, run_id: str, action: ActionKind, change: Change | None = None) -> Run:
+async def _act(
+    call: Call, run_id: str, action: ActionKind, change: Change | None = None
+) -> OwnedRun:
     hyperpod = await call.hyperpod()
     run = await hyperpod.runs.act(run_id, action, change)
     call.process.events.tell(run)
@@ -117,31 +116,40 @@ async def _act(call: Call, run_id: str, action: ActionKind, change: Change | Non
 
 
 def _list_answer(listing: Listing) -> RunList:
-    return {"runs": [run_answer(run) for run in listing.runs], "next": listing.next}
+    return RunList([run_answer(run) for run in listing.runs], listing.next)
 
 
 # --------------------------------------------------------------------------------------------------
 # Requests about what belongs to a run: its spec, script and code, its children, why it waits, and what it used.
 
 
-class CodeFile(TypedDict):
-    """One file that was sent; its size is null when it is gone."""
-
-    path: str
-    size: int | None
-
-
-class Code(TypedDict):
+@dataclass(frozen=True)
+class Code:
     """The files of a run's code and project, as they were sent."""
 
-    files: list[CodeFile]
+    files: tuple[SentFile, ...]
 
 
-class CodeText(TypedDict):
+@dataclass(frozen=True)
+class CodeText:
     """The text of one file."""
 
     path: str
     text: str
+
+
+@dataclass(frozen=True)
+class Children:
+    """The children of an array, in the order of their indices."""
+
+    runs: list[OwnedRun]
+
+
+@dataclass(frozen=True)
+class RunUsage:
+    """What a run used; null while it has not ended."""
+
+    usage: Usage | None
 
 
 _MOST_CHILDREN = 500
@@ -156,20 +164,18 @@ async def show_spec(call: Call, run_id: str) -> JobSpec:
 
 async def show_script(call: Call, run_id: str) -> RenderedText:
     """The script or manifest that the scheduler was given."""
-    name, text = await asyncio.to_thread(rendered_of, await _bundle(call, run_id))
-    return {"name": name, "text": text}
+    return RenderedText(*await asyncio.to_thread(rendered_of, await _bundle(call, run_id)))
 
 
 async def list_code(call: Call, run_id: str) -> Code:
     """The files of a run's code and project, as they were sent."""
-    found = await asyncio.to_thread(code_of, await _bundle(call, run_id))
-    return {"files": [{"path": file.path, "size": file.size} for file in found]}
+    return Code(await asyncio.to_thread(code_of, await _bundle(call, run_id)))
 
 
 async def show_code(call: Call, run_id: str, path: str) -> CodeText:
     """The text of one file that was sent."""
     text = await asyncio.to_thread(code_text, await _bundle(call, run_id), path)
-    return {"path": path, "text": text}
+    return CodeText(path, text)
 
 
 async def list_children(call: Call, run_id: str) -> Children:
@@ -179,30 +185,29 @@ async def list_children(call: Call, run_id: str) -> Children:
     return await asyncio.to_thread(_children_answer, children)
 
 
-def _children_answer(children: tuple[RunRun, ...]) -> Children:
-    return {"runs": [run_answer(run) for run in children]}
+def _children_answer(children: tuple[Run, ...]) -> Children:
+    return Children([run_answer(run) for run in children])
 
 
 async def explain_wait(call: Call, run_id: str) -> WaitReason:
     """Why a run waits, and what would start now."""
     hyperpod = await call.hyperpod()
-    return cast("WaitReason", (await hyperpod.runs.explain_wait(run_id)).to_dict())
+    return await hyperpod.runs.explain_wait(run_id)
 
 
-async def show_access(call: Call, run_id: str) -> RunAccess:
+async def show_access(call: Call, run_id: str) -> Access:
     """How to get into a run's nodes: commands that open shells, and whether ports can be reached.
 
     A port of node 0 is opened by ``POST runs/{run_id}/ports/{port}/open``, one of another node by ``runs/{run_id}/ports/{node}:{port}/open``.
     """
     hyperpod = await call.hyperpod()
-    return cast("RunAccess", asdict(await hyperpod.access(run_id)))
+    return await hyperpod.access(run_id)
 
 
 async def show_usage(call: Call, run_id: str) -> RunUsage:
     """What a run that has ended used."""
     hyperpod = await call.hyperpod()
-    usage = await hyperpod.runs.usage(run_id)
-    return {"usage": None if usage is None else cast("Usage", usage.to_dict())}
+    return RunUsage(await hyperpod.runs.usage(run_id))
 
 
 async def _bundle(call: Call, run_id: str) -> BundleReader:
@@ -221,7 +226,7 @@ class AdoptBody(RequestModel):
     """A name for the run; default: the job's own."""
 
 
-async def adopt_job(call: Call, cluster: str, job: str, body: AdoptBody) -> Run:
+async def adopt_job(call: Call, cluster: str, job: str, body: AdoptBody) -> OwnedRun:
     """Take a job that was sent elsewhere, such as with sbatch, into the list of runs. 409 when it is a run already, which the detail names."""
     hyperpod = await with_cluster(call, cluster)
     run_id = await hyperpod.adopt(job, cluster, body.name)
@@ -255,18 +260,11 @@ class JobActionBody(RequestModel):
     """With the action `change`: the queue that they are moved to, while they wait."""
 
 
-class JobResult(TypedDict):
-    """What came of it for one job."""
-
-    scheduler_id: str
-    ok: bool
-    error: Error | None
-
-
-class JobResults(TypedDict):
+@dataclass(frozen=True)
+class JobResults:
     """One result for each job, in their order."""
 
-    results: list[JobResult]
+    results: tuple[JobResult, ...]
 
 
 async def act_on_jobs(call: Call, cluster: str, body: JobActionBody) -> JobResults:
@@ -277,4 +275,4 @@ async def act_on_jobs(call: Call, cluster: str, body: JobActionBody) -> JobResul
         results = await hyperpod.act_on_jobs(cluster, body.action, body.jobs, change)
     finally:
         call.process.snapshots.forget(("jobs", cluster))
-    return {"results": [cast("JobResult", result.to_dict()) for result in results]}
+    return JobResults(tuple(results))

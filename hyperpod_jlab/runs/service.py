@@ -28,6 +28,7 @@ from hyperpod_jlab.core.records import Action, ActionKind, Observation, RunRecor
 from hyperpod_jlab.core.repair import is_of_repair
 from hyperpod_jlab.core.run import STATES, Run, State, Usage
 from hyperpod_jlab.core.run_id import split_run_id
+from hyperpod_jlab.core.wire import plain, read
 from hyperpod_jlab.engines.protocol import Capabilities, Orchestrator
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.logs.array import ArrayStreams
@@ -77,7 +78,7 @@ def check_action(run: Run, action: ActionKind, engine: Orchestrator) -> None:
     """
     if action not in actions_of(engine.capabilities):
         raise UnsupportedError(f"{engine.kind} clusters cannot {action} a run")
-    waits = run.state == "waiting" or bool(run.children.get("waiting"))
+    waits = run.state == "waiting" or bool((run.children or {}).get("waiting"))
     fits = {
         "hold": waits,
         "release": waits,
@@ -520,7 +521,7 @@ class Runs:
         self._presence.check()
         before = decode(wanted.cursor)
 
-        def read(session: Session) -> tuple[Sequence[Row], Sequence[Run], Sequence[str], int]:
+        def rows_of(session: Session) -> tuple[Sequence[Row], Sequence[Run], Sequence[str], int]:
             session.refresh(everyone=wanted.everyone)
             rows = session.newest(
                 limit=None if wanted.limit is None else wanted.limit + 1,
@@ -531,14 +532,14 @@ class Runs:
                 states=wanted.states,
             )
             try:
-                runs = [Run.from_dict(row.view) for row in rows[: wanted.limit]]
+                runs = [read(Run, row.view) for row in rows[: wanted.limit]]
             except (KeyError, TypeError, ValueError) as error:
                 raise BrokenIndexError(str(error)) from error
             shown = [row.run_id for row in rows if not row.ended]
             unsure = dict.fromkeys([*session.unsure(everyone=wanted.everyone), *shown])
             return rows, runs, list(unsure), session.number
 
-        rows, runs, unsure, number = self._index.use(read)
+        rows, runs, unsure, number = self._index.use(rows_of)
         stale = [
             row.run_id
             for row in rows
@@ -589,10 +590,10 @@ class Runs:
             for run, stamp in seen:
                 ended = run.status.ended and run.status.reason_code != "submit_interrupted"
                 session.put(
-                    run.run_id, run.to_dict(), created=run.created_at, ended=ended, stamp=stamp
+                    run.run_id, plain(run), created=run.created_at, ended=ended, stamp=stamp
                 )
             for run in damaged:
-                session.put(run.run_id, run.to_dict(), created=run.created_at, ended=False, stamp=0)
+                session.put(run.run_id, plain(run), created=run.created_at, ended=False, stamp=0)
             for run_id in gone:
                 session.forget(run_id)
             return session.number

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
-from hyperpod_jlab.capture.captured import CommandItem
+from hyperpod_jlab.capture.captured import CommandItem, Part
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
+from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.run_id import check_run_id
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.spec import Path as PathText
@@ -21,7 +22,7 @@ from hyperpod_jlab.runs.files import SentCode
 from hyperpod_jlab.runs.service import Listing, Wanted
 from hyperpod_jlab.runs.submit import Preview as Previewed
 from hyperpod_jlab.runs.submit import Request, Step
-from hyperpod_jlab.server.answers import Preview, Run, finding_answer, run_answer
+from hyperpod_jlab.server.answers import OwnedRun, RenderedText, run_answer
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
 from hyperpod_jlab.storage.partition import Partition
@@ -49,7 +50,20 @@ class SubmitBody(RequestModel):
     """The name of the user whose run `clone_of` is: confirms that another user's code is to run with your rights."""
 
 
-async def submit_run(call: Call, body: SubmitBody) -> Run:
+@dataclass(frozen=True)
+class Preview:
+    """Exactly what would run."""
+
+    run_id: str
+    name: str
+    rendered: RenderedText
+    command: list[str]
+    files: list[str]
+    parts: tuple[Part, ...]
+    findings: tuple[Finding, ...]
+
+
+async def submit_run(call: Call, body: SubmitBody) -> OwnedRun:
     """Send a run. 201 when it is new, 200 when this run id was sent before."""
     hyperpod = await call.hyperpod()
     steps: list[Step] = []
@@ -169,24 +183,18 @@ def _in_body(error: HyperpodError) -> HyperpodError:
 
 def _preview_answer(preview: Previewed) -> Preview:
     captured = preview.captured
-    return {
-        "run_id": preview.run_id,
-        "name": preview.spec.name or captured.name,
-        "rendered": {"name": preview.rendered.filename, "text": preview.rendered.text},
-        "command": [_word(item, preview.plan.get("python")) for item in captured.command],
-        "files": [file.path for file in captured.files]
-        + [f"work/{file.path}" for file in captured.project],
-        "parts": [
-            {
-                "title": part.title,
-                "language": part.language,
-                "text": part.text,
-                "notes": list(part.notes),
-            }
-            for part in captured.parts
+    return Preview(
+        run_id=preview.run_id,
+        name=preview.spec.name or captured.name,
+        rendered=RenderedText(preview.rendered.filename, preview.rendered.text),
+        command=[_word(item, preview.plan.get("python")) for item in captured.command],
+        files=[
+            *(file.path for file in captured.files),
+            *(f"work/{file.path}" for file in captured.project),
         ],
-        "findings": [finding_answer(finding) for finding in preview.findings],
-    }
+        parts=tuple(captured.parts),
+        findings=tuple(preview.findings),
+    )
 
 
 def _word(item: CommandItem, python: str | None) -> str:
@@ -242,7 +250,8 @@ class CellsQuery(RequestModel):
     """Look at this many of its newest runs at most."""
 
 
-class RunOfCell(TypedDict):
+@dataclass(frozen=True)
+class RunOfCell:
     """The newest run that has a cell, and the CRC-32 of the cell's source as it was sent."""
 
     id: str
@@ -250,14 +259,16 @@ class RunOfCell(TypedDict):
     run_id: str
 
 
-class NotebookCells(TypedDict):
+@dataclass(frozen=True)
+class NotebookCells:
     """The newest runs of a notebook, newest first, and for each cell the newest run that has it."""
 
-    runs: list[Run]
+    runs: list[OwnedRun]
     cells: list[RunOfCell]
 
 
-class SentCellText(TypedDict):
+@dataclass(frozen=True)
+class SentCellText:
     """A cell as it stood in the notebook when it was sent; its text is null when that cannot be read any more."""
 
     number: int
@@ -266,7 +277,8 @@ class SentCellText(TypedDict):
     text: str | None
 
 
-class SentCells(TypedDict):
+@dataclass(frozen=True)
+class SentCells:
     """The cells that went with a run, and its notebook: absolute, and its path under the server's root when it lies there."""
 
     notebook: str | None
@@ -285,13 +297,10 @@ async def list_cells(call: Call, query: CellsQuery) -> NotebookCells:
 
 def _cells_answer(partition: Partition, listing: Listing) -> NotebookCells:
     found = newest_of_cells(partition, [run.run_id for run in listing.runs])
-    return {
-        "runs": [run_answer(run) for run in listing.runs],
-        "cells": [
-            {"id": cell, "checksum": checksum, "run_id": run_id}
-            for cell, (run_id, checksum) in found.items()
-        ],
-    }
+    return NotebookCells(
+        [run_answer(run) for run in listing.runs],
+        [RunOfCell(cell, checksum, run_id) for cell, (run_id, checksum) in found.items()],
+    )
 
 
 def _absolute(root: Path, notebook: str) -> str:
@@ -311,16 +320,11 @@ def _sent(bundle: BundleReader, root: Path) -> SentCells:
     notebook, code = bundle.head().notebook, SentCode(bundle)
     root = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow links
     inside = notebook is not None and Path(notebook).is_relative_to(root)
-    return {
-        "notebook": notebook,
-        "path": Path(notebook).relative_to(root).as_posix() if notebook and inside else None,
-        "cells": [
-            {
-                "number": cell.number,
-                "id": cell.id,
-                "checksum": cell.checksum,
-                "text": cell_text(code, cell),
-            }
+    return SentCells(
+        notebook=notebook,
+        path=Path(notebook).relative_to(root).as_posix() if notebook and inside else None,
+        cells=[
+            SentCellText(cell.number, cell.id, cell.checksum, cell_text(code, cell))
             for cell in sent_cells(code)
         ],
-    }
+    )

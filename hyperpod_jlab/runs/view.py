@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.quantities import parse_array
 from hyperpod_jlab.core.records import Observation, RunRecords
-from hyperpod_jlab.core.run import Run, Status, Usage, signal_of, sum_up_children
+from hyperpod_jlab.core.run import Run, State, Status, Usage, signal_of, sum_up_children
 from hyperpod_jlab.core.state import Moment, Submitter, derive
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.engines.repairs import journal_usage
@@ -277,7 +277,7 @@ def view_of(
         records = with_end(records, end_of(heard_now(array, array.read(), look.words)))
     heard = look.unreachable is not None and nodes_heard(bundle, records)
     status = derive(records, Moment(time.time(), submitter_of(records), look.unreachable, heard))
-    children: Counter[str] = Counter()
+    children: Counter[State] = Counter()
     deaf = status.reason_code == "unreachable"
     if head.array is not None and bundle.index is None and (deaf or not _failed_early(status)):
         found = look_at_children(bundle, records, look)
@@ -296,7 +296,7 @@ def view_of(
         uid=bundle.owner,
         space=head.space,
         queue=_queue_of(records),
-        status=status,
+        **vars(status),
         created_at=head.created_at,
         submitted_at=submission.submitted_at if submission else None,
         scheduler_id=submission.scheduler_id if submission else None,
@@ -306,7 +306,7 @@ def view_of(
         kind=head.kind,
         nodes=head.nodes,
         processes_per_node=head.processes_per_node,
-        children=dict(children),
+        children=dict(children) or None,
     )
 
 
@@ -324,7 +324,9 @@ def damaged_view(bundle: BundleReader, reason: str, code: str) -> Run:
         user=user_name(owner),
         uid=owner,
         queue=None,
-        status=Status("unknown", reason=reason, reason_code=code),
+        state="unknown",
+        reason=reason,
+        reason_code=code,
         created_at=created,
         submitted_at=None,
         scheduler_id=None,
@@ -335,8 +337,7 @@ def damaged_view(bundle: BundleReader, reason: str, code: str) -> Run:
 
 def as_damaged(run: Run, reason: str, code: str) -> Run:
     """The view of a run of which something can be read, but not what it was to do."""
-    status = replace(run.status, state="unknown", reason=reason, reason_code=code, exit_code=None)
-    return replace(run, status=status)
+    return replace(run, state="unknown", reason=reason, reason_code=code, exit_code=None)
 
 
 def submitter_of(records: RunRecords) -> Submitter:
@@ -383,8 +384,8 @@ def orphans(
     ]
 
 
-def _counted(children: Children) -> Counter[str]:
-    counts: Counter[str] = Counter()
+def _counted(children: Children) -> Counter[State]:
+    counts: Counter[State] = Counter()
     for status, count in children.statuses:
         counts[status.state] += count
     if children.uncounted:

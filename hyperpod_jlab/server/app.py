@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jupyter_server.extension.application import ExtensionApp
@@ -11,7 +12,6 @@ from hyperpod_jlab.core.errors import NotFoundError
 from hyperpod_jlab.server import events as admin_events
 from hyperpod_jlab.server import events as aws_call_events
 from hyperpod_jlab.server import events as doctor_events
-from hyperpod_jlab.server.answers import VersionAnswer
 from hyperpod_jlab.server.base import API_PREFIX, API_VERSION, HyperPodHandler, guarded
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.endpoint import handlers
@@ -29,9 +29,17 @@ if TYPE_CHECKING:
 # ``GET version``: who answers.
 
 
+@dataclass(frozen=True)
+class VersionAnswer:
+    """Who answers."""
+
+    version: str
+    api: int
+
+
 async def version(call: Call) -> VersionAnswer:  # noqa: ARG001 - every endpoint is given its call
     """The versions of this package and of its REST API."""
-    return {"version": hyperpod_jlab.__version__, "api": API_VERSION}
+    return VersionAnswer(hyperpod_jlab.__version__, API_VERSION)
 
 
 # --------------------------------------------------------------------------------------------------

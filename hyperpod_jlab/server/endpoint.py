@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tornado.iostream import StreamClosedError
 
 from hyperpod_jlab.contributions import Route
+from hyperpod_jlab.core.wire import to_json
 from hyperpod_jlab.server.base import API_PREFIX, HyperPodHandler, guarded
 from hyperpod_jlab.server.call import Call, Download
 from hyperpod_jlab.server.routes import ROUTES
@@ -90,7 +91,7 @@ class EndpointHandler(HyperPodHandler):
         if isinstance(answer, Download):
             await self._send(answer)
             return
-        data = await asyncio.to_thread(_to_json, answer)
+        data = await asyncio.to_thread(to_json, answer, endpoint.answer)
         self.set_status(call.status)
         with contextlib.suppress(StreamClosedError):  # nobody waits for it any more
             await self.finish(data)
@@ -127,17 +128,6 @@ def _read_request(
     if endpoint.body is not None:
         given["body"] = read_body(endpoint.body, body)
     return given
-
-
-def _to_json(answer: Any) -> bytes:
-    import json
-
-    from pydantic_core import PydanticSerializationError, to_json
-
-    try:
-        return to_json(answer, inf_nan_mode="null")
-    except PydanticSerializationError:  # half a character, as in a file's name that is no UTF-8
-        return json.dumps(answer).encode()
 
 
 def _verb(route: Route) -> Callable[..., Coroutine[Any, Any, None]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from hyperpod_jlab.aws.signed import METER, CallMeter
+from hyperpod_jlab.aws.signed import METER, CallMeter, OperationCalls
 from hyperpod_jlab.server.run_events import anybody_listens
 
 if TYPE_CHECKING:
@@ -70,14 +70,19 @@ EVERY = 2.0
 """Seconds between two events."""
 
 
-def calls_now(meter: CallMeter = METER) -> dict[str, Any]:
-    """The requests of the last minute: ``{calls, total, operations: [{service, operation, calls}]}``."""
+@dataclass(frozen=True)
+class AwsCalls:
+    """What this server asked AWS for in the last minute, tries and pages included, the most frequent operation first; `total` counts from the server's start."""
+
+    calls: int
+    total: int
+    operations: tuple[OperationCalls, ...]
+
+
+def calls_now(meter: CallMeter = METER) -> AwsCalls:
+    """The requests of the last minute."""
     operations = meter.last_minute()
-    return {
-        "calls": sum(one.calls for one in operations),
-        "total": meter.total,
-        "operations": [asdict(one) for one in operations],
-    }
+    return AwsCalls(sum(one.calls for one in operations), meter.total, tuple(operations))
 
 
 class AwsCallEvents:
@@ -117,14 +122,14 @@ class AwsCallEvents:
 
     async def _tell(self) -> None:
         """Until the last minute has no request any more, which is told too."""
-        told: dict[str, Any] = {}
+        told: AwsCalls | None = None
         while True:
             now = calls_now(self._meter)
             if now != told:
                 told = now
                 if anybody_listens(self._bus, AWS_CALLS_SCHEMA_ID):
-                    self._bus.emit(schema_id=AWS_CALLS_SCHEMA_ID, data=now)
-            if not now["calls"]:
+                    self._bus.emit(schema_id=AWS_CALLS_SCHEMA_ID, data=asdict(now))
+            if not now.calls:
                 return
             await asyncio.sleep(EVERY)
 

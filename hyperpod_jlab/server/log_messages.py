@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Final, Literal
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, NotRequired
 
 from pydantic import AwareDatetime, Field
 from pydantic_core import to_json
 from typing_extensions import TypedDict
 
-from hyperpod_jlab.core.errors import InvalidInputError, nearest_hint
+from hyperpod_jlab.core.errors import Error, HyperpodError, InvalidInputError, nearest_hint
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.logs.lines import LineBlock, LogBatch
 from hyperpod_jlab.logs.service import LogRequest
-from hyperpod_jlab.server.answers import Error
+from hyperpod_jlab.logs.source import Mark
 from hyperpod_jlab.server.requests import RequestModel, Several, read_object
 
 _LARGEST = 2**31 - 1
@@ -123,73 +124,75 @@ def read_message(text: str | bytes) -> Message:
         raise
 
 
-class LogMark(TypedDict):
-    """Something that happened in a stream before its lines."""
+@dataclass(frozen=True, slots=True)
+class LogBlock:
+    """A stretch of one stream, arranged by column.
 
-    kind: Literal["attempt", "truncated", "replaced", "gap", "unreadable"]
-    text: str
-
-
-class LogBlock(TypedDict):
-    """A stretch of one stream, arranged by column."""
+    Attributes:
+        mark: Something that happened in the stream before its lines.
+    """
 
     attempt: int
     node: str
     node_rank: int
     rank: int | None
     index: int | None
-    mark: LogMark | None
+    mark: Mark | None
     lines: str | None
     times: float | list[float | None] | None
     flags: list[tuple[int, int]] | None
 
 
-class LogFrame(TypedDict):
+@dataclass(frozen=True, slots=True)
+class LogFrame:
     """Blocks in the order in which they are to be shown, and the cursor behind them."""
 
     blocks: list[LogBlock]
     after: str
 
 
-class Subscribed(TypedDict):
+@dataclass(frozen=True, slots=True)
+class Subscribed:
     """The run exists and may be read; frames follow."""
 
-    type: Literal["subscribed"]
     id: int
+    type: Literal["subscribed"] = "subscribed"
 
 
-class Frame(LogFrame):
+@dataclass(frozen=True, slots=True)
+class Frame:
     """Lines; `after` is the cursor behind them."""
 
-    type: Literal["frame"]
+    blocks: list[LogBlock]
+    after: str
     id: int
     seq: int
+    type: Literal["frame"] = "frame"
 
 
-class End(TypedDict):
+@dataclass(frozen=True, slots=True)
+class End:
     """The run has ended and all of its log was sent."""
 
-    type: Literal["end"]
     id: int
+    type: Literal["end"] = "end"
 
 
-class _Failure(TypedDict):
-    type: Literal["error"]
-    error: Error
-
-
-class Failure(_Failure, total=False):
+class Failure(TypedDict):
     """The subscription is over; without `id` the message was not understood."""
 
-    id: int
+    type: Literal["error"]
+    error: Error
+    id: NotRequired[int]
 
 
 Answer = Subscribed | Frame | End | Failure
+"""A message to a client. None holds a time that is not a plain number: any JSON encoder that knows dataclasses writes it."""
 
 
-def failure(error: dict[str, Any], number: int | None = None) -> dict[str, Any]:
+def failure(error: HyperpodError, number: int | None = None) -> Failure:
     """The message that tells an error."""
-    told: dict[str, Any] = {"type": "error", "error": error}
+    told: Failure = {"type": "error", "error": error.shape}
     return told if number is None else {**told, "id": number}
 
 
@@ -236,11 +239,6 @@ def _split(block: LineBlock) -> Iterator[LineBlock]:
         yield LineBlock(block.origin, block.chunk, begin, block.end, collapse=block.collapse)
 
 
-def frame_of(batch: LogBatch) -> LogFrame:
-    """A batch as a frame."""
-    return {"blocks": blocks_of(batch), "after": batch.after.text()}
-
-
 def blocks_of(batch: LogBatch) -> list[LogBlock]:
     """A batch's blocks, less those of which nothing is shown."""
     return [_block(block) for block in batch.blocks if not block.empty]
@@ -248,25 +246,24 @@ def blocks_of(batch: LogBatch) -> list[LogBlock]:
 
 def frame_message(number: int, seq: int, batch: LogBatch) -> bytes:
     """The message with a batch, as JSON."""
-    return to_json({"type": "frame", "id": number, "seq": seq, **frame_of(batch)})
+    return to_json(Frame(blocks_of(batch), batch.after.text(), number, seq))
 
 
 def _block(block: LineBlock) -> LogBlock:
     origin = block.origin
     own = origin.stream.own
     texts = block.texts()
-    mark = block.mark
-    return {
-        "attempt": own.attempt,
-        "node": origin.node or f"node-{own.node_rank}",
-        "node_rank": own.node_rank,
-        "rank": origin.rank,
-        "index": origin.stream.child,
-        "mark": None if mark is None else {"kind": mark.kind, "text": mark.text},
-        "lines": "\n".join(texts) if texts else None,
-        "times": _times(block),
-        "flags": _flags(block) if texts else None,
-    }
+    return LogBlock(
+        attempt=own.attempt,
+        node=origin.node or f"node-{own.node_rank}",
+        node_rank=own.node_rank,
+        rank=origin.rank,
+        index=origin.stream.child,
+        mark=block.mark,
+        lines="\n".join(texts) if texts else None,
+        times=_times(block),
+        flags=_flags(block) if texts else None,
+    )
 
 
 def _times(block: LineBlock) -> float | list[float | None] | None:

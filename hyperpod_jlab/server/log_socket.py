@@ -18,7 +18,7 @@ from hyperpod_jlab.core.errors import DeniedError, HyperpodError, InternalError,
 from hyperpod_jlab.server.base import AUTH_RESOURCE, ErrorShape, process_of
 
 if TYPE_CHECKING:
-    from hyperpod_jlab.server.log_messages import Message, Subscribe
+    from hyperpod_jlab.server.log_messages import Failure, Message, Subscribe
     from hyperpod_jlab.server.log_subscription import Subscription
 
 MOST_SUBSCRIPTIONS = 64
@@ -76,11 +76,12 @@ class LogSocket(ExtensionHandlerMixin, WebSocketMixin, ErrorShape, WebSocketHand
         try:
             await self._do(read_message(message))
         except HyperpodError as error:
-            told = failure(error.to_dict(), error.detail.pop("id", None))
+            number = error.detail.pop("id", None)
+            told = failure(error, number)
             await self._write_json(told)
         except Exception:  # the page must hear of it, whatever it is, and the socket stay open
             self.log.exception("a message of a log socket failed")
-            told = failure(InternalError("the message could not be served").to_dict())
+            told = failure(InternalError("the message could not be served"))
             await self._write_json(told)
 
     async def _do(self, message: Message) -> None:
@@ -132,7 +133,7 @@ class LogSocket(ExtensionHandlerMixin, WebSocketMixin, ErrorShape, WebSocketHand
     async def _write(self, data: bytes) -> None:
         await self.write_message(data)
 
-    async def _write_json(self, message: dict[str, Any]) -> None:
+    async def _write_json(self, message: Failure) -> None:
         from pydantic_core import to_json
 
         try:

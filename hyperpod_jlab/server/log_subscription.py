@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from typing import Any
 
 from pydantic_core import to_json
 from tornado.websocket import WebSocketClosedError
@@ -15,7 +14,15 @@ from hyperpod_jlab.core.errors import HyperpodError, InternalError
 from hyperpod_jlab.logs.lines import LogBatch
 from hyperpod_jlab.logs.service import check_asked
 from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.server.log_messages import Subscribe, failure, frame_message, portions
+from hyperpod_jlab.server.log_messages import (
+    Answer,
+    End,
+    Subscribe,
+    Subscribed,
+    failure,
+    frame_message,
+    portions,
+)
 
 AHEAD = 4
 """Frames that may be sent and not acknowledged."""
@@ -73,7 +80,7 @@ class Subscription:
                 error = InternalError(
                     "following the log failed", hint="the server's log has the details"
                 )
-            await self._tell(failure(error.to_dict(), number))
+            await self._tell(failure(error, number))
 
     async def _follow(self) -> None:
         number = self._message.id
@@ -81,12 +88,12 @@ class Subscription:
         await asyncio.to_thread(self._hyperpod.runs.bundle, run_id)
         request = self._message.request(run_id, follow=True)
         await check_asked(self._hyperpod.runs, request)
-        await self._tell({"type": "subscribed", "id": number})
+        await self._tell(Subscribed(number))
         async with aclosing(self._hyperpod.logs.lines(request)) as batches:
             async for batch in batches:
                 for portion in portions(batch):
                     await self._send(portion)
-        await self._tell({"type": "end", "id": number})
+        await self._tell(End(number))
 
     async def _send(self, batch: LogBatch) -> None:
         await self._room.wait()
@@ -99,5 +106,5 @@ class Subscription:
         else:
             await self._write(await asyncio.to_thread(frame_message, *given))
 
-    async def _tell(self, message: dict[str, Any]) -> None:
+    async def _tell(self, message: Answer) -> None:
         await self._write(to_json(message))

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import BaseModel, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
+from pydantic_core.core_schema import (
+    DataclassField,
+    DataclassSchema,
+    ModelField,
+    ModelSchema,
+    TypedDictField,
+    WithDefaultSchema,
+)
 
 import hyperpod_jlab
 from hyperpod_jlab.contributions import Route
+from hyperpod_jlab.core.errors import Error
+from hyperpod_jlab.core.spec import JobSpec
+from hyperpod_jlab.core.wire import adapter
 from hyperpod_jlab.server import events as admin_events
 from hyperpod_jlab.server import events as aws_call_events
 from hyperpod_jlab.server import events as doctor_events
-from hyperpod_jlab.server.answers import Error
 from hyperpod_jlab.server.base import API_VERSION
 from hyperpod_jlab.server.call import Call, Download
 from hyperpod_jlab.server.endpoint import Endpoint, endpoint_of
@@ -33,14 +45,96 @@ from hyperpod_jlab.server.routes import ROUTES, SOCKET_PATH
 from hyperpod_jlab.server.run_events import SCHEMA_FILE
 
 _COMPONENTS = "#/components/schemas/"
-_SOCKET_MESSAGES = (Subscribe, Unsubscribe, Ack, Subscribed, Frame, End, Failure)
+_REQUESTS = (Subscribe, Unsubscribe, Ack)
+_MESSAGES = (Subscribed, Frame, End, Failure)
 _STATUS_WORDS = {200: "Done.", 201: "Made."}
 _ABOUT = (
     "Authenticate as with all of Jupyter Server. Every error has the shape of Error. "
     "The log socket and its messages are described in docs/rest-api.md; its messages stand among the schemas."
 )
 
+_NAMES = {
+    "Access": "RunAccess",
+    "Association": "StorageLink",
+    "Check": "DoctorCheck",
+    "ClusterEvent": "HyperpodEventDetail",
+    "ClusterRow": "HyperpodClusterRow",
+    "Course": "HyperpodMetric",
+    "DomainChoice": "AdminDomain",
+    "EventRow": "HyperpodEvent",
+    "FileSystem": "AwsFileSystem",
+    "FileSystemChoice": "AdminFileSystem",
+    "FolderPlace": "AdminFolders",
+    "InstanceGroup": "HyperpodGroup",
+    "Isolation": "StorageIsolation",
+    "LifecycleStepStatus": "LifecycleStep",
+    "Measured": "HyperpodMetrics",
+    "NodeActionPlan": "NodeActionPreview",
+    "NodeLog": "HyperpodLog",
+    "NodeLogLine": "HyperpodLogLine",
+    "NodePlan": "NodeToActOn",
+    "NodeRow": "HyperpodNode",
+    "OperationCalls": "AwsOperationCalls",
+    "Parent": "StorageParent",
+    "Place": "StoragePlace",
+    "Reach": "HyperpodReach",
+    "RunMeasured": "RunMetrics",
+    "Separation": "StorageSeparation",
+    "Setting": "HyperpodSetting",
+    "Side": "StorageSide",
+    "Statement": "AdminStatement",
+    "StepRow": "AdminStep",
+    "Finding": "FoundThing",
+    "LogStream": "StreamInfo",
+    "Mark": "LogMark",
+    "Node": "ClusterNode",
+    "OwnedRun": "Run",
+    "Part": "PreviewPart",
+    "Resource": "Device",
+    "SearchHit": "LogHit",
+    "SearchResult": "LogHits",
+    "SentFile": "CodeFile",
+}
+"""Names of schemas, by those of the classes where they are others."""
+
 _Schemas = dict[Any, dict[str, Any]]
+
+
+class _Generator(GenerateJsonSchema):
+    """Schemas of answers have all their fields; an ``Attributes:`` section of a docstring describes them."""
+
+    def field_is_required(
+        self, field: DataclassField | ModelField | TypedDictField, total: bool
+    ) -> bool:
+        """Whether a field is always there."""
+        if self.mode == "serialization" and field["type"] != "typed-dict-field":
+            return True
+        return super().field_is_required(field, total)
+
+    def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
+        """The schema of a field with a default, of which a reader need not know."""
+        if self.mode == "serialization":
+            return self.generate_inner(schema["schema"])
+        return super().default_schema(schema)
+
+    def dataclass_schema(self, schema: DataclassSchema) -> JsonSchemaValue:
+        """The schema of a dataclass."""
+        return _described(super().dataclass_schema(schema))
+
+    def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
+        """The schema of a model."""
+        return _described(super().model_schema(schema))
+
+
+def _described(schema: JsonSchemaValue) -> JsonSchemaValue:
+    text, _, attributes = schema.get("description", "").partition("\n\nAttributes:\n")
+    if attributes:
+        schema["description"] = text
+    for line in re.sub(r"\n {5,}", " ", attributes).splitlines():
+        name, _, meaning = line.strip().partition(": ")
+        if name in schema["properties"]:
+            schema["properties"][name].setdefault("description", meaning)
+    return schema
 
 
 async def show_openapi(call: Call) -> dict[str, Any]:  # noqa: ARG001 - every endpoint is given its call
@@ -51,7 +145,7 @@ async def show_openapi(call: Call) -> dict[str, Any]:  # noqa: ARG001 - every en
 @lru_cache(maxsize=1)
 def document() -> dict[str, Any]:
     """The OpenAPI document."""
-    schemas, components = _schemas()
+    schemas, components = _renamed(_schemas())
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
         operation = _operation(route, schemas, components)
@@ -86,21 +180,45 @@ def document() -> dict[str, Any]:
     }
 
 
+def _renamed(found: tuple[_Schemas, dict[str, Any]]) -> tuple[_Schemas, dict[str, Any]]:
+    schemas, components = found
+    for name, other in _NAMES.items():
+        assert other not in components, f"two schemas are called {other}"
+        components[other] = {**components.pop(name), "title": other}
+    references = {_COMPONENTS + name: _COMPONENTS + other for name, other in _NAMES.items()}
+
+    def renamed(node: Any) -> Any:
+        if isinstance(node, dict):
+            return {key: renamed(value) for key, value in node.items()}
+        if isinstance(node, list):
+            return [renamed(value) for value in node]
+        return references.get(node, node) if isinstance(node, str) else node
+
+    return {key: renamed(schema) for key, schema in schemas.items()}, renamed(components)
+
+
+def _mode(part: str, kind: Any) -> JsonSchemaMode:
+    """Whether a schema is of what is read or of what is written. A spec is both, and the same."""
+    return "serialization" if part == "answer" and kind is not JobSpec else "validation"
+
+
 def _schemas() -> tuple[_Schemas, dict[str, Any]]:
     """The schema of each type by route and part, and the types that have names."""
-    wanted: list[tuple[Any, Any]] = [("error", Error)]
-    wanted += [(kind.__name__, kind) for kind in _SOCKET_MESSAGES]
+    wanted: list[tuple[Any, JsonSchemaMode, Any]] = [("error", "serialization", Error)]
+    wanted += [(kind.__name__, "validation", kind) for kind in _REQUESTS]
+    wanted += [(kind.__name__, "serialization", kind) for kind in _MESSAGES]
     for route in ROUTES:
         endpoint = endpoint_of(route)
         parts = {"query": endpoint.query, "body": endpoint.body, "answer": endpoint.answer}
         wanted += [
-            ((route, part), kind)
+            ((route, part), _mode(part, kind), kind)
             for part, kind in parts.items()
             if kind is not None and kind is not Download
         ]
     found, rest = TypeAdapter.json_schemas(
-        [(key, "validation", TypeAdapter(kind)) for key, kind in wanted],
+        [(key, mode, adapter(kind)) for key, mode, kind in wanted],
         ref_template=_COMPONENTS + "{model}",
+        schema_generator=_Generator,
     )
     schemas: _Schemas = {key: dict(schema) for (key, _), schema in found.items()}
     return schemas, dict(rest.get("$defs", {}))

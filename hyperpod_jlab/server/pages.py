@@ -9,19 +9,23 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from operator import attrgetter
-from typing import Annotated, Any, Generic, TypeVar, cast
+from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from hyperpod_jlab.admin.fsx.models import StepRow
 from hyperpod_jlab.clusters import pages as page_cursor
-from hyperpod_jlab.clusters.aws import ClusterRow, EventRow, NodeRow
+from hyperpod_jlab.clusters.aws import ClusterRow, NodeRow
 from hyperpod_jlab.core.bulk import without_collections
 from hyperpod_jlab.core.cluster import Cluster, Job, Node, Queue
-from hyperpod_jlab.core.errors import InvalidInputError, UnreachableError, nearest_hint
-from hyperpod_jlab.core.run import iso_time
-from hyperpod_jlab.server.answers import Error
+from hyperpod_jlab.core.errors import (
+    HyperpodError,
+    InvalidInputError,
+    UnreachableError,
+    nearest_hint,
+)
+from hyperpod_jlab.core.events import EventRow
+from hyperpod_jlab.core.wire import Time
 from hyperpod_jlab.server.requests import RequestModel
 
 FRESH = 1.0
@@ -55,10 +59,10 @@ class TableQuery(RequestModel):
 
 
 @dataclass(frozen=True)
-class TablePage:
-    """Some rows as plain data, the cursor behind them (None at the end), and how many there are in all pages."""
+class TablePage(Generic[Row]):
+    """Some rows, the cursor behind them (None at the end), and how many there are in all pages."""
 
-    rows: list[dict[str, Any]]
+    rows: list[Row]
     next: str | None
     total: int
 
@@ -71,17 +75,33 @@ class Seen(Generic[Item]):
     as_of: float | None = None
     problem: UnreachableError | None = None
 
-    def age(self) -> Aged:
-        """The part of an answer that tells it."""
-        problem = self.problem.to_dict() if self.problem is not None else None
-        return {"as_of": iso_time(self.as_of), "problem": cast("Error | None", problem)}
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A page of a table.
+
+    Attributes:
+        next: The cursor of the next page; null at the end.
+        total: How many rows there are in all pages.
+    """
+
+    next: str | None
+    total: int
 
 
-class Aged(TypedDict):
-    """When the cluster said this, and why nothing newer is known; both null when it has just said it."""
+@dataclass(frozen=True, kw_only=True)
+class AgedPage(Page):
+    """A page of what a cluster said.
 
-    as_of: str | None
-    problem: Error | None
+    Attributes:
+        as_of: When the cluster said this; null when it has just said it.
+        problem: Why nothing newer is known.
+        notes: What of the table is hidden from the user, and why.
+    """
+
+    as_of: Time | None
+    problem: HyperpodError | None
+    notes: tuple[str, ...]
 
 
 class Snapshots:
@@ -135,7 +155,7 @@ class Snapshots:
 @without_collections()
 def page_of(
     kind: type[Row], rows: Sequence[Row], query: TableQuery, *, name: str, sort: str
-) -> TablePage:
+) -> TablePage[Row]:
     """A page of a table. May take a while.
 
     Args:
@@ -149,7 +169,7 @@ def page_of(
         InvalidInputError: There is no such column, or the cursor is none.
     """
     column, downward = _column(kind, query.sort if query.sort is not None else sort)
-    kept = _filtered(rows, query.filter)
+    kept = _filtered(kind, rows, query.filter)
     kept.sort(key=lambda row: _identity_key(getattr(row, name)))
     order = [row for row in kept if getattr(row, column) is not None]
     order.sort(key=lambda row: _value_key(_brief(getattr(row, column))), reverse=downward)
@@ -159,7 +179,7 @@ def page_of(
     page = order[begin : begin + query.limit]
     more = begin + len(page) < len(order)
     return TablePage(
-        [row.to_dict() for row in page],
+        page,
         _cursor(page[-1], column, name) if more and page else None,
         len(order),
     )
@@ -177,11 +197,11 @@ def _column(kind: type[Any], sort: str) -> tuple[str, bool]:
     return column, sort.startswith("-")
 
 
-def _filtered(rows: Sequence[Row], text: str | None) -> list[Row]:
+def _filtered(kind: type[Row], rows: Sequence[Row], text: str | None) -> list[Row]:
     words = (text or "").casefold().split()
     if not words or not rows:
         return list(rows)
-    names = [field.name for field in fields(rows[0]) if field.name != "detail"]
+    names = [field.name for field in fields(kind) if field.name != "detail"]
     values_of = attrgetter(*names)
     return [row for row in rows if _has(values_of(row), words)]
 

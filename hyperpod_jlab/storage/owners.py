@@ -10,10 +10,11 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from hyperpod_jlab.core.isolation import Grant, Whom
 from hyperpod_jlab.core.run import Run
+from hyperpod_jlab.core.wire import As
 from hyperpod_jlab.storage.acl import Person, is_unseen, own_number, permissions
 from hyperpod_jlab.storage.files import storage_errors
 
@@ -151,6 +152,10 @@ Problem = Literal["foreign", "open", "group"]
 """Its owner is another user; all users may rename what lies in it; a group may."""
 
 
+Octal = Annotated[int, As(str, "{:04o}".format)]
+"""Permission bits; on the wire four octal digits."""
+
+
 @dataclass(frozen=True)
 class Parent:
     """A folder above our own.
@@ -164,7 +169,7 @@ class Parent:
 
     path: Path
     uid: int
-    mode: int
+    mode: Octal
     problem: Problem | None = None
 
     @property

@@ -277,8 +277,8 @@ def test_changes(place, value, kinds):
 )  # fmt: skip
 def test_bad_changes(place, value, delete, level, words):
     found = changes_of(spoiled(document(MANAGED), place, value), described(MANAGED), delete)
-    said = [f"{one.message} {one.hint or ''}" for one in found.verdicts if one.level == level]
-    assert level == "ok" or any(words in one for one in said), found.verdicts
+    said = [f"{one.message} {one.hint or ''}" for one in found.checks if one.level == level]
+    assert level == "ok" or any(words in one for one in said), found.checks
 
 
 # ---------------------------------------------------------------------------------- delete

@@ -20,6 +20,7 @@ from hyperpod_jlab.admin.fsx.models import (
     path_of,
 )
 from hyperpod_jlab.admin.fsx.planning import plan
+from hyperpod_jlab.core.wire import plain
 
 FS, DOMAIN, GROUP = "fs-0123456789abcdef0", "d-example", "sg-0aaa"
 SHARED, PER_USER, NOTHING = Wanted("shared"), Wanted("per-user"), Wanted(None)
@@ -261,5 +262,5 @@ def test_there_and_back_again_is_where_it_began():
 
 def test_as_json():
     made = plan(there(domain(), profile()), PER_USER)
-    assert json.loads(json.dumps(made.to_dict()))["mode"] == "per-user"
-    assert all(one.target in json.dumps(made.to_dict()) for one in made.drift)
+    assert json.loads(json.dumps(plain(made)))["mode"] == "per-user"
+    assert all(one.target in json.dumps(plain(made)) for one in made.drift)

@@ -9,6 +9,7 @@ import pytest
 from hyperpod_jlab.admin.fsx.models import EntryStep, Wanted
 from hyperpod_jlab.admin.fsx.planning import plan
 from hyperpod_jlab.admin.fsx.statements import some
+from hyperpod_jlab.core.wire import plain
 from tests.admin.test_planning import attached, domain, efs, fsx, profile, space, there
 
 SHARED, PER_USER, NOTHING = Wanted("shared"), Wanted("per-user"), Wanted(None)
@@ -84,7 +85,7 @@ def test_many_names_are_counted():
 
 
 def test_the_order_and_the_data():
-    told = plan(there(DEFAULTS, profile(), RUNS), PER_USER).to_dict()["statements"]
+    told = plain(plan(there(DEFAULTS, profile(), RUNS), PER_USER))["statements"]
     topics = [one["topic"] for one in told]
     assert topics == sorted(topics, key=["data", "isolation", "restarts", "new profiles"].index)
     assert all(one.keys() == {"topic", "text"} for one in told)

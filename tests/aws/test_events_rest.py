@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hyperpod_jlab.core import cache as looks
-from hyperpod_jlab.core.run import iso_time
+from hyperpod_jlab.core.wire import iso_time
 from hyperpod_jlab.runs.facade import Hyperpod
 from testbed.aws.events import event_id
 from testbed.aws.example import example_account

@@ -8,6 +8,7 @@ import pytest
 
 from hyperpod_jlab.core.cluster import Node
 from hyperpod_jlab.core.hyperpod import Instance, join_nodes
+from hyperpod_jlab.core.wire import plain
 
 HOST = "ip-10-0-0-{}.us-west-2.compute.internal"
 LEFT, COMING, UNKNOWN = (
@@ -175,6 +176,6 @@ def test_a_login_node_that_runs_slurmd_is_joined_all_the_same():
 
 def test_a_row_as_plain_data():
     (row,) = join_nodes("slurm", [instance("i-1", 1, at=5)], [])
-    told = row.to_dict()
+    told = plain(row)
     assert told["instance"]["launched_at"] == "1970-01-01T00:00:05.000Z"
     assert (told["node"], told["remark"]) == (None, UNKNOWN)

@@ -62,7 +62,7 @@ async def read(request, *, cluster="ml-cluster"):
 
 
 def texts(lines):
-    return [line.text for line in lines]
+    return [line.line for line in lines]
 
 
 async def until(there: Callable[[], bool]) -> None:
@@ -76,7 +76,7 @@ async def test_the_last_lines_of_two_logs_are_merged_by_time(node):
     node.write(node.health, (10, "b"), (30, "d"))
     both = (node.lifecycle, node.health)
     found = await read(NodeLogRequest(both))
-    assert [(line.log.kind, line.text) for line in found] == [
+    assert [(line.log.kind, line.line) for line in found] == [
         *(("lifecycle", "a"), ("health", "b"), ("lifecycle", "c")),
         *(("health", "d"), ("lifecycle", "e")),
     ]
@@ -101,7 +101,7 @@ async def test_each_line_once_from_any_cursor(example, node, looked_at, step):
         assert texts(found) == [f"line {n}" for n in range(30)][-tail:]
     for line in await read(NodeLogRequest((node.lifecycle,))):
         rest = await read(NodeLogRequest((node.lifecycle,), cursor=line.cursor))
-        assert texts([line, *rest]) == [f"line {n}" for n in range(int(line.text[5:]), 30)]
+        assert texts([line, *rest]) == [f"line {n}" for n in range(int(line.line[5:]), 30)]
 
 
 async def test_thousands_of_lines_come_page_by_page(example, node):
@@ -113,7 +113,7 @@ async def test_thousands_of_lines_come_page_by_page(example, node):
     assert len(lines) == 25_500
     assert max(map(len, batches)) <= 20_000
     assert [line.time for line in lines] == sorted(line.time for line in lines)
-    whole = [int(line.text[5:]) for line in lines if line.log.kind == "lifecycle"]
+    whole = [int(line.line[5:]) for line in lines if line.log.kind == "lifecycle"]
     assert whole == list(range(25_000))
 
 
@@ -125,7 +125,7 @@ async def test_following_gives_each_new_line_once(example, node, monkeypatch):
     async def follow():
         request = NodeLogRequest((node.lifecycle, node.health), tail=0)
         async for batch in NodeLogs(Aws(REGION)).lines("ml-cluster", request, follow=True):
-            found.extend(line.text for line in batch)
+            found.extend(line.line for line in batch)
 
     def asked():
         return sum(call.action == "logs:GetLogEvents" for call in example.calls)

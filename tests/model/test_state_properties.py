@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hyperpod_jlab.core.records import RunRecords
 from hyperpod_jlab.core.run import STATES, Run
 from hyperpod_jlab.core.state import Moment, derive
+from hyperpod_jlab.core.wire import plain, read
 from tests.model.recording import act, attempt, error, intent, node, rank, records, word
 
 LIKE_ALWAYS = settings(deadline=None, derandomize=True, database=None, max_examples=150)
@@ -175,6 +176,18 @@ def test_a_cancel_after_the_end_changes_nothing(given_records, moment):
 def test_a_view_comes_back_from_json(given_records, moment):
     status = derive(given_records, moment)
     view = Run(
-        "run", "run", "local", "local", "ada", None, status, 1.0, None, None, None, "/b", 1000
+        **vars(status),
+        run_id="run",
+        name="run",
+        cluster="local",
+        orchestrator="local",
+        user="ada",
+        uid=1000,
+        queue=None,
+        created_at=1.0,
+        submitted_at=None,
+        scheduler_id=None,
+        parent=None,
+        bundle="/b",
     )
-    assert Run.from_dict(view.to_dict()).to_dict() == view.to_dict()
+    assert plain(read(Run, plain(view))) == plain(view)

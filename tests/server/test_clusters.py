@@ -113,7 +113,7 @@ def test_ten_thousand_jobs_are_sorted_and_cut_in_time():
         Job, jobs, TableQuery(filter="job 99"), name="scheduler_id", sort="-submitted_at"
     )
     assert time.perf_counter() - begin < 0.3
-    assert page.rows[0]["scheduler_id"] == "9999"
+    assert page.rows[0].scheduler_id == "9999"
 
 
 def test_a_column_must_exist_even_in_an_empty_table():
@@ -158,13 +158,14 @@ async def test_a_cluster_that_does_not_answer_is_shown_as_it_was():
     with pytest.raises(UnreachableError):
         await snapshots.last("nodes", fail)
     fresh = await snapshots.last("nodes", look)
-    assert (fresh.said, fresh.age()) == (["seen"], {"as_of": None, "problem": None})
+    assert (fresh.said, fresh.as_of, fresh.problem) == (["seen"], None, None)
     before = time.time()
     await asyncio.sleep(FRESH)
     old = await snapshots.last("nodes", fail)
     assert old.said == ["seen"]
     assert old.as_of == pytest.approx(before, abs=1)
-    assert old.age()["problem"] == {
+    assert old.problem is not None
+    assert old.problem.to_dict() == {
         "code": "controller_down",
         "message": "away",
         "hint": None,
@@ -194,7 +195,7 @@ def all_pages(rows, **query):
     while True:
         wanted = TableQuery(limit=1, cursor=cursor, **query)
         page = page_of(Node, rows, wanted, name="name", sort="name")
-        told += [row["name"] for row in page.rows]
+        told += [row.name for row in page.rows]
         cursor = page.next
         if cursor is None:
             return told
@@ -231,7 +232,7 @@ def test_the_filter_looks_at_what_is_shown():
 
     def found(text):
         page = page_of(Node, rows, TableQuery(filter=text), name="name", sort="name")
-        return [row["name"] for row in page.rows]
+        return [row.name for row in page.rows]
 
     assert found("h100") == ["n1"]
     assert found("gpu:h100 3/8") == ["n1"]

@@ -101,7 +101,7 @@ async def test_what_is_listed_is_what_is_told_of_each(place):
     await place.ended("run-2")
     for run in (await place.hyperpod.runs.list()).runs:
         one = await place.hyperpod.runs.get(run.run_id)
-        assert run.to_dict() == one.to_dict()
+        assert run == one
 
 
 @pytest.mark.parametrize("size", [1, 7, 50, 100])

@@ -174,7 +174,7 @@ async def test_an_array_whose_supervisor_was_killed(place, with_child):
     children = await place.hyperpod.runs.children("run-1")
     assert [child.state for child in children] == [first] + ["failed"] * 4
     assert {child.status.reason_code for child in children[1:]} == {"lost"}
-    assert (await place.hyperpod.runs.list()).runs[0].to_dict() == run.to_dict()
+    assert (await place.hyperpod.runs.list()).runs[0] == run
 
 
 OTHER = {"machine": "other", "boot": "b", "pid_namespace": "p", "pid": 1, "start_time": 1}
@@ -208,4 +208,4 @@ async def test_the_end_of_a_lost_run_does_not_wander(place):
     assert first.status.ended_at == pytest.approx(now - 100, abs=1)
     await asyncio.sleep(0.05)
     assert await place.hyperpod.runs.get("run-1") == first
-    assert (await place.hyperpod.runs.list()).runs[0].to_dict() == first.to_dict()
+    assert (await place.hyperpod.runs.list()).runs[0] == first

@@ -6,12 +6,13 @@ Which members UpdateCluster knows is botocore's model of it. Groups of which it 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hyperpod_jlab.admin.cluster_config.schema import input_shape, problems
 from hyperpod_jlab.admin.cluster_config.verdict import Verdict, doubtful, wrong
 from hyperpod_jlab.core.errors import nearest_hint
+from hyperpod_jlab.core.wire import HIDDEN, Wire, shown
 
 Kind = Literal["new", "changed", "smaller", "gone"]
 
@@ -40,13 +41,9 @@ class Change:
     before: Any = None
     after: Any = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
-class ClusterChanges:
+class ClusterChanges(Wire):
     """An update.
 
     Attributes:
@@ -54,28 +51,26 @@ class ClusterChanges:
         changes: What it changes.
         left: Groups of the cluster of which the file says nothing.
         lasting: Those of them that cannot be deleted.
-        verdicts: What is wrong with it, or to be known.
+        checks: What is wrong with it, or to be known.
     """
 
-    request: Mapping[str, Any]
+    request: Mapping[str, Any] = field(metadata=HIDDEN)
     changes: tuple[Change, ...]
     left: tuple[str, ...]
-    lasting: tuple[str, ...]
-    verdicts: tuple[Verdict, ...]
+    lasting: tuple[str, ...] = field(metadata=HIDDEN)
+    checks: tuple[Verdict, ...]
+
+    @property
+    @shown
+    def cluster(self) -> str | None:
+        """The cluster's name."""
+        name: str | None = self.request.get("ClusterName")
+        return name
 
     @property
     def losses(self) -> tuple[Change, ...]:
         """What takes instances away."""
         return tuple(one for one in self.changes if one.kind in {"gone", "smaller"})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "cluster": self.request.get("ClusterName"),
-            "changes": [one.to_dict() for one in self.changes],
-            "left": list(self.left),
-            "checks": [one.to_dict() for one in self.verdicts],
-        }
 
 
 def changes_of(

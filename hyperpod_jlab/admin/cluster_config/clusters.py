@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hyperpod_jlab.aws.clusters import checked
@@ -14,6 +14,7 @@ from hyperpod_jlab.aws.events import EventFilter, describe_event, list_events
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.errors import ConflictError, DeniedError, NotFoundError, UnreachableError
 from hyperpod_jlab.core.events import ClusterEvent
+from hyperpod_jlab.core.wire import HIDDEN, Wire, shown
 
 LOOK = 10.0
 """Seconds between two looks at a cluster that is on its way: one takes it 10 to 30 minutes."""
@@ -39,7 +40,7 @@ class GroupCount:
 
 
 @dataclass(frozen=True)
-class Progress:
+class Progress(Wire):
     """How a cluster is at a look.
 
     Attributes:
@@ -51,7 +52,7 @@ class Progress:
         events: What happened since the last look, oldest first.
         notes: What could not be had.
         ended: Whether it goes on no further.
-        good: Whether it ended as was wanted.
+        ok: Whether it ended as was wanted.
     """
 
     name: str
@@ -59,27 +60,16 @@ class Progress:
     status: str
     failure: str | None = None
     groups: tuple[GroupCount, ...] = ()
-    events: tuple[ClusterEvent, ...] = ()
-    notes: tuple[str, ...] = ()
-    ended: bool = False
-    good: bool = False
+    events: tuple[ClusterEvent, ...] = field(default=(), metadata=HIDDEN)
+    notes: tuple[str, ...] = field(default=(), metadata=HIDDEN)
+    ended: bool = field(default=False, metadata=HIDDEN)
+    ok: bool = False
 
     @property
+    @shown
     def logs(self) -> str:
         """The log group in which its life cycle scripts write."""
         return log_group(self.arn, self.name)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "name": self.name,
-            "arn": self.arn,
-            "status": self.status,
-            "failure": self.failure,
-            "groups": [vars(one) for one in self.groups],
-            "ok": self.good,
-            "logs": self.logs,
-        }
 
 
 async def describe(aws: Aws, name: str) -> dict[str, Any]:
@@ -221,7 +211,7 @@ class Follower:
             told = await self._aws.call("sagemaker", "DescribeCluster", ClusterName=self._arn)
         except NotFoundError:
             gone = "Deleted"
-            return Progress(self._name, self._arn, gone, ended=True, good=self._deleted)
+            return Progress(self._name, self._arn, gone, ended=True, ok=self._deleted)
         status, failure = str(told["ClusterStatus"]), told.get("FailureMessage")
         if status == "RollingBack":
             self._rolled_back = str(failure or "AWS does not say why")

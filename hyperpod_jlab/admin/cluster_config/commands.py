@@ -25,7 +25,7 @@ from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.core.cluster import JOB_ENDED
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.events import ClusterEvent
-from hyperpod_jlab.core.run import iso_time
+from hyperpod_jlab.core.wire import iso_time, plain
 from hyperpod_jlab.runs.facade import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ def validate(
     """Check a configuration."""
     report = examined(read_documents(config, provisioning), region, offline=offline)
     if invocation().as_json:
-        print_json(report.to_dict())
+        print_json(report)
     else:
         show_report(report)
     refuse_bad(report, strict=strict)
@@ -119,7 +119,7 @@ def show_report(report: Report, *, brief: bool = False) -> None:
         brief: Whether what is well is left out.
     """
     width = max(map(len, CHECKS))
-    for one in report.verdicts:
+    for one in report.checks:
         if not (brief and one.level == "ok"):
             show_verdict(one, width)
     counts = {word: len(report.of(word)) for word in ("error", "warning", "unknown")}
@@ -155,7 +155,7 @@ def refuse_bad(report: Report, *, strict: bool = False) -> None:
         raise ChecksFailedError(
             f"the configuration is not good: {len(bad)} {'finding' if len(bad) == 1 else 'findings'}",
             code="bad_configuration",
-            detail={"checks": [one.to_dict() for one in bad]},
+            detail={"checks": plain(bad, list[Verdict])},
         )
 
 
@@ -240,10 +240,10 @@ def _conclude(last: Progress, failures: list[ClusterEvent], wanted: str) -> None
         ClusterEndedError: Otherwise than was wanted.
     """
     call = invocation()
-    told = {**last.to_dict(), "failures": [one.to_dict() for one in failures]}
+    told = {**plain(last), "failures": plain(failures, list[ClusterEvent])}
     if call.as_json:
         print_json(told)
-    if last.good:
+    if last.ok:
         if not call.as_json:
             print(printable(f"the cluster {last.name} is {wanted}"))
         return
@@ -366,12 +366,12 @@ def update_cluster(
     there = with_services(lambda _: clusters.describe(Aws(region), name))
     found = changes_of(wanted, there, delete)
     _show_changes(found, dry_run=dry_run)
-    _refuse(found.verdicts)
+    _refuse(found.checks)
     if dry_run or not found.changes:
         if not found.changes and not invocation().as_json:
             print("nothing is to be changed")
         elif not found.changes and not dry_run:
-            print_json({**found.to_dict(), "changed": False})
+            print_json({**plain(found), "changed": False})
         return
     losses = "; ".join(_loss(one) for one in found.losses)
     _ask(f"change the cluster {name}" + (f" ({losses})" if losses else ""), yes)
@@ -385,14 +385,14 @@ def update_cluster(
 def _show_changes(found: ClusterChanges, *, dry_run: bool) -> None:
     if invocation().as_json:
         if dry_run:
-            print_json(found.to_dict())
+            print_json(found)
         return
     for one in found.changes:
         print(printable(_line(one)))
     for left in found.left:
         more = "" if left in found.lasting else f" (--delete-group {left} deletes it)"
         print(printable(f"= group {left}: stays as it is{more}"))
-    for verdict in found.verdicts:
+    for verdict in found.checks:
         show_verdict(verdict)
 
 
@@ -423,7 +423,7 @@ def _refuse(verdicts: tuple[Verdict, ...]) -> None:
             f"the cluster cannot be changed so: {bad[0].message}",
             code="bad_configuration",
             hint=bad[0].hint,
-            detail={"field": bad[0].path, "checks": [one.to_dict() for one in bad]},
+            detail={"field": bad[0].path, "checks": plain(bad, list[Verdict])},
         )
 
 

@@ -23,6 +23,7 @@ from hyperpod_jlab.admin.cluster_config.seen import Seen
 from hyperpod_jlab.admin.cluster_config.storage_checks import mounts, storage_checks
 from hyperpod_jlab.admin.cluster_config.verdict import CHECKS, Verdict, in_order, well, wrong
 from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.core.wire import Wire, shown
 
 OFFLINE = frozenset({"files", "schema", "groups"})
 """Checks that need no AWS; of all others it does a part."""
@@ -54,23 +55,20 @@ class Documents:
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Wire):
     """What all checks say, in order."""
 
-    verdicts: Sequence[Verdict]
+    checks: tuple[Verdict, ...]
 
     def of(self, level: str) -> list[Verdict]:
         """The verdicts of a level."""
-        return [one for one in self.verdicts if one.level == level]
+        return [one for one in self.checks if one.level == level]
 
     @property
-    def good(self) -> bool:
+    @shown
+    def ok(self) -> bool:
         """Whether nothing is wrong."""
         return not self.of("error")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {"ok": self.good, "checks": [one.to_dict() for one in self.verdicts]}
 
 
 def check(documents: Documents, seen: Seen | None, region: str | None) -> Report:
@@ -90,9 +88,8 @@ def check(documents: Documents, seen: Seen | None, region: str | None) -> Report
         found += network_checks(config, seen)
         found += storage_checks(config, second, seen, region or "REGION")
         found += capacity_checks(config, seen)
-    return Report(
-        in_order([*dict.fromkeys(found), *_quiet(documents, found, asked=seen is not None)])
-    )
+    verdicts = [*dict.fromkeys(found), *_quiet(documents, found, asked=seen is not None)]
+    return Report(tuple(in_order(verdicts)))
 
 
 async def ask_and_check(aws: Aws, documents: Documents) -> Report:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
 
@@ -43,10 +43,6 @@ class Verdict:
     message: str
     hint: str | None = None
     path: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return asdict(self)
 
 
 def wrong(check: str, message: str, path: str | None = None, hint: str | None = None) -> Verdict:

@@ -12,7 +12,6 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from hyperpod_jlab.admin.fsx import models as lists
 from hyperpod_jlab.admin.fsx.aws import (
@@ -69,13 +68,10 @@ class Result:
     done: bool
     error: HyperpodError | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; ``ok``: it is as wanted now."""
-        return {
-            **self.step.to_dict(),
-            "ok": self.done or (self.step.state == "done" and self.error is None),
-            "error": None if self.error is None else self.error.to_dict(),
-        }
+    @property
+    def ok(self) -> bool:
+        """Whether it is as wanted now."""
+        return self.done or (self.step.state == "done" and self.error is None)
 
 
 class Executor:

@@ -33,6 +33,7 @@ from hyperpod_jlab.cli.parameters import aws_name
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError, RefusedError
 from hyperpod_jlab.core.finding import refuse_on_error
+from hyperpod_jlab.core.wire import plain
 from hyperpod_jlab.runs.facade import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
@@ -147,7 +148,7 @@ def confirmed(count: int, more: str | None = None) -> bool:
 def show(made: Plan, *, drift: bool = False) -> None:
     """Print a plan; of drift only what is not as wanted."""
     if invocation().as_json:
-        print_json(made.to_dict())
+        print_json(made)
         return
     done = [step for step in made.steps if step.state == "done"]
     for step in (*made.steps, *made.deletions):
@@ -202,6 +203,10 @@ def _raise_worst(results: Sequence[Result]) -> None:
     )
 
 
+def _document(result: Result) -> dict[str, Any]:
+    return {**plain(result.step, Step), "ok": result.ok, "error": result.error}
+
+
 def conclude(results: Sequence[Result]) -> None:
     """Say what became of a plan, and leave with its exit code.
 
@@ -209,7 +214,7 @@ def conclude(results: Sequence[Result]) -> None:
         HyperpodError: The worst of what has failed.
     """
     if invocation().as_json:
-        print_json({"results": [result.to_dict() for result in results]})
+        print_json({"results": list(map(_document, results))})
     left = [one.step for one in results if not one.done and one.error is None]
     if not invocation().as_json:
         for step in left:

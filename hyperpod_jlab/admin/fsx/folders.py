@@ -141,10 +141,10 @@ class Errand(Protocol):
     """
 
     @property
-    def root(self) -> str: ...  # noqa: D102
+    def root(self) -> str: ...
 
     @property
-    def reply(self) -> str | None: ...  # noqa: D102
+    def reply(self) -> str | None: ...
 
     async def run(self, program: str, name: str) -> str:
         """Run a Python program (3.8 or later, standard library) to its end; its answer, which may be less than all of it.

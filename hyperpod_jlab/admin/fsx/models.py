@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal
 
 from hyperpod_jlab.core.finding import Finding
+from hyperpod_jlab.core.wire import HIDDEN, As, Wire, shown
 
 # --------------------------------------------------------------------------------------------------
 # Lists of custom file systems as SageMaker has them: one of ours is put in, changed or taken out, and the others stay as they are.
@@ -265,10 +266,6 @@ class Statement:
     topic: Topic
     text: str
 
-    def to_dict(self) -> dict[str, str]:
-        """Plain data for JSON."""
-        return {"topic": self.topic, "text": self.text}
-
 
 @dataclass(frozen=True)
 class Wanted:
@@ -328,17 +325,6 @@ class Step:
     def is_drift(self) -> bool:
         """Whether it is not as it is to be; not what nobody could look at."""
         return self.state != "done" and self.before != NOT_KNOWN
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "target": self.target,
-            "state": self.state,
-            "before": self.before,
-            "after": self.after,
-            "reason": self.reason,
-            "restarts": list(self.restarts),
-        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -422,32 +408,28 @@ class ClaimStep(Step):
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Wire):
     """All steps in their order, what is to be said of the whole, and what it means. A finding of level ``error`` refuses all of it.
 
     Folders to be deleted are no steps: that is done once all steps are, and looked at again before (`admin.deletion`).
     """
 
-    wanted: Wanted
+    wanted: Wanted = field(metadata=HIDDEN)
     steps: tuple[Step, ...]
     findings: tuple[Finding, ...] = ()
     statements: tuple[Statement, ...] = ()
-    deletions: tuple[DeletionStep, ...] = ()
+    deletions: tuple[Annotated[DeletionStep, As(Step, lambda step: step)], ...] = ()
+
+    @property
+    @shown
+    def mode(self) -> Mode | None:
+        """The mode that is wanted."""
+        return self.wanted.mode
 
     @property
     def drift(self) -> Sequence[Step]:
         """What is not as it is to be; not what nobody could look at."""
         return [step for step in self.steps if step.is_drift]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "mode": self.wanted.mode,
-            "steps": [step.to_dict() for step in self.steps],
-            "findings": [finding.model_dump() for finding in self.findings],
-            "statements": [statement.to_dict() for statement in self.statements],
-            "deletions": [step.to_dict() for step in self.deletions],
-        }
 
 
 # --------------------------------------------------------------------------------------------------
@@ -589,7 +571,3 @@ class StepRow:
     reason: str | None = None
     hint: str | None = None
     restarts: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {**asdict(self), "restarts": list(self.restarts)}

@@ -5,25 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
-from hyperpod_jlab.admin.fsx.models import RowState, StepRow
+from hyperpod_jlab.admin.fsx.keepers import FolderPlace
+from hyperpod_jlab.admin.fsx.models import RowState, Statement, StepRow
+from hyperpod_jlab.admin.fsx.service import DomainChoice, FileSystemChoice
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
-from hyperpod_jlab.core.run import iso_time
 from hyperpod_jlab.core.validation import DOMAIN_ID, FILE_SYSTEM_ID, REGION
-from hyperpod_jlab.server.answers import Error
+from hyperpod_jlab.core.wire import Time
 from hyperpod_jlab.server.call import Call
-from hyperpod_jlab.server.pages import TableQuery, page_of
+from hyperpod_jlab.server.pages import Page, TableQuery, page_of
 from hyperpod_jlab.server.requests import RequestModel
 
 if TYPE_CHECKING:
     from hyperpod_jlab.admin.fsx.apply import Result
-    from hyperpod_jlab.admin.fsx.keepers import FolderPlace
     from hyperpod_jlab.admin.fsx.models import Step, StepState
     from hyperpod_jlab.admin.fsx.service import Asked, Planned, Wirings, Work
 
@@ -32,68 +31,44 @@ if TYPE_CHECKING:
 # What requests of the Admin page are answered with.
 
 
-class AdminRightsAnswer(TypedDict):
+@dataclass(frozen=True)
+class AdminRightsAnswer:
     """Whether the Admin page is offered: AWS says that the server's role may change user profiles of the domain. Else `reason` says why not."""
 
     offered: bool
     domain: str | None
-    reason: Error | None
+    reason: HyperpodError | None
 
 
-class AdminDomain(TypedDict):
-    """A domain of Studio; its name is empty where AWS does not tell it."""
-
-    id: str
-    name: str
-
-
-class AdminFileSystem(TypedDict):
-    """A file system of FSx for Lustre, and the HyperPod clusters that mount it as far as AWS knows."""
-
-    id: str
-    name: str | None
-    state: str
-    clusters: list[str]
-
-
-class AdminFolderCluster(TypedDict):
+@dataclass(frozen=True)
+class AdminFolderCluster:
     """A cluster of the configuration whose jobs can make folders."""
 
     name: str
     kind: Literal["slurm", "kubernetes"]
 
 
-class AdminChoices(TypedDict):
+@dataclass(frozen=True)
+class AdminChoices:
     """What can be chosen; `domain` is this space's, `folder_clusters` are those of the configuration. What AWS does not tell is left out, and noted."""
 
     domain: str | None
-    domains: list[AdminDomain]
-    file_systems: list[AdminFileSystem]
+    domains: tuple[DomainChoice, ...]
+    file_systems: tuple[FileSystemChoice, ...]
     folder_clusters: list[AdminFolderCluster]
     notes: list[str]
 
 
-class AdminMode(TypedDict):
+@dataclass(frozen=True)
+class AdminMode:
     """Which mode a domain is in, as far as its own settings and its first profiles tell; null: nothing was set from here. `shared_path` is the folder that all were given."""
 
     mode: Literal["shared", "per-user", "both"] | None
     shared_path: str | None
 
 
-class AdminFolders(TypedDict):
-    """Who looks at folders and makes them: see `AdminFoldersBody`."""
-
-    by: Literal["here", "slurm", "kubernetes", "none"]
-    mounted_at: str | None
-    cluster: str | None
-    queue: str | None
-    namespace: str | None
-    claim: str | None
-    image: str | None
-    user: str | None
-
-
-class AdminAsked(TypedDict):
+@dataclass(frozen=True)
+class AdminAsked:
     """What a plan was asked for; `mode` is null where all is taken back."""
 
     region: str | None
@@ -104,17 +79,19 @@ class AdminAsked(TypedDict):
     shared_path: str
     profiles: list[str] | None
     take_over: bool
-    folders: AdminFolders
+    folders: FolderPlace
 
 
-class AdminProgress(TypedDict):
+@dataclass(frozen=True)
+class AdminProgress:
     """How far something is."""
 
     done: int
     total: int
 
 
-class AdminCounts(TypedDict):
+@dataclass(frozen=True)
+class AdminCounts:
     """How many steps are how: see `AdminStep`."""
 
     as_wanted: int
@@ -123,7 +100,8 @@ class AdminCounts(TypedDict):
     blocked: int
 
 
-class AdminDrift(TypedDict):
+@dataclass(frozen=True)
+class AdminDrift:
     """How many things of a kind there are, and how many of them are not as wanted."""
 
     kind: str
@@ -131,14 +109,16 @@ class AdminDrift(TypedDict):
     differ: int
 
 
-class AdminRestart(TypedDict):
+@dataclass(frozen=True)
+class AdminRestart:
     """What runs somewhere and sees the change only once it is started anew."""
 
     target: str
     apps: list[str]
 
 
-class AdminFinding(TypedDict):
+@dataclass(frozen=True)
+class AdminFinding:
     """What is to be said of the whole; one of level `error` keeps the plan from being applied."""
 
     level: str
@@ -147,14 +127,8 @@ class AdminFinding(TypedDict):
     hint: str | None
 
 
-class AdminStatement(TypedDict):
-    """What a plan means."""
-
-    topic: str
-    text: str
-
-
-class AdminPlan(TypedDict):
+@dataclass(frozen=True)
+class AdminPlan:
     """A plan without its steps. `id` confirms it; with `changed` it takes the place of one that was confirmed, of which nothing was done. `now` is the mode that was applied last, or `both`."""
 
     id: str
@@ -165,10 +139,11 @@ class AdminPlan(TypedDict):
     drift: list[AdminDrift]
     restarts: list[AdminRestart]
     findings: list[AdminFinding]
-    statements: list[AdminStatement]
+    statements: tuple[Statement, ...]
 
 
-class AdminResults(TypedDict):
+@dataclass(frozen=True)
+class AdminResults:
     """How many steps were done, failed, and are left."""
 
     done: int
@@ -176,7 +151,8 @@ class AdminResults(TypedDict):
     left: int
 
 
-class AdminWork(TypedDict):
+@dataclass(frozen=True)
+class AdminWork:
     """The newest plan of this server, and what became of it. `number` is 0 before the first; `problem` says why it broke; `read` is how many profiles and spaces were looked at."""
 
     number: int
@@ -192,13 +168,13 @@ class AdminWork(TypedDict):
         "stopped",
         "failed",
     ]
-    begun_at: str | None
-    ended_at: str | None
-    asked: AdminAsked | None
-    read: AdminProgress
-    plan: AdminPlan | None
-    results: AdminResults
-    problem: Error | None
+    begun_at: Time | None = None
+    ended_at: Time | None = None
+    asked: AdminAsked | None = None
+    read: AdminProgress = AdminProgress(0, 0)
+    plan: AdminPlan | None = None
+    results: AdminResults = AdminResults(0, 0, 0)
+    problem: HyperpodError | None = None
 
 
 _Text = Annotated[str, Field(min_length=1, max_length=256)]
@@ -269,12 +245,7 @@ class AdminApplyBody(RequestModel):
 async def show_admin_rights(call: Call) -> AdminRightsAnswer:
     """Whether the Admin page is offered to this server's user. AWS is asked at most once an hour where it says yes or no."""
     found = await (await call.process.admin()).rights.look()
-    reason = found.reason
-    return {
-        "offered": found.offered,
-        "domain": found.domain,
-        "reason": cast("Error", reason.to_dict()) if reason else None,
-    }
+    return AdminRightsAnswer(found.offered, found.domain, found.reason)
 
 
 async def list_admin_choices(call: Call) -> AdminChoices:
@@ -285,21 +256,13 @@ async def list_admin_choices(call: Call) -> AdminChoices:
     domain = _own_domain()
     found = await find_choices(Aws(), domain)
     clusters, notes = await _folder_clusters(call)
-    return {
-        "domain": domain,
-        "domains": [{"id": one.id, "name": one.name} for one in found.domains],
-        "file_systems": [
-            {
-                "id": one.id,
-                "name": one.name,
-                "state": one.state,
-                "clusters": list(one.clusters),
-            }
-            for one in found.file_systems
-        ],
-        "folder_clusters": clusters,
-        "notes": [*found.notes, *notes],
-    }
+    return AdminChoices(
+        domain=domain,
+        domains=found.domains,
+        file_systems=found.file_systems,
+        folder_clusters=clusters,
+        notes=[*found.notes, *notes],
+    )
 
 
 async def _folder_clusters(call: Call) -> tuple[list[AdminFolderCluster], list[str]]:
@@ -309,7 +272,7 @@ async def _folder_clusters(call: Call) -> tuple[list[AdminFolderCluster], list[s
     except HyperpodError as error:
         return [], [error.message]
     return [
-        {"name": name, "kind": one.orchestrator}
+        AdminFolderCluster(name, one.orchestrator)
         for name, one in settings.clusters.items()
         if one.orchestrator in {"slurm", "kubernetes"}
     ], []
@@ -323,7 +286,7 @@ async def show_admin_mode(call: Call, query: AdminModeQuery) -> AdminMode:
 
     del call  # it is for all servers the same
     holders = await Reader(Aws(), Question(query.domain, query.file_system)).first()
-    return {"mode": mode_there(holders), "shared_path": shared_there(holders)}
+    return AdminMode(mode_there(holders), shared_there(holders))
 
 
 async def show_admin_work(call: Call) -> AdminWork:
@@ -421,50 +384,39 @@ def _wrong(field: str, message: str, hint: str) -> InvalidInputError:
 
 def _answer(work: Work | None) -> AdminWork:
     if work is None:
-        return {
-            "number": 0,
-            "version": 0,
-            "state": "none",
-            "begun_at": None,
-            "ended_at": None,
-            "asked": None,
-            "read": {"done": 0, "total": 0},
-            "plan": None,
-            "results": {"done": 0, "failed": 0, "left": 0},
-            "problem": None,
-        }
+        return AdminWork(0, 0, "none")
     done = sum(result.done for result in work.results.values())
     failed = sum(result.error is not None for result in work.results.values())
     plan = None if work.planned is None else _plan(work.planned)
-    to_do = plan["counts"]["to_do"] if plan else 0
-    return {
-        "number": work.number,
-        "version": work.version,
-        "state": work.state,
-        "begun_at": iso_time(work.begun_at),
-        "ended_at": iso_time(work.ended_at),
-        "asked": _asked_for(work.asked),
-        "read": {"done": work.read[0], "total": work.read[1]},
-        "plan": plan,
-        "results": {"done": done, "failed": failed, "left": to_do - done - failed},
-        "problem": cast("Error", work.problem.to_dict()) if work.problem else None,
-    }
+    to_do = plan.counts.to_do if plan else 0
+    return AdminWork(
+        number=work.number,
+        version=work.version,
+        state=work.state,
+        begun_at=work.begun_at,
+        ended_at=work.ended_at,
+        asked=_asked_for(work.asked),
+        read=AdminProgress(*work.read),
+        plan=plan,
+        results=AdminResults(done, failed, to_do - done - failed),
+        problem=work.problem,
+    )
 
 
 def _asked_for(asked: Asked) -> AdminAsked:
     wiring = asked.wiring
     wanted = wiring.wanted
-    return {
-        "region": asked.region,
-        "domain": wiring.domain,
-        "cluster": wiring.cluster,
-        "file_system": wiring.file_system,
-        "mode": wanted.mode,
-        "shared_path": wanted.shared_path,
-        "profiles": None if wanted.profiles is None else sorted(wanted.profiles),
-        "take_over": wanted.take_over,
-        "folders": cast("AdminFolders", asdict(asked.place)),
-    }
+    return AdminAsked(
+        region=asked.region,
+        domain=wiring.domain,
+        cluster=wiring.cluster,
+        file_system=wiring.file_system,
+        mode=wanted.mode,
+        shared_path=wanted.shared_path,
+        profiles=None if wanted.profiles is None else sorted(wanted.profiles),
+        take_over=wanted.take_over,
+        folders=asked.place,
+    )
 
 
 def _plan(planned: Planned) -> AdminPlan:
@@ -474,35 +426,19 @@ def _plan(planned: Planned) -> AdminPlan:
     for step in plan.steps:
         if step.restarts:
             restarts[step.target].update(step.restarts)
-    # Not every plan makes statements.
-    told: dict[str, Any] = plan.to_dict()
-    return {
-        "id": planned.id,
-        "changed": planned.changed,
-        "now": planned.mode,
-        "file_system": planned.there.file_system.name,
-        "counts": {
-            "as_wanted": states["done"],
-            "to_do": states["to do"],
-            "waits": states["waits"],
-            "blocked": states["blocked"],
-        },
-        "drift": _drift(planned),
-        "restarts": [{"target": target, "apps": sorted(apps)} for target, apps in restarts.items()],
-        "findings": [
-            {
-                "level": one.level,
-                "code": one.code,
-                "message": one.message,
-                "hint": one.hint,
-            }
-            for one in plan.findings
+    return AdminPlan(
+        id=planned.id,
+        changed=planned.changed,
+        now=planned.mode,
+        file_system=planned.there.file_system.name,
+        counts=AdminCounts(states["done"], states["to do"], states["waits"], states["blocked"]),
+        drift=_drift(planned),
+        restarts=[AdminRestart(target, sorted(apps)) for target, apps in restarts.items()],
+        findings=[
+            AdminFinding(one.level, one.code, one.message, one.hint) for one in plan.findings
         ],
-        "statements": [
-            {"topic": str(one["topic"]), "text": str(one["text"])}
-            for one in told.get("statements") or ()
-        ],
-    }
+        statements=plan.statements,
+    )
 
 
 def _drift(planned: Planned) -> list[AdminDrift]:
@@ -510,10 +446,7 @@ def _drift(planned: Planned) -> list[AdminDrift]:
     kinds: dict[str, list[bool]] = defaultdict(list)
     for step in planned.plan.steps:
         kinds[_kind(step)].append(step.state != "done")
-    return [
-        {"kind": kind, "total": len(differ), "differ": sum(differ)}
-        for kind, differ in kinds.items()
-    ]
+    return [AdminDrift(kind, len(differ), sum(differ)) for kind, differ in kinds.items()]
 
 
 def _kind(step: Step) -> str:
@@ -532,25 +465,11 @@ def _kind(step: Step) -> str:
 # The steps of the newest plan for a Studio domain, page by page.
 
 
-class AdminStep(TypedDict):
-    """A step, and what became of it. `key` is its number in the plan; `state` is `to-do`, `waits`, `blocked` or `as-wanted`, and once the plan was applied `done`, `failed` or `not-begun`."""
-
-    key: str
-    target: str
-    state: RowState
-    before: str
-    after: str
-    reason: str | None
-    hint: str | None
-    restarts: list[str]
-
-
-class AdminSteps(TypedDict):
+@dataclass(frozen=True, kw_only=True)
+class AdminSteps(Page):
     """A page of steps; while `loading` more of them get a result."""
 
-    steps: list[AdminStep]
-    next: str | None
-    total: int
+    steps: list[StepRow]
     loading: bool
 
 
@@ -579,12 +498,12 @@ async def list_admin_steps(call: Call, query: StepsQuery) -> AdminSteps:
     rows = [] if work is None else await asyncio.to_thread(_rows, work)
     wanted = [row for row in rows if query.state in {None, row.state}]
     page = await asyncio.to_thread(page_of, StepRow, wanted, query, name="key", sort="key")
-    return {
-        "steps": cast("list[AdminStep]", page.rows),
-        "next": page.next,
-        "total": page.total,
-        "loading": work is not None and work.state in BUSY,
-    }
+    return AdminSteps(
+        steps=page.rows,
+        next=page.next,
+        total=page.total,
+        loading=work is not None and work.state in BUSY,
+    )
 
 
 def _rows(work: Work) -> list[StepRow]:

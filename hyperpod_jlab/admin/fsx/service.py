@@ -30,6 +30,7 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.core.finding import refuse_on_error
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
+from hyperpod_jlab.core.wire import plain
 from hyperpod_jlab.runs.facade import Hyperpod
 
 _AT_ONCE = 8
@@ -458,7 +459,7 @@ def _id_of(asked: Asked, there: There, plan: Plan) -> str:
         "domain": there.domain,
         "file_system": there.file_system.name,
         "wanted": asdict(plan.wanted),
-        "plan": plan.to_dict(),
+        "plan": plain(plan),
     }
     text = json.dumps(shown, sort_keys=True, default=sorted)
     return hashlib.sha256(text.encode()).hexdigest()[:20]

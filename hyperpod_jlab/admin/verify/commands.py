@@ -14,7 +14,15 @@ import click
 
 from hyperpod_jlab import __version__
 from hyperpod_jlab.admin.cluster_config.commands import REGION
-from hyperpod_jlab.admin.verify.models import Fact, Ground, Journal, masked, report, unknown
+from hyperpod_jlab.admin.verify.models import (
+    Fact,
+    Ground,
+    Journal,
+    Outcome,
+    masked,
+    report,
+    unknown,
+)
 from hyperpod_jlab.admin.verify.service import (
     Findings,
     chosen,
@@ -313,7 +321,7 @@ def _conclude(
     if invocation().as_json:
         document = {
             "region": region,
-            "facts": [one.to_dict() for one in results],
+            "facts": list(map(_document, results)),
             "notes": list(notes),
         }
         print_json(json.loads(masked(json.dumps(document))))
@@ -324,6 +332,19 @@ def _conclude(
         raise failure
     if any(one.finding.verdict == "does not hold" for one in results):
         click.get_current_context().exit(1)
+
+
+def _document(outcome: Outcome) -> dict[str, Any]:
+    fact, found = outcome.fact, outcome.finding
+    return {
+        "fact": fact.name,
+        "statement": fact.statement,
+        "how": fact.how,
+        "verdict": found.verdict,
+        "reason": found.words,
+        "if_wrong": fact.if_wrong,
+        "code": list(fact.code),
+    }
 
 
 def _ask(words: str, yes: bool) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from hyperpod_jlab.admin.fsx.service import list_domains
 from hyperpod_jlab.aws.clusters import describe_cluster, list_clusters, list_instances
@@ -61,18 +61,6 @@ class Outcome:
 
     fact: Fact
     finding: Finding
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "fact": self.fact.name,
-            "statement": self.fact.statement,
-            "how": self.fact.how,
-            "verdict": self.finding.verdict,
-            "reason": self.finding.words,
-            "if_wrong": self.fact.if_wrong,
-            "code": list(self.fact.code),
-        }
 
 
 def holds(words: str) -> Finding:

@@ -13,6 +13,7 @@ from hyperpod_jlab.cli.invocation import invocation, run_cancelled
 from hyperpod_jlab.cli.output import coloured, print_json, slow_steps
 from hyperpod_jlab.cli.terminal import printable, shown_text
 from hyperpod_jlab.core.check import Check
+from hyperpod_jlab.core.wire import plain
 from hyperpod_jlab.features.doctor.service import Asked, examine
 from hyperpod_jlab.features.doctor.service import report as written
 
@@ -59,7 +60,7 @@ def doctor(cluster: str | None, job: bool, report: str | None) -> None:
         _save(text, Path(str(report)))
     if as_json:
         told = {} if text is None else {"report": text}
-        print_json({"ok": not failed, "checks": [one.to_dict() for one in checks], **told})
+        print_json({"ok": not failed, "checks": checks, **told})
     elif text is not None and report == _STDOUT:
         print(shown_text(text), end="")
     elif text is not None:
@@ -69,7 +70,7 @@ def doctor(cluster: str | None, job: bool, report: str | None) -> None:
         raise ChecksFailedError(
             f"not well: {names}",
             hint=_first_fix(failed),
-            detail={"failed": [check.to_dict() for check in failed]},
+            detail={"failed": plain(failed, list[Check])},
         )
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from hyperpod_jlab.clusters.routes import with_cluster
-from hyperpod_jlab.core.errors import NotFoundError
-from hyperpod_jlab.core.run import iso_time
-from hyperpod_jlab.server.answers import Error
+from hyperpod_jlab.core.check import Check
+from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
+from hyperpod_jlab.core.wire import Time
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
 
@@ -21,21 +21,8 @@ if TYPE_CHECKING:
     from hyperpod_jlab.features.doctor.service import Examination, Examinations
 
 
-class DoctorCheck(TypedDict):
-    """A check: what was looked at, how it is, and who mends what is not well. `unknown` could not be checked; `fix` and `who` are null where nothing is to be done."""
-
-    key: str
-    about: str | None
-    title: str
-    name: str
-    group: str
-    level: Literal["ok", "warn", "fail", "unknown"]
-    evidence: str
-    fix: str | None
-    who: Literal["you", "admin"] | None
-
-
-class DoctorStep(TypedDict):
+@dataclass(frozen=True)
+class DoctorStep:
     """What is looked at now."""
 
     key: str
@@ -45,22 +32,24 @@ class DoctorStep(TypedDict):
     group: str
 
 
-class DoctorExamination(TypedDict):
+@dataclass(frozen=True)
+class DoctorExamination:
     """An examination, as far as it has come. `number` is 0 before the first one; `problem` says why one broke; `cluster` and `job` are what was asked for."""
 
-    number: int
-    version: int
-    cluster: str | None
-    job: bool
-    state: Literal["none", "running", "done", "cancelled", "failed"]
-    begun_at: str | None
-    ended_at: str | None
-    step: DoctorStep | None
-    checks: list[DoctorCheck]
-    problem: Error | None
+    number: int = 0
+    version: int = 0
+    cluster: str | None = None
+    job: bool = False
+    state: Literal["none", "running", "done", "cancelled", "failed"] = "none"
+    begun_at: Time | None = None
+    ended_at: Time | None = None
+    step: DoctorStep | None = None
+    checks: tuple[Check, ...] = ()
+    problem: HyperpodError | None = None
 
 
-class DoctorReport(TypedDict):
+@dataclass(frozen=True)
+class DoctorReport:
     """The examination in Markdown, for an admin, without secrets. `name` is one for a file."""
 
     name: str
@@ -104,7 +93,7 @@ async def show_doctor_report(call: Call) -> DoctorReport:
         raise NotFoundError("nothing was examined yet", code="no_examination")
     at = datetime.fromtimestamp(last.ended_at or time.time(), UTC)
     text = await asyncio.to_thread(report, list(last.checks), now=at)
-    return {"name": f"hyperpod-report-{at:%Y%m%d-%H%M}.md", "text": text}
+    return DoctorReport(f"hyperpod-report-{at:%Y%m%d-%H%M}.md", text)
 
 
 async def _examinations(call: Call) -> Examinations:
@@ -113,36 +102,19 @@ async def _examinations(call: Call) -> Examinations:
 
 def _answer(found: Examination | None) -> DoctorExamination:
     if found is None:
-        return {
-            "number": 0,
-            "version": 0,
-            "cluster": None,
-            "job": False,
-            "state": "none",
-            "begun_at": None,
-            "ended_at": None,
-            "step": None,
-            "checks": [],
-            "problem": None,
-        }
+        return DoctorExamination()
     step = found.step
-    return {
-        "number": found.number,
-        "version": found.version,
-        "cluster": found.asked.cluster,
-        "job": found.asked.job,
-        "state": found.state,
-        "begun_at": iso_time(found.begun_at),
-        "ended_at": iso_time(found.ended_at),
-        "step": None
+    return DoctorExamination(
+        number=found.number,
+        version=found.version,
+        cluster=found.asked.cluster,
+        job=found.asked.job,
+        state=found.state,
+        begun_at=found.begun_at,
+        ended_at=found.ended_at,
+        step=None
         if step is None
-        else {
-            "key": step.key,
-            "about": step.about,
-            "title": step.title,
-            "name": step.name,
-            "group": step.group,
-        },
-        "checks": [cast("DoctorCheck", check.to_dict()) for check in found.checks],
-        "problem": cast("Error", found.problem.to_dict()) if found.problem else None,
-    }
+        else DoctorStep(step.key, step.about, step.title, step.name, step.group),
+        checks=tuple(found.checks),
+        problem=found.problem,
+    )

@@ -90,7 +90,7 @@ def _row(event: ClusterEvent) -> Sequence[str]:
 
 def _show(event: ClusterEvent) -> None:
     if invocation().as_json:
-        print_json(event.to_dict())
+        print_json(event)
         return
     print_fields(
         [

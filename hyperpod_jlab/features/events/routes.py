@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Literal, cast
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
-from hyperpod_jlab.clusters.aws import EventRow, event_row
 from hyperpod_jlab.clusters.aws_routes import AwsAged, HyperpodTableQuery, age_of
-from hyperpod_jlab.core.events import ClusterEvent, newest_first, said_once
+from hyperpod_jlab.core.events import ClusterEvent, EventRow, newest_first, said_once
 from hyperpod_jlab.core.hyperpod import region_of
 from hyperpod_jlab.server.call import Call
-from hyperpod_jlab.server.pages import TablePage, page_of
+from hyperpod_jlab.server.pages import Page, TablePage, page_of
 
 MOST_CHOICES = 200
 """Groups or instances that are proposed to choose from."""
@@ -22,40 +21,13 @@ MOST_CHOICES = 200
 _Name = Annotated[str, Field(min_length=1, max_length=256)]
 
 
-class HyperpodEvent(TypedDict):
-    """An event of a HyperPod cluster.
-
-    `level` is `info`, `warn` or `error`, `resource` is `cluster`, `group` or `instance`; a word of AWS' that is newer is there as it came. `times`
-    says how often AWS told it within a moment. `reason` is known once its details were looked at. With `journal` AWS does not list it (any more), and
-    it is from the server's own journal.
-    """
-
-    event_id: str
-    time: str
-    level: str | None
-    resource: str
-    group: str | None
-    instance: str | None
-    description: str | None
-    reason: str | None
-    times: int
-    journal: bool
-
-
-class HyperpodEvents(AwsAged):
+@dataclass(frozen=True, kw_only=True)
+class HyperpodEvents(AwsAged, Page):
     """A page of events. `groups` and `instances` are those of which there are events: the newest first, and no more than some."""
 
-    events: list[HyperpodEvent]
-    next: str | None
-    total: int
+    events: list[EventRow]
     groups: list[str]
     instances: list[str]
-
-
-class HyperpodEventDetail(HyperpodEvent):
-    """An event with what its details have besides, as AWS tells it."""
-
-    metadata: dict[str, object]
 
 
 class EventsQuery(HyperpodTableQuery):
@@ -75,27 +47,26 @@ async def list_hyperpod_events(call: Call, cluster: str, query: EventsQuery) -> 
     shown, notes = await watch.events(cluster, refresh=query.refresh)
     events = await asyncio.to_thread(newest_first, shown.rows)
     page = await asyncio.to_thread(_page, events, query)
-    return {
-        "events": cast("list[HyperpodEvent]", page.rows),
-        "next": page.next,
-        "total": page.total,
-        "groups": _names(event.group for event in events),
-        "instances": _names(event.instance for event in events),
-        **age_of(shown, notes),
-    }
+    return HyperpodEvents(
+        events=page.rows,
+        groups=_names(event.group for event in events),
+        instances=_names(event.instance for event in events),
+        next=page.next,
+        total=page.total,
+        **vars(age_of(shown, notes)),
+    )
 
 
-async def show_hyperpod_event(call: Call, cluster: str, event: str) -> HyperpodEventDetail:
+async def show_hyperpod_event(call: Call, cluster: str, event: str) -> ClusterEvent:
     """An event of a HyperPod cluster with its details, which alone tell why something failed."""
     watch = (await call.hyperpod()).event_watch_in(region_of(cluster))
-    found = await watch.event(cluster, event)
-    return cast("HyperpodEventDetail", found.to_dict())
+    return await watch.event(cluster, event)
 
 
-def _page(events: Sequence[ClusterEvent], query: EventsQuery) -> TablePage:
+def _page(events: Sequence[ClusterEvent], query: EventsQuery) -> TablePage[EventRow]:
     """The rows that are asked for. May take a while."""
     wanted = (event for event in events if _is_wanted(event, query))
-    rows = [event_row(event) for event in said_once(wanted)]
+    rows: list[EventRow] = list(said_once(wanted))
     return page_of(EventRow, rows, query, name="event_id", sort="-time")
 
 

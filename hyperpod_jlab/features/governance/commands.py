@@ -61,7 +61,7 @@ def quotas(cluster: str, region: str | None) -> None:
 
     found = with_services(read, asking=True)
     if invocation().as_json:
-        print_json(found.to_dict())
+        print_json(found)
         return
     print_table(Table(_TITLES, [_row(one) for one in found.quotas], empty="no quotas"))
     for policy in found.policies:

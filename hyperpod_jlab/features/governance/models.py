@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from hyperpod_jlab.core.cluster import Queue, Quota
+from hyperpod_jlab.core.wire import Wire, shown
 
 STATES = {
     "Creating": "creating",
@@ -55,7 +55,7 @@ class Allocation:
 
 
 @dataclass(frozen=True)
-class TeamQuota:
+class TeamQuota(Wire):
     """What a team has of a cluster.
 
     Attributes:
@@ -93,6 +93,7 @@ class TeamQuota:
     waiting: int | None = None
 
     @property
+    @shown
     def state(self) -> str:
         """The state in our words; ``disabled`` where it is well but does not count."""
         state = STATES.get(self.status, self.status)
@@ -104,11 +105,13 @@ class TeamQuota:
         return self.state == "failed"
 
     @property
+    @shown
     def namespace(self) -> str:
         """The team's namespace."""
         return f"hyperpod-ns-{self.team}"
 
     @property
+    @shown
     def queue(self) -> str:
         """The team's local queue of Kueue."""
         return f"{self.namespace}-localqueue"
@@ -118,35 +121,23 @@ class TeamQuota:
         """The team's cluster queue of Kueue."""
         return f"{self.namespace}-clusterqueue"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            **asdict(self),
-            "state": self.state,
-            "namespace": self.namespace,
-            "queue": self.queue,
-        }
-
 
 @dataclass(frozen=True)
-class PriorityClass:
+class PriorityClass(Wire):
     """How important work is: of a greater weight goes first."""
 
     name: str
     weight: int
 
     @property
+    @shown
     def label(self) -> str:
         """The value of the label `PRIORITY_LABEL` of work that has it."""
         return f"{self.name}-priority"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {**asdict(self), "label": self.label}
-
 
 @dataclass(frozen=True)
-class ClusterPolicy:
+class ClusterPolicy(Wire):
     """How waiting work of a cluster is ordered, and idle compute shared.
 
     Attributes:
@@ -168,14 +159,10 @@ class ClusterPolicy:
     reason: str | None = None
 
     @property
+    @shown
     def state(self) -> str:
         """The state in our words."""
         return STATES.get(self.status, self.status)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        priorities = [one.to_dict() for one in self.priorities]
-        return {**asdict(self), "priorities": priorities, "state": self.state}
 
 
 @dataclass(frozen=True)
@@ -186,15 +173,6 @@ class Governance:
     quotas: tuple[TeamQuota, ...] = ()
     policies: tuple[ClusterPolicy, ...] = ()
     notes: tuple[str, ...] = field(default=())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "cluster": self.cluster,
-            "quotas": [one.to_dict() for one in self.quotas],
-            "policies": [one.to_dict() for one in self.policies],
-            "notes": list(self.notes),
-        }
 
 
 def with_use(quotas: Iterable[TeamQuota], queues: Sequence[Queue]) -> tuple[TeamQuota, ...]:

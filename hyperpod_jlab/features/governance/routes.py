@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, cast
-
-from typing_extensions import TypedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hyperpod_jlab.clusters.aws_routes import AwsAged, HyperpodQuery, age_of
-from hyperpod_jlab.clusters.routes import Quota
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.core.hyperpod import region_of
+from hyperpod_jlab.features.governance.models import Governance
 from hyperpod_jlab.features.governance.service import joined
 from hyperpod_jlab.server.call import Call
 
@@ -25,68 +24,9 @@ _ALONG = 1.0
 """Seconds that are waited for Kueue's queues; until they come the answer is shown without."""
 
 
-class Allocation(TypedDict):
-    """What a team has, or may borrow, of one instance type; null where AWS does not say it. `partitions` is the number of parts of GPUs of the kind `partition`."""
-
-    instance_type: str
-    count: int | None
-    accelerators: int | None
-    cpus: float | None
-    memory_gib: float | None
-    partition: str | None
-    partitions: int | None
-
-
-class TeamQuota(TypedDict):
-    """What a team has of a cluster. `status`, `sharing` and `preemption` are AWS' words, `state` ours; `used` is what Kueue says of its cluster queue (null: not known)."""
-
-    quota_id: str
-    name: str
-    team: str
-    state: str
-    status: str
-    enabled: bool
-    weight: int | None
-    allocated: list[Allocation]
-    sharing: str | None
-    borrow_percent: int | None
-    borrow_most: list[Allocation]
-    preemption: str | None
-    reason: str | None
-    namespace: str
-    queue: str
-    used: list[Quota] | None
-    running: int | None
-    waiting: int | None
-
-
-class PriorityClass(TypedDict):
-    """How important work is: of a greater weight goes first. `label` is what its jobs are labelled with."""
-
-    name: str
-    weight: int
-    label: str
-
-
-class ClusterPolicy(TypedDict):
-    """How waiting work is ordered and idle compute shared: `fair_share` and `idle_sharing` are AWS' words."""
-
-    policy_id: str
-    name: str
-    state: str
-    status: str
-    fair_share: str | None
-    idle_sharing: str | None
-    priorities: list[PriorityClass]
-    reason: str | None
-
-
-class HyperpodGovernance(AwsAged):
+@dataclass(frozen=True, kw_only=True)
+class HyperpodGovernance(AwsAged, Governance):
     """The task governance of a HyperPod cluster."""
-
-    cluster: str
-    quotas: list[TeamQuota]
-    policies: list[ClusterPolicy]
 
 
 async def show_governance(call: Call, cluster: str, query: HyperpodQuery) -> HyperpodGovernance:
@@ -97,10 +37,8 @@ async def show_governance(call: Call, cluster: str, query: HyperpodQuery) -> Hyp
     found = await watch.cluster(cluster)
     use = await _queues(call, hyperpod, found.rows[0])
     told = joined(shown.rows[0], use)
-    age = age_of(shown, told.notes)
-    age["loading"] = age["loading"] or isinstance(use, _SlowError)
-    plain: dict[str, Any] = told.to_dict()
-    return cast("HyperpodGovernance", {**plain, **age})
+    age = age_of(shown, told.notes, loading=isinstance(use, _SlowError))
+    return HyperpodGovernance(**{**vars(told), **vars(age)})
 
 
 class _SlowError(UnreachableError):

@@ -193,14 +193,14 @@ def _show_run(
     if by_node:
         _show_nodes(found.nodes[:limit])
     elif invocation().as_json:
-        print_json(found.to_dict())
+        print_json(found)
     else:
         _show(found.whole, found.run_id)
 
 
 def _show(measured: Measured, run_id: str | None = None) -> None:
     if invocation().as_json:
-        print_json(measured.to_dict())
+        print_json(measured)
         return
     window = measured.window
     if measured.courses:
@@ -226,7 +226,7 @@ def _print_notes(found: Sequence[Measured]) -> None:
 
 def _show_nodes(found: Sequence[Measured]) -> None:
     if invocation().as_json:
-        print_list("nodes", [one.to_dict() for one in found], None)
+        print_list("nodes", found, None)
         return
     rows = [
         (

@@ -6,10 +6,12 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 from hyperpod_jlab.core.errors import InvalidInputError, UnsupportedError
-from hyperpod_jlab.core.run import iso_time
+from hyperpod_jlab.core.wire import HIDDEN, As, Time, Wire, shown
+
+Unit = Literal["percent", "celsius", "bytes/s", "packets/s", "count"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Metric:
     """
 
     name: str
-    unit: str
+    unit: Unit
     meaning: str
 
 
@@ -63,42 +65,11 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Course:
-    """The course of a metric over time.
+class MetricPoint:
+    """The value of a period, and when that began."""
 
-    Attributes:
-        metric: What is measured.
-        points: Begin of each period (Unix seconds) and the value in it, in the order of time; periods without a value are left out.
-    """
-
-    metric: Metric
-    points: tuple[tuple[float, float], ...]
-
-    @property
-    def values(self) -> tuple[float, ...]:
-        """The values alone."""
-        return tuple(value for _, value in self.points)
-
-    @property
-    def mean(self) -> float:
-        """The mean of the values, of which there is one at the least."""
-        return sum(self.values) / len(self.points)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; times are ISO 8601, values have nine digits."""
-        values = self.values
-        return {
-            "name": self.metric.name,
-            "unit": self.metric.unit,
-            "meaning": self.metric.meaning,
-            "last": _rounded(values[-1]),
-            "mean": _rounded(self.mean),
-            "lowest": _rounded(min(values)),
-            "highest": _rounded(max(values)),
-            "points": [
-                {"time": iso_time(time), "value": _rounded(value)} for time, value in self.points
-            ],
-        }
+    time: Time
+    value: float
 
 
 def _rounded(value: float) -> float:
@@ -106,12 +77,84 @@ def _rounded(value: float) -> float:
     return float(f"{value:.9g}")
 
 
+Rounded = Annotated[float, As(float, _rounded)]
+"""On the wire it has nine digits."""
+
+_Points = Annotated[
+    tuple[tuple[float, float], ...],
+    As(
+        list[MetricPoint],
+        lambda points: [MetricPoint(time, _rounded(value)) for time, value in points],
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Course(Wire):
+    """The course of a metric over time.
+
+    Attributes:
+        metric: What is measured.
+        points: Begin of each period (Unix seconds) and the value in it, in the order of time; periods without a value are left out.
+    """
+
+    metric: Metric = field(metadata=HIDDEN)
+    points: _Points
+
+    @property
+    @shown
+    def name(self) -> str:
+        """The metric's name."""
+        return self.metric.name
+
+    @property
+    @shown
+    def unit(self) -> Unit:
+        """The metric's unit."""
+        return self.metric.unit
+
+    @property
+    @shown
+    def meaning(self) -> str:
+        """What is measured."""
+        return self.metric.meaning
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The values alone."""
+        return tuple(value for _, value in self.points)
+
+    @property
+    @shown
+    def mean(self) -> Rounded:
+        """The mean of the values, of which there is one at the least."""
+        return sum(self.values) / len(self.points)
+
+    @property
+    @shown
+    def last(self) -> Rounded:
+        """The last value."""
+        return self.points[-1][1]
+
+    @property
+    @shown
+    def lowest(self) -> Rounded:
+        """The lowest value."""
+        return min(self.values)
+
+    @property
+    @shown
+    def highest(self) -> Rounded:
+        """The highest value."""
+        return max(self.values)
+
+
 Source = Literal["CloudWatch", "Prometheus"]
 """Where measurements come from: Amazon CloudWatch, or Amazon Managed Service for Prometheus."""
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measured(Wire):
     """What was measured on a cluster, or on one of its nodes.
 
     Attributes:
@@ -126,25 +169,35 @@ class Measured:
 
     cluster: str
     node: str | None
-    window: Window
+    window: Window = field(metadata=HIDDEN)
     source: Source
-    courses: Mapping[str, Course] = field(default_factory=dict)
+    courses: Mapping[str, Course] = field(default_factory=dict, metadata=HIDDEN)
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; times are ISO 8601."""
-        return {
-            "cluster": self.cluster,
-            "node": self.node,
-            "source": self.source,
-            "begin": iso_time(self.window.begin),
-            "end": iso_time(self.window.end),
-            "period_s": self.window.period,
-            "metrics": [course.to_dict() for course in self.courses.values()],
-            "missing": list(self.missing),
-            "notes": list(self.notes),
-        }
+    @property
+    @shown
+    def begin(self) -> Time:
+        """From when."""
+        return self.window.begin
+
+    @property
+    @shown
+    def end(self) -> Time:
+        """To when."""
+        return self.window.end
+
+    @property
+    @shown
+    def period_s(self) -> int:
+        """Of how many seconds each point is the mean or the sum."""
+        return self.window.period
+
+    @property
+    @shown
+    def metrics(self) -> list[Course]:
+        """The metrics that have values."""
+        return list(self.courses.values())
 
     def noting(self, *notes: str) -> Measured:
         """The same, with more to say; that comes first."""
@@ -164,11 +217,6 @@ class RunMeasured:
     run_id: str
     whole: Measured
     nodes: tuple[Measured, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; times are ISO 8601."""
-        nodes = [one.to_dict() for one in self.nodes]
-        return {"run_id": self.run_id, "whole": self.whole.to_dict(), "nodes": nodes}
 
 
 def mean_course(courses: Sequence[Course]) -> Course:

@@ -16,6 +16,7 @@ from hyperpod_jlab.cli.parameters import CLUSTER
 from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.node_actions import NodeActionKind, NodeActionPlan, NodeResult
+from hyperpod_jlab.core.wire import plain
 from hyperpod_jlab.features.node_actions.service import NodeRequest
 from hyperpod_jlab.runs.facade import Hyperpod
 
@@ -119,14 +120,14 @@ def _confirmed(plan: NodeActionPlan) -> bool:
             f"nothing is done without your word; it would be: {words.lower()}",
             code="not_confirmed",
             hint="add --yes to do it, or --dry-run to see what would become of them",
-            detail=plan.to_dict(),
+            detail=plain(plan),
         )
     return click.confirm(f"{words}?", err=True)
 
 
 def _show_plan(plan: NodeActionPlan) -> None:
     if invocation().as_json:
-        print_json(plan.to_dict())
+        print_json(plan)
     else:
         _print_plan(plan)
 
@@ -150,7 +151,7 @@ def _print_plan(plan: NodeActionPlan) -> None:
 def _print_results(action: NodeActionKind, results: list[NodeResult], plan: NodeActionPlan) -> None:
     if invocation().as_json:
         notes = {"notes": list(plan.notes)} if plan.notes else {}
-        print_json({"results": [result.to_dict() for result in results], **notes})
+        print_json({"results": results, **notes})
     else:
         for result in results:
             if result.error is None:

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Literal, cast
+from dataclasses import dataclass
+from typing import Annotated
 
 from pydantic import Field
-from typing_extensions import TypeAliasType, TypedDict
 
 from hyperpod_jlab.clusters.aws_routes import described
-from hyperpod_jlab.clusters.routes import Job, with_cluster
+from hyperpod_jlab.clusters.routes import with_cluster
 from hyperpod_jlab.core.hyperpod import region_of
-from hyperpod_jlab.core.node_actions import LONGEST_REASON, MOST_NODES, NodeActionPlan
-from hyperpod_jlab.features.node_actions.service import NodeAbility as Ability
+from hyperpod_jlab.core.node_actions import (
+    LONGEST_REASON,
+    MOST_NODES,
+    NodeAction,
+    NodeActionPlan,
+    NodeResult,
+)
 from hyperpod_jlab.features.node_actions.service import (
+    NodeAbility,
     NodeRequest,
     abilities_on,
     abilities_on_hyperpod,
 )
-from hyperpod_jlab.server.answers import Error
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
-
-NodeAction = TypeAliasType("NodeAction", Literal["reboot", "replace", "drain", "resume"])
-"""What can be done to a node, under a name in the schemas."""
 
 
 class NodeActionBody(RequestModel):
@@ -40,56 +41,19 @@ class NodeActionBody(RequestModel):
     """With the action `drain`: why, in one line, for others to read. A preview can be had without."""
 
 
-class NodeAbility(TypedDict):
-    """Something that can be done to nodes, or the `problem` why it cannot. A right that is missing at AWS is not known beforehand."""
-
-    action: NodeAction
-    problem: Error | None
-
-
-class NodeAbilities(TypedDict):
+@dataclass(frozen=True)
+class NodeAbilities:
     """What can be done to nodes of a cluster."""
 
     actions: list[NodeAbility]
 
 
-class NodeToActOn(TypedDict):
-    """What would become of one node. `jobs` are those that run on it, null where that is not known; with a `refusal` it would not be tried."""
-
-    name: str
-    instance: str | None
-    node: str | None
-    jobs: list[Job] | None
-    effects: list[str]
-    refusal: Error | None
-
-
-class NodeActionPreview(TypedDict):
-    """What would become of the nodes, and what there is to know before: sentences for people. Nothing has been done."""
-
-    action: NodeAction
-    cluster: str
-    reason: str | None
-    nodes: list[NodeToActOn]
-    effects: list[str]
-    notes: list[str]
-
-
-class NodeResult(TypedDict):
-    """What came of it for one node. `ok` says that AWS or the scheduler took it: a reboot or replacement goes on after that."""
-
-    name: str
-    instance: str | None
-    node: str | None
-    ok: bool
-    error: Error | None
-
-
-class NodeResults(TypedDict):
+@dataclass(frozen=True)
+class NodeResults:
     """One result for each node, in their order; a node that was named in several ways has one."""
 
     results: list[NodeResult]
-    notes: list[str]
+    notes: tuple[str, ...]
 
 
 async def list_node_actions(call: Call, cluster: str) -> NodeAbilities:
@@ -97,7 +61,7 @@ async def list_node_actions(call: Call, cluster: str) -> NodeAbilities:
     await with_cluster(call, cluster)
     hyperpod = await call.hyperpod()
     aws = hyperpod.hyperpod_clusters().aws
-    return _abilities(await abilities_on(hyperpod.engines, aws, cluster))
+    return NodeAbilities(await abilities_on(hyperpod.engines, aws, cluster))
 
 
 async def list_hyperpod_node_actions(call: Call, cluster: str) -> NodeAbilities:
@@ -105,10 +69,10 @@ async def list_hyperpod_node_actions(call: Call, cluster: str) -> NodeAbilities:
     hyperpod = await call.hyperpod()
     found = (await described(hyperpod, cluster)).cluster
     aws = hyperpod.hyperpod_clusters(region_of(cluster)).aws
-    return _abilities(await abilities_on_hyperpod(hyperpod.engines, aws, found))
+    return NodeAbilities(await abilities_on_hyperpod(hyperpod.engines, aws, found))
 
 
-async def preview_on_nodes(call: Call, cluster: str, body: NodeActionBody) -> NodeActionPreview:
+async def preview_on_nodes(call: Call, cluster: str, body: NodeActionBody) -> NodeActionPlan:
     """What would become of nodes of a configured cluster."""
     await with_cluster(call, cluster)
     return await _preview(call, _request(body, cluster=cluster))
@@ -122,7 +86,7 @@ async def act_on_nodes(call: Call, cluster: str, body: NodeActionBody) -> NodeRe
 
 async def preview_on_hyperpod_nodes(
     call: Call, cluster: str, body: NodeActionBody
-) -> NodeActionPreview:
+) -> NodeActionPlan:
     """What would become of nodes of a HyperPod cluster."""
     return await _preview(call, _request(body, hyperpod=cluster))
 
@@ -138,14 +102,9 @@ def _request(
     return NodeRequest(body.action, body.nodes, hyperpod, cluster, body.reason)
 
 
-def _abilities(found: Sequence[Ability]) -> NodeAbilities:
-    return {"actions": [cast("NodeAbility", one.to_dict()) for one in found]}
-
-
-async def _preview(call: Call, request: NodeRequest) -> NodeActionPreview:
+async def _preview(call: Call, request: NodeRequest) -> NodeActionPlan:
     actions = (await call.hyperpod()).node_actions(_region(request))
-    plan = await actions.plan(request, needs_reason=False)
-    return cast("NodeActionPreview", plan.to_dict())
+    return await actions.plan(request, needs_reason=False)
 
 
 async def _act(call: Call, request: NodeRequest) -> NodeResults:
@@ -155,10 +114,7 @@ async def _act(call: Call, request: NodeRequest) -> NodeResults:
         results = await actions.carry_out(plan)
     finally:
         await _forget(call, plan)
-    return {
-        "results": [cast("NodeResult", result.to_dict()) for result in results],
-        "notes": list(plan.notes),
-    }
+    return NodeResults(results, plan.notes)
 
 
 def _region(request: NodeRequest) -> str | None:

@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from hyperpod_jlab.aws.clusters import describe_cluster
 from hyperpod_jlab.aws.session import Aws
@@ -24,6 +23,7 @@ from hyperpod_jlab.core.hyperpod import HyperpodCluster, JoinedNode, find_node
 from hyperpod_jlab.core.node_actions import (
     MOST_NODES,
     NODE_ACTIONS,
+    NodeAction,
     NodeActionKind,
     NodeActionPlan,
     NodePlan,
@@ -52,15 +52,8 @@ class NodeAbility:
         problem: Why it cannot; None where nothing is known to be in its way.
     """
 
-    action: NodeActionKind
+    action: NodeAction
     problem: HyperpodError | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "action": self.action,
-            "problem": self.problem.to_dict() if self.problem is not None else None,
-        }
 
 
 async def abilities_on_hyperpod(

@@ -19,6 +19,7 @@ from hyperpod_jlab.cli.parameters import SinceParam
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.text import terminal_json
+from hyperpod_jlab.core.wire import plain
 from hyperpod_jlab.features.node_logs.models import NODE_KINDS, NodeLogLine
 from hyperpod_jlab.features.node_logs.service import MOST_LINES, TAIL, NodeLogRequest, NodeLogs
 from hyperpod_jlab.runs.facade import Hyperpod
@@ -145,7 +146,7 @@ def _list(reading: _Reading) -> None:
         asking=True,
     )
     if invocation().as_json:
-        print_list("logs", [log.to_dict() for log in logs], None)
+        print_list("logs", logs, None)
         return
     rows = [
         (log.kind, log.instance_group or "-", log.instance or "-", moment(log.last_at), log.stream)
@@ -176,10 +177,10 @@ def _service(hyperpod: Hyperpod, reading: _Reading) -> NodeLogs:
 
 
 def _as_json(line: NodeLogLine) -> str:
-    return terminal_json(json.dumps(line.to_dict(), ensure_ascii=False)) + "\n"
+    return terminal_json(json.dumps(plain(line), ensure_ascii=False)) + "\n"
 
 
 def _as_text(line: NodeLogLine) -> str:
     """Each line of a text that has several, behind the name of its log."""
-    texts = line.text.expandtabs().rstrip("\r\n").split("\n")
+    texts = line.line.expandtabs().rstrip("\r\n").split("\n")
     return "".join(f"{line.log.kind}|{printable(text.rstrip(chr(13)))}\n" for text in texts)

@@ -6,11 +6,11 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hyperpod_jlab.core.errors import InvalidInputError
-from hyperpod_jlab.core.run import iso_time
+from hyperpod_jlab.core.wire import HIDDEN, Time, Wire, shown
 
 LOG_KINDS = {
     "lifecycle": "LifecycleConfig",
@@ -50,7 +50,7 @@ class PlacedLine:
 
 
 @dataclass(frozen=True)
-class NodeLog:
+class NodeLog(Wire):
     """A log that a cluster's node, or a check of the cluster, has written.
 
     Attributes:
@@ -59,33 +59,26 @@ class NodeLog:
     """
 
     stream: str
-    last_at: float | None = None
+    last_at: Time | None = None
 
     @property
+    @shown
     def kind(self) -> str:
         """Our word for its kind; AWS' own where there is none."""
         first = self.stream.partition("/")[0]
         return next((word for word, name in LOG_KINDS.items() if name == first), first)
 
     @property
+    @shown
     def instance_group(self) -> str | None:
         """The instance group of the node that writes it; None where it is of no single node."""
         return self._parts[0] if self._parts else None
 
     @property
+    @shown
     def instance(self) -> str | None:
         """The instance that writes it; None where it is of no single node."""
         return self._parts[1] if self._parts else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; times are ISO 8601."""
-        return {
-            "stream": self.stream,
-            "kind": self.kind,
-            "instance_group": self.instance_group,
-            "instance": self.instance,
-            "last_at": iso_time(self.last_at),
-        }
 
     @property
     def _parts(self) -> list[str] | None:
@@ -94,30 +87,32 @@ class NodeLog:
 
 
 @dataclass(frozen=True)
-class NodeLogLine:
+class NodeLogLine(Wire):
     """A line of a node's log.
 
     Attributes:
         time: When it was written (Unix seconds).
         log: The log that it stands in.
-        text: The line.
+        line: Its text.
         cursor: Where to go on behind it, in all logs that were asked for.
     """
 
-    time: float
-    log: NodeLog
-    text: str
+    time: Time
+    log: NodeLog = field(metadata=HIDDEN)
+    line: str
     cursor: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; times are ISO 8601."""
-        return {
-            "time": iso_time(self.time),
-            "stream": self.log.stream,
-            "kind": self.log.kind,
-            "line": self.text,
-            "cursor": self.cursor,
-        }
+    @property
+    @shown
+    def stream(self) -> str:
+        """The log's name."""
+        return self.log.stream
+
+    @property
+    @shown
+    def kind(self) -> str:
+        """The log's kind."""
+        return self.log.kind
 
 
 def encode_cursor(places: Mapping[str, Place]) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, region_of
@@ -22,9 +22,10 @@ from hyperpod_jlab.features.node_logs.service import (
     rows_of,
 )
 from hyperpod_jlab.logs.pattern import parse_pattern
-from hyperpod_jlab.runs.log_routes import MOST_LINES, LogHit, LogPage
+from hyperpod_jlab.logs.service import SearchHit
+from hyperpod_jlab.runs.log_routes import MOST_LINES, LogPage
 from hyperpod_jlab.server.call import Call
-from hyperpod_jlab.server.log_messages import LogBlock, Moment
+from hyperpod_jlab.server.log_messages import LogBlock, LogFrame, Moment
 from hyperpod_jlab.server.requests import RequestModel, Several
 
 MOST_NODE_LINES = 2000
@@ -32,50 +33,34 @@ MOST_NODE_LINES = 2000
 _Name = Annotated[str, Field(min_length=1, max_length=512)]
 
 
-class HyperpodLog(TypedDict):
-    """A log. Instance and instance group are null where it is of no single node; `last_at` is told by AWS with a delay of up to an hour."""
+@dataclass(frozen=True)
+class HyperpodLogs:
+    """Logs of a cluster, those that were written last first. There may be `more`. AWS tells when one was written with a delay of up to an hour."""
 
-    stream: str
-    kind: str
-    instance_group: str | None
-    instance: str | None
-    last_at: str | None
-
-
-class HyperpodLogs(TypedDict):
-    """Logs of a cluster, those that were written last first. There may be `more`."""
-
-    logs: list[HyperpodLog]
+    logs: list[NodeLog]
     more: bool
 
 
-class HyperpodNodeLog(TypedDict):
+@dataclass(frozen=True)
+class HyperpodNodeLog:
     """A log of a node."""
 
     stream: str
     kind: str
 
 
-class HyperpodNodeLogs(TypedDict):
+@dataclass(frozen=True)
+class HyperpodNodeLogs:
     """The logs of a node."""
 
     logs: list[HyperpodNodeLog]
 
 
-class HyperpodLogLine(TypedDict):
-    """A line of a log, and the cursor behind it."""
-
-    time: str
-    stream: str
-    kind: str
-    line: str
-    cursor: str
-
-
-class HyperpodLogLines(TypedDict):
+@dataclass(frozen=True)
+class HyperpodLogLines:
     """Lines in the order of time, and the cursor to ask on from: null where there was no line yet. There may be `more` behind it now."""
 
-    lines: list[HyperpodLogLine]
+    lines: list[NodeLogLine]
     cursor: str | None
     more: bool
 
@@ -109,14 +94,13 @@ class NodeLinesQuery(RequestModel):
 async def list_node_logs(call: Call, cluster: str, query: NodeLogsQuery) -> HyperpodLogs:
     """The logs of a HyperPod cluster, by its name or ARN."""
     found = await (await service_of(call, cluster)).logs(cluster, query.limit + 1, query.kind)
-    shown = [cast("HyperpodLog", log.to_dict()) for log in found[: query.limit]]
-    return {"logs": shown, "more": len(found) > query.limit}
+    return HyperpodLogs(list(found[: query.limit]), len(found) > query.limit)
 
 
 async def list_logs_of_node(call: Call, cluster: str, node: str) -> HyperpodNodeLogs:
     """The logs of a node of a HyperPod cluster, whether they are written or not. One that AWS does not list any more is found by its instance id."""
     streams = await (await service_of(call, cluster)).streams_of(cluster, node)
-    return {"logs": [{"stream": one, "kind": NodeLog(one).kind} for one in streams]}
+    return HyperpodNodeLogs([HyperpodNodeLog(one, NodeLog(one).kind) for one in streams])
 
 
 async def show_node_lines(call: Call, cluster: str, query: NodeLinesQuery) -> HyperpodLogLines:
@@ -141,11 +125,8 @@ async def show_node_lines(call: Call, cluster: str, query: NodeLinesQuery) -> Hy
             if len(lines) > query.limit:
                 break
     shown = lines[: query.limit]
-    return {
-        "lines": [cast("HyperpodLogLine", line.to_dict()) for line in shown],
-        "cursor": shown[-1].cursor if shown else query.cursor,
-        "more": len(lines) > query.limit,
-    }
+    cursor = shown[-1].cursor if shown else query.cursor
+    return HyperpodLogLines(shown, cursor, len(lines) > query.limit)
 
 
 async def service_of(call: Call, cluster: str) -> NodeLogs:
@@ -195,16 +176,18 @@ class NodeSearchQuery(_StreamsQuery):
     """At most so many hits."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class NodeLogPage(LogPage):
-    """Some lines, as of a run's log: a block's `node_rank` is the number of its log in `streams`. `calls` says how often CloudWatch was asked for them."""
+    """A page, as of a run's log: a block's `node_rank` is the number of its log in `streams`. `calls` says how often CloudWatch was asked for them."""
 
     calls: int
 
 
-class NodeLogHits(TypedDict):
+@dataclass(frozen=True)
+class NodeLogHits:
     """Hits, as in a run's log, the cursor to search on from (null when all was searched), and how often CloudWatch was asked for them."""
 
-    hits: list[LogHit]
+    hits: list[SearchHit]
     next: str | None
     calls: int
 
@@ -216,14 +199,14 @@ async def show_node_page(call: Call, cluster: str, query: NodePageQuery) -> Node
     read = pages.backward if query.direction == "backward" else pages.forward
     page = await read(query.cursor, query.limit)
     blocks = await asyncio.to_thread(_blocks, page.lines, query.streams)
-    return {
-        "frames": [{"blocks": blocks, "after": page.after}] if blocks else [],
-        "before": page.before,
-        "after": page.after,
-        "at_start": page.at_start,
-        "at_end": page.at_end,
-        "calls": service.aws.calls,
-    }
+    return NodeLogPage(
+        frames=[LogFrame(blocks, page.after)] if blocks else [],
+        before=page.before,
+        after=page.after,
+        at_start=page.at_start,
+        at_end=page.at_end,
+        calls=service.aws.calls,
+    )
 
 
 async def search_node_logs(call: Call, cluster: str, query: NodeSearchQuery) -> NodeLogHits:
@@ -232,20 +215,20 @@ async def search_node_logs(call: Call, cluster: str, query: NodeSearchQuery) -> 
     service = await service_of(call, cluster)
     pages = NodeLogPages(service, cluster, query.streams)
     hits, following = await pages.search(pattern, query.cursor, query.limit)
-    return {
-        "hits": [
-            {
-                **_origin(hit.line.stream, query.streams),
-                "time": hit.line.time,
-                "line": hit.line.text,
-                "match": hit.match,
-                "cursor": hit.cursor,
-            }
-            for hit in hits
-        ],
-        "next": following,
-        "calls": service.aws.calls,
-    }
+    found = [
+        SearchHit(
+            attempt=1,
+            node=hit.line.stream,
+            node_rank=query.streams.index(hit.line.stream),
+            rank=None,
+            time=hit.line.time,
+            line=hit.line.text,
+            match=hit.match,
+            cursor=hit.cursor,
+        )
+        for hit in hits
+    ]
+    return NodeLogHits(found, following, service.aws.calls)
 
 
 def _blocks(lines: Sequence[LineOfLog], streams: Sequence[str]) -> list[LogBlock]:
@@ -255,25 +238,16 @@ def _blocks(lines: Sequence[LineOfLog], streams: Sequence[str]) -> list[LogBlock
         rows = [(line.time, row) for line in group for row in rows_of(line.text)]
         times: list[float | None] = [time for time, _ in rows]
         blocks.append(
-            {
-                **_origin(stream, streams),
-                "mark": None,
-                "lines": "\n".join(text for _, text in rows),
-                "times": times,
-                "flags": None,
-            }
+            LogBlock(
+                attempt=1,
+                node=stream,
+                node_rank=streams.index(stream),
+                rank=None,
+                index=None,
+                mark=None,
+                lines="\n".join(text for _, text in rows),
+                times=times,
+                flags=None,
+            )
         )
     return blocks
-
-
-class _Origin(TypedDict):
-    attempt: int
-    node: str
-    node_rank: int
-    rank: int | None
-    index: int | None
-
-
-def _origin(stream: str, streams: Sequence[str]) -> _Origin:
-    number = streams.index(stream)
-    return {"attempt": 1, "node": stream, "node_rank": number, "rank": None, "index": None}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-
-from typing_extensions import TypedDict
+from dataclasses import dataclass
 
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.port_keys import TICKET_SECONDS, place_of
@@ -12,7 +11,8 @@ from hyperpod_jlab.server.port_keys import TICKET_SECONDS, place_of
 _SETTLE_SECONDS = 0.5
 
 
-class OpenedPort(TypedDict):
+@dataclass(frozen=True)
+class OpenedPort:
     """The address, under the API's own, that opens a port in the browser: once, for this user, within `seconds`."""
 
     path: str
@@ -33,8 +33,8 @@ async def open_port(call: Call, run_id: str, port: str) -> OpenedPort:
         pass
     finally:
         await stream.close()
-    return {
-        "path": f"runs/{run_id}/ports/{port}/",
-        "ticket": call.process.port_keys.issue(call.username, place),
-        "seconds": int(TICKET_SECONDS),
-    }
+    return OpenedPort(
+        path=f"runs/{run_id}/ports/{port}/",
+        ticket=call.process.port_keys.issue(call.username, place),
+        seconds=int(TICKET_SECONDS),
+    )

@@ -30,7 +30,13 @@ from hyperpod_jlab.core.quantities import format_size
 from hyperpod_jlab.features.storage.files import Moved, Result, TaskOptions, Way, file_states, move
 from hyperpod_jlab.features.storage.models import RepositoryTask
 from hyperpod_jlab.features.storage.places import Place
-from hyperpod_jlab.features.storage.service import Linked, Overview, PathView, Side, link_partition
+from hyperpod_jlab.features.storage.service import (
+    Linked,
+    PathView,
+    Side,
+    StorageOverview,
+    link_partition,
+)
 from hyperpod_jlab.runs.clean import MigrationPlan, carry_out, plan_migration
 from hyperpod_jlab.runs.facade import Hyperpod
 from hyperpod_jlab.storage.home_link import NAME, remove_link
@@ -117,12 +123,12 @@ def storage(context: click.Context, no_aws: bool) -> None:
     if context.invoked_subcommand is not None:
         return
 
-    async def look(hyperpod: Hyperpod) -> Overview:
+    async def look(hyperpod: Hyperpod) -> StorageOverview:
         return await hyperpod.storage(ask_aws=not no_aws).overview()
 
     overview = with_services(look, asking=True)
     if invocation().as_json:
-        print_json(overview.to_dict())
+        print_json(overview)
         return
 
     print_overview(overview)
@@ -143,7 +149,7 @@ def show_path(context: click.Context, path: Path, no_aws: bool) -> None:
 
     view = with_services(look, asking=True)
     if invocation().as_json:
-        print_json(view.to_dict())
+        print_json(view)
         return
 
     print_path(view)
@@ -272,8 +278,7 @@ def tell(moved: Moved) -> None:
     """
     results = moved.results
     if invocation().as_json:
-        files = [result.to_dict() for result in results]
-        print_json({"files": files, "tasks": [task.to_dict() for task in moved.tasks]})
+        print_json({"files": results, "tasks": moved.tasks})
     else:
         print_table(Table(("FILE", "STATE", "DONE", "MEANING"), list(map(_row, results))))
     refused = [result for result in results if result.done == "refused"]
@@ -466,7 +471,7 @@ def tasks(tasks: tuple[str, ...], region: str | None) -> None:
 
     found = with_services(work, asking=True)
     if invocation().as_json:
-        print_json({"tasks": [task.to_dict() for task in found]})
+        print_json({"tasks": found})
     else:
         print_table(Table(_TITLES, list(map(_storage_tasks_row, found))))
 
@@ -520,17 +525,17 @@ _FILE_SYSTEM_TITLES = (
 )
 
 
-def print_overview(overview: Overview) -> None:
+def print_overview(overview: StorageOverview) -> None:
     """All storage here."""
     partition = overview.partition
     print_fields(
         [
             ("path", partition.path),
-            ("chosen by", overview.chosen_by),
-            ("runs and code", overview.folder),
-            ("shared", "yes" if overview.runs_shared else "no"),
+            ("chosen by", partition.chosen_by),
+            ("runs and code", partition.folder),
+            ("shared", "yes" if partition.shared else "no"),
             *_file_system_fields(partition),
-            ("index", overview.index or "in memory only"),
+            ("index", partition.index or "in memory only"),
             ("problem", partition.problem),
         ]
     )
@@ -539,7 +544,7 @@ def print_overview(overview: Overview) -> None:
     print_table(Table(_FILE_SYSTEM_TITLES, rows))
     _print_aws(overview.file_systems)
     print()
-    _print_sides(overview.sides, in_studio=overview.in_studio)
+    _print_sides(overview.clusters, in_studio=overview.studio)
     _print_evidence(partition)
     _print_separation(overview.separation)
     separation = overview.separation
@@ -560,7 +565,7 @@ def _print_separation(found: Separation | None) -> None:
 
 def print_path(view: PathView) -> None:
     """One path."""
-    place = view.place
+    place = view
     print_fields(
         [
             ("path", place.path),
@@ -572,7 +577,7 @@ def print_path(view: PathView) -> None:
     )
     _print_aws([place])
     print()
-    _print_sides(view.sides, in_studio=view.in_studio)
+    _print_sides(view.clusters, in_studio=view.studio)
     _print_evidence(place)
     _print_notes(view.notes)
 

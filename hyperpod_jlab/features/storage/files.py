@@ -8,7 +8,7 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from hyperpod_jlab.aws.file_systems import (
     LustreMount,
@@ -24,7 +24,8 @@ from hyperpod_jlab.core.errors import (
     NotFoundError,
     UnsupportedError,
 )
-from hyperpod_jlab.core.file_system import Association, FileState, Verb, verdict_of
+from hyperpod_jlab.core.file_system import Association, FileState, State, Verb, verdict_of
+from hyperpod_jlab.core.wire import Wire, shown
 from hyperpod_jlab.features.storage.aws import cancel_task, create_task, list_tasks
 from hyperpod_jlab.features.storage.models import (
     MOST_PATHS,
@@ -43,7 +44,7 @@ NOT_PERMITTED = "Operation not permitted"
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(Wire):
     """What is known of one file, or became of a request for it.
 
     Attributes:
@@ -62,17 +63,11 @@ class Result:
     hint: str | None = None
     task: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "path": self.path,
-            "done": self.done,
-            "state": self.file and self.file.state,
-            "file": self.file and self.file.to_dict(),
-            "reason": self.reason,
-            "hint": self.hint,
-            "task": self.task,
-        }
+    @property
+    @shown
+    def state(self) -> State | None:
+        """Its state in one word."""
+        return self.file.state if self.file else None
 
 
 async def file_states(paths: Sequence[Path], lfs: Lfs | None = None) -> list[Result]:

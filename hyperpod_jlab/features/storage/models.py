@@ -6,12 +6,13 @@ Limits and words are from botocore's model of ``CreateDataRepositoryTask``. AWS'
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from hyperpod_jlab.core.file_system import Association
+from hyperpod_jlab.core.wire import As
 
 TaskVerb = Literal["export", "import", "release"]
 """What a task does: copy to S3, take over what is new in S3 (names and metadata; bytes come when they are read), take bytes off the file system."""
@@ -29,6 +30,10 @@ MOST_PATHS: Final = 100
 _LONGEST: Final = 4096
 _FORBIDDEN: Final = frozenset("\0\x85\u2028\u2029\r\n")
 _ENDED: Final = frozenset({"SUCCEEDED", "FAILED", "CANCELED"})
+
+
+IsoDatetime = Annotated[datetime, As(str, datetime.isoformat)]
+"""On the wire ISO 8601 with its offset."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +61,9 @@ class RepositoryTask:
     kind: str
     state: str
     paths: tuple[str, ...] = ()
-    created: datetime | None = None
-    started: datetime | None = None
-    ended: datetime | None = None
+    created: IsoDatetime | None = None
+    started: IsoDatetime | None = None
+    ended: IsoDatetime | None = None
     total: int | None = None
     succeeded: int | None = None
     failed: int | None = None
@@ -69,13 +74,6 @@ class RepositoryTask:
     def over(self) -> bool:
         """Whether it has ended."""
         return self.state in _ENDED
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; times are ISO 8601."""
-        plain = asdict(self)
-        for name in ("created", "started", "ended"):
-            plain[name] = plain[name] and plain[name].isoformat()
-        return {**plain, "paths": list(self.paths)}
 
 
 def kind_of(word: str) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from hyperpod_jlab.aws.file_systems import LustreMount, lustre_mounts
 from hyperpod_jlab.clusters.identity import Whose
 from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.core.file_system import FileSystem
 from hyperpod_jlab.core.isolation import Isolation, Seen, isolation_of
+from hyperpod_jlab.core.wire import HIDDEN, Wire, shown
 from hyperpod_jlab.storage.files import storage_errors
 from hyperpod_jlab.storage.mounts import Mount, Room, all_mounts, mount_of, room_at
 from hyperpod_jlab.storage.owners import rights_on
@@ -22,7 +22,7 @@ _KERBEROS = re.compile(r"sec=(krb5\w*)")
 
 
 @dataclass(frozen=True)
-class Place:
+class Place(Wire):
     """A file system that is mounted here, or a path on one. What is not known is None.
 
     Attributes:
@@ -60,7 +60,7 @@ class Place:
     network: bool = False
     read_only: bool = False
     writable: bool | None = None
-    room: Room | None = None
+    room: Room | None = field(default=None, metadata=HIDDEN)
     open_to_others: bool | None = None
     isolation: Isolation | None = None
     runs_go_here: bool = False
@@ -69,19 +69,23 @@ class Place:
     aws: FileSystem | None = None
     problem: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; sizes are bytes."""
-        plain = asdict(replace(self, room=None, isolation=None, aws=None))
-        room = self.room
-        del plain["room"]
-        return {
-            **plain,
-            "total": room and room.total,
-            "free": room and room.free,
-            "files_free": room and room.files_free,
-            "isolation": self.isolation and self.isolation.to_dict(),
-            "aws": self.aws and self.aws.to_dict(),
-        }
+    @property
+    @shown
+    def total(self) -> int | None:
+        """The file system's size in bytes."""
+        return self.room.total if self.room else None
+
+    @property
+    @shown
+    def free(self) -> int | None:
+        """Bytes that are free."""
+        return self.room.free if self.room else None
+
+    @property
+    @shown
+    def files_free(self) -> int | None:
+        """Files that can still be made; null where the file system does not count them."""
+        return self.room.files_free if self.room else None
 
 
 def mount_points() -> list[str]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
-from typing_extensions import TypeAliasType, TypedDict
+from typing_extensions import TypeAliasType
 
 from hyperpod_jlab.core.spec import Path as PathText
 from hyperpod_jlab.features.storage.files import Result, file_states, move
-from hyperpod_jlab.features.storage.service import link_partition
+from hyperpod_jlab.features.storage.models import RepositoryTask
+from hyperpod_jlab.features.storage.service import Side, StorageOverview, link_partition
 from hyperpod_jlab.runs.submit_routes import under_root
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
@@ -25,132 +26,11 @@ class StorageQuery(RequestModel):
     """Whether AWS is asked what it knows of file systems that come from there."""
 
 
-class StorageIsolation(TypedDict):
-    """What keeps others out of a folder: `none`, `mount_path_only`, `posix` or `real_identity`, why, and what others may do there by its rights."""
-
-    level: str
-    words: str
-    evidence: list[str]
-    readers: list[str]
-
-
-class StorageLink(TypedDict):
-    """A link between a folder of a file system and a place in S3; `state` is AWS' word."""
-
-    folder: str
-    repository: str
-    state: str | None
-    imports: list[str]
-    exports: list[str]
-    problem: str | None
-
-
-class AwsFileSystem(TypedDict):
-    """A file system of FSx for Lustre as AWS knows it. The capacity is in bytes; `associations` is null where they could not be had."""
-
-    name: str
-    state: str
-    mount_name: str | None
-    dns_name: str | None
-    deployment: str | None
-    storage_type: str | None
-    capacity: int | None
-    throughput: str | None
-    version: str | None
-    maintenance: str | None
-    root_squash: str | None
-    problem: str | None
-    associations: list[StorageLink] | None
-
-
-class StoragePlace(TypedDict):
-    """A file system that is mounted here, or a folder of one. Sizes are in bytes; what is not known is null.
-
-    `mounted_folder` is the folder of a Lustre file system that is mounted (`/`: the whole), `path_there` the place's own path on it. A private
-    partition (`private_of`) is not `offered` in a space that several people act as.
-    """
-
-    path: str
-    exists: bool
-    mount: str
-    kind: str | None
-    source: str | None
-    file_system: str | None
-    mount_name: str | None
-    mounted_folder: str | None
-    path_there: str | None
-    network: bool
-    read_only: bool
-    writable: bool | None
-    open_to_others: bool | None
-    runs_go_here: bool
-    private_of: str | None
-    offered: bool
-    problem: str | None
-    total: int | None
-    free: int | None
-    files_free: int | None
-    isolation: StorageIsolation | None
-    aws: AwsFileSystem | None
-
-
-class StoragePartition(StoragePlace):
-    """The partition that runs go to. `shared` says whether they are for all its users, by the configuration; `folder` is ours on it, `index` the file with the index of runs."""
-
-    chosen_by: str
-    folder: str
-    shared: bool
-    index: str | None
-
-
-class StorageSide(TypedDict):
-    """The partition as this machine and one cluster see it: `there` is null when that has none, `reason` says why. `side` is `here`, `Slurm node` or `pod`."""
-
-    cluster: str
-    orchestrator: str
-    side: str
-    here: str | None
-    there: str | None
-    reason: str | None
-
-
-class StorageParent(TypedDict):
-    """The partition's root, or a folder above it. `problem` is `foreign`, `open` or `group` where another user than root and this one can exchange what lies in it, else null; `mode` is octal."""
-
-    path: str
-    uid: int
-    mode: str
-    problem: str | None
-
-
-class StorageSeparation(TypedDict):
-    """Whether other users are kept from exchanging and writing this user's runs (`holds`), else why not and what to do about it. `old_runs` of this user's lie in the old layout."""
-
-    parents: list[StorageParent]
-    holds: bool
-    reason: str | None
-    fix: str | None
-    old_runs: int
-
-
-class StorageOverview(TypedDict):
-    """All storage of this machine. `separation` is null when it cannot be looked at. `notes` say what could not be had, and what is to be known."""
-
-    partition: StoragePartition
-    file_systems: list[StoragePlace]
-    clusters: list[StorageSide]
-    studio: bool
-    shared_space: bool
-    separation: StorageSeparation | None
-    notes: list[str]
-
-
 async def show_storage(call: Call, query: StorageQuery) -> StorageOverview:
     """The file systems and partitions of this machine, who else can read them, and their paths on each side."""
     hyperpod = await call.hyperpod()
     service = hyperpod.storage(ask_aws=query.aws)
-    seen = await call.process.snapshots.get(("storage", query.aws), service.overview)
-    return cast("StorageOverview", await asyncio.to_thread(seen.to_dict))
+    return await call.process.snapshots.get(("storage", query.aws), service.overview)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -175,7 +55,8 @@ class LinkBody(RequestModel):
     """What it is called, such as `hyperpod-partition`."""
 
 
-class StorageLinkMade(TypedDict):
+@dataclass(frozen=True)
+class StorageLinkMade:
     """The partition in the folder that the file browser shows: `path` is the link below the server's root; `made` is false when it was there already."""
 
     path: str
@@ -191,12 +72,13 @@ class PathsQuery(RequestModel):
     """Its path below the server's root."""
 
 
-class StoragePaths(TypedDict):
+@dataclass(frozen=True)
+class StoragePaths:
     """A path on each side: `here` on the server's machine (`studio`: that is a space of Studio), and as each cluster sees it."""
 
     here: str
     studio: bool
-    clusters: list[StorageSide]
+    clusters: tuple[Side, ...]
 
 
 class FilesBody(RequestModel):
@@ -215,7 +97,8 @@ class FilesActionBody(FilesBody):
     """How; default: by Lustre's program, and by AWS what that may not do, or where it is missing."""
 
 
-class StoredFile(TypedDict):
+@dataclass(frozen=True)
+class StoredFile:
     """What is known of one file, or became of a request for it.
 
     `path` is as it was given. `done` is `seen`, `asked` (it goes on after the answer; by the task of AWS that `task` names, if any), `nothing` (it was so
@@ -231,37 +114,22 @@ class StoredFile(TypedDict):
     task: str | None
 
 
-class StoredFiles(TypedDict):
+@dataclass(frozen=True)
+class StoredFiles:
     """One entry for each file, in their order."""
 
     files: list[StoredFile]
 
 
-class RepositoryTask(TypedDict):
-    """A task by which AWS exports, imports or releases files; `state` is AWS' word. Counts are null before it begins, times ISO 8601."""
-
-    task_id: str
-    file_system: str | None
-    kind: str
-    state: str
-    paths: list[str]
-    created: str | None
-    started: str | None
-    ended: str | None
-    total: int | None
-    succeeded: int | None
-    failed: int | None
-    problem: str | None
-    report: str | None
-
-
-class RepositoryTasks(TypedDict):
+@dataclass(frozen=True)
+class RepositoryTasks:
     """Tasks, those asked for last first."""
 
     tasks: list[RepositoryTask]
 
 
-class TaskState(TypedDict):
+@dataclass(frozen=True)
+class TaskState:
     """A task's state in AWS' word, once it was asked to be cancelled."""
 
     task: str
@@ -272,12 +140,12 @@ async def link_storage(call: Call, body: LinkBody) -> StorageLinkMade:
     """Make a link to the partition in the server's root, so that the file browser shows it. One that is there already stays."""
     hyperpod = await call.hyperpod()
     linked = await link_partition(hyperpod.storage(), hyperpod.partition, _root(call), body.name)
-    return {
-        "path": linked.path.name,
-        "link": str(linked.path),
-        "partition": str(linked.partition),
-        "made": linked.made,
-    }
+    return StorageLinkMade(
+        path=linked.path.name,
+        link=str(linked.path),
+        partition=str(linked.partition),
+        made=linked.made,
+    )
 
 
 async def show_paths(call: Call, query: PathsQuery) -> StoragePaths:
@@ -285,8 +153,7 @@ async def show_paths(call: Call, query: PathsQuery) -> StoragePaths:
     hyperpod = await call.hyperpod()
     (path,) = _absolute(call, [query.path], "path").values()
     view = await hyperpod.storage(ask_aws=False).of_path(path)
-    told = view.to_dict()
-    return {"here": str(path), "studio": view.in_studio, "clusters": told["clusters"]}
+    return StoragePaths(str(path), view.studio, view.clusters)
 
 
 async def show_states(call: Call, body: FilesBody) -> StoredFiles:
@@ -306,15 +173,13 @@ async def move_files(call: Call, body: FilesActionBody) -> StoredFiles:
 
 async def list_tasks(call: Call) -> RepositoryTasks:
     """Tasks of the file systems that are mounted here, or of all in the region where the mounts do not name theirs."""
-    found = await (await call.hyperpod()).repository_tasks().known()
-    plain = await asyncio.to_thread(lambda: [task.to_dict() for task in found])
-    return {"tasks": [cast("RepositoryTask", task) for task in plain]}
+    return RepositoryTasks(list(await (await call.hyperpod()).repository_tasks().known()))
 
 
 async def cancel_task(call: Call, task: str) -> TaskState:
     """Cancel a task. What it has done stays done."""
     state = await (await call.hyperpod()).repository_tasks().cancel(task)
-    return {"task": task, "state": state}
+    return TaskState(task, state)
 
 
 def _root(call: Call) -> Path:
@@ -333,16 +198,16 @@ def _absolute(call: Call, paths: list[Any], field: str) -> dict[str, Path]:
 
 def _told(paths: dict[str, Path], results: list[Result]) -> StoredFiles:
     by_path = {result.path: result for result in results}
-    return {"files": [_file(name, by_path[str(path)]) for name, path in paths.items()]}
+    return StoredFiles([_file(name, by_path[str(path)]) for name, path in paths.items()])
 
 
 def _file(name: str, result: Result) -> StoredFile:
-    return {
-        "path": name,
-        "done": result.done,
-        "state": result.file.state if result.file else None,
-        "progress": result.file.progress if result.file else None,
-        "reason": result.reason,
-        "hint": result.hint,
-        "task": result.task,
-    }
+    return StoredFile(
+        path=name,
+        done=result.done,
+        state=result.state,
+        progress=result.file.progress if result.file else None,
+        reason=result.reason,
+        hint=result.hint,
+        task=result.task,
+    )

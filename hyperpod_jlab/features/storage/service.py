@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from hyperpod_jlab.aws.clusters import describe_cluster
 from hyperpod_jlab.aws.file_systems import (
@@ -118,71 +117,52 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Overview:
+class StoragePartition(Place):
+    """The partition that runs go to.
+
+    Attributes:
+        chosen_by: Who says so.
+        folder: Our folder on it.
+        shared: Whether runs there are for all users of the partition, by the configuration.
+        index: The file with the index of runs; null: in memory only.
+    """
+
+    chosen_by: str = ""
+    folder: str = ""
+    shared: bool = False
+    index: str | None = None
+
+
+@dataclass(frozen=True)
+class StorageOverview:
     """All storage here.
 
     Attributes:
         partition: The partition that runs go to.
-        chosen_by: Who says so.
-        folder: Our folder on it.
-        runs_shared: Whether runs there are for all users of the partition, by the configuration.
-        index: The file with the index of runs; None: in memory only.
         file_systems: The file system of the partition, and all that other machines can mount too.
-        sides: The partition as each cluster sees it.
-        in_studio: Whether this is a space of Studio.
+        clusters: The partition as each cluster sees it.
+        studio: Whether this is a space of Studio.
         shared_space: Whether several people act as this space.
-        separation: Whether other users can exchange or write what is this user's on the partition; None when it cannot be looked at.
+        separation: Whether other users can exchange or write what is this user's on the partition; null when it cannot be looked at.
         notes: What could not be had, and what is to be known.
     """
 
-    partition: Place
-    chosen_by: str
-    folder: str
-    runs_shared: bool
-    index: str | None
+    partition: StoragePartition
     file_systems: tuple[Place, ...]
-    sides: tuple[Side, ...]
-    in_studio: bool
+    clusters: tuple[Side, ...]
+    studio: bool
     shared_space: bool
     separation: Separation | None
     notes: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "partition": {
-                **self.partition.to_dict(),
-                "chosen_by": self.chosen_by,
-                "folder": self.folder,
-                "shared": self.runs_shared,
-                "index": self.index,
-            },
-            "file_systems": [place.to_dict() for place in self.file_systems],
-            "clusters": [asdict(side) for side in self.sides],
-            "studio": self.in_studio,
-            "shared_space": self.shared_space,
-            "separation": self.separation and self.separation.to_dict(),
-            "notes": list(self.notes),
-        }
 
-
-@dataclass(frozen=True)
-class PathView:
+@dataclass(frozen=True, kw_only=True)
+class PathView(Place):
     """One path: what the overview says of a file system, and the path on each side."""
 
-    place: Place
-    sides: tuple[Side, ...]
-    in_studio: bool
+    clusters: tuple[Side, ...]
+    studio: bool
     notes: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            **self.place.to_dict(),
-            "clusters": [asdict(side) for side in self.sides],
-            "studio": self.in_studio,
-            "notes": list(self.notes),
-        }
 
 
 class Storage:
@@ -203,7 +183,7 @@ class Storage:
         self._engines = engines
         self._aws = aws
 
-    async def overview(self) -> Overview:
+    async def overview(self) -> StorageOverview:
         """All storage here. What cannot be looked at, or AWS does not tell, is said and no error."""
         studio, mounts, asked = self._begin()
         whose = await find_whose(studio, asked)
@@ -225,15 +205,17 @@ class Storage:
             aws=its.aws,
             file_system=its.file_system,
         )
-        return Overview(
-            partition=partition,
-            chosen_by=choice.by,
-            folder=str(self._partition.folder),
-            runs_shared=self._partition.shared,
-            index=_text(default_path(self._partition)),
+        return StorageOverview(
+            partition=StoragePartition(
+                **vars(partition),
+                chosen_by=choice.by,
+                folder=str(self._partition.folder),
+                shared=self._partition.shared,
+                index=_text(default_path(self._partition)),
+            ),
             file_systems=tuple(places),
-            sides=self._sides(root),
-            in_studio=studio is not None,
+            clusters=self._sides(root),
+            studio=studio is not None,
             shared_space=whose.in_shared_space,
             separation=separation,
             notes=(
@@ -282,7 +264,9 @@ class Storage:
         runs = inner.is_relative_to(self._partition.root)
         notes = tuple(dict.fromkeys(asked.notes))
         place = replace(place, runs_go_here=runs)
-        return PathView(place, self._sides(inner), studio is not None, notes)
+        return PathView(
+            **vars(place), clusters=self._sides(inner), studio=studio is not None, notes=notes
+        )
 
     def _on_partition(self, path: Path) -> Path:
         """A path as it lies on the partition, also where it leads there by a link; any other one as it is."""

@@ -53,7 +53,7 @@ def terminal(node: str, cluster: str, opening: bool, region: str | None) -> None
     if opening:
         _open(found.command)
     elif invocation().as_json:
-        print_json(found.to_dict())
+        print_json(found)
     else:
         print(found.line)
 
@@ -118,6 +118,6 @@ def ssh_config(cluster: str, user: str | None, region: str | None) -> None:
         asking=True,
     )
     if invocation().as_json:
-        print_json(found.to_dict())
+        print_json(found)
     else:
         print(found.text, end="")

@@ -9,13 +9,14 @@ import re
 import shlex
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Final
 
 from hyperpod_jlab.aws.clusters import LoginNodes, find_login_nodes, node_target
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.clusters.aws import find_cluster, find_instance
 from hyperpod_jlab.core.errors import InternalError, InvalidInputError
+from hyperpod_jlab.core.wire import HIDDEN, Wire, shown
 
 PROGRAMS: Final = {
     "aws": "the AWS CLI (https://docs.aws.amazon.com/cli/latest/userguide/getting-started-install.html)",
@@ -46,10 +47,6 @@ class NodeTerminal:
     def line(self) -> str:
         """The command as a line for a shell."""
         return shlex.join(self.command)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {"instance": self.instance, "target": self.target, "command": list(self.command)}
 
 
 async def terminal_on(aws: Aws, cluster: str, node: str) -> NodeTerminal:
@@ -127,7 +124,7 @@ class SshHost:
 
 
 @dataclass(frozen=True)
-class SshConfig:
+class SshConfig(Wire):
     """Blocks for the login nodes of a cluster.
 
     Attributes:
@@ -139,10 +136,11 @@ class SshConfig:
 
     cluster: str
     hosts: tuple[SshHost, ...]
-    user: str | None
+    user: str | None = field(metadata=HIDDEN)
     note: str | None
 
     @property
+    @shown
     def text(self) -> str:
         """The blocks, and what of them belongs into our configuration."""
         names = ", ".join(f'"{host.name}"' for host in self.hosts)
@@ -159,11 +157,6 @@ class SshConfig:
                 f"  ProxyCommand {host.proxy}",
             ]
         return "\n".join(lines) + "\n"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        hosts = [asdict(host) for host in self.hosts]
-        return {"cluster": self.cluster, "hosts": hosts, "note": self.note, "text": self.text}
 
 
 async def ssh_config(aws: Aws, cluster: str, user: str | None = None) -> SshConfig:

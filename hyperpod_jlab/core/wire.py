@@ -1,0 +1,158 @@
+"""The wire format: dataclasses of the core are what ``--json``, REST and OpenAPI show, by pydantic's `TypeAdapter`.
+
+A field of a dataclass is a key of its JSON object. Times are of the type `Time`. What differs from that says so in the class:
+a class with properties that are shown, or with fields that are not, is a `Wire`. pydantic is imported when the first adapter is made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_type_hints
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, TypeAdapter
+    from pydantic_core import CoreSchema
+
+Value = TypeVar("Value")
+Getter = TypeVar("Getter", bound=Callable[[Any], Any])
+
+_SHOWN: Final = "__shown__"
+
+HIDDEN: Final[Mapping[str, bool]] = {"hidden": True}
+"""Metadata of a `dataclasses.field` of a `Wire` that is not on the wire."""
+
+
+def unix_time(text: str | None) -> float | None:
+    """ISO 8601 as Unix seconds, or None."""
+    return None if text is None else datetime.fromisoformat(text).timestamp()
+
+
+def iso_time(moment: float | None) -> str | None:
+    """Unix seconds as ISO 8601 UTC with milliseconds, or None."""
+    return None if moment is None else _iso(moment)
+
+
+def _iso(moment: float) -> str:
+    # The text ends with "+00:00".
+    return f"{datetime.fromtimestamp(moment, UTC).isoformat(timespec='milliseconds')[:-6]}Z"
+
+
+class _Iso:
+    @staticmethod
+    def __get_pydantic_core_schema__(_source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(
+            lambda value: unix_time(value) if isinstance(value, str) else value,
+            core_schema.float_schema(),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                _iso, return_schema=core_schema.str_schema()
+            ),
+        )
+
+
+Time = Annotated[float, _Iso]
+"""Unix seconds; on the wire ISO 8601 UTC with milliseconds."""
+
+
+class As:
+    """An annotation: the value is on the wire what a function makes of it, of this type."""
+
+    def __init__(self, kind: Any, change: Callable[[Any], Any]) -> None:
+        self._kind = kind
+        self._change = change
+
+    def __get_pydantic_core_schema__(
+        self, _source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        shape = core_schema.plain_serializer_function_ser_schema(
+            self._change, return_schema=handler.generate_schema(self._kind)
+        )
+        return core_schema.any_schema(serialization=shape)
+
+
+def shown(getter: Getter) -> Getter:
+    """Mark the getter of a property of a `Wire` as a key of its JSON object. It stands below ``@property``."""
+    setattr(getter, _SHOWN, True)
+    return getter
+
+
+class Wire:
+    """A dataclass with properties that are `shown`, or with fields that are `HIDDEN`."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: type[Any], handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """The schema of the fields, with the properties."""
+        from pydantic_core import core_schema
+
+        found = handler(source)
+        schema = handler.resolve_ref_schema(found)
+        assert schema["type"] == "dataclass"
+        arguments = schema["schema"]
+        assert arguments["type"] == "dataclass-args"
+        hidden = {one.name for one in fields(source) if one.metadata.get("hidden")}
+        for field in arguments["fields"]:
+            if field["name"] in hidden:
+                field["serialization_exclude"] = True
+                field["schema"] = core_schema.any_schema()
+        arguments["computed_fields"] = [
+            core_schema.computed_field(name, handler.generate_schema(kind))
+            for name, kind in _shown_properties(source).items()
+        ]
+        return found
+
+
+def _shown_properties(kind: type[Any]) -> dict[str, Any]:
+    """The types of the properties that are shown, by their names, those of base classes first."""
+    return {
+        name: get_type_hints(value.fget, include_extras=True)["return"]
+        for base in reversed(kind.__mro__)
+        for name, value in vars(base).items()
+        if isinstance(value, property) and hasattr(value.fget, _SHOWN)
+    }
+
+
+_ADAPTERS: Final[dict[Any, TypeAdapter[Any]]] = {}
+
+
+def adapter(kind: Any) -> TypeAdapter[Any]:
+    """The adapter of a type."""
+    found = _ADAPTERS.get(kind)
+    if found is None:
+        from pydantic import TypeAdapter
+
+        found = _ADAPTERS[kind] = TypeAdapter(kind)
+    return found
+
+
+def plain(value: object, kind: Any = None) -> Any:
+    """A value as plain data, ready for JSON.
+
+    Args:
+        value: A dataclass, or what holds some.
+        kind: Its type, for what is no dataclass.
+    """
+    return adapter(kind or type(value)).dump_python(value, mode="json", warnings=False)
+
+
+def to_json(value: object, kind: Any) -> bytes:
+    """A value of a type as JSON. A character that UTF-8 does not have, as in a file's name, is written as its JSON escape."""
+    from pydantic_core import PydanticSerializationError
+
+    try:
+        return adapter(kind).dump_json(value, warnings=False)
+    except PydanticSerializationError:
+        return json.dumps(plain(value, kind)).encode()
+
+
+def read(kind: type[Value], data: object) -> Value:
+    """The value that `plain` made plain data of, of a type whose values are on the wire as a whole. Keys that are missing have their defaults."""
+    found: Value = adapter(kind).validate_python(data)
+    return found
