@@ -13,6 +13,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from hyperpod_jlab.admin.fsx.models import RowState, StepRow
+from hyperpod_jlab.core.config import LocalCluster, SchedulerName
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.run import iso_time
 from hyperpod_jlab.core.validation import DOMAIN_ID, FILE_SYSTEM_ID, REGION
@@ -60,7 +61,7 @@ class AdminFolderCluster(TypedDict):
     """A cluster of the configuration whose jobs can make folders."""
 
     name: str
-    kind: Literal["slurm", "kubernetes"]
+    kind: SchedulerName
 
 
 class AdminChoices(TypedDict):
@@ -83,7 +84,7 @@ class AdminMode(TypedDict):
 class AdminFolders(TypedDict):
     """Who looks at folders and makes them: see `AdminFoldersBody`."""
 
-    by: Literal["here", "slurm", "kubernetes", "none"]
+    by: Literal["here", SchedulerName, "none"]
     mounted_at: str | None
     cluster: str | None
     queue: str | None
@@ -209,7 +210,7 @@ _FileSystem = Annotated[str, Field(pattern=FILE_SYSTEM_ID)]
 class AdminFoldersBody(RequestModel):
     """Who looks at the folders of the file system and makes them, and what that one has to know."""
 
-    by: Literal["here", "slurm", "kubernetes", "none"]
+    by: Literal["here", SchedulerName, "none"]
     """The server's machine, a job of a Slurm cluster, a Job of a Kubernetes cluster, or nobody."""
     mounted_at: Annotated[str | None, Field(min_length=1, max_length=4096)] = None
     """Where the whole file system is mounted: on the server's machine, or on the nodes of Slurm (default there: /fsx)."""
@@ -311,7 +312,7 @@ async def _folder_clusters(call: Call) -> tuple[list[AdminFolderCluster], list[s
     return [
         {"name": name, "kind": one.orchestrator}
         for name, one in settings.clusters.items()
-        if one.orchestrator in {"slurm", "kubernetes"}
+        if not isinstance(one, LocalCluster)
     ], []
 
 
