@@ -6,10 +6,10 @@ A Jupyter server reads it as a part of its configuration (see ui-tests/port_lab.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 from hyperpod_jlab.core.errors import RefusedError, UnreachableError
 from hyperpod_jlab.engines.local.engine import LocalOrchestrator
+from hyperpod_jlab.engines.protocol import Shell
 from hyperpod_jlab.storage.records import BundleReader
 
 
@@ -42,23 +42,25 @@ class HerePort:
         self._writer.close()
 
 
-async def open_port(
-    _engine: LocalOrchestrator, _bundle: BundleReader, node: int, port: int
-) -> HerePort:
-    """Connect to a port of this machine."""
-    del node
-    try:
-        return HerePort(*await asyncio.open_connection("127.0.0.1", port))
-    except OSError as error:
-        raise RefusedError(
-            f"nothing listens on port {port}", code="nothing_listens", detail={"port": port}
-        ) from error
+class PortsHere:
+    """Ports of this machine."""
 
+    async def open(self, bundle: BundleReader, node: int, port: int) -> HerePort:
+        """Connect to a port of this machine."""
+        del bundle, node
+        try:
+            return HerePort(*await asyncio.open_connection("127.0.0.1", port))
+        except OSError as error:
+            raise RefusedError(
+                f"nothing listens on port {port}", code="nothing_listens", detail={"port": port}
+            ) from error
 
-WITH_PORTS = replace(LocalOrchestrator.capabilities, ports=True)
+    async def shells(self, bundle: BundleReader) -> list[Shell]:
+        """None are known."""
+        del bundle
+        return []
 
 
 def install() -> None:
     """Give the embedded cluster ports, for good."""
-    LocalOrchestrator.capabilities = WITH_PORTS
-    LocalOrchestrator.open_port = open_port  # type: ignore[assignment]
+    LocalOrchestrator.ports = PortsHere()

@@ -28,6 +28,7 @@ from hyperpod_jlab.core.hyperpod import (
     settings_of,
 )
 from hyperpod_jlab.core.instance_types import InstanceType, ec2_name, instance_type, of_ec2
+from hyperpod_jlab.core.scheduler import KUBERNETES, SLURM
 from hyperpod_jlab.storage.mounts import own_cache
 
 _NAME = re.compile(
@@ -150,10 +151,10 @@ async def list_tags(aws: Aws, arn: str) -> dict[str, str]:
 
 def _orchestrator(told: Mapping[str, Any] | None) -> tuple[str | None, str | None]:
     if not told:
-        return "slurm", None
+        return SLURM, None
     if "Eks" in told:
-        return "kubernetes", told["Eks"].get("ClusterArn")
-    return ("slurm" if "Slurm" in told else None), None
+        return KUBERNETES, told["Eks"].get("ClusterArn")
+    return (SLURM if "Slurm" in told else None), None
 
 
 def _remark(told: Mapping[str, Any]) -> str | None:
@@ -232,7 +233,7 @@ _RUNNING = "Running"
 
 _NAME_THEM = 'name them in the configuration: login_nodes = ["HOST"]'
 
-_NOT_SLURM = 'open a terminal on a node: hpj terminal NODE; in the configuration, orchestrator = "kubernetes"'
+_NOT_SLURM = f'open a terminal on a node: hpj terminal NODE; in the configuration, orchestrator = "{KUBERNETES}"'
 
 NO_LOGIN_NODES = "no_login_nodes"
 """Code of the errors where a cluster has none."""
@@ -279,10 +280,10 @@ async def find_login_nodes(aws: Aws, cluster: str) -> LoginNodes:
     if role is None:
         why = (
             "its instance groups do not say what they are to Slurm"
-            if found.orchestrator == "slurm"
+            if found.on_slurm
             else "Slurm does not orchestrate it"
         )
-        on_slurm = found.orchestrator in {"slurm", None}
+        on_slurm = found.on_slurm or found.orchestrator is None
         raise NotFoundError(
             f"AWS knows no login nodes of {found.name}: {why}",
             code=NO_LOGIN_NODES,

@@ -178,8 +178,10 @@ async def _choices(cluster: str | None) -> dict[str, list[str]]:
 
     settings = load_settings()
     engine = Engines(settings, find_partition(settings)).get(cluster)
+    if engine.choices is None:
+        return {}
     try:
-        return await asyncio.wait_for(engine.choices(), _PATIENCE)
+        return await asyncio.wait_for(engine.choices.choices(), _PATIENCE)
     finally:
         await engine.close()
 

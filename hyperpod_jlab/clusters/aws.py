@@ -12,10 +12,11 @@ from hyperpod_jlab.aws.clusters import describe_cluster, list_clusters, list_ins
 from hyperpod_jlab.aws.file_systems import LustreMount, is_mount_of, lustre_mounts
 from hyperpod_jlab.aws.session import Aws, home_region
 from hyperpod_jlab.core.cluster import Node, Rows
-from hyperpod_jlab.core.config import KubernetesCluster, LocalCluster, Settings
+from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance, JoinedNode, Places, join_nodes
 from hyperpod_jlab.core.wire import Time
+from hyperpod_jlab.engines.protocol import tables_of
 from hyperpod_jlab.engines.registry import Engines
 
 _AT_ONCE = 8
@@ -103,8 +104,8 @@ class HyperpodClusters:
             notes.append(f"the scheduler of {name} does not answer: {nodes.message}")
             return Rows([JoinedNode(instance, None) for instance in instances], notes)
         roles = {group.name: group.slurm_role or "" for group in found.groups or ()}
-        orchestrator = self.settings.clusters[name].orchestrator
-        return Rows(join_nodes(orchestrator, instances, nodes, roles), notes)
+        scheduler = engines.get(name).scheduler
+        return Rows(join_nodes(scheduler, instances, nodes, roles), notes)
 
     def placed(self, cluster: HyperpodCluster) -> HyperpodCluster:
         """The same cluster, with what this machine knows of it: under which names it is configured, and where its files are."""
@@ -143,7 +144,7 @@ class HyperpodClusters:
 
 async def _scheduler_nodes(engines: Engines, name: str) -> list[Node] | HyperpodError:
     try:
-        return await engines.get(name).nodes()
+        return await tables_of(engines.get(name)).nodes()
     except HyperpodError as error:
         return error
 
@@ -173,11 +174,7 @@ def configured_as(settings: Settings, cluster: HyperpodCluster) -> tuple[str, ..
     return tuple(
         name
         for name, config in settings.clusters.items()
-        if not isinstance(config, LocalCluster)
-        and (
-            config.hyperpod in names
-            or (isinstance(config, KubernetesCluster) and _is_eks(config, cluster.eks_arn, at_home))
-        )
+        if config.hyperpod_cluster in names or config.is_eks(cluster.eks_arn, at_home=at_home)
     )
 
 
@@ -189,13 +186,6 @@ def mounted_here(cluster: HyperpodCluster, mounts: Sequence[LustreMount]) -> tup
     return tuple(
         str(mount.point) for mount in mounts if any(is_mount_of(mount, one) for one in storage)
     )
-
-
-def _is_eks(config: KubernetesCluster, eks_arn: str | None, at_home: bool) -> bool:
-    """Whether a cluster of the configuration is an EKS cluster; contexts that AWS' own tools make are called by its ARN."""
-    if eks_arn is None:
-        return False
-    return config.context == eks_arn or (at_home and config.eks == eks_arn.rpartition("/")[2])
 
 
 # --------------------------------------------------------------------------------------------------

@@ -21,7 +21,9 @@ from hyperpod_jlab.core.hyperpod import (
     join_nodes,
     region_of,
 )
+from hyperpod_jlab.core.scheduler import Scheduler
 from hyperpod_jlab.core.wire import Time
+from hyperpod_jlab.engines.registry import scheduler_named
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.pages import Page, TableQuery, page_of
 from hyperpod_jlab.server.requests import RequestModel
@@ -215,7 +217,7 @@ class Description:
 class _Scheduler:
     """What the scheduler tells of a cluster's nodes; `nodes` is None where it tells nothing (yet)."""
 
-    orchestrator: str = ""
+    scheduler: Scheduler | None = None
     nodes: Sequence[Node] | None = None
     loading: bool = False
     notes: Sequence[str] = ()
@@ -244,7 +246,7 @@ async def _scheduler_nodes(
     if not names:
         return _Scheduler(notes=[_unconfigured(cluster.name)] if known else [])
     name = names[0]
-    orchestrator = hyperpod.settings.clusters[name].orchestrator
+    scheduler = scheduler_named(hyperpod.settings.clusters[name].orchestrator)
     look = call.process.snapshots.last(("nodes", name), lambda: hyperpod.nodes(name))
     try:
         seen = await asyncio.wait_for(look, _ALONG)
@@ -257,15 +259,15 @@ async def _scheduler_nodes(
         notes = [
             f"the scheduler of {name} does not answer now, its last answer is shown: {_words(seen.problem)}"
         ]
-    return _Scheduler(orchestrator, seen.said, notes=notes)
+    return _Scheduler(scheduler, seen.said, notes=notes)
 
 
 def _rows(shown: Shown[Instance], cluster: HyperpodCluster, scheduler: _Scheduler) -> list[NodeRow]:
     """The rows of the table. May take a while."""
-    if scheduler.nodes is None:
+    if scheduler.nodes is None or scheduler.scheduler is None:
         return [node_row(JoinedNode(instance, None)) for instance in shown.rows]
     roles = {group.name: group.slurm_role or "" for group in cluster.groups or ()}
-    joined = join_nodes(scheduler.orchestrator, shown.rows, scheduler.nodes, roles)
+    joined = join_nodes(scheduler.scheduler, shown.rows, scheduler.nodes, roles)
     # Before all instances are listed nobody knows which of the nodes have none.
     whole = not shown.loading and shown.problem is None
     return [node_row(row) for row in joined if whole or row.instance is not None]

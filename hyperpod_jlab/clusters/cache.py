@@ -13,7 +13,6 @@ from hyperpod_jlab.aws.presence import points_to_aws
 from hyperpod_jlab.clusters.aws import ClusterRow, HyperpodClusters, cluster_row, undescribed
 from hyperpod_jlab.clusters.reach import Reaches
 from hyperpod_jlab.core.cache import FRESH, Look, Looks, Shown
-from hyperpod_jlab.core.config import KubernetesCluster, LocalCluster
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance, Places, is_changing
 from hyperpod_jlab.features.governance.models import Governance
@@ -192,12 +191,8 @@ class HyperpodWatch:
 
     def _has_reason(self) -> bool:
         """Whether the configuration or the machine points to AWS."""
-        configured = (
-            config.hyperpod or (isinstance(config, KubernetesCluster) and config.eks)
-            for config in self._clusters.settings.clusters.values()
-            if not isinstance(config, LocalCluster)
-        )
-        return any(configured) or points_to_aws()
+        clusters = self._clusters.settings.clusters.values()
+        return any(one.at_aws for one in clusters) or points_to_aws()
 
     async def _read_clusters(self, look: Look[ClusterRow], *, every: bool) -> None:
         listed: dict[str, HyperpodCluster] = {}

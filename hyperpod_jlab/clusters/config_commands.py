@@ -113,12 +113,12 @@ def _block(
     Raises:
         InvalidInputError: An option is for the other orchestrator, or nobody knows which it has.
     """
-    if cluster.orchestrator == "kubernetes":
+    if cluster.on_eks:
         if login_node is not None:
             raise _not_for("--login-node", f"{cluster.name} is on EKS", "login_node")
         eks = (cluster.eks_arn or "").rpartition("/")[2]
         return eks_block(cluster.name, name, eks, namespace or None)
-    if cluster.orchestrator == "slurm":
+    if cluster.on_slurm:
         if namespace is not None:
             raise _not_for("--namespace", f"Slurm schedules on {cluster.name}", "namespace")
         place, commands = slurm

@@ -9,8 +9,8 @@ from dataclasses import replace
 from hyperpod_jlab.core.cluster import Cluster
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.engines.protocol import Orchestrator
 from hyperpod_jlab.engines.registry import Engines
-from hyperpod_jlab.runs.service import actions_of
 
 PATIENCE = 6.0
 """Seconds for which those who want all lines wait for one of them."""
@@ -51,11 +51,10 @@ class ClusterLines:
         default = name == self._settings.default_cluster
         try:
             engine = self._engines.get(name)
-            able = engine.capabilities
-            beyond = [word for word in ("adopt", "ports") if getattr(able, word)]
-            actions = (*actions_of(able), *beyond)
+            changes = engine.actions.changes if engine.actions is not None else ()
+            actions = _actions_of(engine)
             line = replace(
-                await engine.cluster(), default=default, actions=actions, changes=able.changes
+                await engine.cluster(), default=default, actions=actions, changes=changes
             )
         except HyperpodError as error:
             return self._silent(name, error.message)
@@ -89,6 +88,13 @@ class ClusterLines:
         bare = Cluster(name, kind, name == self._settings.default_cluster, "unreachable")
         at, last = self._seen.get(name, (None, bare))
         return replace(last, state="unreachable", reason=reason, as_of=at)
+
+
+def _actions_of(engine: Orchestrator) -> tuple[str, ...]:
+    """What can be done to a cluster's runs and jobs."""
+    beyond = {"adopt": engine.adoption, "ports": engine.ports}
+    offered = engine.actions.offered if engine.actions is not None else ()
+    return (*offered, *(name for name, concern in beyond.items() if concern is not None))
 
 
 class _Question:

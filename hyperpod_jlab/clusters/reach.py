@@ -16,7 +16,7 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.clusters.configuration import find_partition
 from hyperpod_jlab.core.cluster import Rows
 from hyperpod_jlab.core.config import Settings
-from hyperpod_jlab.core.errors import HyperpodError, UnreachableError, UnsupportedError
+from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
 from hyperpod_jlab.core.reach import NOT_LOOKED, Look, Place, Reach, reach_of
 
@@ -144,7 +144,7 @@ class Reaches:
         async with self._room:
             try:
                 async with asyncio.timeout(LONGEST):
-                    if cluster.orchestrator == "slurm":
+                    if cluster.on_slurm:
                         found = await self._look_at_slurm(cluster)
                     else:
                         found = await self._look_at_eks(cluster)
@@ -178,14 +178,12 @@ class Reaches:
         return await asyncio.shield(self._slurm[1])
 
     async def _look_at_eks(self, cluster: HyperpodCluster) -> Look:
+        from hyperpod_jlab.engines.kubernetes.kind import missing_package
+
         try:
             from hyperpod_jlab.engines.kubernetes.api.eks import knock
         except ModuleNotFoundError as error:
-            raise UnsupportedError(
-                f"Kubernetes clusters need the package {error.name}, which is not installed",
-                code="kubernetes_missing",
-                hint="pip install 'hyperpod-jlab[kubernetes]'",
-            ) from error
+            raise missing_package(error) from error
         eks = (cluster.eks_arn or "").rpartition("/")[2]
         found = await knock(await self._hasty(), eks)
         return Look(found.problem, private=found.private, allowed=found.allowed)

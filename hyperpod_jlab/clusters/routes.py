@@ -115,8 +115,10 @@ async def list_jobs(call: Call, cluster: str, query: JobsQuery) -> Jobs:
 async def list_choices(call: Call, cluster: str) -> Choices:
     """What this user may name as queue, account and QoS of a cluster."""
     hyperpod = await with_cluster(call, cluster)
-    engine = hyperpod.engines.get(cluster)
-    return Choices(await call.process.snapshots.get(("choices", cluster), engine.choices))
+    known = hyperpod.engines.get(cluster).choices
+    if known is None:
+        return Choices({})
+    return Choices(await call.process.snapshots.get(("choices", cluster), known.choices))
 
 
 async def with_cluster(call: Call, cluster: str) -> Hyperpod:

@@ -10,6 +10,9 @@ from hyperpod_jlab.core.quantities import WHOLE
 
 ClusterName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 
+SchedulerName = Literal["slurm", "kubernetes"]
+"""Engines of clusters that have nodes of their own."""
+
 LOCAL = "local"
 """Name of the cluster that always exists."""
 
@@ -40,7 +43,60 @@ class PodStorage(_Part):
     """Folder in the volume that is mounted."""
 
 
-class LocalCluster(_Part):
+class AnyCluster(_Part):
+    """What code outside an engine asks of any cluster's configuration."""
+
+    @property
+    def hyperpod_cluster(self) -> str | None:
+        """The HyperPod cluster behind it, by name or ARN."""
+        return None
+
+    @property
+    def eks_cluster(self) -> str | None:
+        """The EKS cluster behind it, by name."""
+        return None
+
+    @property
+    def at_aws(self) -> bool:
+        """Whether it is named as a cluster of AWS."""
+        return bool(self.hyperpod_cluster or self.eks_cluster)
+
+    def is_eks(self, arn: str | None, *, at_home: bool) -> bool:
+        """Whether it is an EKS cluster.
+
+        Args:
+            arn: The EKS cluster's ARN; contexts that AWS' own tools make are called by it.
+            at_home: Whether that cluster is in the region in which this configuration's plain names are.
+        """
+        del arn, at_home
+        return False
+
+    @property
+    def metrics_workspace(self) -> str | None:
+        """Address of the workspace of Amazon Managed Service for Prometheus that has its metrics."""
+        return None
+
+    @property
+    def runs_as(self) -> str | None:
+        """The user whom its runs run as, when not this one."""
+        return None
+
+    @property
+    def volume_claim(self) -> str | None:
+        """The claim by which its jobs mount the storage partition."""
+        return None
+
+    def storage_on_hosts(self, here: str) -> str | None:
+        """The storage partition as it is configured to be on the cluster's hosts; None where jobs mount it by other means.
+
+        Args:
+            here: The partition on this machine.
+        """
+        del here
+        return None
+
+
+class LocalCluster(AnyCluster):
     """The embedded cluster: processes on this machine."""
 
     orchestrator: Literal["local"] = "local"
@@ -50,7 +106,7 @@ class LocalCluster(_Part):
     """Interpreter of its runs; default: the one that hyperpod_jlab is installed for."""
 
 
-class SlurmCluster(_Part):
+class SlurmCluster(AnyCluster):
     """A Slurm cluster."""
 
     orchestrator: Literal["slurm"]
@@ -75,8 +131,27 @@ class SlurmCluster(_Part):
     prometheus: str | None = None
     """Address of the workspace of Amazon Managed Service for Prometheus that has its metrics; default: none."""
 
+    @property
+    def hyperpod_cluster(self) -> str | None:
+        """As configured."""
+        return self.hyperpod
 
-class KubernetesCluster(_Part):
+    @property
+    def metrics_workspace(self) -> str | None:
+        """As configured."""
+        return self.prometheus
+
+    @property
+    def runs_as(self) -> str | None:
+        """As configured."""
+        return self.user
+
+    def storage_on_hosts(self, here: str) -> str | None:
+        """As configured, else the same path as here."""
+        return self.storage or here
+
+
+class KubernetesCluster(AnyCluster):
     """A Kubernetes cluster."""
 
     orchestrator: Literal["kubernetes"]
@@ -107,6 +182,32 @@ class KubernetesCluster(_Part):
             raise ValueError("give a context or an EKS cluster's name, not both")
         return self
 
+    @property
+    def hyperpod_cluster(self) -> str | None:
+        """As configured."""
+        return self.hyperpod
+
+    @property
+    def eks_cluster(self) -> str | None:
+        """As configured."""
+        return self.eks
+
+    def is_eks(self, arn: str | None, *, at_home: bool) -> bool:
+        """By its context, or by its name."""
+        if arn is None:
+            return False
+        return self.context == arn or (at_home and self.eks == arn.rpartition("/")[2])
+
+    @property
+    def metrics_workspace(self) -> str | None:
+        """As configured."""
+        return self.prometheus
+
+    @property
+    def volume_claim(self) -> str | None:
+        """As configured."""
+        return self.storage.claim if self.storage is not None else None
+
 
 ClusterConfig = Annotated[
     LocalCluster | SlurmCluster | KubernetesCluster, Field(discriminator="orchestrator")
@@ -126,7 +227,7 @@ class Settings(_Part):
     def is_on_hyperpod(self, name: str) -> bool:
         """Whether a cluster is said to be one of HyperPod's."""
         found = self.clusters.get(name)
-        return not isinstance(found, LocalCluster | None) and found.hyperpod is not None
+        return found is not None and found.hyperpod_cluster is not None
 
     @field_validator("clusters")
     @classmethod

@@ -14,6 +14,7 @@ from typing import Any
 from hyperpod_jlab.core.cluster import Node
 from hyperpod_jlab.core.errors import ConflictError, NotFoundError, nearest_hint
 from hyperpod_jlab.core.reach import Reach
+from hyperpod_jlab.core.scheduler import KUBERNETES, SLURM, Scheduler
 from hyperpod_jlab.core.wire import Time, Wire, shown
 
 # --------------------------------------------------------------------------------------------------
@@ -300,6 +301,21 @@ class HyperpodCluster(Wire):
         return CLUSTER_STATES.get(self.status, self.status)
 
     @property
+    def aws_orchestrator(self) -> str | None:
+        """The orchestrator as AWS calls it, in small letters: ``slurm`` or ``eks``; None where AWS does not say it."""
+        return {SLURM: SLURM, KUBERNETES: "eks"}.get(self.orchestrator or "")
+
+    @property
+    def on_slurm(self) -> bool:
+        """Whether Slurm orchestrates it."""
+        return self.orchestrator == SLURM
+
+    @property
+    def on_eks(self) -> bool:
+        """Whether EKS orchestrates it."""
+        return self.orchestrator == KUBERNETES
+
+    @property
     @shown
     def nodes(self) -> int | None:
         """How many nodes it has; None where that is not known."""
@@ -394,7 +410,7 @@ class JoinedNode:
 
 
 def join_nodes(
-    orchestrator: str,
+    scheduler: Scheduler,
     instances: Sequence[Instance],
     nodes: Sequence[Node],
     roles: Mapping[str, str] | None = None,
@@ -402,7 +418,7 @@ def join_nodes(
     """Join what AWS lists with what the scheduler lists. Both lists are of about the same time; neither has to be complete.
 
     Args:
-        orchestrator: ``slurm`` or ``kubernetes``.
+        scheduler: The cluster's scheduler.
         instances: AWS' instances.
         nodes: The scheduler's nodes.
         roles: What instance groups are to Slurm, such as ``Controller``, by their name.
@@ -412,11 +428,11 @@ def join_nodes(
     """
 
     def key(instance: Instance) -> str | None:
-        return instance_key(orchestrator, instance)
+        return instance_key(scheduler, instance)
 
     waiting: dict[str, list[Node]] = {}
     for node in nodes:
-        waiting.setdefault(_node_key(orchestrator, node), []).append(node)
+        waiting.setdefault(_node_key(scheduler, node), []).append(node)
     holders = _holders(instances, key)
     rows = []
     for instance in instances:
@@ -431,14 +447,14 @@ def join_nodes(
         else:
             rows.append(JoinedNode(instance, None, _without_node(instance, name, roles or {})))
     left = (
-        node for node in nodes if any(node is one for one in waiting[_node_key(orchestrator, node)])
+        node for node in nodes if any(node is one for one in waiting[_node_key(scheduler, node)])
     )
-    return [*rows, *(JoinedNode(None, node, _without_instance(orchestrator)) for node in left)]
+    return [*rows, *(JoinedNode(None, node, _without_instance(scheduler)) for node in left)]
 
 
-def instance_key(orchestrator: str, instance: Instance) -> str | None:
+def instance_key(scheduler: Scheduler, instance: Instance) -> str | None:
     """What an instance and its node have in common, in small letters: the instance id, or the first part of the host's name; None where AWS does not tell it."""
-    if orchestrator == "kubernetes":
+    if not scheduler.names_nodes_by_host:
         return instance.name
     return _first_part(instance.host) if instance.host else None
 
@@ -447,8 +463,8 @@ def _first_part(host: str) -> str:
     return host.partition(".")[0].lower()
 
 
-def _node_key(orchestrator: str, node: Node) -> str:
-    if orchestrator == "kubernetes":
+def _node_key(scheduler: Scheduler, node: Node) -> str:
+    if not scheduler.names_nodes_by_host:
         return node.name.removeprefix(_PREFIX)
     return _first_part(node.name)
 
@@ -482,8 +498,8 @@ def _without_node(instance: Instance, name: str | None, roles: Mapping[str, str]
     return "the scheduler does not have it"
 
 
-def _without_instance(orchestrator: str) -> str:
-    if orchestrator == "kubernetes":
+def _without_instance(scheduler: Scheduler) -> str:
+    if not scheduler.names_nodes_by_host:
         return (
             "AWS does not list its instance: it was replaced or removed, or is about to be listed"
         )

@@ -12,6 +12,7 @@ from typing_extensions import TypeAliasType
 from hyperpod_jlab.core.cluster import Job, Node
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.hyperpod import Instance
+from hyperpod_jlab.core.scheduler import Scheduler
 from hyperpod_jlab.core.wire import As, Wire, shown
 
 BY_NAME = As(str, attrgetter("name"))
@@ -170,11 +171,6 @@ _ROLES = {
     "Login": "it is a login node: whoever is logged in there is thrown out",
 }
 
-_AFTERWARDS = {
-    "slurm": "Slurm puts it back into the queue, unless it was sent with --no-requeue, and it begins anew",
-    "kubernetes": "its pods there end, and its operator makes them anew where it restarts such pods",
-}
-
 
 def effects_of(action: NodeActionKind) -> tuple[str, ...]:
     """What it does to all nodes."""
@@ -184,7 +180,7 @@ def effects_of(action: NodeActionKind) -> tuple[str, ...]:
 def effects_on(
     action: NodeActionKind,
     *,
-    orchestrator: str | None,
+    scheduler: Scheduler | None,
     role: str | None = None,
     node: Node | None = None,
     jobs: Sequence[Job] | None = None,
@@ -193,7 +189,7 @@ def effects_on(
 
     Args:
         action: What is done.
-        orchestrator: ``slurm`` or ``kubernetes``; None where that is not known.
+        scheduler: Who schedules there; None where that is not known.
         role: What its instance group is to Slurm, such as ``Controller``.
         node: What the scheduler knows of it.
         jobs: The jobs that run on it; None where that is not known.
@@ -206,13 +202,13 @@ def effects_on(
         return tuple(found)
     if not jobs:
         return (*found, "no job runs on it")
-    return (*found, *(_on_job(action, orchestrator, job) for job in jobs))
+    return (*found, *(_on_job(action, scheduler, job) for job in jobs))
 
 
-def _on_job(action: NodeActionKind, orchestrator: str | None, job: Job) -> str:
+def _on_job(action: NodeActionKind, scheduler: Scheduler | None, job: Job) -> str:
     whose = f"job {job.scheduler_id} ({job.name}, of {job.user}"
     named = f"{whose}, run {job.run_id})" if job.run_id else f"{whose})"
     if action == "drain":
         return f"{named} goes on"
-    after = _AFTERWARDS.get(orchestrator or "")
+    after = scheduler.after_node_loss if scheduler is not None else None
     return f"{named} ends: {after}" if after else f"{named} ends"

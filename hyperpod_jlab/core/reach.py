@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hyperpod_jlab.core.scheduler import KUBERNETES, SLURM
+
 if TYPE_CHECKING:
     from hyperpod_jlab.core.errors import HyperpodError
     from hyperpod_jlab.core.hyperpod import HyperpodCluster
@@ -106,7 +108,7 @@ def reach_of(
     early = _before_looking(cluster)
     if early is not None:
         return early
-    if cluster.orchestrator == "slurm":
+    if cluster.on_slurm:
         return _slurm(cluster, look, place, name)
     return _kubernetes(cluster, look, name)
 
@@ -294,7 +296,7 @@ def slurm_block(
         login_node: A login node for ssh; None: Slurm's commands are here; empty: it is still to be filled in.
         known: Whether AWS names its login nodes, so that none has to be filled in.
     """
-    lines = [_table(name), 'orchestrator = "slurm"', f"hyperpod = {quoted(hyperpod)}"]
+    lines = [_table(name), f"orchestrator = {quoted(SLURM)}", f"hyperpod = {quoted(hyperpod)}"]
     if commands is not None:
         lines.append(f"commands = {quoted(commands)}")
     if login_node is not None:
@@ -324,7 +326,7 @@ def eks_block(hyperpod: str, name: str, eks: str, namespace: str | None = None) 
     """
     lines = [
         _table(name),
-        'orchestrator = "kubernetes"',
+        f"orchestrator = {quoted(KUBERNETES)}",
         f"hyperpod = {quoted(hyperpod)}",
         f"eks = {quoted(eks)}",
     ]

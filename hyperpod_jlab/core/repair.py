@@ -12,6 +12,7 @@ from typing import Literal
 from hyperpod_jlab.core.hyperpod import COMING, GOING, Instance, instance_key
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.run import Attempt
+from hyperpod_jlab.core.scheduler import Scheduler
 
 NodeRepair = Literal["replace", "reboot", "repair"]
 """What HyperPod does to a node; ``repair`` where it is only known that it does something."""
@@ -24,11 +25,6 @@ _WORDS: Mapping[NodeRepair, str] = {
     "reboot": "reboots",
     "repair": "repairs",
 }
-_GOES_ON = {
-    "slurm": "it is resumed there, or goes back into the queue",
-    "kubernetes": "what is lost of it there comes anew on a node that has room",
-}
-_SAYS = {"slurm": "Slurm says: "}
 _MOST = 3
 _BEGIN = "HyperPod "
 
@@ -57,7 +53,7 @@ def is_of_repair(reason: str | None, code: str | None) -> bool:
 
 
 def recovering(
-    word: Observation, nodes: Iterable[str], repairs: Mapping[str, NodeRepair], orchestrator: str
+    word: Observation, nodes: Iterable[str], repairs: Mapping[str, NodeRepair], scheduler: Scheduler
 ) -> Observation:
     """The word on a run, with the repair of its nodes as its reason; as it is where none of them is under repair.
 
@@ -65,7 +61,7 @@ def recovering(
         word: What the scheduler says of it.
         nodes: The nodes of its newest attempt.
         repairs: What is done to nodes, by their names.
-        orchestrator: ``slurm`` or ``kubernetes``.
+        scheduler: The cluster's scheduler.
     """
     on = sorted(set(nodes) & repairs.keys())
     if not on or not may_recover(word):
@@ -73,15 +69,15 @@ def recovering(
     more = f" and {len(on) - _MOST} more" if len(on) > _MOST else ""
     reason = f"{_BEGIN}{_WORDS[repairs[on[0]]]} {', '.join(on[:_MOST])}{more}, on which it "
     if word.state == "running":
-        reason += f"runs; {_GOES_ON[orchestrator]}"
+        reason += f"runs; {scheduler.after_repair}"
     else:
-        said = f"; {_SAYS.get(orchestrator, '')}{word.reason}" if word.reason else ""
+        said = f"; {scheduler.says}{word.reason}" if word.reason else ""
         reason += f"ran{said}"
     return word.model_copy(update={"reason": reason, "reason_code": RECOVERING})
 
 
 def aws_repairs(
-    orchestrator: str,
+    scheduler: Scheduler,
     instances: Sequence[Instance],
     nodes: Iterable[str],
     begun_at: float | None,
@@ -89,21 +85,21 @@ def aws_repairs(
     """What AWS does to nodes of a run, as the states of instances tell. Those that run, or of which nothing can be said, are left out.
 
     Args:
-        orchestrator: ``slurm`` or ``kubernetes``.
+        scheduler: The cluster's scheduler.
         instances: All instances of the cluster.
         nodes: The nodes, by the scheduler's names.
         begun_at: When the run's newest attempt began (Unix seconds): an instance that was launched later is another one.
     """
     by_key: dict[str, list[Instance]] = {}
     for one in instances:
-        key = instance_key(orchestrator, one)
+        key = instance_key(scheduler, one)
         if key is not None:
             by_key.setdefault(key, []).append(one)
     coming = any(one.state in COMING for one in instances)
     found: dict[str, NodeRepair] = {}
     for node in nodes:
         here = by_key.get(node.removeprefix("hyperpod-").partition(".")[0].lower(), [])
-        action = _repair_of(here, begun_at, replaced=coming and orchestrator == "kubernetes")
+        action = _repair_of(here, begun_at, replaced=coming and not scheduler.names_nodes_by_host)
         if action is not None:
             found[node] = action
     return found

@@ -1,13 +1,14 @@
-"""What an orchestrator can be asked, the same for all of them.
+"""What an engine is: one protocol for each concern, and the class that holds them together. See docs/add-an-engine.md.
 
-What an engine cannot do is said in its `Capabilities` before the user tries, and raised as `UnsupportedError` when tried all the same.
+Two concerns are required: `Submitting` and `Observing`. An engine has the others only where its scheduler can do them.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar
 
 from hyperpod_jlab.core.check import Step
 from hyperpod_jlab.core.cluster import (
@@ -20,13 +21,15 @@ from hyperpod_jlab.core.cluster import (
     Queue,
     WaitReason,
 )
-from hyperpod_jlab.core.errors import HyperpodError
+from hyperpod_jlab.core.errors import HyperpodError, UnsupportedError
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.node_actions import DrainKind
 from hyperpod_jlab.core.records import ActionKind, Observation
 from hyperpod_jlab.core.run import Usage
+from hyperpod_jlab.core.scheduler import Scheduler
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.launch import Seal
+from hyperpod_jlab.engines.remote_task import RemoteTasks
 from hyperpod_jlab.storage.partition import PathMap
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -79,26 +82,7 @@ class Shell:
     command: str
 
 
-@dataclass(frozen=True)
-class Capabilities:
-    """What an engine offers beyond submit, cancel and logs."""
-
-    hold: bool = False
-    requeue: bool = False
-    changes: tuple[ChangeField, ...] = ()
-    """What of a run or job that waits or runs can be changed."""
-    acts_by_id: bool = False
-    """Whether what is done to a job by its scheduler's id is done to its run: many in one request."""
-    arrays: bool = False
-    dependencies: bool = False
-    dependencies_by_id: bool = False
-    """Whether the scheduler waits for earlier runs by its own ids of them; else the engine reads their records itself."""
-    adopt: bool = False
-    queues: bool = False
-    ports: bool = False
-    """Whether ports of a run's nodes can be reached while it runs."""
-    drain: bool = False
-    """Whether nodes can be drained and resumed, by those who may."""
+Concern = TypeVar("Concern")
 
 
 @dataclass(frozen=True)
@@ -203,127 +187,94 @@ class ForeignJob:
     kind: str | None = None
 
 
-@runtime_checkable
-class Orchestrator(Protocol):
-    """One cluster's scheduler. All waiting is async; `render` alone is a pure function.
+class Submitting(Protocol):
+    """Sending runs. Every engine does this."""
 
-    Every method may raise `UnreachableError` when the cluster does not answer and `DeniedError` when it refuses this user.
-    """
-
-    name: str
-    kind: str
-    capabilities: Capabilities
-    paths: PathMap
-
+    @abstractmethod
     def python(self, spec: JobSpec) -> str | None:
         """The interpreter on the far side for a spec, or None for the node's own."""
-        ...
 
+    @abstractmethod
     def render(self, given: RenderInput) -> Rendered:
-        """The script or manifest for a spec: same input, same bytes."""
-        ...
+        """The script or manifest for a spec. A pure function: same input, same bytes."""
 
+    @abstractmethod
     async def preflight(self, spec: JobSpec) -> list[Finding]:
         """What the cluster has to say about a spec before it is sent."""
-        ...
 
-    async def verdict(self, given: RenderInput, rendered: Rendered) -> list[Finding]:
-        """What the scheduler itself says of a user's own file as it will be given it; nothing where it only does so when it is sent."""
-        ...
-
-    async def python_version(self, spec: JobSpec) -> tuple[int, int] | None:
-        """Major and minor version of the far side's interpreter, or None when it cannot be known beforehand."""
-        ...
-
-    async def time_limit(self, spec: JobSpec) -> int | None:
-        """Seconds that the cluster gives a run without a limit of its own; None when that is up to it, or unknown."""
-        ...
-
-    async def choices(self) -> dict[str, list[str]]:
-        """Names that this user may give in a spec, by its field: ``queue``, ``account``, ``qos``. Fields without a known list are left out."""
-        ...
-
-    async def job_uid(self) -> int | None:
-        """The user number as which jobs use the storage partition, when it is another than this process's; it is let into the run's bundle."""
-        ...
-
+    @abstractmethod
     async def submit(self, bundle: BundleReader) -> Taken:
         """Hand a committed bundle to the scheduler. Handing the same one again must not run it twice.
 
         `StorageError`, like `RefusedError`, says that the scheduler surely does not have it.
         """
-        ...
 
+    @abstractmethod
     async def find(self, bundle: BundleReader) -> Taken | None:
         """The scheduler's job of a run, found by the run's id: for a submit whose answer was lost."""
+
+
+class Observing(Protocol):
+    """Telling what becomes of runs. Every engine does this."""
+
+    @abstractmethod
+    async def cluster(self) -> Cluster:
+        """The cluster in one line."""
+
+    @abstractmethod
+    async def runs(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
+        """The scheduler's newest state of these runs, by run id, in one cheap listing."""
+
+
+class Actions(Protocol):
+    """Acting on runs: cancel, hold, release, requeue, change."""
+
+    @property
+    def offered(self) -> tuple[ActionKind, ...]:
+        """The actions that the scheduler can do."""
         ...
 
-    async def cancel(self, bundle: BundleReader) -> None:
-        """End a run, or take it out of the queue. The journal already holds the user's action."""
+    @property
+    def changes(self) -> tuple[ChangeField, ...]:
+        """What the action ``change`` can change of a run that waits or runs."""
         ...
 
-    async def hold(self, bundle: BundleReader) -> None:
-        """Keep a waiting run from starting."""
+    async def act(
+        self, action: ActionKind, bundle: BundleReader, change: Change | None = None
+    ) -> None:
+        """Do it. The journal already holds the user's action.
+
+        Args:
+            action: One of `offered`.
+            bundle: The run.
+            change: With the action ``change``: what to change.
+        """
         ...
 
-    async def release(self, bundle: BundleReader) -> None:
-        """Let a held run start."""
-        ...
 
-    async def requeue(self, bundle: BundleReader) -> None:
-        """End the running attempt and open the next."""
-        ...
+class JobActions(Protocol):
+    """Acting on jobs of the queue by the scheduler's ids, whoever sent them."""
 
-    async def change(self, bundle: BundleReader, change: Change) -> None:
-        """Give a waiting or running run another time limit or queue."""
+    @property
+    def covers_runs(self) -> bool:
+        """Whether an action on a job is also right for the run that the job is; then many runs need one request."""
         ...
 
     async def act_on_jobs(
         self, action: ActionKind, jobs: Sequence[str], change: Change | None = None
     ) -> list[JobResult]:
-        """Do to jobs of the queue, whoever sent them, what is done to runs: one result each, in their order.
+        """Do it to each: one result each, in their order.
 
         Args:
             action: What to do.
-            jobs: The scheduler's ids, as `jobs` gives them.
+            jobs: The scheduler's ids, as `Tables.jobs` gives them.
             change: With the action ``change``: what to change.
         """
         ...
 
-    async def act_on_nodes(
-        self, action: DrainKind, nodes: Sequence[str], reason: str | None = None
-    ) -> dict[str, HyperpodError | None]:
-        """Drain or resume nodes.
 
-        Args:
-            action: What to do.
-            nodes: The scheduler's names of them, as `nodes` gives them.
-            reason: With ``drain``: why, in one line.
-
-        Returns:
-            By the node's name: None where it was done, else why not.
-        """
-        ...
-
-    async def runs(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
-        """The scheduler's newest word on these runs, by run id, in one cheap listing."""
-        ...
-
-    async def catch_up(self, bundle: BundleReader, seconds: float) -> bool:
-        """Bring a run's records and logs up to what its nodes have said by now, where they cannot write them into the bundle themselves.
-
-        Args:
-            bundle: The run.
-            seconds: How long that may take; what is left then comes later.
-
-        Returns:
-            Whether there may be news in the bundle.
-        """
-        ...
-
-    async def cluster(self) -> Cluster:
-        """The cluster in one line."""
-        ...
+class Tables(Protocol):
+    """The cluster as tables."""
 
     async def nodes(self) -> list[Node]:
         """All nodes."""
@@ -337,15 +288,83 @@ class Orchestrator(Protocol):
         """The queue of all users."""
         ...
 
+
+class Choices(Protocol):
+    """Names to choose from."""
+
+    async def choices(self) -> dict[str, list[str]]:
+        """Names that this user may give in a spec, by its field: ``queue``, ``account``, ``qos``. Fields without a known list are left out."""
+        ...
+
+
+class TimeLimits(Protocol):
+    """Time limits that the cluster sets by itself."""
+
+    async def time_limit(self, spec: JobSpec) -> int | None:
+        """Seconds that the cluster gives a run without a limit of its own; None when that is not known."""
+        ...
+
+
+class Interpreters(Protocol):
+    """The interpreter on the far side, where it can be asked before the run."""
+
+    async def python_version(self, spec: JobSpec) -> tuple[int, int] | None:
+        """Its major and minor version, or None when it does not tell."""
+        ...
+
+
+class NativeCheck(Protocol):
+    """The scheduler's check of a file in its own form (sbatch script, manifest) before it is sent."""
+
+    async def verdict(self, given: RenderInput, rendered: Rendered) -> list[Finding]:
+        """What the scheduler says of the file."""
+        ...
+
+
+class JobUser(Protocol):
+    """Jobs that may run under another user number than this process."""
+
+    async def job_uid(self) -> int | None:
+        """The number, when it differs from this process's; that user is let into the run's bundle."""
+        ...
+
+
+class WaitExplainer(Protocol):
+    """Reasons why runs wait."""
+
     async def explain_wait(self, bundle: BundleReader) -> WaitReason:
         """Why a run waits."""
         ...
 
+
+class Accounting(Protocol):
+    """What runs used, beyond their own records."""
+
     async def usage(self, bundle: BundleReader) -> Usage | None:
-        """What an ended run used; None while the scheduler has yet to say it, so that its own records have to do for now."""
+        """What an ended run used; None while the scheduler has yet to say it, so that the run's own records are used for now."""
         ...
 
-    async def open_port(self, bundle: BundleReader, node: int, port: int) -> PortStream:
+
+class RemoteRecords(Protocol):
+    """Records and logs that nodes cannot write into the bundle themselves and that are fetched."""
+
+    async def catch_up(self, bundle: BundleReader, seconds: float) -> bool:
+        """Bring a run's records and logs up to date.
+
+        Args:
+            bundle: The run.
+            seconds: How long that may take; what is left then comes later.
+
+        Returns:
+            Whether there may be news in the bundle.
+        """
+        ...
+
+
+class Ports(Protocol):
+    """Ways into a run's nodes while it runs."""
+
+    async def open(self, bundle: BundleReader, node: int, port: int) -> PortStream:
         """Connect to a port of a running run's node.
 
         Raises:
@@ -355,25 +374,127 @@ class Orchestrator(Protocol):
         ...
 
     async def shells(self, bundle: BundleReader) -> list[Shell]:
-        """How to open a shell on the run's nodes, those that run; none where that is not known."""
+        """How to open a shell on the run's nodes that run."""
         ...
 
+
+class NodeOrders(Protocol):
+    """Draining and resuming nodes, by those who may."""
+
+    async def act_on_nodes(
+        self, action: DrainKind, nodes: Sequence[str], reason: str | None = None
+    ) -> dict[str, HyperpodError | None]:
+        """Drain or resume nodes.
+
+        Args:
+            action: What to do.
+            nodes: The scheduler's names of them, as `Tables.nodes` gives them.
+            reason: With ``drain``: why, in one line.
+
+        Returns:
+            By the node's name: None where it was done, else why not.
+        """
+        ...
+
+
+class Adoption(Protocol):
+    """Jobs of this user that were sent elsewhere and can become runs."""
+
     async def foreign_job(self, job: str) -> ForeignJob:
-        """A job that was sent elsewhere, by the id that the user names."""
+        """Such a job, by the id that the user names."""
         ...
 
     async def adopted(self, bundle: BundleReader) -> None:
         """Mark the job of a bundle that was made for it as ours, where that is possible."""
         ...
 
-    def attend(self) -> None:
-        """Somebody looks at runs or clusters now. A server says so at each request; while it is silent, nobody need be asked for the state of things."""
+
+class Checkup(Protocol):
+    """The checks of ``hpj doctor``."""
+
+    def steps(self) -> list[Step]:
+        """The steps on the way to this cluster, in order; the subject of each is the cluster's name."""
         ...
 
-    def checkup(self) -> list[Step]:
-        """The steps of ``hpj doctor`` on the way to this cluster, in order; what each is about is the cluster's name."""
+
+class Polling(Protocol):
+    """Polling that stops while nobody looks."""
+
+    def attend(self) -> None:
+        """Somebody looks at runs or clusters now. A server says so at each request."""
         ...
+
+
+class Orchestrator(Submitting, Observing, ABC):
+    """The engine of one cluster: it sends runs and observes them, and has those of the other concerns that its scheduler can do.
+
+    An engine sets the attributes of the concerns that it has; the others stay None. Faces hide or refuse what is None.
+    All waiting is async. Every method may raise `UnreachableError` when the cluster does not answer and `DeniedError` when it refuses this user.
+
+    Attributes:
+        name: The cluster's name in the configuration.
+        scheduler: What it schedules with; its name is `orchestrator` in the configuration.
+        paths: The storage partition here and there.
+        waits_by_id: Whether the scheduler waits for earlier runs by its own ids of them; else the engine reads their records itself.
+    """
+
+    name: str
+    scheduler: Scheduler
+    paths: PathMap
+    waits_by_id: bool = False
+
+    # Sending.
+    choices: Choices | None = None
+    time_limits: TimeLimits | None = None
+    interpreters: Interpreters | None = None
+    native_check: NativeCheck | None = None
+    job_user: JobUser | None = None
+    # Observing.
+    wait_explainer: WaitExplainer | None = None
+    accounting: Accounting | None = None
+    remote_records: RemoteRecords | None = None
+    polling: Polling | None = None
+    # Acting.
+    actions: Actions | None = None
+    job_actions: JobActions | None = None
+    adoption: Adoption | None = None
+    ports: Ports | None = None
+    # The cluster.
+    tables: Tables | None = None
+    node_orders: NodeOrders | None = None
+    remote_tasks: RemoteTasks | None = None
+    checkup: Checkup | None = None
+
+    @property
+    def kind(self) -> str:
+        """The engine's name."""
+        return self.scheduler.name
 
     async def close(self) -> None:
         """Give back connections."""
-        ...
+        return
+
+
+def required(concern: Concern | None, engine: Orchestrator, lacks: str) -> Concern:
+    """A concern of an engine that somebody needs.
+
+    Args:
+        concern: An attribute of the engine.
+        engine: The engine.
+        lacks: What its clusters lack otherwise, for the error, such as ``cannot drain nodes``.
+
+    Raises:
+        UnsupportedError: The engine does not have it.
+    """
+    if concern is None:
+        raise UnsupportedError(f"{engine.kind} clusters {lacks}")
+    return concern
+
+
+def tables_of(engine: Orchestrator) -> Tables:
+    """The tables of an engine.
+
+    Raises:
+        UnsupportedError: It has none.
+    """
+    return required(engine.tables, engine, "have no tables of nodes, queues and jobs")

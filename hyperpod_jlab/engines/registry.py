@@ -1,47 +1,61 @@
-"""Making the engine of a configured cluster; its package is imported only then."""
+"""The kinds of engines by name. An engine's modules are imported when a cluster needs them."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 
-from hyperpod_jlab.core.config import ClusterConfig, LocalCluster, Settings, SlurmCluster
+from hyperpod_jlab.core.config import ClusterConfig, Settings
 from hyperpod_jlab.core.errors import (
     HyperpodError,
+    InternalError,
     InvalidInputError,
     UnsupportedError,
     nearest_hint,
 )
+from hyperpod_jlab.core.scheduler import Scheduler
+from hyperpod_jlab.engines.kind import EngineKind
 from hyperpod_jlab.engines.protocol import Orchestrator
 from hyperpod_jlab.storage.partition import Partition
 
+_NAMES = ("local", "slurm", "kubernetes")
+"""Engines of this package: each is the folder of its name."""
+
+_kinds: dict[str, EngineKind] = {}
+
+
+def register(kind: EngineKind) -> None:
+    """Add a kind of engine, or replace the one of its name."""
+    _kinds[kind.scheduler.name] = kind
+
+
+def kind_of(name: str) -> EngineKind | None:
+    """The kind of engine of a name, as `orchestrator` in the configuration."""
+    if name not in _kinds and name in _NAMES:
+        kind = importlib.import_module(f"{__package__}.{name}.kind").KIND
+        if not isinstance(kind, EngineKind):
+            raise InternalError(f"the engine {name} has no KIND")
+        register(kind)
+    return _kinds.get(name)
+
+
+def scheduler_named(name: str | None) -> Scheduler | None:
+    """The scheduler of an engine's name; None where there is no such engine."""
+    kind = kind_of(name) if name is not None else None
+    return kind.scheduler if kind is not None else None
+
 
 def make_orchestrator(name: str, config: ClusterConfig, partition: Partition) -> Orchestrator:
-    """The engine behind a cluster.
+    """The engine of a cluster.
 
     Raises:
         UnsupportedError: This version cannot run on a cluster that is configured so.
     """
-    if isinstance(config, LocalCluster):
-        from hyperpod_jlab.engines.local.engine import LocalOrchestrator
-
-        return LocalOrchestrator(name, config, partition)
-    if isinstance(config, SlurmCluster):
-        from hyperpod_jlab.engines.slurm.engine import SlurmOrchestrator
-
-        return SlurmOrchestrator(name, config, partition)
-    try:
-        from hyperpod_jlab.engines.kubernetes.engine import KubernetesOrchestrator
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("hyperpod_jlab"):
-            raise
-        raise UnsupportedError(
-            f"Kubernetes clusters need the package {error.name}, which is not installed",
-            code="kubernetes_missing",
-            hint="pip install 'hyperpod-jlab[kubernetes]'",
-            detail={"cluster": name},
-        ) from error
-    return KubernetesOrchestrator(name, config, partition)
+    kind = kind_of(config.orchestrator)
+    if kind is None:
+        raise UnsupportedError(f"this version has no engine for {config.orchestrator} clusters")
+    return kind.make(name, config, partition)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -87,7 +101,8 @@ class Engines:
     def attend(self) -> None:
         """Somebody looks at runs or clusters now."""
         for engine in self._made.values():
-            engine.attend()
+            if engine.polling is not None:
+                engine.polling.attend()
 
     async def close(self) -> None:
         """Close all engines. One that fails to close keeps none of the others open; the first failure is raised when all are closed."""

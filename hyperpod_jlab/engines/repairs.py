@@ -10,6 +10,7 @@ from hyperpod_jlab.core.quantities import parse_array
 from hyperpod_jlab.core.records import AttemptRecords, Observation, RunRecords
 from hyperpod_jlab.core.repair import NodeRepair, may_recover, recovering
 from hyperpod_jlab.core.run import Usage, usage_of_records
+from hyperpod_jlab.core.scheduler import Scheduler
 from hyperpod_jlab.core.spec import Accelerators
 from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 
@@ -18,7 +19,7 @@ async def with_repairs(
     words: dict[str, Observation],
     bundles: Sequence[BundleReader],
     look: Callable[[], Awaitable[Mapping[str, NodeRepair]]],
-    orchestrator: str,
+    scheduler: Scheduler,
 ) -> dict[str, Observation]:
     """The words on runs; those that run on nodes under repair, or wait after they did, have that as their reason.
 
@@ -27,7 +28,7 @@ async def with_repairs(
         bundles: The runs.
         look: Looks at the nodes: what is done to those under repair, by their names. Called only when a run runs or waits; where they
             cannot be asked the words stay.
-        orchestrator: ``slurm`` or ``kubernetes``.
+        scheduler: Their scheduler.
     """
     if not any(may_recover(word) for word in words.values()):
         return words
@@ -37,7 +38,7 @@ async def with_repairs(
         return words
     if not repairs:
         return words
-    return await asyncio.to_thread(_told, words, bundles, repairs, orchestrator)
+    return await asyncio.to_thread(_told, words, bundles, repairs, scheduler)
 
 
 def attempt_meant(bundle: BundleReader, word: Observation) -> AttemptRecords | None:
@@ -66,7 +67,7 @@ def _told(
     words: dict[str, Observation],
     bundles: Sequence[BundleReader],
     repairs: Mapping[str, NodeRepair],
-    orchestrator: str,
+    scheduler: Scheduler,
 ) -> dict[str, Observation]:
     found = dict(words)
     for bundle in bundles:
@@ -75,7 +76,7 @@ def _told(
             continue
         attempt = attempt_meant(bundle, word)
         if attempt is not None:
-            found[bundle.run_id] = recovering(word, nodes_of(attempt), repairs, orchestrator)
+            found[bundle.run_id] = recovering(word, nodes_of(attempt), repairs, scheduler)
     return found
 
 

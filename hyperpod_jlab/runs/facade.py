@@ -14,7 +14,7 @@ from hyperpod_jlab.core.cluster import Change, Cluster, Job, JobResult, Node, Qu
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.records import ActionKind
-from hyperpod_jlab.engines.protocol import PortStream
+from hyperpod_jlab.engines.protocol import PortStream, tables_of
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.features.events.service import EventWatch, HyperpodEvents
 from hyperpod_jlab.features.governance.models import Governance
@@ -175,17 +175,17 @@ class Hyperpod:
 
     async def nodes(self, cluster: str | None = None) -> list[Node]:
         """The nodes of one cluster."""
-        return await self.engines.get(cluster).nodes()
+        return await tables_of(self.engines.get(cluster)).nodes()
 
     async def queues(self, cluster: str | None = None) -> list[Queue]:
         """The queues of one cluster."""
-        return await self.engines.get(cluster).queues()
+        return await tables_of(self.engines.get(cluster)).queues()
 
     async def jobs(self, cluster: str | None = None) -> list[Job]:
         """The queue of all users of one cluster; jobs are linked to the runs that are here."""
         engine = self.engines.get(cluster)
         links = self._links.setdefault(engine.name, JobLinks(self.partition))
-        return await links.linked(await engine.jobs())
+        return await links.linked(await tables_of(engine).jobs())
 
     async def act_on_jobs(
         self,

@@ -35,7 +35,7 @@ from hyperpod_jlab.core.records import Action, ActionKind, Head, Submission
 from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.spec import FilesSpec, JobSpec, NativeSource, Resources
 from hyperpod_jlab.engines.launch import launch_plan
-from hyperpod_jlab.engines.protocol import ForeignJob, Orchestrator
+from hyperpod_jlab.engines.protocol import ForeignJob, Orchestrator, tables_of
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.runs.service import Runs, check_action, write_action
 from hyperpod_jlab.storage.bundle import BundleWriter
@@ -78,11 +78,11 @@ async def act_on_jobs(
         )
     engine = engines.get(cluster)
     found = {job: _not_an_id(job) for job in wanted if not _ID.fullmatch(job)}
-    known = _runs_of(await engine.jobs()) if len(found) < len(wanted) else {}
+    known = _runs_of(await tables_of(engine).jobs()) if len(found) < len(wanted) else {}
     ours = {job: known[job] for job in wanted if job not in found and job in known}
     begun: dict[str, _Begun] = {}
     for job, run_id in ours.items():
-        if engine.capabilities.acts_by_id:
+        if engine.job_actions is not None and engine.job_actions.covers_runs:
             begun_or_not = await _begin(runs, engine, job, run_id, action)
             if isinstance(begun_or_not, _Begun):
                 begun[job] = begun_or_not
@@ -94,7 +94,7 @@ async def act_on_jobs(
             found[job] = result
     rest = [job for job in wanted if job not in found]
     try:
-        done = await engine.act_on_jobs(action, rest, change) if rest else []
+        done = await _act_on_rest(engine, action, rest, change) if rest else []
     except HyperpodError:
         await _end(begun.values(), action, change, failed=True)
         raise
@@ -102,6 +102,18 @@ async def act_on_jobs(
     for job, one in begun.items():
         await _end([one], action, change, failed=found[job].error is not None)
     return [found[job] for job in wanted]
+
+
+async def _act_on_rest(
+    engine: Orchestrator, action: ActionKind, jobs: Sequence[str], change: Change | None
+) -> list[JobResult]:
+    """Act on jobs that are no runs of this storage partition; where the engine has none, there are no such jobs."""
+    if engine.job_actions is not None:
+        return await engine.job_actions.act_on_jobs(action, jobs, change)
+    return [
+        JobResult(job, NotFoundError(f"there is no job {job[:60]}", code="no_such_job"))
+        for job in jobs
+    ]
 
 
 @dataclass(frozen=True)
@@ -273,13 +285,14 @@ async def adopt(
         StorageError: The partition cannot be written to.
     """
     engine = engines.get(cluster)
-    if not engine.capabilities.adopt:
+    adoption = engine.adoption
+    if adoption is None:
         raise UnsupportedError(
             f"{engine.kind} clusters have no jobs from elsewhere to adopt",
             hint="choose another cluster with --cluster; see: hpj clusters",
             detail={"cluster": engine.name, "job": job[:60]},
         )
-    found = await engine.foreign_job(job)
+    found = await adoption.foreign_job(job)
     if found.run_id is not None and await asyncio.to_thread(engines.partition.holds, found.run_id):
         raise _known(job, found.run_id)
     run_id = adopted_id(engine.name, found)
@@ -287,7 +300,7 @@ async def adopt(
     made = await asyncio.to_thread(_make_bundle, engines, engine, run_id, spec, found)
     if not made:
         raise _known(job, run_id)
-    await engine.adopted(BundleReader(engines.partition, run_id))
+    await adoption.adopted(BundleReader(engines.partition, run_id))
     return run_id
 
 

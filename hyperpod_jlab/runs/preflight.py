@@ -41,8 +41,10 @@ async def verdict(
     engine: Orchestrator, given: RenderInput, rendered: Rendered
 ) -> tuple[list[Finding], UnreachableError | None]:
     """What the cluster itself says of a user's own file; when it does not answer, a warning and why."""
+    if engine.native_check is None:
+        return [], None
     try:
-        return await engine.verdict(given, rendered), None
+        return await engine.native_check.verdict(given, rendered), None
     except UnreachableError as error:
         return [_unchecked(error)], error
 
@@ -92,13 +94,13 @@ def refuse_distrusted(findings: Sequence[Finding]) -> None:
 
 async def version_findings(engine: Orchestrator, spec: JobSpec) -> list[Finding]:
     """A pickled function needs the same minor version of Python on both sides."""
-    if spec.source.kind != "function":
+    if spec.source.kind != "function" or engine.interpreters is None:
         return []
     import sys
 
     from hyperpod_jlab.capture.function import python_version_finding
 
-    far = await engine.python_version(spec)
+    far = await engine.interpreters.python_version(spec)
     finding = python_version_finding(sys.version_info[:2], far) if far else None
     return [finding] if finding else []
 
@@ -221,7 +223,7 @@ async def dependencies(after: Sequence[str], engine: Orchestrator, runs: Runs) -
     for run_id in dict.fromkeys(after):
         try:
             await asyncio.to_thread(runs.bundle, run_id)
-            run = await runs.get(run_id) if engine.capabilities.dependencies_by_id else None
+            run = await runs.get(run_id) if engine.waits_by_id else None
         except HyperpodError as error:
             findings.append(_not_there(run_id, error))
             continue

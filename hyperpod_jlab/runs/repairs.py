@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 
 from hyperpod_jlab.clusters.cache import HyperpodWatch
 from hyperpod_jlab.core.cache import Shown
-from hyperpod_jlab.core.config import LocalCluster, Settings
+from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.hyperpod import Instance, region_of
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.repair import RECOVERING, aws_repairs, may_recover, recovering
+from hyperpod_jlab.core.scheduler import Scheduler
+from hyperpod_jlab.engines.registry import scheduler_named
 from hyperpod_jlab.engines.repairs import attempt_meant, nodes_of
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -68,7 +70,9 @@ class AwsRepairs:
             words: What its scheduler says of them, by run id.
         """
         config = self._settings.clusters.get(cluster)
-        if config is None or isinstance(config, LocalCluster) or config.hyperpod is None:
+        scheduler = scheduler_named(config.orchestrator) if config is not None else None
+        hyperpod = config.hyperpod_cluster if config is not None else None
+        if scheduler is None or hyperpod is None:
             return words
         open_words = [word for word in words.values() if may_recover(word)]
         losses = [self._lost_at(run, word) for run, word in words.items() if _has_lost(word)]
@@ -76,10 +80,10 @@ class AwsRepairs:
         if not lost and not self._goes_on(cluster, any(w.state == "running" for w in open_words)):
             return words
         seconds = _WAITS if lost else _NOTICE
-        instances = await self._instances(config.hyperpod, seconds, max(losses, default=0.0))
+        instances = await self._instances(hyperpod, seconds, max(losses, default=0.0))
         if all(one.state == "running" for one in instances):
             return words
-        return await asyncio.to_thread(_with, config.orchestrator, instances, bundles, words)
+        return await asyncio.to_thread(_with, scheduler, instances, bundles, words)
 
     async def close(self) -> None:
         """Ask no more."""
@@ -148,7 +152,7 @@ def _has_lost(word: Observation) -> bool:
 
 
 def _with(
-    orchestrator: str,
+    scheduler: Scheduler,
     instances: Sequence[Instance],
     bundles: Sequence[BundleReader],
     words: dict[str, Observation],
@@ -163,6 +167,6 @@ def _with(
             continue
         nodes = nodes_of(attempt)
         begun = min((node.started_at for node in attempt.nodes), default=None)
-        repairs = aws_repairs(orchestrator, instances, nodes, begun)
-        found[bundle.run_id] = recovering(word, nodes, repairs, orchestrator)
+        repairs = aws_repairs(scheduler, instances, nodes, begun)
+        found[bundle.run_id] = recovering(word, nodes, repairs, scheduler)
     return found

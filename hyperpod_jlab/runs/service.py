@@ -29,7 +29,7 @@ from hyperpod_jlab.core.repair import is_of_repair
 from hyperpod_jlab.core.run import STATES, Run, State, Usage
 from hyperpod_jlab.core.run_id import split_run_id
 from hyperpod_jlab.core.wire import plain, read
-from hyperpod_jlab.engines.protocol import Capabilities, Orchestrator
+from hyperpod_jlab.engines.protocol import Orchestrator, required
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.logs.array import ArrayStreams
 from hyperpod_jlab.runs.repairs import AwsRepairs
@@ -57,18 +57,6 @@ from hyperpod_jlab.storage.records import BundleReader, DamagedBundleError
 _NEEDED = {"requeue": "running", "change": "waiting or running"}
 
 
-def actions_of(able: Capabilities) -> tuple[ActionKind, ...]:
-    """What can be done to an engine's runs and jobs."""
-    offered: dict[ActionKind, bool] = {
-        "cancel": True,
-        "hold": able.hold,
-        "release": able.hold,
-        "requeue": able.requeue,
-        "change": bool(able.changes),
-    }
-    return tuple(action for action, is_offered in offered.items() if is_offered)
-
-
 def check_action(run: Run, action: ActionKind, engine: Orchestrator) -> None:
     """Look whether an action fits the run's state and its engine.
 
@@ -76,7 +64,7 @@ def check_action(run: Run, action: ActionKind, engine: Orchestrator) -> None:
         ConflictError: The action does not fit the run's state.
         UnsupportedError: The engine cannot do it.
     """
-    if action not in actions_of(engine.capabilities):
+    if engine.actions is None or action not in engine.actions.offered:
         raise UnsupportedError(f"{engine.kind} clusters cannot {action} a run")
     waits = run.state == "waiting" or bool((run.children or {}).get("waiting"))
     fits = {
@@ -129,13 +117,14 @@ async def carry_out(
         DeniedError: It is another user's run, or the engine refuses this user.
     """
     await asyncio.to_thread(bundle.check_own, action)
+    actions = required(engine.actions, engine, f"cannot {action} a run")
     if action == "change":
-        await engine.change(bundle, change or Change())
+        await actions.act(action, bundle, change or Change())
         with contextlib.suppress(StorageError):  # it is changed all the same
             await asyncio.to_thread(write_action, run, bundle, action, change)
     else:
         made = await asyncio.to_thread(write_action, run, bundle, action)
-        await _done_or_dropped(getattr(engine, action)(bundle), bundle, made)
+        await _done_or_dropped(actions.act(action, bundle), bundle, made)
 
 
 async def _done_or_dropped(
@@ -371,7 +360,9 @@ class Runs:
         if not bundle.is_own:  # what comes from its nodes is written into its bundle
             return
         with contextlib.suppress(InvalidInputError):  # this machine does not know the cluster
-            await self._engines.get(head.cluster).catch_up(bundle, seconds)
+            remote = self._engines.get(head.cluster).remote_records
+            if remote is not None:
+                await remote.catch_up(bundle, seconds)
 
     async def list(self, wanted: Wanted | None = None) -> Listing:
         """Runs, newest first. Damaged ones are listed as such."""
@@ -443,11 +434,12 @@ class Runs:
         await asyncio.to_thread(bundle.check_own, action)
         engine = self._engines.get(run.cluster)
         if action == "cancel" and run.status.ended:
-            if run.status.reason_code == "lost":
-                await engine.cancel(bundle)  # what it left behind may live on
-            elif run.status.reason_code == "submit_interrupted":
+            actions = engine.actions
+            if run.status.reason_code == "lost" and actions is not None:
+                await actions.act(action, bundle)  # what it left behind may live on
+            elif run.status.reason_code == "submit_interrupted" and actions is not None:
                 with contextlib.suppress(NotFoundError):  # all of it that is there has gone
-                    await engine.cancel(bundle)
+                    await actions.act(action, bundle)
             return run
         check_action(run, action, engine)
         await carry_out(run, bundle, engine, action, change)
@@ -497,7 +489,10 @@ class Runs:
         if is_of_repair(run.status.reason, run.status.reason_code):
             return WaitReason(run_id, run.status.reason, run.status.reason_code)
         bundle = await asyncio.to_thread(self.bundle, run_id)
-        return await self._engines.get(run.cluster).explain_wait(bundle)
+        explainer = self._engines.get(run.cluster).wait_explainer
+        if explainer is None:
+            return WaitReason(run_id, run.status.reason, run.status.reason_code)
+        return await explainer.explain_wait(bundle)
 
     async def usage(self, run_id: str) -> Usage | None:
         """What a run used; None when it has not ended.
@@ -614,7 +609,8 @@ class Runs:
         if not await asyncio.to_thread(lambda: bundle.is_own):
             return False
         try:
-            return await self._engines.get(cluster).catch_up(bundle, seconds)
+            remote = self._engines.get(cluster).remote_records
+            return remote is not None and await remote.catch_up(bundle, seconds)
         except HyperpodError:
             return False  # an unknown cluster, or one that does not answer: what is there has to do
 

@@ -195,7 +195,9 @@ class Submitter:
         there = self._engines.settings.is_on_hyperpod(engine.name)
         plan = launch_plan(request.spec, run_id, captured.command, python, captured.cwd, there)
         bundle = str(self._partition.bundle(run_id).relative_to(self._partition.root))
-        limit = request.spec.time_limit or await engine.time_limit(request.spec)
+        limit = request.spec.time_limit
+        if not limit and engine.time_limits is not None:
+            limit = await engine.time_limits.time_limit(request.spec)
         given = RenderInput(
             run_id,
             captured.name,
@@ -250,7 +252,7 @@ class Submitter:
         if preview.unreachable is not None:
             raise preview.unreachable
         on_step("checked")
-        uid = await engine.job_uid()
+        uid = await engine.job_user.job_uid() if engine.job_user is not None else None
         making = asyncio.create_task(
             asyncio.to_thread(self._make_bundle, request, preview, engine, digest, on_step, uid)
         )

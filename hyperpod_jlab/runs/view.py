@@ -76,7 +76,8 @@ async def usage_of(run: Run, bundle: BundleReader, engines: Engines) -> Usage | 
         return known
     said = None
     with contextlib.suppress(HyperpodError):
-        said = await engines.get(run.cluster).usage(bundle)
+        accounting = engines.get(run.cluster).accounting
+        said = await accounting.usage(bundle) if accounting is not None else None
     if said is None:
         return _with_end(await asyncio.to_thread(journal_usage, bundle), run, records)
     found = _with_end(said, run, records)

@@ -37,6 +37,14 @@ def user_name(number: int) -> str:
         return f"uid-{number}"
 
 
+def user_number(name: str) -> int | None:
+    """The number of a user of this machine; None where there is no such user."""
+    try:
+        return pwd.getpwnam(name).pw_uid
+    except KeyError:
+        return None
+
+
 def is_own(run: Run) -> bool:
     """Whether a run is this user's, by the owner of its folder."""
     return run.uid == own_number()

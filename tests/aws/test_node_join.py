@@ -9,6 +9,8 @@ import pytest
 from hyperpod_jlab.core.cluster import Node
 from hyperpod_jlab.core.hyperpod import Instance, join_nodes
 from hyperpod_jlab.core.wire import plain
+from hyperpod_jlab.engines.registry import kind_of
+from hyperpod_jlab.engines.slurm.kind import SCHEDULER
 
 HOST = "ip-10-0-0-{}.us-west-2.compute.internal"
 LEFT, COMING, UNKNOWN = (
@@ -32,7 +34,9 @@ def instance(
 
 def joined(orchestrator: str, instances, nodes, roles=None):
     """Rows as (instance, node, the beginning of the remark)."""
-    rows = join_nodes(orchestrator, instances, [Node(name, "up") for name in nodes], roles)
+    kind = kind_of(orchestrator)
+    assert kind is not None
+    rows = join_nodes(kind.scheduler, instances, [Node(name, "up") for name in nodes], roles)
     return [
         (
             row.instance.name if row.instance else None,
@@ -175,7 +179,7 @@ def test_a_login_node_that_runs_slurmd_is_joined_all_the_same():
 
 
 def test_a_row_as_plain_data():
-    (row,) = join_nodes("slurm", [instance("i-1", 1, at=5)], [])
+    (row,) = join_nodes(SCHEDULER, [instance("i-1", 1, at=5)], [])
     told = plain(row)
     assert told["instance"]["launched_at"] == "1970-01-01T00:00:05.000Z"
     assert (told["node"], told["remark"]) == (None, UNKNOWN)

@@ -45,7 +45,9 @@ def job(cluster: KubernetesTestbed, command: str, name: str = "theirs") -> dict[
 async def _logs(user: Acting, run_id: str, wanted: set[str]) -> None:
     end = time.monotonic() + 40
     while True:
-        await user.hyperpod.engines.get(CLUSTER).catch_up(user.hyperpod.runs.bundle(run_id), 5)
+        await user.hyperpod.engines.get(CLUSTER).remote_records.catch_up(
+            user.hyperpod.runs.bundle(run_id), 5
+        )
         found = {line for path in user.logs(run_id) for line in path.read_text().splitlines()}
         if wanted <= found:
             return

@@ -194,7 +194,9 @@ async def test_the_example_runs_and_its_pods_are_followed(
     run_id = await _submit(user, example(kubernetes_cluster))
     run = await user.ended(run_id)
     assert (run.state, run.nodes, run.kind) == ("succeeded", 2, "PyTorchJob"), run.status
-    await user.hyperpod.engines.get(CLUSTER).catch_up(user.hyperpod.runs.bundle(run_id), 10)
+    await user.hyperpod.engines.get(CLUSTER).remote_records.catch_up(
+        user.hyperpod.runs.bundle(run_id), 10
+    )
     logs = [path.read_text() for path in user.logs(run_id)]
     assert any("rank 0 was told: hello from rank 1" in text for text in logs), logs
     assert any("rank 1 of 2 on" in text for text in logs), logs

@@ -107,7 +107,9 @@ async def test_what_has_ended_keeps_its_job_and_its_end(
     )
     assert (await user.hyperpod.runs.act(run_id, "cancel")).state == "succeeded"
     assert job_of(kubernetes_cluster, user, run_id)
-    (said,) = await user.hyperpod.engines.get(CLUSTER).act_on_jobs("cancel", [object_of(run_id)])
+    (said,) = await user.hyperpod.engines.get(CLUSTER).job_actions.act_on_jobs(
+        "cancel", [object_of(run_id)]
+    )
     assert isinstance(said.error, ConflictError)
     assert "has ended" in said.error.message
     assert job_of(kubernetes_cluster, user, run_id)
@@ -150,7 +152,7 @@ async def test_jobs_of_the_table_are_acted_on_one_result_each(
     await once(lambda: len(pods_of(kubernetes_cluster, user)) == 2)
     engine = user.hyperpod.engines.get(CLUSTER)
     jobs = ["job/one", f"{user.namespace}/job/two", "job/three", "pod/x", "Job one!", "nonsense"]
-    results = await engine.act_on_jobs("cancel", jobs)
+    results = await engine.job_actions.act_on_jobs("cancel", jobs)
     assert [result.scheduler_id for result in results] == jobs
     codes = [result.error.code if result.error else None for result in results]
     assert codes == [None, None, "no_such_job", "unsupported", "invalid_job", "no_such_job"]
@@ -166,7 +168,7 @@ async def test_who_may_only_look_is_told_which_right_is_missing(
     async with only_looking(kubernetes_cluster, user, monkeypatch) as looking:
         looker = looking.hyperpod
         engine = looker.engines.get(CLUSTER)
-        (said,) = await engine.act_on_jobs("cancel", [f"pytorchjob/{name}"])
+        (said,) = await engine.job_actions.act_on_jobs("cancel", [f"pytorchjob/{name}"])
         assert isinstance(said.error, DeniedError)
         assert (
             said.error.message
@@ -202,7 +204,7 @@ async def test_last_words_are_kept_where_pods_do_not_mount_the_partition(
             end = time.monotonic() + 60
             while text not in user.log(run_id, attempt=attempt):
                 assert time.monotonic() < end, user.log(run_id, attempt=attempt)
-                await engine.catch_up(user.hyperpod.runs.bundle(run_id), 2)
+                await engine.remote_records.catch_up(user.hyperpod.runs.bundle(run_id), 2)
                 await asyncio.sleep(0.2)
 
         run_id = await user.submit(LAST_WORDS)

@@ -105,7 +105,7 @@ def test_no_records_are_written_into_another_users_bundle(foreign: BundleReader)
 
 @pytest.mark.parametrize("action", ["cancel", "hold", "release", "requeue", "submit", "shells"])
 async def test_nothing_that_another_users_bundle_names_is_acted_on(
-    partition: Partition, foreign: BundleReader, action: str
+    partition: Partition, foreign: BundleReader, action: Any
 ) -> None:
     acting = KubernetesOrchestrator("hpc", CONFIG, partition)
 
@@ -116,8 +116,12 @@ async def test_nothing_that_another_users_bundle_names_is_acted_on(
         return Client()
 
     acting._connection.client = client
+    doing = {
+        "submit": lambda: acting.submit(foreign),
+        "shells": lambda: acting.ports.shells(foreign),
+    }.get(action, lambda: acting.actions.act(action, foreign))
     with pytest.raises(DeniedError) as caught:
-        await getattr(acting, action)(foreign)
+        await doing()
     assert caught.value.code == "foreign_run"
     await acting.close()
 

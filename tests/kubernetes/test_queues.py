@@ -96,7 +96,9 @@ async def test_what_is_taken_is_not_free(session: KubernetesSession) -> None:
 
 
 async def test_what_may_be_named_in_a_spec(session: KubernetesSession) -> None:
-    choices = await session.hyperpod.engines.get().choices()
+    known = session.hyperpod.engines.get().choices
+    assert known is not None
+    choices = await known.choices()
     assert choices["queue"] == ["nowhere", "spare", "stopped", "team"]
     mine = [name for name in choices["priority"] if name.startswith(session.namespace)]
     assert mine == [f"{session.namespace}-high", f"{session.namespace}-low"]

@@ -7,7 +7,7 @@ import pytest
 
 from hyperpod_jlab.core.cluster import Job, Node, Resource
 from hyperpod_jlab.core.errors import InvalidInputError, UnreachableError
-from hyperpod_jlab.engines.local.engine import LocalOrchestrator
+from hyperpod_jlab.engines.local.observe import LocalTables
 from hyperpod_jlab.server.pages import FRESH, Snapshots, TableQuery, page_of
 
 
@@ -218,7 +218,7 @@ async def test_jobs_that_ended_are_apart_from_those_that_have_not(api, monkeypat
         states = ["waiting", "held", "running", "suspended", "succeeded", "failed", "cancelled"]
         return [Job(str(number), "n", "u", state) for number, state in enumerate(states)]
 
-    monkeypatch.setattr(LocalOrchestrator, "jobs", jobs)
+    monkeypatch.setattr(LocalTables, "jobs", jobs)
     there = await api.get("clusters/local/jobs", ended="false", sort="scheduler_id")
     gone = await api.get("clusters/local/jobs", ended="true")
     assert [job["state"] for job in there["jobs"]] == ["waiting", "held", "running", "suspended"]

@@ -44,8 +44,7 @@ class Program(RequestHandler):
 @pytest.fixture
 async def program(monkeypatch):
     """A program on a port of this machine, which the embedded cluster lets in."""
-    monkeypatch.setattr(LocalOrchestrator, "capabilities", ports_here.WITH_PORTS)
-    monkeypatch.setattr(LocalOrchestrator, "open_port", ports_here.open_port)
+    monkeypatch.setattr(LocalOrchestrator, "ports", ports_here.PortsHere())
     (socket,) = bind_sockets(0, "127.0.0.1")
     server = HTTPServer(Application([("/(.*)", Program)]))
     server.add_sockets([socket])

@@ -16,6 +16,7 @@ from hyperpod_jlab.core.errors import (
     UnsupportedError,
 )
 from hyperpod_jlab.core.records import ActionKind
+from hyperpod_jlab.engines.local.actions import LocalActions
 from hyperpod_jlab.engines.local.engine import LocalOrchestrator
 
 from .conftest import Place
@@ -40,7 +41,7 @@ async def test_the_journal_holds_what_was_done(
 
     run_id = await place.submit("sleep 60")
     await place.until(run_id, lambda run: run.state == "running")
-    monkeypatch.setattr(LocalOrchestrator, "cancel", refuse)
+    monkeypatch.setattr(LocalActions, "act", refuse)
     with pytest.raises(type(error)):
         await place.hyperpod.runs.act(run_id, "cancel")
     assert await journal(place, run_id) == left
@@ -54,18 +55,19 @@ async def test_a_change_is_in_the_journal_once_it_was_made(
     await place.until(run_id, lambda run: run.state == "running")
     with pytest.raises(UnsupportedError):
         await place.hyperpod.runs.act(run_id, "change", Change(queue="long"))
-    able = {**vars(LocalOrchestrator.capabilities), "changes": ("time_limit", "queue")}
-    monkeypatch.setattr(
-        LocalOrchestrator, "capabilities", type(LocalOrchestrator.capabilities)(**able)
-    )
-    with pytest.raises(UnsupportedError):
-        await place.hyperpod.runs.act(run_id, "change", Change(queue="long"))
     assert await journal(place, run_id) == []
 
-    async def do(*_: Any) -> None:
-        return
+    failures = [UnreachableError("nobody there")]
 
-    monkeypatch.setattr(LocalOrchestrator, "change", do)
+    async def do(*_: Any) -> None:
+        if failures:
+            raise failures.pop()
+
+    monkeypatch.setattr(LocalActions, "offered", (*LocalActions.offered, "change"))
+    monkeypatch.setattr(LocalActions, "act", do)
+    with pytest.raises(UnreachableError):
+        await place.hyperpod.runs.act(run_id, "change", Change(queue="long"))
+    assert await journal(place, run_id) == []
     run = await place.hyperpod.runs.act(run_id, "change", Change(3600, "long"))
     assert run.queue == "long"
     assert (await place.hyperpod.runs.act(run_id, "change", Change(60))).queue == "long"
@@ -75,11 +77,16 @@ async def test_a_change_is_in_the_journal_once_it_was_made(
 async def test_jobs_that_are_no_runs_are_the_engines(place: Place, monkeypatch: pytest.MonkeyPatch):
     told: list[tuple[Any, ...]] = []
 
-    async def act(_: Any, action: ActionKind, jobs: Any, change: Any = None) -> list[JobResult]:
-        told.append((action, list(jobs), change))
-        return [JobResult(job) for job in jobs]
+    class Acting:
+        covers_runs = False
 
-    monkeypatch.setattr(LocalOrchestrator, "act_on_jobs", act)
+        async def act_on_jobs(
+            self, action: ActionKind, jobs: Any, change: Any = None
+        ) -> list[JobResult]:
+            told.append((action, list(jobs), change))
+            return [JobResult(job) for job in jobs]
+
+    monkeypatch.setattr(LocalOrchestrator, "job_actions", Acting())
     results = await place.hyperpod.act_on_jobs("local", "hold", ["7", "8_[1-3]", "-x", "7"])
     assert [(one.scheduler_id, one.error is None) for one in results] == [
         ("7", True),

@@ -57,11 +57,11 @@ class Asked:
 
     def time_limit(self, **spec: Any) -> int | None:
         """The limit of a run without one."""
-        return self._asked(lambda: self.engine.time_limit(spec_of(**spec)))
+        return self._asked(lambda: self.engine.time_limits.time_limit(spec_of(**spec)))
 
     def choices(self) -> dict[str, list[str]]:
         """What the faces offer."""
-        return self._asked(self.engine.choices)
+        return self._asked(self.engine.choices.choices)
 
     def _asked(self, question: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         async def answer() -> Any:

@@ -151,11 +151,11 @@ class TestNews:
         await one_runs_one_waits(session)
         engine = session.hyperpod.engines.get(CLUSTER)
         assert isinstance(engine, SlurmOrchestrator)
-        (job,) = [job for job in (await engine.mine()).jobs if job.state == "PENDING"]
+        (job,) = [job for job in (await engine._queue.mine()).jobs if job.state == "PENDING"]
         an_hour_passes(session)
         session.cluster.run("ctl", "scontrol", "update", f"jobid={job.job_id}", "priority=12345")
-        engine._mine.forget()
-        seen = await engine.mine()
+        engine._queue.of_user.forget()
+        seen = await engine._queue.mine()
         assert next(one for one in seen.jobs if one.job_id == job.job_id).priority == 12345
         assert engine._pace.max_age > 60
 
@@ -178,7 +178,7 @@ class TestHurry:
         run_id = await one_runs_one_waits(session)
         engine = session.hyperpod.engines.get(CLUSTER)
         assert isinstance(engine, SlurmOrchestrator)
-        engine._changed()
+        engine._queue.changed()
         session.cluster.forget_calls()
         await asyncio.gather(*(session.hyperpod.runs.get(run_id) for _ in range(50)))
         assert len(session.cluster.calls()) == 1
@@ -187,7 +187,7 @@ class TestHurry:
         run_id = await one_runs_one_waits(session)
         engine = session.hyperpod.engines.get(CLUSTER)
         assert isinstance(engine, SlurmOrchestrator)
-        engine._changed()
+        engine._queue.changed()
         session.cluster.forget_calls()
         others = [make_hyperpod(session.cluster) for _ in range(5)]
         for other in others:  # each knows nothing but what is in the file

@@ -9,11 +9,11 @@ import stat
 import pytest
 
 from hyperpod_jlab.admin.fsx.folders import FoldersThere
-from hyperpod_jlab.admin.fsx.keepers import ANSWERS, FolderPlace, open_keeper, user_number
+from hyperpod_jlab.admin.fsx.keepers import FolderPlace, open_keeper, user_number
 from hyperpod_jlab.core.config import SlurmCluster
 from hyperpod_jlab.core.errors import DeniedError, RefusedError, UnreachableError
 from hyperpod_jlab.engines.slurm.client import SlurmClient
-from hyperpod_jlab.engines.slurm.remote_task import SlurmErrand
+from hyperpod_jlab.engines.slurm.remote_task import ANSWERS, SlurmErrand
 from hyperpod_jlab.engines.slurm.ssh import transport_of
 from hyperpod_jlab.storage.partition import Partition
 from tests.admin.folder_cases import JOBS, OPENED, PERSON, STRANGER, JobCases, as_it_is, names
@@ -128,7 +128,7 @@ async def test_one_who_may_not_be_root_is_told(slurm):
             await keeper.look(["/x"])
     assert caught.value.code == "no_root"
     assert "sudo" in caught.value.message
-    assert await user_number("bob", settings, place) == 20002
+    assert await user_number("bob", settings, Partition(slurm.partition), place) == 20002
 
 
 @pytest.fixture

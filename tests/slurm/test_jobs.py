@@ -141,7 +141,7 @@ async def test_a_run_of_mine_is_known_by_its_comment_and_no_one_else_can_say_so(
     comment = f"--comment=hyperpod:{RUN_ID}"
     own = sbatch(slurm, "--hold", comment)
     other = sbatch(slurm, "--hold", comment, user="alice")
-    told = {job.scheduler_id: job for job in await services.engines.get(CLUSTER).jobs()}
+    told = {job.scheduler_id: job for job in await services.jobs(CLUSTER)}
     assert told[own].run_id == RUN_ID
     assert told[other].run_id is None
     found = await _jobs(services)

@@ -149,12 +149,14 @@ def engine(partition: Partition) -> tuple[SlurmOrchestrator, Transport]:
 
 @pytest.mark.parametrize("action", ["cancel", "hold", "release", "requeue", "submit"])
 def test_no_job_that_another_users_bundle_names_is_acted_on(
-    partition: Partition, action: str
+    partition: Partition, action: Any
 ) -> None:
     bundle = foreign(partition, submission=SENT)
     acting, transport = engine(partition)
     with pytest.raises(DeniedError) as caught:
-        asyncio.run(getattr(acting, action)(bundle))
+        asyncio.run(
+            acting.submit(bundle) if action == "submit" else acting.actions.act(action, bundle)
+        )
     assert (caught.value.code, transport.asked) == ("foreign_run", [])
 
 

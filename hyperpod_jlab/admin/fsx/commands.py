@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
@@ -66,7 +66,7 @@ PLACE_OPTIONS = (
     click.option(
         "--folders",
         "by",
-        type=click.Choice(["here", "slurm", "kubernetes", "none"]),
+        type=click.Choice(get_args(By)),
         help="Who looks at folders and makes them: this machine, a job of the Slurm cluster, a Job of the Kubernetes cluster, or nobody. "
         "Default: this machine with --mounted-at, else nobody.",
     ),

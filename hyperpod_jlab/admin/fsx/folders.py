@@ -31,6 +31,7 @@ from hyperpod_jlab.core.errors import (
     UnreachableError,
 )
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
+from hyperpod_jlab.engines.remote_task import RemoteTask
 from hyperpod_jlab.launcher import assembled
 from hyperpod_jlab.storage.mounts import Mount, mount_of
 
@@ -132,33 +133,6 @@ class FolderKeeper(Protocol):
         ...
 
 
-class Errand(Protocol):
-    """Has a small program run as root where the whole file system is mounted.
-
-    Attributes:
-        root: Where it is mounted there.
-        reply: The folder of the file system in which the program leaves its answer as a file; None: it prints it.
-    """
-
-    @property
-    def root(self) -> str: ...
-
-    @property
-    def reply(self) -> str | None: ...
-
-    async def run(self, program: str, name: str) -> str:
-        """Run a Python program (3.8 or later, standard library) to its end; its answer, which may be less than all of it.
-
-        Args:
-            program: Its text: plain ASCII.
-            name: A new name, of small letters and digits: the answer's file.
-
-        Raises:
-            HyperpodError: It was not run, or has failed.
-        """
-        ...
-
-
 class _Keeper(ABC):
     """What all keepers have in common: folders to an order, and an answer to folders."""
 
@@ -250,7 +224,7 @@ class FoldersThere(_Keeper):
         errand: The way there.
     """
 
-    def __init__(self, errand: Errand) -> None:
+    def __init__(self, errand: RemoteTask) -> None:
         self._errand = errand
 
     async def _answer(self, do: str, folders: list[dict[str, Any]]) -> dict[str, Any]:
@@ -433,7 +407,7 @@ class NodeErrand:
         self.root = root
 
     async def run(self, program: str, name: str) -> str:
-        """Run a program that prints its answer (see `admin.folders.Errand`).
+        """Run a program that prints its answer (see `orchestrators.tasks.RemoteTask`).
 
         Raises:
             UnreachableError: The node or its session does not answer.
@@ -468,7 +442,7 @@ async def to_controller(
         HyperpodError: See `aws.errors`.
     """
     found = await describe_cluster(aws, HyperpodCluster(name, name, await aws.region(), ""))
-    if found.orchestrator != "slurm":
+    if not found.on_slurm:
         return None
     groups = [one for one in found.groups or () if one.slurm_role == "Controller"]
     groups = groups or [one for one in found.groups or () if one.name == (group or GROUP)]

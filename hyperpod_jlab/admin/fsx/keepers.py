@@ -3,43 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import pwd
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
-from typing import Literal, TypeVar
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal, get_args
 
 from hyperpod_jlab.admin.fsx.folders import FolderKeeper, FoldersHere, FoldersThere
 from hyperpod_jlab.admin.fsx.models import MOST_UID, NOBODY
 from hyperpod_jlab.admin.fsx.reconcile import Wirer, Wiring, mounted_on_nodes
 from hyperpod_jlab.aws.session import Aws
-from hyperpod_jlab.core.config import KubernetesCluster, Settings, SlurmCluster
-from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError
-from hyperpod_jlab.engines.slurm.client import SlurmClient
+from hyperpod_jlab.core.config import SchedulerName, Settings
+from hyperpod_jlab.core.errors import InvalidInputError, NotFoundError, UnsupportedError
+from hyperpod_jlab.engines.protocol import required
+from hyperpod_jlab.engines.registry import kind_of, make_orchestrator
+from hyperpod_jlab.engines.remote_task import RemoteTasks, TaskSettings
 from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.storage.partition import Partition, PathMap
+from hyperpod_jlab.storage import owners as users
+from hyperpod_jlab.storage.partition import Partition
 
-By = Literal["here", "slurm", "kubernetes", "none"]
-
-ON_NODES = "/fsx"
-"""Where HyperPod's life cycle scripts mount the cluster's file system, if AWS tells of no other place."""
-
-ANSWERS = ".hyperpod-folders"
-"""The folder in which jobs leave their answers."""
-
-_FITS: dict[str, tuple[By, ...]] = {
-    "mounted_at": ("here", "slurm"),
-    "queue": ("slurm",),
-    "namespace": ("kubernetes",),
-    "claim": ("kubernetes",),
-    "image": ("kubernetes",),
-}
-"""What only some of them know."""
+By = Literal["here", SchedulerName, "none"]
+"""Who looks after folders: this machine, jobs of a cluster, or nobody."""
 
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-Config = TypeVar("Config", SlurmCluster, KubernetesCluster)
 
 
 @dataclass(frozen=True)
@@ -67,16 +54,29 @@ class FolderPlace:
     user: str | None = None
 
 
-def misfit(place: FolderPlace) -> tuple[str, tuple[By, ...]] | None:
+def misfit(place: FolderPlace) -> tuple[str, tuple[str, ...]] | None:
     """What is said that the one who looks after folders does not know, and who does; None: all fits.
 
     Args:
         place: What the admin says.
     """
-    for name, known in _FITS.items():
-        if getattr(place, name) is not None and place.by not in known:
+    fits = {"here": ("mounted_at",)} | {name: _known_to(name) for name in get_args(SchedulerName)}
+    for name, value in asdict(_settings(place)).items():
+        known = tuple(by for by, names in fits.items() if name in names)
+        if value is not None and place.by not in known:
             return name, known
     return None
+
+
+def knows_mount(by: By) -> bool:
+    """Whether it is jobs of a cluster that have to be told where their nodes mount the file system."""
+    return "mounted_at" in _known_to(by)
+
+
+def _known_to(by: str) -> tuple[str, ...]:
+    """What the jobs of a kind of cluster have to be told."""
+    kind = kind_of(by)
+    return kind.task_settings if kind is not None else ()
 
 
 @asynccontextmanager
@@ -97,71 +97,36 @@ async def open_keeper(
         yield None
     elif place.by == "here":
         yield FoldersHere(_here(place))
-    elif place.by == "slurm":
-        from hyperpod_jlab.engines.slurm.ssh import transport_of
-
-        config = _cluster(settings, place, SlurmCluster)
-        transport = transport_of(config)
-        try:
-            yield slurm_keeper(SlurmClient(transport), config, partition, place)
-        finally:
-            await transport.close()
     else:
-        from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
-        from hyperpod_jlab.engines.kubernetes.remote_task import KubernetesErrand
-
-        cluster = _cluster(settings, place, KubernetesCluster)
-        storage = cluster.storage
-        connection = Connection(cluster)
-        claim = _given("claim", place.claim or (storage.claim if storage else None))
-        image = _given("image", place.image or cluster.image)
-        namespace = place.namespace or connection.namespace
-        try:
-            yield FoldersThere(KubernetesErrand(connection, namespace, claim, image))
-        finally:
-            await connection.close()
+        async with _tasks(settings, partition, place) as tasks:
+            yield FoldersThere(tasks.task(_settings(place)))
 
 
-def slurm_keeper(
-    client: SlurmClient, config: SlurmCluster, partition: Partition, place: FolderPlace
-) -> FolderKeeper:
-    """Folders by jobs of a Slurm cluster, whose answers are read where this machine or the login node has the file system.
-
-    Raises:
-        InvalidInputError: This machine runs Slurm's commands, and has nothing of the file system.
-    """
-    from hyperpod_jlab.engines.slurm.remote_task import SlurmErrand
-
-    root = place.mounted_at or ON_NODES
-    if not root.startswith("/"):
-        raise InvalidInputError(
-            f"'{root[:60]}', where the nodes have the file system, is no absolute path",
-            detail={"field": "mounted_at"},
-        )
-    reply, answers = f"/{ANSWERS}", None
-    if config.transport == "here":
-        paths = PathMap.of(str(partition.root), config.storage)
-        if paths.there.is_relative_to(root) and Path(paths.here).is_dir():
-            reply = str(PurePosixPath("/") / paths.there.relative_to(root) / ANSWERS)
-            answers = Path(paths.here) / ANSWERS
-        elif Path(root).is_dir():
-            answers = Path(root) / ANSWERS
-        else:
-            raise InvalidInputError(
-                f"this machine has nothing of what nodes have at {root}, so an answer of theirs would not be seen",
-                code="no_common_folder",
-                hint="name its partition there as storage in the cluster's configuration, or go by ssh to a login node",
-                detail={"field": "mounted_at"},
-            )
-    return FoldersThere(SlurmErrand(client, root, reply, answers, queue=place.queue))
+@asynccontextmanager
+async def _tasks(
+    settings: Settings, partition: Partition, place: FolderPlace
+) -> AsyncIterator[RemoteTasks]:
+    name = _cluster(settings, place)
+    engine = make_orchestrator(name, settings.clusters[name], partition)
+    try:
+        yield required(engine.remote_tasks, engine, "run no tasks of administrators")
+    finally:
+        await engine.close()
 
 
-async def user_number(given: str, settings: Settings, place: FolderPlace) -> int:
+def _settings(place: FolderPlace) -> TaskSettings:
+    return TaskSettings(place.mounted_at, place.queue, place.namespace, place.claim, place.image)
+
+
+async def user_number(
+    given: str, settings: Settings, partition: Partition, place: FolderPlace
+) -> int:
     """The number of the cluster's user; `NOBODY` for ``none``.
 
     Args:
         given: The number, or a name: known where folders are looked after, which for Kubernetes is nowhere.
         settings: The configuration.
+        partition: This machine's storage partition.
         place: Who looks after folders.
 
     Raises:
@@ -186,15 +151,16 @@ async def user_number(given: str, settings: Settings, place: FolderPlace) -> int
         )
     number: int | None = None
     if place.by == "here":
-        number = await asyncio.to_thread(_number_here, given)
-    elif place.by == "slurm":
-        number = await _number_there(given, _cluster(settings, place, SlurmCluster))
+        number = await asyncio.to_thread(users.user_number, given)
     else:
-        raise InvalidInputError(
-            f"the cluster's user: nobody here knows the number of '{given}'",
-            hint="give the number: on a node, 'id -u NAME' says it",
-            detail=detail,
-        )
+        try:
+            number = await _number_there(given, settings, partition, place)
+        except UnsupportedError as error:
+            raise InvalidInputError(
+                f"the cluster's user: {error.message}",
+                hint="give the number: on a node, 'id -u NAME' says it",
+                detail=detail,
+            ) from error
     if not number:
         raise NotFoundError(
             f"there is no user '{given}'" + (" on this machine" if place.by == "here" else ""),
@@ -205,30 +171,23 @@ async def user_number(given: str, settings: Settings, place: FolderPlace) -> int
     return number
 
 
-def _number_here(name: str) -> int | None:
-    try:
-        return pwd.getpwnam(name).pw_uid
-    except KeyError:
-        return None
-
-
-async def _number_there(name: str, config: SlurmCluster) -> int | None:
-    """As the machine with Slurm's commands says."""
-    from hyperpod_jlab.engines.slurm.ssh import transport_of
-
-    if config.transport == "here":
-        return await asyncio.to_thread(_number_here, name)
-    transport = transport_of(config)
-    try:
-        output = await transport.run(["/usr/bin/id", "-u", "--", name])
-    finally:
-        await transport.close()
-    said = output.out.strip()
-    return int(said) if output.code == 0 and said.isdecimal() else None
+async def _number_there(
+    name: str, settings: Settings, partition: Partition, place: FolderPlace
+) -> int | None:
+    if place.by == "none":
+        raise UnsupportedError(f"nobody here knows the number of '{name}'")
+    async with _tasks(settings, partition, place) as tasks:
+        return await tasks.user_number(name)
 
 
 def _here(place: FolderPlace) -> Path:
-    root = Path(_given("mounted_at", place.mounted_at))
+    if not place.mounted_at:
+        raise InvalidInputError(
+            "nobody says where this machine has the whole file system",
+            hint="name the folder where it is mounted (--mounted-at), such as /fsx",
+            detail={"field": "mounted_at"},
+        )
+    root = Path(place.mounted_at)
     if not root.is_dir():
         raise InvalidInputError(
             f"{root} is no folder of this machine",
@@ -238,40 +197,24 @@ def _here(place: FolderPlace) -> Path:
     return root
 
 
-def _given(field: str, value: str | None) -> str:
-    if value:
-        return value
-    raise InvalidInputError(
-        {
-            "mounted_at": "nobody says where this machine has the whole file system",
-            "claim": "nobody says which claim is of the whole file system",
-            "image": "nobody says which image the pod is to have",
-        }[field],
-        hint={
-            "mounted_at": "name the folder where it is mounted (--mounted-at), such as /fsx",
-            "claim": "name the persistent volume claim (--claim) of the whole file system, here or as storage of the cluster in the configuration",
-            "image": "name an image (--image) with a python3 by its digest, registry/name@sha256:..., here or in the cluster's configuration",
-        }[field],
-        detail={"field": field},
-    )
-
-
-def _cluster(settings: Settings, place: FolderPlace, kind: type[Config]) -> Config:
-    """The cluster of the configuration that is meant.
+def _cluster(settings: Settings, place: FolderPlace) -> str:
+    """The name of the cluster that is meant.
 
     Raises:
         InvalidInputError: There is none of this kind, or it is not clear which.
     """
-    found = {name: config for name, config in settings.clusters.items() if isinstance(config, kind)}
-    chosen = found
-    if place.cluster is not None:
-        chosen = {
-            name: config
-            for name, config in found.items()
-            if place.cluster in {name, config.hyperpod}
-        }
+    found = {
+        name: config
+        for name, config in settings.clusters.items()
+        if config.orchestrator == place.by
+    }
+    chosen = [
+        name
+        for name, config in found.items()
+        if place.cluster is None or place.cluster in {name, config.hyperpod_cluster}
+    ]
     if len(chosen) == 1:
-        return next(iter(chosen.values()))
+        return chosen[0]
     what = f"for the HyperPod cluster {place.cluster}" if place.cluster else "that could be meant"
     listed = ", ".join(chosen or found) or "none"
     raise InvalidInputError(
@@ -309,10 +252,10 @@ async def open_wirer(
     """
     settings = services.settings
     if place.user is not None:
-        number = await user_number(place.user, settings, place)
+        number = await user_number(place.user, settings, services.partition, place)
         wiring = replace(wiring, wanted=replace(wiring.wanted, cluster_user=number))
     aws = Aws(region)
-    if place.by == "slurm" and place.mounted_at is None and wiring.cluster is not None:
+    if knows_mount(place.by) and place.mounted_at is None and wiring.cluster is not None:
         where = await mounted_on_nodes(aws, wiring.cluster, wiring.file_system)
         place = replace(place, mounted_at=where)
     async with open_keeper(settings, services.partition, place) as keeper:

@@ -267,13 +267,12 @@ async def cluster_facts(aws: Aws, name: str | None) -> dict[str, str | None]:
     if name is None:
         return {"region": region}
     found = await describe_cluster(aws, HyperpodCluster(name, name, region, ""))
-    orchestrator = {"slurm": "slurm", "kubernetes": "eks"}.get(found.orchestrator or "")
     eks = found.eks_arn.rpartition("/")[2] if found.eks_arn else None
     mounted = _mounted_by(found)
     return {
         "region": region,
         "cluster": found.name,
-        "orchestrator": orchestrator,
+        "orchestrator": found.aws_orchestrator,
         "eks": eks,
         "file_system": mounted[0] if len(mounted) == 1 else None,
     }

@@ -14,6 +14,7 @@ from pydantic import Field
 from hyperpod_jlab.admin.fsx.keepers import FolderPlace
 from hyperpod_jlab.admin.fsx.models import RowState, Statement, StepRow
 from hyperpod_jlab.admin.fsx.service import DomainChoice, FileSystemChoice
+from hyperpod_jlab.core.config import LocalCluster, SchedulerName
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.validation import DOMAIN_ID, FILE_SYSTEM_ID, REGION
 from hyperpod_jlab.core.wire import Time
@@ -45,7 +46,7 @@ class AdminFolderCluster:
     """A cluster of the configuration whose jobs can make folders."""
 
     name: str
-    kind: Literal["slurm", "kubernetes"]
+    kind: SchedulerName
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ _FileSystem = Annotated[str, Field(pattern=FILE_SYSTEM_ID)]
 class AdminFoldersBody(RequestModel):
     """Who looks at the folders of the file system and makes them, and what that one has to know."""
 
-    by: Literal["here", "slurm", "kubernetes", "none"]
+    by: Literal["here", SchedulerName, "none"]
     """The server's machine, a job of a Slurm cluster, a Job of a Kubernetes cluster, or nobody."""
     mounted_at: Annotated[str | None, Field(min_length=1, max_length=4096)] = None
     """Where the whole file system is mounted: on the server's machine, or on the nodes of Slurm (default there: /fsx)."""
@@ -274,7 +275,7 @@ async def _folder_clusters(call: Call) -> tuple[list[AdminFolderCluster], list[s
     return [
         AdminFolderCluster(name, one.orchestrator)
         for name, one in settings.clusters.items()
-        if one.orchestrator in {"slurm", "kubernetes"}
+        if not isinstance(one, LocalCluster)
     ], []
 
 

@@ -488,7 +488,7 @@ async def names_of_logs(ground: Ground) -> Finding:
 
 async def metrics_of_slurm(ground: Ground) -> Finding:
     """Whether CloudWatch has metrics of clusters with Slurm."""
-    some = [one for one in await ground.clusters() if one.orchestrator == "slurm" and _size(one)]
+    some = [one for one in await ground.clusters() if one.on_slurm and _size(one)]
     if not some:
         return unknown("no cluster here is a Slurm cluster with nodes")
     wanted = {source.name for source in metrics.ON_SLURM.values()}

@@ -1,7 +1,4 @@
-"""What can be done to runs and jobs: cancel, hold, release, requeue, change their queue.
-
-A job that Kueue looks after is held by its workload, for Kueue would let one go on that is only suspended; others by their own ``suspend``.
-"""
+"""Acting on runs and jobs of a Kubernetes cluster, and taking jobs from elsewhere in."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from hyperpod_jlab.core.cluster import Change, JobResult
+from hyperpod_jlab.core.cluster import Change, ChangeField, JobResult
 from hyperpod_jlab.core.errors import (
     ConflictError,
     DeniedError,
@@ -24,6 +21,7 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.core.node_actions import DrainKind
 from hyperpod_jlab.core.records import ActionKind, Observation
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
+from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
 from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     CORDON_ANNOTATION,
     HELD_ANNOTATION,
@@ -32,14 +30,25 @@ from hyperpod_jlab.engines.kubernetes.kinds.kind import (
     is_suspended,
     suspension,
 )
+from hyperpod_jlab.engines.kubernetes.observe.external_jobs import look_up, mark
 from hyperpod_jlab.engines.kubernetes.observe.poll import RunLook, Where
-from hyperpod_jlab.engines.kubernetes.targets import Target, named
+from hyperpod_jlab.engines.kubernetes.observe.runs import RunWatch
+from hyperpod_jlab.engines.kubernetes.submit.send import Sender
+from hyperpod_jlab.engines.kubernetes.submit.sent import read_sent
+from hyperpod_jlab.engines.kubernetes.targets import Target, named, target_of
 from hyperpod_jlab.engines.kubernetes.workloads import (
     Workload,
     kueue_version,
     set_active,
     workload_of,
 )
+from hyperpod_jlab.engines.protocol import ForeignJob
+from hyperpod_jlab.storage.records import BundleReader
+
+# --------------------------------------------------------------------------------------------------
+# What can be done to runs and jobs: cancel, hold, release, requeue, change their queue.
+#
+# A job that Kueue looks after is held by its workload, for Kueue would let one go on that is only suspended; others by their own ``suspend``.
 
 Look = Callable[[], Awaitable[object]]
 """Called now and then while pods end, so that what they say last is not lost."""
@@ -397,39 +406,135 @@ async def _last_words(runs: RunLook, place: Where, look: Look) -> None:
         await asyncio.sleep(_TASK_ORDERS_PAUSE)
 
 
+_LOOK = 2.0
+"""Seconds that one look for what pods say last may take."""
+
+
+class KubernetesActions:
+    """Actions on jobs, whether they are runs or not: the concerns `Actions`, `JobActions` and `Adoption`.
+
+    Args:
+        connection: The cluster.
+        watch: Its runs.
+        sender: Sends runs, and takes back what was sent in part.
+        fetched: Whether what pods say is fetched, since they do not mount the partition.
+    """
+
+    offered: tuple[ActionKind, ...] = ("cancel", "hold", "release", "requeue", "change")
+    changes: tuple[ChangeField, ...] = ("queue",)
+    covers_runs = False
+
+    def __init__(
+        self, connection: Connection, watch: RunWatch, sender: Sender, *, fetched: bool
+    ) -> None:
+        self._connection = connection
+        self._watch = watch
+        self._sender = sender
+        self._fetched = fetched
+
+    async def act(
+        self, action: ActionKind, bundle: BundleReader, change: Change | None = None
+    ) -> None:
+        """Do it to the run's job. A cancel removes the job and what stands beside it; what the run has written stays in the bundle."""
+        if action == "cancel":
+            await self._cancel(bundle)
+        else:
+            await self._act(action, bundle, change)
+
+    async def act_on_jobs(
+        self, action: ActionKind, jobs: Sequence[str], change: Change | None = None
+    ) -> list[JobResult]:
+        """Do it to jobs of the table, whoever sent them."""
+        client = await self._connection.client()
+        try:
+            return await act_on(client, action, jobs, change, self._connection.namespace)
+        finally:
+            self._watch.forget()
+
+    async def foreign_job(self, job: str) -> ForeignJob:
+        """A job that was sent with kubectl."""
+        client = await self._connection.client()
+        return await look_up(client, job, self._connection.namespace)
+
+    async def adopted(self, bundle: BundleReader) -> None:
+        """Label the job as the run's."""
+        client = await self._connection.client()
+        with contextlib.suppress(HyperpodError):  # it is adopted, and its log seen, all the same
+            await mark(client, await target_of(client, bundle), bundle.run_id)
+        self._watch.forget()
+
+    async def _cancel(self, bundle: BundleReader) -> None:
+        try:
+            await self._act("cancel", bundle)
+        except NotFoundError:
+            if (await asyncio.to_thread(bundle.read)).submission is None:
+                await self._sender.take_back(bundle)
+                raise  # it may never have got there
+        except ConflictError as error:
+            if error.code != "wrong_state":
+                raise
+            return  # it has ended just now
+        sent = await asyncio.to_thread(read_sent, bundle)
+        await asyncio.to_thread(bundle.add_observation, cancelled(sent.name))
+        await self._watch.remove_companions(bundle)
+
+    async def _act(
+        self, action: ActionKind, bundle: BundleReader, change: Change | None = None
+    ) -> None:
+        client = await self._connection.client()
+
+        async def look() -> None:
+            with contextlib.suppress(HyperpodError):  # what is there has to do
+                await self._watch.catch_up(bundle, _LOOK)
+
+        try:
+            if bundle.index is not None:
+                if action != "cancel":
+                    raise refuse_task(bundle.run_id, action)
+                await asyncio.to_thread(bundle.check_own, action)
+                place = await self._watch.look.where(bundle)
+                await cancel_task(client, self._watch.look, place, look if self._fetched else None)
+                return
+            target = await target_of(client, bundle)
+            await carry_out(client, action, target, change, look if self._fetched else None)
+        finally:
+            self._watch.forget()
+
+
 # --------------------------------------------------------------------------------------------------
 # What Kubernetes is told to do to nodes: no new pods (cordon), or pods again (uncordon).
 
 _NODE_ORDERS_AT_ONCE = 8
 
 
-async def set_nodes(
-    client: KubeClient, action: DrainKind, nodes: Sequence[str], reason: str | None
-) -> dict[str, HyperpodError | None]:
-    """Cordon or uncordon nodes. Pods that run there stay.
+class KubernetesNodeOrders:
+    """Cordons and uncordons nodes.
 
     Args:
-        client: The cluster.
-        action: What to do.
-        nodes: Their names.
-        reason: With ``drain``: why, in one line; it is kept with the node.
-
-    Returns:
-        By name: None where it was done, else why not.
+        connection: The cluster.
     """
-    room = asyncio.Semaphore(_NODE_ORDERS_AT_ONCE)
-    drains = action == "drain"
-    change = {
-        "metadata": {"annotations": {CORDON_ANNOTATION: reason if drains else None}},
-        "spec": {"unschedulable": True if drains else None},
-    }
 
-    async def one(name: str) -> HyperpodError | None:
-        async with room:
-            try:
-                await client.patch(f"/api/v1/nodes/{name}", change)
-            except HyperpodError as error:
-                return error
-        return None
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
-    return dict(zip(nodes, await asyncio.gather(*map(one, nodes)), strict=True))
+    async def act_on_nodes(
+        self, action: DrainKind, nodes: Sequence[str], reason: str | None = None
+    ) -> dict[str, HyperpodError | None]:
+        """Cordon or uncordon nodes. Pods that run there stay; the reason is kept with the node."""
+        client = await self._connection.client()
+        room = asyncio.Semaphore(_NODE_ORDERS_AT_ONCE)
+        drains = action == "drain"
+        change = {
+            "metadata": {"annotations": {CORDON_ANNOTATION: reason if drains else None}},
+            "spec": {"unschedulable": True if drains else None},
+        }
+
+        async def one(name: str) -> HyperpodError | None:
+            async with room:
+                try:
+                    await client.patch(f"/api/v1/nodes/{name}", change)
+                except HyperpodError as error:
+                    return error
+            return None
+
+        return dict(zip(nodes, await asyncio.gather(*map(one, nodes)), strict=True))

@@ -15,6 +15,7 @@ from hyperpod_jlab.core.errors import (
     NotFoundError,
     RefusedError,
     UnreachableError,
+    UnsupportedError,
 )
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
@@ -22,6 +23,7 @@ from hyperpod_jlab.engines.kubernetes.api.pod_log import PodState, pod_state
 from hyperpod_jlab.engines.kubernetes.kinds.kind import true_conditions
 from hyperpod_jlab.engines.kubernetes.submit.native import is_image_name
 from hyperpod_jlab.engines.kubernetes.submit.render import literal
+from hyperpod_jlab.engines.remote_task import TaskSettings
 
 PATIENCE = 300.0
 """Seconds until a Job that waits or runs is taken back."""
@@ -243,3 +245,46 @@ def _unscheduled(pod: Mapping[str, Any]) -> str:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return str(condition.get("message") or condition.get("reason") or "")
     return ""
+
+
+class KubernetesTasks:
+    """Tasks of administrators as Jobs of one cluster.
+
+    Args:
+        connection: The cluster.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def task(self, settings: TaskSettings) -> KubernetesErrand:
+        """Tasks in pods that mount the claim of the whole file system.
+
+        Raises:
+            InvalidInputError: Nobody says which claim or which image, or the image has no digest.
+        """
+        config = self._connection.config
+        claim = settings.claim or (config.storage.claim if config.storage else None)
+        image = settings.image or config.image
+        if not claim:
+            raise InvalidInputError(
+                "nobody says which claim is of the whole file system",
+                hint="name the persistent volume claim (--claim) of the whole file system, here or as storage of the cluster in the configuration",
+                detail={"field": "claim"},
+            )
+        if not image:
+            raise InvalidInputError(
+                "nobody says which image the pod is to have",
+                hint="name an image (--image) with a python3 by its digest, registry/name@sha256:..., here or in the cluster's configuration",
+                detail={"field": "image"},
+            )
+        namespace = settings.namespace or self._connection.namespace
+        return KubernetesErrand(self._connection, namespace, claim, image)
+
+    async def user_number(self, name: str) -> int | None:
+        """Pods know no users by name.
+
+        Raises:
+            UnsupportedError: Always.
+        """
+        raise UnsupportedError(f"nobody here knows the number of '{name}'")

@@ -5,9 +5,10 @@ Nothing is changed here: another machine that sees the bundle, or another contai
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hyperpod_jlab.core.cluster import Job, Node, Queue, Resource
 from hyperpod_jlab.core.errors import HyperpodError
@@ -92,6 +93,32 @@ def why_waiting(board: Board, entries: list[Entry], run_id: str) -> tuple[str, s
 # This machine as a cluster's tables show it: one node, one queue, and the runs on its board.
 
 _RUNNING = frozenset({"running", "array"})
+
+
+class LocalTables:
+    """This machine as tables.
+
+    Args:
+        name: The cluster's name.
+        board: Gives the board of its runs.
+    """
+
+    def __init__(self, name: str, board: Callable[[], Board]) -> None:
+        self._name = name
+        self._board = board
+
+    async def nodes(self) -> list[Node]:
+        """This machine as a node."""
+        return [await asyncio.to_thread(lambda: node_row(self._board().entries()))]
+
+    async def queues(self) -> list[Queue]:
+        """The one line in which runs wait for a slot."""
+        board = self._board()
+        return [queue_row(self._name, board.slots, await asyncio.to_thread(board.entries))]
+
+    async def jobs(self) -> list[Job]:
+        """All runs on this machine's board."""
+        return job_rows(await asyncio.to_thread(self._board().entries))
 
 
 def node_row(entries: Sequence[Entry]) -> Node:

@@ -244,21 +244,18 @@ class Accounting:
 
     Args:
         client: The cluster's commands.
+        history: What is known of the cluster's accounting.
     """
 
-    def __init__(self, client: SlurmClient) -> None:
+    def __init__(self, client: SlurmClient, history: History) -> None:
         self._client = client
+        self._history = history
         self._asked: dict[str, float] = {}
 
-    async def usage(self, bundle: BundleReader, *, kept: bool) -> Usage | None:
-        """What an ended run used; None when the accounting may say it later.
-
-        Args:
-            bundle: The run's, or that of an array's child.
-            kept: Whether the cluster keeps accounting, as far as is known.
-        """
+    async def usage(self, bundle: BundleReader) -> Usage | None:
+        """What an ended run, or an array's child, used; None when the accounting may say it later."""
         own, job, records = await asyncio.to_thread(_read, bundle)
-        if job is None or not kept:
+        if job is None or not self._history.kept:
             return own
         now = time.monotonic()
         if now - self._asked.get(bundle.run_id, float("-inf")) < _USAGE_SILENT:

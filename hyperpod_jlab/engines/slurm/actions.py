@@ -1,16 +1,13 @@
-"""What Slurm is told to do to jobs: one job or several, and what came of each.
-
-Which words Slurm answers with was seen on 22.05 and 24.11 (src/common/slurm_errno.c): scontrol writes a line for each job that it does not change,
-and for an array, as soon as one task differs, a line for each list of tasks; 22.05 also for those that it did change, with ``No error``.
-"""
+"""Acting on runs and jobs of a Slurm cluster, and taking jobs from elsewhere in."""
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hyperpod_jlab.core.cluster import Change, JobResult
+from hyperpod_jlab.core.cluster import Change, ChangeField, JobResult
 from hyperpod_jlab.core.errors import (
     ConflictError,
     DeniedError,
@@ -21,11 +18,23 @@ from hyperpod_jlab.core.errors import (
 )
 from hyperpod_jlab.core.node_actions import DrainKind
 from hyperpod_jlab.core.records import ActionKind
+from hyperpod_jlab.engines.protocol import ForeignJob
 from hyperpod_jlab.engines.slurm.client import SlurmClient, complaint
-from hyperpod_jlab.engines.slurm.jobs import SlurmJob, tasks_of
+from hyperpod_jlab.engines.slurm.external_jobs import look_up, mark
+from hyperpod_jlab.engines.slurm.facts import Facts
+from hyperpod_jlab.engines.slurm.job_queue import JobFinder, JobQueue
+from hyperpod_jlab.engines.slurm.jobs import SlurmJob, scheduler_id, tasks_of
+from hyperpod_jlab.engines.slurm.queue import Watch
 from hyperpod_jlab.engines.slurm.render import clock
 from hyperpod_jlab.engines.slurm.tables import SlurmNode
 from hyperpod_jlab.engines.slurm.transport import Output
+from hyperpod_jlab.storage.records import BundleReader
+
+# --------------------------------------------------------------------------------------------------
+# What Slurm is told to do to jobs: one job or several, and what came of each.
+#
+# Which words Slurm answers with was seen on 22.05 and 24.11 (src/common/slurm_errno.c): scontrol writes a line for each job that it does not change,
+# and for an array, as soon as one task differs, a line for each list of tasks; 22.05 also for those that it did change, with ``No error``.
 
 _JOB = re.compile(r"([0-9]{1,10})(?:_([0-9]{1,10}))?")
 _ROW = re.compile(r"([0-9]{1,10})_\[?([0-9][0-9,:-]*(?:%[0-9]+)?)\]?")
@@ -298,40 +307,115 @@ def _denied(
     )
 
 
+class SlurmActions:
+    """Actions on jobs, whether they are runs or not: the concerns `Actions`, `JobActions` and `Adoption`.
+
+    Args:
+        client: The cluster's commands.
+        queue: Its queue.
+        finder: Finds the jobs of runs.
+        facts: What is known of the cluster.
+    """
+
+    offered: tuple[ActionKind, ...] = ("cancel", "hold", "release", "requeue", "change")
+    changes: tuple[ChangeField, ...] = ("time_limit", "queue")
+    covers_runs = True
+
+    def __init__(
+        self, client: SlurmClient, queue: JobQueue, finder: JobFinder, facts: Facts
+    ) -> None:
+        self._client = client
+        self._queue = queue
+        self._finder = finder
+        self._facts = facts
+
+    async def act(
+        self, action: ActionKind, bundle: BundleReader, change: Change | None = None
+    ) -> None:
+        """Do it to the run's job, wherever it is."""
+        await asyncio.to_thread(bundle.check_own, action)
+        job = await self._job_of(bundle)
+        # It is looked at for the tasks of an array, and for the words of an error; a cancel must not hang on that.
+        queue = self._queue.of_user
+        snapshot = queue.last if action == "cancel" else await queue.get(1.0)
+        try:
+            order = Order(action, change)
+            await give_to(self._client, order, job, snapshot.jobs if snapshot else ())
+        finally:
+            self._queue.changed()
+
+    async def act_on_jobs(
+        self, action: ActionKind, jobs: Sequence[str], change: Change | None = None
+    ) -> list[JobResult]:
+        """Do it to jobs of the queue, whoever sent them."""
+        snapshot = await self._queue.of_all.get(1.0)
+        try:
+            return await give_all(self._client, Order(action, change), jobs, snapshot.jobs)
+        finally:
+            self._queue.changed()
+
+    async def foreign_job(self, job: str) -> ForeignJob:
+        """A job that was sent with sbatch itself."""
+        return await look_up(self._client, (await self._facts.look()).user, job)
+
+    async def adopted(self, bundle: BundleReader) -> None:
+        """Write the run's id into the job's comment."""
+        await mark(self._client, await self._job_of(bundle), bundle.run_id)
+        self._queue.changed()
+
+    async def _job_of(self, bundle: BundleReader) -> str:
+        """The id of a run's job as Slurm's commands take it.
+
+        Raises:
+            NotFoundError: The scheduler does not have it.
+        """
+        records = await asyncio.to_thread(bundle.read)
+        known = scheduler_id(records, bundle.index)
+        if known is not None:
+            return known
+        taken = await self._finder.find(bundle)
+        if taken is None:
+            raise NotFoundError(
+                f"the scheduler has no job of {bundle.run_id}",
+                code="no_such_job",
+                hint="submit it again",
+            )
+        sent = taken.scheduler_id
+        return sent if bundle.index is None else f"{sent}_{bundle.index}"
+
+
 # --------------------------------------------------------------------------------------------------
 # What Slurm is told to do to nodes: no new jobs, or jobs again.
 
-Look = Callable[[], Awaitable[Mapping[str, SlurmNode]]]
-"""Looks at the nodes anew."""
 
-
-async def set_nodes(
-    client: SlurmClient, action: DrainKind, nodes: Sequence[str], reason: str | None, look: Look
-) -> dict[str, HyperpodError | None]:
-    """Drain or resume nodes, all in one command: calls are rationed.
-
-    Of several nodes Slurm (seen on 22.05 and 24.11) changes those that it can, complains once, and names none; which those are is read back.
+class SlurmNodeOrders:
+    """Drains and resumes nodes.
 
     Args:
         client: The commands.
-        action: What to do.
-        nodes: Their names, as Slurm listed them.
-        reason: With ``drain``: why, in one line.
-        look: Looks at the nodes anew.
-
-    Returns:
-        By name: None where it was done, else why not.
-
-    Raises:
-        UnreachableError: The controller does not answer.
+        watch: The looks at the nodes.
     """
-    problem = await _told(client, action, nodes, reason)
-    if problem is None or isinstance(problem, DeniedError) or len(nodes) == 1:
-        return dict.fromkeys(nodes, problem)
-    found = await look()
-    return {
-        name: None if name in found and _is_done(action, found[name]) else problem for name in nodes
-    }
+
+    def __init__(self, client: SlurmClient, watch: Watch[dict[str, SlurmNode]]) -> None:
+        self._client = client
+        self._watch = watch
+
+    async def act_on_nodes(
+        self, action: DrainKind, nodes: Sequence[str], reason: str | None = None
+    ) -> dict[str, HyperpodError | None]:
+        """Drain or resume nodes, all in one command: calls are rationed.
+
+        Of several nodes Slurm (seen on 22.05 and 24.11) changes those that it can, complains once, and names none; which those are is read back.
+        """
+        try:
+            problem = await _told(self._client, action, nodes, reason)
+            if problem is None or isinstance(problem, DeniedError) or len(nodes) == 1:
+                return dict.fromkeys(nodes, problem)
+            found = await self._watch.get(0.0)
+        finally:
+            self._watch.forget()
+        done = {name for name in nodes if name in found and _is_done(action, found[name])}
+        return {name: None if name in done else problem for name in nodes}
 
 
 def _is_done(action: DrainKind, node: SlurmNode) -> bool:

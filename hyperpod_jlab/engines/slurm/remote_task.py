@@ -13,17 +13,22 @@ import os
 import re
 import stat
 import time
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from hyperpod_jlab.core.config import SlurmCluster
 from hyperpod_jlab.core.errors import (
     DeniedError,
     HyperpodError,
+    InvalidInputError,
     NotFoundError,
     RefusedError,
     UnreachableError,
 )
+from hyperpod_jlab.engines.remote_task import TaskSettings
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.jobs import SlurmJob
+from hyperpod_jlab.storage.owners import user_number
+from hyperpod_jlab.storage.partition import PathMap
 
 PATIENCE = 600.0
 """Seconds until a job that waits or runs is taken back."""
@@ -52,6 +57,13 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 exec $as python3 -I - <<'{_END}'
 """
+
+
+ON_NODES = "/fsx"
+"""Where HyperPod's life cycle scripts mount the cluster's file system, if AWS tells of no other place."""
+
+ANSWERS = ".hyperpod-folders"
+"""The folder in which jobs leave their answers."""
 
 
 class SlurmErrand:
@@ -84,7 +96,7 @@ class SlurmErrand:
         self._patience = patience
 
     async def run(self, program: str, name: str) -> str:
-        """Run a program that leaves its answer as a file of this name (see `admin.folders.Errand`).
+        """Run a program that leaves its answer as a file of this name (see `orchestrators.tasks.RemoteTask`).
 
         Raises:
             DeniedError: The job's user may not act as root.
@@ -215,3 +227,55 @@ def answer_in(file: Path) -> str | None:
         raise UnreachableError(
             f"the answer on the folders cannot be read: {error.strerror}", code="no_answer"
         ) from error
+
+
+class SlurmTasks:
+    """Tasks of administrators as jobs of one cluster.
+
+    Args:
+        client: Its commands.
+        config: Its configuration.
+        paths: The storage partition here and there.
+    """
+
+    def __init__(self, client: SlurmClient, config: SlurmCluster, paths: PathMap) -> None:
+        self._client = client
+        self._config = config
+        self._paths = paths
+
+    def task(self, settings: TaskSettings) -> SlurmErrand:
+        """Tasks whose answers are read where this machine or the login node has the file system.
+
+        Raises:
+            InvalidInputError: This machine runs Slurm's commands, and has nothing of the file system.
+        """
+        root = settings.mounted_at or ON_NODES
+        if not root.startswith("/"):
+            raise InvalidInputError(
+                f"'{root[:60]}', where the nodes have the file system, is no absolute path",
+                detail={"field": "mounted_at"},
+            )
+        reply, answers = f"/{ANSWERS}", None
+        if self._config.transport == "here":
+            paths = self._paths
+            if paths.there.is_relative_to(root) and Path(paths.here).is_dir():
+                reply = str(PurePosixPath("/") / paths.there.relative_to(root) / ANSWERS)
+                answers = Path(paths.here) / ANSWERS
+            elif Path(root).is_dir():
+                answers = Path(root) / ANSWERS
+            else:
+                raise InvalidInputError(
+                    f"this machine has nothing of what nodes have at {root}, so an answer of theirs would not be seen",
+                    code="no_common_folder",
+                    hint="name its partition there as storage in the cluster's configuration, or go by ssh to a login node",
+                    detail={"field": "mounted_at"},
+                )
+        return SlurmErrand(self._client, root, reply, answers, queue=settings.queue)
+
+    async def user_number(self, name: str) -> int | None:
+        """As the machine with Slurm's commands says."""
+        if self._config.transport == "here":
+            return await asyncio.to_thread(user_number, name)
+        output = await self._client.transport.run(["/usr/bin/id", "-u", "--", name])
+        said = output.out.strip()
+        return int(said) if output.code == 0 and said.isdecimal() else None

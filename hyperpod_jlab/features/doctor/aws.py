@@ -39,7 +39,7 @@ from hyperpod_jlab.aws.studio import Studio, find_studio
 from hyperpod_jlab.clusters.aws import HyperpodClusters
 from hyperpod_jlab.core.check import Step, Told, fail, of_error, ok, unknown, warn
 from hyperpod_jlab.core.cluster import Rows
-from hyperpod_jlab.core.config import KubernetesCluster, LocalCluster, Settings
+from hyperpod_jlab.core.config import ClusterConfig, Settings
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
 from hyperpod_jlab.core.network import (
@@ -90,17 +90,16 @@ class AtAws:
     def named(self) -> dict[str, str]:
         """The HyperPod clusters that the configuration names, by the names that it gives them."""
         return {
-            name: config.hyperpod
+            name: config.hyperpod_cluster
             for name, config in self._clusters().items()
-            if not isinstance(config, LocalCluster) and config.hyperpod is not None
+            if config.hyperpod_cluster is not None
         }
 
     @property
     def _names_eks(self) -> bool:
-        found = self._clusters().values()
-        return any(isinstance(one, KubernetesCluster) and one.eks is not None for one in found)
+        return any(one.eks_cluster is not None for one in self._clusters().values())
 
-    def _clusters(self) -> dict[str, Any]:
+    def _clusters(self) -> dict[str, ClusterConfig]:
         if not self._opened.is_open:
             return {}
         clusters = self.settings.clusters

@@ -126,9 +126,10 @@ def cluster_steps(opened: Opened, only: str | None = None) -> list[Step]:
 
 def _steps(opened: Opened, name: str) -> list[Step]:
     try:
-        steps = opened.hyperpod.engines.get(name).checkup()
+        checkup = opened.hyperpod.engines.get(name).checkup
     except HyperpodError as error:
         return [Step("cluster", "cluster", "scheduler", _failed(error), (), name)]
+    steps = checkup.steps() if checkup is not None else []
     needs = (CONFIGURATION, *(one.ident for one in steps[:2] if one.group == "scheduler"))
     return [*steps, Step("cluster", "cluster", "scheduler", _answers(opened, name), needs, name)]
 

@@ -17,7 +17,6 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import find_studio
 from hyperpod_jlab.clusters.identity import Asked, find_whose
 from hyperpod_jlab.core.check import Step, Told, Who, fail, of_error, ok, warn
-from hyperpod_jlab.core.config import SlurmCluster
 from hyperpod_jlab.core.errors import HyperpodError, StorageError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, LustreStorage
 from hyperpod_jlab.core.quantities import format_size
@@ -187,11 +186,10 @@ class MountLooks:
         inner = PurePosixPath(mount.folder.lstrip("/")) / root.relative_to(mount.point)
         found = file_system_of(storage.dns_name) or storage.mount_name
         words = f"{root} is /{inner} of {found}"
-        config = self._opened.hyperpod.settings.clusters[name]
-        if storage.path is None or not isinstance(config, SlurmCluster):
+        told = self._opened.hyperpod.settings.clusters[name].storage_on_hosts(str(root))
+        if storage.path is None or told is None:
             return ok(f"{words}, which the nodes mount too")
         by_aws = str(PurePosixPath(storage.path) / inner)
-        told = config.storage or str(root)
         if PurePosixPath(told) == PurePosixPath(by_aws):
             return ok(f"{words}, and {by_aws} on the nodes")
         return warn(

@@ -10,6 +10,7 @@ from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.cluster import Queue
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, UnsupportedError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
+from hyperpod_jlab.engines.protocol import tables_of
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.features.governance.aws import list_policies, list_quotas, quota_failure
 from hyperpod_jlab.features.governance.models import ClusterPolicy, Governance, TeamQuota, with_use
@@ -29,7 +30,7 @@ async def read_governance(aws: Aws, cluster: HyperpodCluster) -> Governance:
         UnsupportedError: It is no cluster on EKS, which has none.
         HyperpodError: Neither could be had (see `aws.errors`).
     """
-    if cluster.orchestrator != "kubernetes":
+    if not cluster.on_eks:
         raise UnsupportedError(
             f"task governance is of clusters on EKS, and {cluster.name} is none",
             code="no_governance",
@@ -65,7 +66,7 @@ async def queues_of(engines: Engines, cluster: HyperpodCluster) -> Sequence[Queu
     Raises:
         HyperpodError: It does not answer.
     """
-    return await engines.get(cluster.configured_as[0]).queues()
+    return await tables_of(engines.get(cluster.configured_as[0])).queues()
 
 
 def joined(governance: Governance, queues: Sequence[Queue] | HyperpodError | None) -> Governance:

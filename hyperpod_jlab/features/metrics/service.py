@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from hyperpod_jlab.aws.clusters import list_instances
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.clusters.aws import configured_as, find_cluster, find_instance
-from hyperpod_jlab.core.config import LocalCluster, Settings
+from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import (
     ConflictError,
     DeniedError,
@@ -26,6 +26,7 @@ from hyperpod_jlab.core.errors import (
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance, region_of
 from hyperpod_jlab.core.run import Attempt, Run
 from hyperpod_jlab.engines.kubernetes.kinds.kind import object_name
+from hyperpod_jlab.engines.registry import scheduler_named
 from hyperpod_jlab.features.metrics.aws import (
     INSIGHTS,
     ON_EKS,
@@ -347,9 +348,9 @@ class NodeMetrics:
 
     async def _find_workspace(self, cluster: HyperpodCluster) -> Workspace | None:
         for name in configured_as(self._settings, cluster):
-            config = self._settings.clusters[name]
-            if not isinstance(config, LocalCluster) and config.prometheus is not None:
-                return workspace_at(config.prometheus, cluster.region)
+            workspace = self._settings.clusters[name].metrics_workspace
+            if workspace is not None:
+                return workspace_at(workspace, cluster.region)
         eks = eks_of(cluster)
         return None if eks is None else await workspace_of_addon(self.aws, eks)
 
@@ -483,18 +484,20 @@ class RunMetrics:
                 detail=detail,
             )
         config = self._settings.clusters.get(run.cluster)
-        if isinstance(config, LocalCluster) or run.orchestrator == "local":
+        kinds = {run.orchestrator, config.orchestrator if config is not None else None}
+        if any(kind and (found := scheduler_named(kind)) and found.here for kind in kinds):
             raise UnsupportedError(
                 f"{run.run_id} ran on this machine: metrics are of HyperPod clusters",
                 detail=detail,
             )
-        if config is None or config.hyperpod is None:
+        hyperpod = config.hyperpod_cluster if config is not None else None
+        if hyperpod is None:
             raise UnsupportedError(
                 f"it is not known which HyperPod cluster is behind {run.cluster}",
                 hint=f'in the configuration under [clusters.{run.cluster}]: hyperpod = "NAME"',
                 detail=detail,
             )
-        return config.hyperpod
+        return hyperpod
 
 
 async def _on_nodes(

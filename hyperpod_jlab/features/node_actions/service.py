@@ -33,8 +33,9 @@ from hyperpod_jlab.core.node_actions import (
     effects_on,
     one_line,
 )
-from hyperpod_jlab.engines.protocol import Orchestrator
-from hyperpod_jlab.engines.registry import Engines
+from hyperpod_jlab.core.scheduler import Scheduler
+from hyperpod_jlab.engines.protocol import Orchestrator, required, tables_of
+from hyperpod_jlab.engines.registry import Engines, scheduler_named
 from hyperpod_jlab.features.node_actions.aws import check_repair, repair_instances
 
 # --------------------------------------------------------------------------------------------------
@@ -92,7 +93,7 @@ def hyperpod_behind(settings: Settings, name: str, action: NodeActionKind) -> st
     Raises:
         InvalidInputError: The configuration names none.
     """
-    found: str | None = getattr(settings.clusters[name], "hyperpod", None)
+    found = settings.clusters[name].hyperpod_cluster
     if found is None:
         raise InvalidInputError(
             f"{action} is done by AWS, and the configuration does not say which HyperPod cluster {name} is",
@@ -126,8 +127,7 @@ def check_drain(engine: Orchestrator, action: NodeActionKind) -> None:
     Raises:
         UnsupportedError: It does not.
     """
-    if not engine.capabilities.drain:
-        raise UnsupportedError(f"{engine.kind} clusters cannot {action} nodes")
+    required(engine.node_orders, engine, f"cannot {action} nodes")
 
 
 async def _ability(
@@ -171,14 +171,14 @@ class _Known:
     Attributes:
         rows: The cluster's nodes.
         notes: What could not be found out.
-        orchestrator: Who schedules there, where that is known.
+        scheduler: Who schedules there, where that is known.
         roles: What instance groups are to Slurm.
         jobs: Jobs by the names of the nodes that they run on; None where that is not known.
     """
 
     rows: Sequence[JoinedNode]
     notes: tuple[str, ...]
-    orchestrator: str | None
+    scheduler: Scheduler | None
     roles: Mapping[str, str]
     jobs: Mapping[str, Sequence[Job]] | None
 
@@ -251,7 +251,8 @@ class NodeActions:
                 ids = {one.name: one.node.name for one in plan.possible if one.node}
                 if ids:
                     engine = self.engines.get(plan.cluster)
-                    told = await engine.act_on_nodes(action, [*ids.values()], plan.reason)
+                    orders = required(engine.node_orders, engine, f"cannot {action} nodes")
+                    told = await orders.act_on_nodes(action, [*ids.values()], plan.reason)
         found = {name: told[ident] for name, ident in ids.items()}
         return [
             NodeResult(
@@ -311,9 +312,9 @@ class NodeActions:
         return _Known(
             rows=rows,
             notes=tuple(notes),
-            orchestrator=self._settings.clusters[names[0]].orchestrator
-            if names
-            else found.orchestrator,
+            scheduler=scheduler_named(
+                self._settings.clusters[names[0]].orchestrator if names else found.orchestrator
+            ),
             roles={group.name: group.slurm_role or "" for group in found.groups or ()},
             jobs=jobs,
         )
@@ -322,24 +323,24 @@ class NodeActions:
         """The nodes of a configured cluster for what its scheduler does to them."""
         engine = self.engines.get(cluster)
         check_drain(engine, action)
-        hyperpod: str | None = getattr(self._settings.clusters[cluster], "hyperpod", None)
+        hyperpod = self._settings.clusters[cluster].hyperpod_cluster
         notes: tuple[str, ...] = ()
-        # Only Slurm's nodes are called otherwise than their instances.
-        ids = engine.kind == "slurm" and any(_INSTANCE.fullmatch(name.lower()) for name in names)
+        by_host = engine.scheduler.names_nodes_by_host
+        ids = by_host and any(_INSTANCE.fullmatch(name.lower()) for name in names)
         if ids and hyperpod is not None:
             rows: Sequence[JoinedNode] = await self.clusters.nodes(hyperpod, self.engines)
             notes = notes_of(rows)
         else:
-            listed = await engine.nodes()
+            listed = await tables_of(engine).nodes()
             rows, notes = [JoinedNode(None, node) for node in listed], notes_of(listed)
         jobs, problem = await self._jobs(cluster)
         told = () if problem is None else (problem,)
-        return _Known(rows, (*notes, *told), engine.kind, {}, jobs)
+        return _Known(rows, (*notes, *told), engine.scheduler, {}, jobs)
 
     async def _jobs(self, cluster: str) -> tuple[Mapping[str, Sequence[Job]] | None, str | None]:
         """The jobs that run, by their nodes; or why that is not known."""
         try:
-            listed = await self.engines.get(cluster).jobs()
+            listed = await tables_of(self.engines.get(cluster)).jobs()
         except HyperpodError as error:
             return None, f"{_NOT_KNOWN}: {error.message}"
         found: dict[str, list[Job]] = defaultdict(list)
@@ -369,7 +370,7 @@ def _plan_of(name: str, action: NodeActionKind, known: _Known) -> NodePlan:
     jobs = None if known.jobs is None or node is None else tuple(known.jobs.get(node.name, ()))
     role = known.roles.get(row.instance.instance_group) if row.instance else None
     refusal = _refusal(name, action, row, role)
-    effects = effects_on(action, orchestrator=known.orchestrator, role=role, node=node, jobs=jobs)
+    effects = effects_on(action, scheduler=known.scheduler, role=role, node=node, jobs=jobs)
     return NodePlan(name, row.instance, node, jobs, () if refusal else effects, refusal)
 
 

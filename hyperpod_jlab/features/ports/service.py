@@ -15,7 +15,7 @@ from hyperpod_jlab.core.errors import (
     UnsupportedError,
 )
 from hyperpod_jlab.core.run import Run
-from hyperpod_jlab.engines.protocol import Orchestrator, PortStream, Shell
+from hyperpod_jlab.engines.protocol import Orchestrator, Ports, PortStream, Shell
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.runs.service import Runs
 from hyperpod_jlab.storage.owners import is_own
@@ -49,9 +49,9 @@ async def access_of(engines: Engines, runs: Runs, run_id: str) -> Access:
     run = await runs.get(run_id)
     try:
         engine = engines.get(run.cluster)
-        _check(run, engine)
+        ports = _ports_of(run, engine)
         bundle = await asyncio.to_thread(runs.bundle, run_id)
-        return Access(run_id, True, None, tuple(await engine.shells(bundle)))
+        return Access(run_id, True, None, tuple(await ports.shells(bundle)))
     except HyperpodError as error:
         return Access(run_id, False, error.message)
 
@@ -84,19 +84,18 @@ async def open_port(engines: Engines, runs: Runs, run_id: str, node: int, port: 
             f"{node} is no node's rank; they are counted from 0", detail={"field": "node"}
         )
     run = await runs.get(run_id)
-    engine = engines.get(run.cluster)
-    _check(run, engine)
-    return await engine.open_port(await asyncio.to_thread(runs.bundle, run_id), node, port)
+    ports = _ports_of(run, engines.get(run.cluster))
+    return await ports.open(await asyncio.to_thread(runs.bundle, run_id), node, port)
 
 
-def _check(run: Run, engine: Orchestrator) -> None:
+def _ports_of(run: Run, engine: Orchestrator) -> Ports:
     if not is_own(run):  # what runs there would speak to this user with Jupyter's voice
         raise DeniedError(
             f"{run.run_id} belongs to {run.user}; only {run.user} may open its ports and shells",
             code="foreign_run",
             detail={"run_id": run.run_id, "user": run.user, "uid": run.uid},
         )
-    if not engine.capabilities.ports:
+    if engine.ports is None:
         raise UnsupportedError(
             f"ports of runs on {engine.kind} clusters cannot be reached from here",
             detail={"run_id": run.run_id, "cluster": engine.name},
@@ -114,6 +113,7 @@ def _check(run: Run, engine: Orchestrator) -> None:
             hint=f"see: hpj why {run.run_id}",
             detail={"run_id": run.run_id, "state": run.state},
         )
+    return engine.ports
 
 
 # --------------------------------------------------------------------------------------------------

@@ -26,11 +26,11 @@ from hyperpod_jlab.clusters.identity import (
     find_whose,
     separation_of,
 )
-from hyperpod_jlab.core.config import ClusterConfig, KubernetesCluster, Settings, SlurmCluster
+from hyperpod_jlab.core.config import ClusterConfig, Settings
 from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError, StorageError
 from hyperpod_jlab.core.file_system import FileSystem
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
-from hyperpod_jlab.engines.registry import Engines
+from hyperpod_jlab.engines.registry import Engines, scheduler_named
 from hyperpod_jlab.features.storage.places import (
     Place,
     inspect,
@@ -62,14 +62,15 @@ async def other_file_systems(
     """
     found: list[str] = []
     for name, config in clusters.items():
-        if not isinstance(config, SlurmCluster | KubernetesCluster) or config.hyperpod is None:
+        hyperpod = config.hyperpod_cluster
+        if hyperpod is None:
             continue
         if asked.aws is None:
             break
-        bare = HyperpodCluster(config.hyperpod, "", "", "")
+        bare = HyperpodCluster(hyperpod, "", "", "")
         told = await asked.about(
             "sagemaker",
-            f"the HyperPod cluster {config.hyperpod}",
+            f"the HyperPod cluster {hyperpod}",
             describe_cluster(asked.aws, bare),
         )
         if isinstance(told, HyperpodCluster):
@@ -90,9 +91,6 @@ def _words(
     return [
         f"runs on {name} may not find what is written here: its instances mount {which}, which is not mounted on this machine"
     ]
-
-
-_SIDES = {"local": "here", "slurm": "Slurm node", "kubernetes": "pod"}
 
 
 @dataclass(frozen=True)
@@ -314,7 +312,8 @@ class Storage:
 
     def _side(self, name: str, path: Path) -> Side:
         kind = self._settings.clusters[name].orchestrator
-        side = _SIDES[kind]
+        scheduler = scheduler_named(kind)
+        side = scheduler.side if scheduler is not None else "node"
         try:
             paths = self._engines.get(name).paths
             if not paths.shared:
@@ -338,13 +337,13 @@ class Storage:
         if partition.read_only:
             found.append(f"runs cannot go to {partition.path}: it can only be read here")
         for name, config in self._settings.clusters.items():
-            if isinstance(config, SlurmCluster) and config.user not in {None, current_user()}:
+            if config.runs_as not in {None, current_user()}:
                 found.append(
-                    f"runs on {name} run as {config.user}: whoever's jobs run as {config.user} there can read them"
+                    f"runs on {name} run as {config.runs_as}: whoever's jobs run as {config.runs_as} there can read them"
                 )
-            if isinstance(config, KubernetesCluster) and config.storage is not None:
+            if config.volume_claim is not None:
                 found.append(
-                    f"pods of {name} mount the claim {config.storage.claim}: who may make pods in its namespace can read all of that volume, as any user"
+                    f"pods of {name} mount the claim {config.volume_claim}: who may make pods in its namespace can read all of that volume, as any user"
                 )
         return found
 

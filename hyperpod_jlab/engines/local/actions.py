@@ -1,0 +1,43 @@
+"""Acting on runs of this machine: through their journals, which their supervisors read."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hyperpod_jlab.core.cluster import Change, ChangeField
+from hyperpod_jlab.core.records import ActionKind
+from hyperpod_jlab.engines.local.attempt import end_processes, tell_to_cancel
+from hyperpod_jlab.storage.files import life
+from hyperpod_jlab.storage.records import BundleReader
+
+
+class LocalActions:
+    """Actions on runs. A run here has no queue and keeps its time limit: there is nothing to change."""
+
+    offered: tuple[ActionKind, ...] = ("cancel", "hold", "release", "requeue")
+    changes: tuple[ChangeField, ...] = ()
+
+    async def act(
+        self, action: ActionKind, bundle: BundleReader, change: Change | None = None
+    ) -> None:
+        """Do what the supervisor does not do by itself once it reads the journal."""
+        del change
+        if action == "cancel":
+            await _cancel(bundle)
+
+
+async def _cancel(bundle: BundleReader) -> None:
+    """The supervisor sees the journal by itself; when it is dead, its processes are ended here.
+
+    It is told by a signal when the journal could not be written (a full partition).
+    """
+    await asyncio.to_thread(bundle.check_own, "cancel")
+    records = await asyncio.to_thread(bundle.read)
+    if records.owner is None:
+        return
+    seen = life(records.owner)
+    if seen == "dead":
+        grace = bundle.spec().stop_grace
+        await asyncio.to_thread(end_processes, bundle.records, grace)
+    elif seen == "alive" and not any(done.action == "cancel" for done in records.actions):
+        tell_to_cancel(records.owner.pid)

@@ -1,0 +1,121 @@
+"""The queue of a Slurm cluster: looks at it that all who ask share, and the questions that follow from one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from hyperpod_jlab.core.config import SlurmCluster
+from hyperpod_jlab.engines.protocol import Taken
+from hyperpod_jlab.engines.slurm.accounting import find_by_folder
+from hyperpod_jlab.engines.slurm.client import SlurmClient
+from hyperpod_jlab.engines.slurm.facts import Facts
+from hyperpod_jlab.engines.slurm.native import read_sending
+from hyperpod_jlab.engines.slurm.observe import newest
+from hyperpod_jlab.engines.slurm.queue import (
+    Pace,
+    SharedQueue,
+    Snapshot,
+    queue_file,
+    queue_snapshot,
+)
+from hyperpod_jlab.storage.partition import PathMap
+from hyperpod_jlab.storage.records import BundleReader
+
+
+class JobQueue:
+    """The queue of one cluster.
+
+    Args:
+        client: The cluster's commands.
+        facts: What is known of the cluster.
+        pace: How often to look.
+        config: The way to the cluster.
+    """
+
+    def __init__(self, client: SlurmClient, facts: Facts, pace: Pace, config: SlurmCluster) -> None:
+        self._client = client
+        self._facts = facts
+        self._pace = pace
+        self.of_user = SharedQueue(
+            lambda: queue_snapshot(client.squeue(["--me"])), queue_file("mine", config)
+        )
+        """Looks at this user's jobs."""
+        self.of_all = SharedQueue(
+            lambda: queue_snapshot(client.squeue()), queue_file("all", config)
+        )
+        """Looks at all jobs."""
+
+    async def mine(self) -> Snapshot:
+        """This user's jobs."""
+        before = self.of_user.last
+        snapshot = await self.of_user.get(self._pace.max_age)
+        if before is not None and snapshot is not before and snapshot.states != before.states:
+            self._pace.news()
+        return snapshot
+
+    async def everybodys(self) -> Snapshot:
+        """All jobs."""
+        return await self.of_all.get(max(5.0, self._pace.max_age))
+
+    def changed(self) -> None:
+        """Something was or may have been changed: nothing seen before counts any more."""
+        self.of_user.forget()
+        self.of_all.forget()
+        self._pace.news()
+
+    async def end(self, job_id: str) -> None:
+        """End a job that is none of ours to keep."""
+        await self._client.scancel(job_id)
+
+    async def hides_jobs(self) -> bool:
+        """Whether a user is not shown the jobs of others."""
+        return "jobs" in (await self._facts.settings()).private
+
+    async def nodes_down(self, names: Iterable[str]) -> bool:
+        """Whether one of these nodes is down."""
+        listed = ",".join(names)
+        if not listed:
+            return False
+        said = await self._client.ask(["sinfo", "--noheader", f"--nodes={listed}", "--format=%T"])
+        return any(state.startswith(("down", "fail")) for state in said.split())
+
+
+# --------------------------------------------------------------------------------------------------
+# Finding the jobs of runs.
+
+
+class JobFinder:
+    """Finds the jobs of this user's runs: by the run's id in a job's comment while the controller knows it, by its working folder in the accounting.
+
+    Args:
+        client: The cluster's commands.
+        queue: Its queue.
+        facts: What is known of the cluster.
+        paths: The partition here and there.
+    """
+
+    def __init__(self, client: SlurmClient, queue: JobQueue, facts: Facts, paths: PathMap) -> None:
+        self._client = client
+        self._queue = queue
+        self._facts = facts
+        self._paths = paths
+
+    async def find(self, bundle: BundleReader) -> Taken | None:
+        """A run's job, or None."""
+        if not await asyncio.to_thread(lambda: bundle.is_own):
+            return None
+        self._queue.changed()
+        snapshot = await self._queue.of_user.get(0.0)
+        job = newest(snapshot.by_run.get(bundle.run_id, ()), None)
+        if job is not None:
+            return Taken(job.array_job_id)
+        folder: str | None = str(self._paths.to_there(str(bundle.folder)))
+        sending = await asyncio.to_thread(read_sending, bundle)
+        if sending is not None:
+            folder = sending.folder
+        if folder is None:
+            return None
+        head = await asyncio.to_thread(bundle.head)
+        found = await find_by_folder(self._client, folder, head.created_at, await self._facts.uid())
+        return Taken(found) if found is not None else None

@@ -1,0 +1,27 @@
+"""Slurm as a kind of engine."""
+
+from __future__ import annotations
+
+from hyperpod_jlab.core.config import ClusterConfig, SlurmCluster
+from hyperpod_jlab.core.scheduler import Scheduler
+from hyperpod_jlab.engines.kind import EngineKind, config_as
+from hyperpod_jlab.engines.protocol import Orchestrator
+from hyperpod_jlab.storage.partition import Partition
+
+SCHEDULER = Scheduler(
+    "slurm",
+    side="Slurm node",
+    names_nodes_by_host=True,
+    after_node_loss="Slurm puts it back into the queue, unless it was sent with --no-requeue, and it begins anew",
+    after_repair="it is resumed there, or goes back into the queue",
+    says="Slurm says: ",
+)
+
+
+def _make(name: str, config: ClusterConfig, partition: Partition) -> Orchestrator:
+    from hyperpod_jlab.engines.slurm.engine import SlurmOrchestrator
+
+    return SlurmOrchestrator(name, config_as(SlurmCluster, config), partition)
+
+
+KIND = EngineKind(SCHEDULER, _make, task_settings=("mounted_at", "queue"))
