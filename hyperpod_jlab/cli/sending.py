@@ -73,19 +73,11 @@ def _document(preview: Preview) -> dict[str, Any]:
     captured = preview.captured
     return {
         "rendered": preview.rendered.text,
-        "findings": [finding.model_dump() for finding in preview.findings],
+        "findings": preview.findings,
         "run_id": preview.run_id,
         "filename": preview.rendered.filename,
         "plan": preview.plan,
-        "parts": [
-            {
-                "title": part.title,
-                "language": part.language,
-                "text": part.text,
-                "notes": list(part.notes),
-            }
-            for part in captured.parts
-        ],
+        "parts": captured.parts,
         "files": [file.path for file in captured.files]
         + [f"work/{file.path}" for file in captured.project],
     }

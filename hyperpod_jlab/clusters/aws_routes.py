@@ -16,6 +16,7 @@ from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.core.hyperpod import (
     HyperpodCluster,
     Instance,
+    InstanceGroup,
     JoinedNode,
     is_changing,
     join_nodes,
@@ -88,10 +89,12 @@ class HyperpodClusterAnswer(AwsAged, HyperpodCluster):
     """A HyperPod cluster.
 
     Attributes:
+        groups: Its instance groups.
         tags: Its tags; null where they could not be had.
         log_group: The log group of its life cycle scripts and health checks.
     """
 
+    groups: tuple[InstanceGroup, ...]
     tags: list[HyperpodTag] | None
     log_group: str
     links: HyperpodLinks
@@ -152,7 +155,7 @@ async def show_hyperpod_cluster(
     tags = await _tags(watch, found.arn, refresh=query.refresh)
     age = age_of(shown, tags.notes, loading=tags.loading)
     return HyperpodClusterAnswer(
-        **vars(found),
+        **{**vars(found), "groups": found.groups or ()},
         **vars(age),
         tags=tags.tags,
         log_group=log_group(found.arn, found.name),

@@ -7,9 +7,11 @@ a class with properties that are shown, or with fields that are not, is a `Wire`
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from datetime import UTC, datetime
+from datetime import date, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_type_hints
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ Value = TypeVar("Value")
 Getter = TypeVar("Getter", bound=Callable[[Any], Any])
 
 _SHOWN: Final = "__shown__"
+_FIRST_DAY: Final = date(1970, 1, 1).toordinal()
 
 HIDDEN: Final[Mapping[str, bool]] = {"hidden": True}
 """Metadata of a `dataclasses.field` of a `Wire` that is not on the wire."""
@@ -36,8 +39,19 @@ def iso_time(moment: float | None) -> str | None:
 
 
 def _iso(moment: float) -> str:
-    # The text ends with "+00:00".
-    return f"{datetime.fromtimestamp(moment, UTC).isoformat(timespec='milliseconds')[:-6]}Z"
+    """As `datetime.isoformat`, in a third of the time: a table of 10,000 jobs has 40,000 times."""
+    second = math.floor(moment)
+    micro = round((moment - second) * 1e6)
+    if micro == 1_000_000:
+        second, micro = second + 1, 0
+    days, rest = divmod(second, 86_400)
+    minutes, seconds = divmod(rest, 60)
+    return f"{_day(days)}T{minutes // 60:02}:{minutes % 60:02}:{seconds:02}.{micro // 1000:03}Z"
+
+
+@lru_cache(maxsize=1024)
+def _day(number: int) -> str:
+    return date.fromordinal(_FIRST_DAY + number).isoformat()
 
 
 class _Iso:
@@ -139,7 +153,7 @@ def plain(value: object, kind: Any = None) -> Any:
         value: A dataclass, or what holds some.
         kind: Its type, for what is no dataclass.
     """
-    return adapter(kind or type(value)).dump_python(value, mode="json", warnings=False)
+    return adapter(kind or type(value)).dump_python(value, mode="json")
 
 
 def to_json(value: object, kind: Any) -> bytes:
@@ -147,7 +161,7 @@ def to_json(value: object, kind: Any) -> bytes:
     from pydantic_core import PydanticSerializationError
 
     try:
-        return adapter(kind).dump_json(value, warnings=False)
+        return adapter(kind).dump_json(value)
     except PydanticSerializationError:
         return json.dumps(plain(value, kind)).encode()
 

@@ -64,38 +64,40 @@ _NAMES = {
     "EventRow": "HyperpodEvent",
     "FileSystem": "AwsFileSystem",
     "FileSystemChoice": "AdminFileSystem",
+    "Finding": "FoundThing",
     "FolderPlace": "AdminFolders",
     "InstanceGroup": "HyperpodGroup",
     "Isolation": "StorageIsolation",
     "LifecycleStepStatus": "LifecycleStep",
+    "LogStream": "StreamInfo",
+    "Mark": "LogMark",
     "Measured": "HyperpodMetrics",
+    "Node": "ClusterNode",
     "NodeActionPlan": "NodeActionPreview",
     "NodeLog": "HyperpodLog",
     "NodeLogLine": "HyperpodLogLine",
     "NodePlan": "NodeToActOn",
     "NodeRow": "HyperpodNode",
     "OperationCalls": "AwsOperationCalls",
+    "OwnedRun": "Run",
     "Parent": "StorageParent",
+    "Part": "PreviewPart",
     "Place": "StoragePlace",
     "Reach": "HyperpodReach",
+    "Resource": "Device",
     "RunMeasured": "RunMetrics",
+    "SearchHit": "LogHit",
+    "SearchResult": "LogHits",
+    "SentFile": "CodeFile",
     "Separation": "StorageSeparation",
     "Setting": "HyperpodSetting",
     "Side": "StorageSide",
     "Statement": "AdminStatement",
     "StepRow": "AdminStep",
-    "Finding": "FoundThing",
-    "LogStream": "StreamInfo",
-    "Mark": "LogMark",
-    "Node": "ClusterNode",
-    "OwnedRun": "Run",
-    "Part": "PreviewPart",
-    "Resource": "Device",
-    "SearchHit": "LogHit",
-    "SearchResult": "LogHits",
-    "SentFile": "CodeFile",
 }
 """Names of schemas, by those of the classes where they are others."""
+
+_ATTRIBUTES = "\n\nAttributes:\n"
 
 _Schemas = dict[Any, dict[str, Any]]
 
@@ -119,22 +121,28 @@ class _Generator(GenerateJsonSchema):
 
     def dataclass_schema(self, schema: DataclassSchema) -> JsonSchemaValue:
         """The schema of a dataclass."""
-        return _described(super().dataclass_schema(schema))
+        return _described(schema["cls"], super().dataclass_schema(schema))
 
     def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
         """The schema of a model."""
-        return _described(super().model_schema(schema))
+        return _described(schema["cls"], super().model_schema(schema))
 
 
-def _described(schema: JsonSchemaValue) -> JsonSchemaValue:
-    text, _, attributes = schema.get("description", "").partition("\n\nAttributes:\n")
-    if attributes:
-        schema["description"] = text
-    for line in re.sub(r"\n {5,}", " ", attributes).splitlines():
-        name, _, meaning = line.strip().partition(": ")
-        if name in schema["properties"]:
-            schema["properties"][name].setdefault("description", meaning)
+def _described(kind: type[Any], schema: JsonSchemaValue) -> JsonSchemaValue:
+    """The schema with what the docstrings of a class and its bases say of its fields, in the words of JSON."""
+    for base in kind.__mro__:
+        text, _, attributes = inspect.cleandoc(base.__doc__ or "").partition(_ATTRIBUTES)
+        if base is kind and "description" in schema:
+            schema["description"] = _in_json(text)
+        for line in re.sub(r"\n {5,}", " ", attributes).splitlines():
+            name, _, meaning = line.strip().partition(": ")
+            if name in schema.get("properties", {}):
+                schema["properties"][name].setdefault("description", _in_json(meaning))
     return schema
+
+
+def _in_json(text: str) -> str:
+    return re.sub(r"(?<!`)\bNone\b", "null", text.replace(" (Unix seconds)", "").replace("``", "`"))
 
 
 async def show_openapi(call: Call) -> dict[str, Any]:  # noqa: ARG001 - every endpoint is given its call

@@ -82,16 +82,16 @@ def walk(rows, **query):
 @pytest.mark.parametrize("sort", ["name", "-name", "cpus", "-cpus", "jobs", "-state"])
 def test_pages_hold_each_row_once(sort):
     found = walk(nodes(50), sort=sort, limit=7)
-    assert sorted(row["name"] for row in found) == sorted(node.name for node in nodes(50))
+    assert sorted(row.name for row in found) == sorted(node.name for node in nodes(50))
 
 
 def test_names_are_sorted_as_people_count():
-    assert [row["name"] for row in walk(nodes(12))][-3:] == ["node-9", "node-10", "node-11"]
+    assert [row.name for row in walk(nodes(12))][-3:] == ["node-9", "node-10", "node-11"]
 
 
 def test_rows_without_a_value_come_last_both_ways():
     for sort in ("cpus", "-cpus"):
-        values = [row["cpus"] for row in walk(nodes(9), sort=sort)]
+        values = [row.cpus for row in walk(nodes(9), sort=sort)]
         assert values[-3:] == [None] * 3
         assert values[:6] == sorted(values[:6], reverse=sort == "-cpus")
 
@@ -100,7 +100,7 @@ def test_a_page_goes_on_where_its_row_stood_when_that_is_gone():
     first = page_of(Node, nodes(10), TableQuery(limit=5), name="name", sort="name")
     left = [node for node in nodes(10) if node.name not in {"node-4", "node-1"}]
     rest = page_of(Node, left, TableQuery(cursor=first.next), name="name", sort="name")
-    assert [row["name"] for row in rest.rows] == [f"node-{number}" for number in range(5, 10)]
+    assert [row.name for row in rest.rows] == [f"node-{number}" for number in range(5, 10)]
 
 
 def test_ten_thousand_jobs_are_sorted_and_cut_in_time():

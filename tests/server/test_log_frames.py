@@ -1,5 +1,6 @@
 """Frames: columns, flags, and batches cut into portions."""
 
+from dataclasses import asdict
 from itertools import pairwise
 
 import pytest
@@ -19,7 +20,7 @@ def block(data, *, offset=0, before=b"", stamps=((0, 5.0),), mark=None, collapse
 
 
 def shown(*blocks):
-    return blocks_of(LogBatch(Cursor(), blocks))
+    return [asdict(one) for one in blocks_of(LogBatch(Cursor(), blocks))]
 
 
 def test_whole_lines_have_no_flags():

@@ -42,7 +42,7 @@ export interface IAdminCounts {
   readonly blocked: number;
 }
 
-/** A domain of Studio; its name is empty where AWS does not tell it. */
+/** A domain of Studio: its id and its name. */
 export interface IAdminDomain {
   readonly id: string;
   readonly name: string;
@@ -70,11 +70,15 @@ export interface IAdminEvent {
     | 'failed';
 }
 
-/** A file system of FSx for Lustre, and the HyperPod clusters that mount it as far as AWS knows. */
+/** A file system of FSx for Lustre. */
 export interface IAdminFileSystem {
+  /** Its id. */
   readonly id: string;
+  /** What its tag `Name` says; null: it has none. */
   readonly name: string | null;
+  /** AWS' word for its state. */
   readonly state: string;
+  /** The HyperPod clusters whose instance groups mount it, as far as AWS knows. */
   readonly clusters: readonly string[];
 }
 
@@ -92,15 +96,23 @@ export interface IAdminFolderCluster {
   readonly kind: 'slurm' | 'kubernetes';
 }
 
-/** Who looks at folders and makes them: see `AdminFoldersBody`. */
+/** What an admin says of who is to look after folders. */
 export interface IAdminFolders {
+  /** Who. */
   readonly by: 'here' | 'slurm' | 'kubernetes' | 'none';
+  /** Where the whole file system is mounted: on this machine, or on the nodes. */
   readonly mounted_at: string | null;
+  /** The cluster: its name in the configuration, or the HyperPod cluster behind it; null: the only one of its kind. */
   readonly cluster: string | null;
+  /** The Slurm partition of the jobs. */
   readonly queue: string | null;
+  /** The namespace of the claim; default: the cluster's of the configuration. */
   readonly namespace: string | null;
+  /** The claim of the whole file system; default: the same. */
   readonly claim: string | null;
+  /** The pods' image by its digest; default: the same. */
   readonly image: string | null;
+  /** The user of the cluster's jobs, by number or name, `none` for nobody; null: who is let in already stays so. */
   readonly user: string | null;
 }
 
@@ -199,16 +211,21 @@ export interface IAdminRightsAnswer {
   readonly reason: IError | null;
 }
 
-/** What a plan means. */
+/** What a plan means for people, a sentence or two. */
 export interface IAdminStatement {
-  readonly topic: string;
+  /** What it is about: where files are, what keeps others out of them, what has to be started anew, what profiles to come will have. */
+  readonly topic: 'data' | 'isolation' | 'restarts' | 'new profiles';
+  /** The sentences. */
   readonly text: string;
 }
 
-/** A step, and what became of it. `key` is its number in the plan; `state` is `to-do`, `waits`, `blocked` or `as-wanted`, and once the plan was applied `done`, `failed` or `not-begun`. */
+/** A step, and what became of it. */
 export interface IAdminStep {
+  /** Its number in the plan, from 1. */
   readonly key: string;
+  /** What it is done to, such as `profile alice`. */
   readonly target: string;
+  /** How it is. */
   readonly state:
     | 'to-do'
     | 'waits'
@@ -217,18 +234,25 @@ export interface IAdminStep {
     | 'done'
     | 'failed'
     | 'not-begun';
+  /** What was there. */
   readonly before: string;
+  /** What is to be there. */
   readonly after: string;
+  /** Why it waits, is blocked or failed. */
   readonly reason: string | null;
+  /** What to do about a failure. */
   readonly hint: string | null;
+  /** Applications that see it only once they are started anew. */
   readonly restarts: readonly string[];
 }
 
 /** A page of steps; while `loading` more of them get a result. */
 export interface IAdminSteps {
-  readonly steps: readonly IAdminStep[];
+  /** The cursor of the next page; null at the end. */
   readonly next: string | null;
+  /** How many rows there are in all pages. */
   readonly total: number;
+  readonly steps: readonly IAdminStep[];
   readonly loading: boolean;
 }
 

@@ -20,8 +20,11 @@ export interface IAwsCallsEvent {
 
 /** Requests of one operation. */
 export interface IAwsOperationCalls {
+  /** The service by boto3's name, such as `sagemaker`. */
   readonly service: string;
+  /** The operation by the API's name, such as `DescribeCluster`. */
   readonly operation: string;
+  /** How many. */
   readonly calls: number;
 }
 

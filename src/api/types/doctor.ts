@@ -14,17 +14,37 @@ export interface IDoctorBody {
   readonly job?: boolean;
 }
 
-/** A check: what was looked at, how it is, and who mends what is not well. `unknown` could not be checked; `fix` and `who` are null where nothing is to be done. */
+/** One check. */
 export interface IDoctorCheck {
+  /** A stable word for it, such as `security-groups`. */
   readonly key: string;
-  readonly about: string | null;
+  /** Its name for people. */
   readonly title: string;
-  readonly name: string;
-  readonly group: string;
+  /** Where on the way it stands. */
+  readonly group:
+    | 'installation'
+    | 'metadata'
+    | 'role'
+    | 'domain'
+    | 'security-groups'
+    | 'interfaces'
+    | 'mount'
+    | 'partition'
+    | 'scheduler'
+    | 'identity'
+    | 'queue'
+    | 'job';
+  /** How it is. */
   readonly level: 'ok' | 'warn' | 'fail' | 'unknown';
+  /** What was seen, or why it could not be looked at. */
   readonly evidence: string;
+  /** What to do about it; null where nothing is to be done. */
   readonly fix: string | null;
+  /** Who can do that; null where nothing is to be done. */
   readonly who: 'you' | 'admin' | null;
+  /** What of it was looked at where there are several: a cluster's name, say. Key and this are the check's identity. */
+  readonly about: string | null;
+  readonly name: string;
 }
 
 /** Emitted each time that an examination of the doctor begins, comes a step further, or ends. Holds nothing of what it found. */

@@ -24,7 +24,7 @@ export interface ILifecycleLog {
   readonly cut: boolean;
 }
 
-/** A step of the script: its name, how far it is, and what it has to say. */
+/** A step of the script, and what it has to say. */
 export interface ILifecycleStep {
   readonly name: string;
   readonly state: 'waiting' | 'running' | 'done' | 'failed' | 'skipped';

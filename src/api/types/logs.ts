@@ -21,8 +21,8 @@ export interface IAttemptStreams {
 
 /** The run has ended and all of its log was sent. */
 export interface IEnd {
-  readonly type: 'end';
   readonly id: number;
+  readonly type: 'end';
 }
 
 /** The subscription is over; without `id` the message was not understood. */
@@ -36,9 +36,9 @@ export interface IFailure {
 export interface IFrame {
   readonly blocks: readonly ILogBlock[];
   readonly after: string;
-  readonly type: 'frame';
   readonly id: number;
   readonly seq: number;
+  readonly type: 'frame';
 }
 
 /** A stretch of one stream, arranged by column. */
@@ -48,6 +48,7 @@ export interface ILogBlock {
   readonly node_rank: number;
   readonly rank: number | null;
   readonly index: number | null;
+  /** Something that happened in the stream before its lines. */
   readonly mark: ILogMark | null;
   readonly lines: string | null;
   readonly times: number | readonly (number | null)[] | null;
@@ -60,27 +61,39 @@ export interface ILogFrame {
   readonly after: string;
 }
 
-/** A line in which something was found: `match` are its begin and end, in characters. */
+/** A line that matches. */
 export interface ILogHit {
+  /** Its attempt, from 1. */
   readonly attempt: number;
+  /** Its node's name, or `node-R` while that is unknown. */
   readonly node: string;
+  /** Its node's rank. */
   readonly node_rank: number;
+  /** Its global rank; null for a node's own log. */
   readonly rank: number | null;
-  readonly index: number | null;
+  /** When it was first seen, or null when nobody noted it. */
   readonly time: number | null;
+  /** Its text, or 16 KiB of it around the match. */
   readonly line: string;
+  /** Begin and end of the (first) match in `line`, in characters. */
   readonly match: readonly [number, number];
+  /** A page forward from here begins with the line; a page backward ends before it. */
   readonly cursor: string;
+  /** In an array's log the index of the child; null in a run's own log. */
+  readonly index: number | null;
 }
 
-/** Hits, the cursor to search on from (null when all was searched), and the bytes that were searched. */
+/** What a search has found. */
 export interface ILogHits {
+  /** The hits, nearest to where the search began first. */
   readonly hits: readonly ILogHit[];
+  /** Where to search on, in the same direction; null when all was searched. */
   readonly next: string | null;
+  /** Bytes that were searched. */
   readonly scanned: number;
 }
 
-/** Something that happened in a stream before its lines. */
+/** Something about a stream that its reader must see, in words. */
 export interface ILogMark {
   readonly kind: 'attempt' | 'truncated' | 'replaced' | 'gap' | 'unreadable';
   readonly text: string;
@@ -161,15 +174,23 @@ export interface ISearchQuery {
   readonly limit?: number;
 }
 
-/** One log that can be chosen. */
+/** One log. */
 export interface IStreamInfo {
+  /** Its node's rank. */
   readonly node_rank: number;
+  /** Its node's name, or `node-R` while that is unknown. */
   readonly node: string;
+  /** Its global rank; null for a node's own log. */
   readonly rank: number | null;
+  /** Its rank on the node; null for a node's own log. */
   readonly local_rank: number | null;
+  /** In an array the index of the child; null otherwise. */
   readonly index: number | null;
+  /** Its length in bytes. */
   readonly size: number;
+  /** When it last grew; null when nobody knows. */
   readonly last_at: string | null;
+  /** Whether it is a rank's that has fallen silent while others have not. */
   readonly silent: boolean;
 }
 
@@ -207,8 +228,8 @@ export interface ISubscribe {
 
 /** The run exists and may be read; frames follow. */
 export interface ISubscribed {
-  readonly type: 'subscribed';
   readonly id: number;
+  readonly type: 'subscribed';
 }
 
 /** No more frames for this id. */

@@ -54,7 +54,7 @@ export interface ICode {
   readonly files: readonly ICodeFile[];
 }
 
-/** One file that was sent; its size is null when it is gone. */
+/** One file of the code, by its place in the bundle, and its bytes; null when it is gone. */
 export interface ICodeFile {
   readonly path: string;
   readonly size: number | null;
@@ -66,18 +66,18 @@ export interface ICodeText {
   readonly text: string;
 }
 
-/** The error of the rank that failed first. */
+/** The error of the rank that failed first: where to look. */
 export interface IFirstError {
   readonly rank: number;
   readonly type: string;
   readonly message: string;
-  readonly time: string | null;
+  readonly time: string;
   readonly cell: number | null;
   readonly line: number | null;
   readonly traceback: string;
 }
 
-/** What was found wrong or worth saying; one of level ``error`` refuses the run. `field` is a path in the spec. */
+/** One thing found in a spec, a notebook or a cluster. A finding of level `error` refuses the run; the others only inform. */
 export interface IFoundThing {
   readonly level: 'error' | 'warning' | 'info';
   readonly code: string;
@@ -86,7 +86,7 @@ export interface IFoundThing {
   readonly field: string | null;
 }
 
-/** A user who holds what a run waits for. */
+/** A user who holds what a run waits for: accelerators, nodes, and the jobs they are in. */
 export interface IHolder {
   readonly user: string;
   readonly accelerators: number;
@@ -94,13 +94,16 @@ export interface IHolder {
   readonly jobs: number;
 }
 
-/** How to open a terminal on a node: the command of the AWS CLI in words, and as a line for a shell. It needs programs, some of which may be `missing`. */
+/** How to open a terminal on a node. The command needs programs, some of which may be `missing`. */
 export interface IHyperpodTerminal {
+  /** The node's instance id. */
   readonly instance: string;
+  /** What Systems Manager calls it: `sagemaker-cluster:CLUSTERID_GROUP-INSTANCE`. */
   readonly target: string;
+  /** The command of the AWS CLI, word by word. */
   readonly command: readonly string[];
-  readonly line: string;
   readonly missing: readonly IMissingProgram[];
+  readonly line: string;
 }
 
 /** A program that is not installed where the server runs; `what` says what it is a part of, and where to get it. */
@@ -114,9 +117,11 @@ export interface INodeAbilities {
   readonly actions: readonly INodeAbility[];
 }
 
-/** Something that can be done to nodes, or the `problem` why it cannot. A right that is missing at AWS is not known beforehand. */
+/** Whether something can be done to nodes of a cluster. */
 export interface INodeAbility {
+  /** What. */
   readonly action: NodeAction;
+  /** Why it cannot; null where nothing is known to be in its way. */
   readonly problem: IError | null;
 }
 
@@ -144,11 +149,15 @@ export interface IPreview {
   readonly findings: readonly IFoundThing[];
 }
 
-/** One part of the code, as it will run. */
+/** One part of the preview. */
 export interface IPreviewPart {
+  /** Such as `Cell 3`. */
   readonly title: string;
+  /** For syntax colours: `python`, `bash`, `yaml` or `text`. */
   readonly language: string;
+  /** The code as it will run. */
   readonly text: string;
+  /** What becomes of each magic or shell line in it. */
   readonly notes: readonly string[];
 }
 
@@ -158,41 +167,54 @@ export interface IRenderedText {
   readonly text: string;
 }
 
-/** One run, or a child of an array. `user` is the name of the user with the number `uid`, who owns its folder; `own` says whether that is the server's own user. `space` is the shared space of Studio that it acts as, null elsewhere. */
+/** One run, or a child of an array; `own` says whether it is the server's own user's. */
 export interface IRun {
-  readonly run_id: string;
-  readonly name: string;
-  readonly cluster: string;
-  readonly orchestrator: string;
-  readonly user: string;
-  readonly uid: number;
-  readonly own: boolean;
-  readonly space: string | null;
-  readonly queue: string | null;
   readonly state: RunState;
   readonly reason: string | null;
   readonly reason_code: string | null;
   readonly exit_code: number | null;
-  readonly created_at: string | null;
-  readonly submitted_at: string | null;
   readonly started_at: string | null;
   readonly ended_at: string | null;
+  readonly attempts: readonly IAttempt[];
+  readonly run_id: string;
+  readonly name: string;
+  readonly cluster: string;
+  readonly orchestrator: string;
+  /** The name of the user with the number `uid`, who owns its folder. */
+  readonly user: string;
+  readonly uid: number;
+  /** The queue that it was sent to. */
+  readonly queue: string | null;
+  readonly created_at: string;
+  readonly submitted_at: string | null;
+  /** What the scheduler calls it. */
   readonly scheduler_id: string | null;
-  readonly kind: string | null;
+  /** The id of the array that it is a child of. */
   readonly parent: string | null;
+  /** Its folder on this machine. */
   readonly bundle: string;
+  /** The notebook that it was sent from. */
   readonly notebook: string | null;
+  /** The kind of object that the scheduler has of it, such as `PyTorchJob`; null where it has one only. */
+  readonly kind: string | null;
   readonly nodes: number;
   readonly processes_per_node: number;
+  /** How many children an array has in each state; null without any. */
   readonly children: Readonly<Partial<Record<RunState, number>>> | null;
-  readonly attempts: readonly IAttempt[];
+  /** The shared space of Studio that it acts as; null elsewhere. */
+  readonly space: string | null;
+  readonly own: boolean;
 }
 
-/** What of a run's nodes can be reached now; when their ports cannot, `reason` says why. */
+/** What of a run's nodes can be reached. */
 export interface IRunAccess {
+  /** The run. */
   readonly run_id: string;
+  /** Whether ports of its nodes can be reached now. */
   readonly ports: boolean;
+  /** Why they cannot, or why shells are not known; null when all is well. */
   readonly reason: string | null;
+  /** How to open a shell on its nodes, by their rank. */
   readonly shells: readonly IShell[];
 }
 
@@ -212,10 +234,13 @@ export interface IRunList {
   readonly next: string | null;
 }
 
-/** What was measured on a run's nodes while they were its own: the mean over them, and each that something is known of. */
+/** What was measured on the nodes of a run while they were its own. */
 export interface IRunMetrics {
+  /** The run. */
   readonly run_id: string;
+  /** The mean over its nodes. */
   readonly whole: IHyperpodMetrics;
+  /** Each of its nodes that something is known of. */
   readonly nodes: readonly IHyperpodMetrics[];
 }
 
@@ -266,10 +291,13 @@ export interface ISentCells {
   readonly cells: readonly ISentCellText[];
 }
 
-/** How to open a shell on one of a run's nodes: a command to copy. The node is null while it has no name. */
+/** How a user opens a shell on one of a run's nodes. */
 export interface IShell {
+  /** The node's rank. */
   readonly node_rank: number;
+  /** The node's name, or null while it has none. */
   readonly node: string | null;
+  /** The command to copy, quoted for a shell. */
   readonly command: string;
 }
 
@@ -293,17 +321,27 @@ export interface ISubmitBody {
   readonly trust_owner?: string | null;
 }
 
-/** What a run used in all its attempts together; times are in seconds, memory in bytes. `source` says who says so: the scheduler's accounting, or the run's own records. `accelerator_seconds` is seconds times accelerators, null when that is not known. `max_memory` is the most that one process had, or all of a node together as far as the scheduler sampled them. */
+/** What a run used in all its attempts together (`status/usage.json`). */
 export interface IUsage {
+  /** Who says it: the scheduler's accounting, or the run's own records. What the accounting leaves out comes from the records even so. */
   readonly source: 'accounting' | 'journal';
+  /** How many attempts the records had; with others it is out of date. */
   readonly attempts: number;
+  /** Seconds that the attempts took together; of an array, that its children took. */
   readonly elapsed: number | null;
+  /** Nodes of the largest attempt. */
   readonly nodes: number | null;
+  /** CPU time of all processes. */
   readonly cpu_seconds: number | null;
+  /** Seconds that the run had accelerators, times their number; 0 when it had none, null when it is not known. */
   readonly accelerator_seconds: number | null;
+  /** What they are: `gpu` or `neuron`. */
   readonly accelerator_kind: 'gpu' | 'neuron';
+  /** Bytes: the most that one process had, or all processes of a node together as far as the scheduler sampled them. A node's true peak is at least that. */
   readonly max_memory: number | null;
+  /** Of the rank that failed first; 128+N after signal N. */
   readonly exit_code: number | null;
+  /** The signal that ended it. */
   readonly signal: number | null;
 }
 
@@ -315,14 +353,24 @@ export interface IVersionAnswer {
 
 /** Why a run waits. */
 export interface IWaitReason {
+  /** The run. */
   readonly run_id: string;
+  /** A sentence. */
   readonly reason: string | null;
+  /** A word for programs. */
   readonly reason_code: string | null;
+  /** Its place among those that wait for their turn, from 1; null when it does not wait for that. */
   readonly position: number | null;
+  /** Who is counted for the place. */
   readonly counted: string | null;
+  /** The first of those before it. */
   readonly ahead: readonly string[];
+  /** When the cluster expects to start it. */
   readonly expected_start: string | null;
+  /** Who holds what it may wait for, most first. */
   readonly holders: readonly IHolder[];
+  /** What would start now in its place, a sentence each. */
   readonly would_start_now: readonly string[];
+  /** How many other ways were asked for. */
   readonly tried: number;
 }

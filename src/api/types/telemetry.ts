@@ -6,22 +6,27 @@
 
 import { ILogFrame, ILogHit } from './logs';
 
-/** A log. Instance and instance group are null where it is of no single node; `last_at` is told by AWS with a delay of up to an hour. */
+/** A log that a cluster's node, or a check of the cluster, has written. */
 export interface IHyperpodLog {
+  /** AWS' name for it. */
   readonly stream: string;
+  /** When its last line was written (Unix seconds; AWS says it with a delay of up to an hour), or null. */
+  readonly last_at: string | null;
   readonly kind: string;
   readonly instance_group: string | null;
   readonly instance: string | null;
-  readonly last_at: string | null;
 }
 
-/** A line of a log, and the cursor behind it. */
+/** A line of a node's log. */
 export interface IHyperpodLogLine {
+  /** When it was written. */
   readonly time: string;
+  /** Its text. */
+  readonly line: string;
+  /** Where to go on behind it, in all logs that were asked for. */
+  readonly cursor: string;
   readonly stream: string;
   readonly kind: string;
-  readonly line: string;
-  readonly cursor: string;
 }
 
 /** Lines in the order of time, and the cursor to ask on from: null where there was no line yet. There may be `more` behind it now. */
@@ -31,35 +36,41 @@ export interface IHyperpodLogLines {
   readonly more: boolean;
 }
 
-/** Logs of a cluster, those that were written last first. There may be `more`. */
+/** Logs of a cluster, those that were written last first. There may be `more`. AWS tells when one was written with a delay of up to an hour. */
 export interface IHyperpodLogs {
   readonly logs: readonly IHyperpodLog[];
   readonly more: boolean;
 }
 
-/** The course of a metric. Periods without a value have no point. */
+/** The course of a metric over time. */
 export interface IHyperpodMetric {
+  /** Begin of each period and the value in it, in the order of time; periods without a value are left out. */
+  readonly points: readonly IMetricPoint[];
   readonly name: string;
   readonly unit: 'percent' | 'celsius' | 'bytes/s' | 'packets/s' | 'count';
   readonly meaning: string;
-  readonly last: number;
   readonly mean: number;
+  readonly last: number;
   readonly lowest: number;
   readonly highest: number;
-  readonly points: readonly IMetricPoint[];
 }
 
-/** What was measured on a HyperPod cluster (`node` is null), on one of its nodes, or on a run's nodes. `missing` names what could be there and is not, `notes` say why. */
+/** What was measured on a cluster, or on one of its nodes. */
 export interface IHyperpodMetrics {
+  /** Name of the cluster. */
   readonly cluster: string;
+  /** Instance id of the node, or of a run's node its name in the scheduler; null: the whole cluster, or all nodes of a run. */
   readonly node: string | null;
+  /** Where from. */
   readonly source: 'CloudWatch' | 'Prometheus';
+  /** Names of the metrics that could be there and have no value. */
+  readonly missing: readonly string[];
+  /** What there is to say. */
+  readonly notes: readonly string[];
   readonly begin: string;
   readonly end: string;
   readonly period_s: number;
   readonly metrics: readonly IHyperpodMetric[];
-  readonly missing: readonly string[];
-  readonly notes: readonly string[];
 }
 
 /** A log of a node. */
@@ -115,7 +126,7 @@ export interface INodeLogHits {
   readonly calls: number;
 }
 
-/** Some lines, as of a run's log: a block's `node_rank` is the number of its log in `streams`. `calls` says how often CloudWatch was asked for them. */
+/** A page, as of a run's log: a block's `node_rank` is the number of its log in `streams`. `calls` says how often CloudWatch was asked for them. */
 export interface INodeLogPage {
   readonly frames: readonly ILogFrame[];
   readonly before: string;
