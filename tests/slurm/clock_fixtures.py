@@ -6,7 +6,11 @@ import asyncio
 
 import pytest
 
-_MODULES = ("pace", "bucket", "watch", "shared")
+_SLURM = "hyperpod_jlab.orchestrators.slurm"
+_MODULES = (
+    "hyperpod_jlab.core.cache",
+    *(f"{_SLURM}.{one}" for one in ("pace", "bucket", "watch", "shared")),
+)
 
 
 class Clock:
@@ -37,5 +41,5 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The clock of those modules that say how often the scheduler is asked."""
     made = Clock()
     for name in _MODULES:
-        monkeypatch.setattr(f"hyperpod_jlab.orchestrators.slurm.{name}.time", made)
+        monkeypatch.setattr(f"{name}.time", made)
     return made
