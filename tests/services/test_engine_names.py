@@ -7,51 +7,61 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import hyperpod_jlab
+from hyperpod_jlab.core import scheduler
+from hyperpod_jlab.engines import registry
 
-ROOT = Path(hyperpod_jlab.__file__).parent
+PACKAGE = hyperpod_jlab.__name__
+ENGINES = registry.__name__.rpartition(".")[0]
 
 NAMES = frozenset({"slurm", "kubernetes"})
 CLASSES = frozenset({"SlurmCluster", "KubernetesCluster"})
-ENGINES = tuple(f"hyperpod_jlab.orchestrators.{name}" for name in NAMES)
+CONSTANTS = frozenset({"SLURM", "KUBERNETES"})
+FOLDERS = tuple(f"{ENGINES}.{name}" for name in NAMES)
 
 ALLOWED = {
-    "model/config.py": "the kinds of clusters in the configuration",
-    "model/scheduler.py": "the names of HyperPod's two orchestrators, once",
-    "services/reach.py": "tries HyperPod clusters that nobody configured yet; HyperPod has these two",
-    "services/run_metrics.py": "CloudWatch names the GPUs of a run on EKS by its pods",
-    "admin/cluster_config": "AWS' own requests differ by the cluster's orchestrator",
-    "admin/lifecycle": "life cycle scripts of HyperPod differ by the cluster's orchestrator",
-    "admin/lambdas": "a parameter of the CloudFormation stack; no configuration is there",
+    "hyperpod_jlab.core.config": "the kinds of clusters in the configuration",
+    "hyperpod_jlab.core.scheduler": "the names of HyperPod's two orchestrators, once",
+    "hyperpod_jlab.core.hyperpod": "AWS' field `Orchestrator`: the one place that asks what it is",
+    "hyperpod_jlab.core.reach": "writes the configuration of a HyperPod cluster",
+    "hyperpod_jlab.aws.clusters": "reads AWS' field `Orchestrator`",
+    "hyperpod_jlab.aws.clusters": "a hint says what to write into the configuration",
+    "hyperpod_jlab.clusters.reach": "tries HyperPod clusters that nobody configured yet; HyperPod has these two",
+    "hyperpod_jlab.features.metrics.service": "CloudWatch names the GPUs of a run on EKS by its pods",
+    "hyperpod_jlab.admin.cluster_config": "AWS' own requests differ by the cluster's orchestrator",
+    "hyperpod_jlab.admin.lifecycle": "scripts for spaces differ by what AWS says of the cluster, and write its configuration",
+    "hyperpod_jlab.admin.lambdas": "a parameter of the CloudFormation stack; no configuration is there",
 }
-"""Places that name an engine, and why."""
+"""Modules and packages that name an engine, and why."""
 
 
-def test_only_few_places_name_an_engine() -> None:
+def test_only_few_modules_name_an_engine() -> None:
+    root = Path(hyperpod_jlab.__file__).parent
     found: dict[str, list[str]] = {}
-    for path in sorted(ROOT.rglob("*.py")):
-        place = path.relative_to(ROOT).as_posix()
-        if place.startswith("orchestrators/"):
+    for path in sorted(root.rglob("*.py")):
+        module = ".".join([PACKAGE, *path.relative_to(root).with_suffix("").parts])
+        if module.startswith(f"{ENGINES}."):
             continue
-        lines = [f"{place}:{line}" for line in engine_names(ast.parse(path.read_text()))]
+        place = next((one for one in ALLOWED if f"{module}.".startswith(f"{one}.")), module)
+        lines = [f"{path.name}:{line}" for line in engine_names(ast.parse(path.read_text()))]
         if lines:
-            folder = path.parent.relative_to(ROOT).as_posix()
-            found.setdefault(folder if folder in ALLOWED else place, []).extend(lines)
+            found.setdefault(place, []).extend(lines)
     assert {place: lines for place, lines in found.items() if place not in ALLOWED} == {}
-    assert sorted(ALLOWED) == sorted(found), "a place that names none any more is not allowed to"
+    assert sorted(ALLOWED) == sorted(found), "a module that names none any more needs no leave"
 
 
 def test_the_search_finds_what_it_should() -> None:
-    text = """
+    text = f"""
 if engine.kind == "slurm": ...
 isinstance(config, KubernetesCluster)
-from hyperpod_jlab.engines.slurm.client import SlurmClient
+from {ENGINES}.slurm.client import SlurmClient
 kind: Literal["here", "kubernetes"]
 words = "slurm and kubernetes"
+from {scheduler.__name__} import SLURM, Scheduler
 match kind:
     case "slurm": ...
-f"{'slurm'}"
+words = ["slurm"]
 """
-    assert engine_names(ast.parse(text)) == [2, 3, 4, 5, 8, 9]
+    assert engine_names(ast.parse(text)) == [2, 3, 4, 5, 7, 9, 10]
 
 
 def engine_names(tree: ast.Module) -> list[int]:
@@ -65,7 +75,10 @@ def _lines(node: ast.AST) -> Iterator[int]:
             yield node.lineno
         case ast.Name(id=name) | ast.Attribute(attr=name) if name in CLASSES:
             yield node.lineno
-        case ast.ImportFrom(module=str(module)) if module.startswith(ENGINES):
+        case ast.ImportFrom(module=str(module)) if module.startswith(FOLDERS):
             yield node.lineno
-        case ast.Import(names=names) if any(one.name.startswith(ENGINES) for one in names):
+        case ast.ImportFrom(module=str(module), names=names) if module == scheduler.__name__:
+            if CONSTANTS & {one.name for one in names}:
+                yield node.lineno
+        case ast.Import(names=names) if any(one.name.startswith(FOLDERS) for one in names):
             yield node.lineno

@@ -13,6 +13,7 @@ from typing import Literal
 
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.reach import quoted
+from hyperpod_jlab.core.scheduler import KUBERNETES, SLURM
 from hyperpod_jlab.core.validation import DNS_LABEL, LABEL
 
 Orchestrator = Literal["slurm", "eks"]
@@ -101,6 +102,11 @@ class ScriptSettings:
     tools_sha256: str | None = None
     shared: bool = False
 
+    @property
+    def on_slurm(self) -> bool:
+        """Whether Slurm orchestrates the cluster; else EKS does."""
+        return self.orchestrator == "slurm"
+
     def check(self) -> None:
         """See that they can be meant.
 
@@ -155,7 +161,7 @@ class ScriptSettings:
             if self.slurm_token is None:
                 raise _missing("slurm_token", "say which file holds the token")
             _check_path("slurm_token", self.slurm_token)
-        if self.orchestrator != "slurm" and (self.slurm_client or self.slurm_auth != "none"):
+        if not self.on_slurm and (self.slurm_client or self.slurm_auth != "none"):
             raise _wrong("slurm_client", self.slurm_client or self.slurm_auth, "no Slurm is there")
 
 
@@ -202,12 +208,12 @@ def cluster_table(settings: ScriptSettings) -> str:
     """The table of the cluster, in TOML."""
     name = f'clusters."{settings.cluster}"'
     lines = [f"[{name}]", f"hyperpod = {quoted(settings.cluster)}"]
-    lines += _slurm(settings) if settings.orchestrator == "slurm" else _kubernetes(settings, name)
+    lines += _slurm(settings) if settings.on_slurm else _kubernetes(settings, name)
     return "\n".join(lines) + "\n"
 
 
 def _slurm(settings: ScriptSettings) -> list[str]:
-    lines = ['orchestrator = "slurm"']
+    lines = [f"orchestrator = {quoted(SLURM)}"]
     if settings.login_nodes:
         hosts = ", ".join(quoted(host) for host in settings.login_nodes)
         lines += ['transport = "ssh"', f"login_nodes = [{hosts}]"]
@@ -222,7 +228,7 @@ def _slurm(settings: ScriptSettings) -> list[str]:
 
 
 def _kubernetes(settings: ScriptSettings, name: str) -> list[str]:
-    lines = ['orchestrator = "kubernetes"', f"eks = {quoted(settings.eks or '')}"]
+    lines = [f"orchestrator = {quoted(KUBERNETES)}", f"eks = {quoted(settings.eks or '')}"]
     lines += _given("namespace", settings.namespace) + _given("image", settings.image)
     lines += _given("python", settings.python)
     if settings.claim is None:
@@ -271,7 +277,7 @@ def render(app: App, settings: ScriptSettings) -> str:
     """
     settings.check()
     steps = ["package", "partition", "config", *(["tools"] if settings.tools else [])]
-    steps.append("client" if settings.orchestrator == "slurm" else "access")
+    steps.append("client" if settings.on_slurm else "access")
     steps.append("doctor")
     text = _HEAD.format(cluster=settings.cluster)
     text += "".join(
@@ -314,12 +320,12 @@ def _variables(app: App, settings: ScriptSettings) -> dict[str, str]:
         "FILE_SYSTEM": settings.file_system,
         "PACKAGE": settings.package,
         "PACKAGE_SHA256": settings.package_sha256,
-        "EXTRAS": "aws" if settings.orchestrator == "slurm" else "aws,kubernetes",
+        "EXTRAS": "aws" if settings.on_slurm else "aws,kubernetes",
         "CLUSTER": settings.cluster,
         "CLUSTER_TABLE": cluster_table(settings),
         "SHARED": "true" if settings.shared else "false",
     }
-    if settings.orchestrator == "slurm":
+    if settings.on_slurm:
         values |= {
             "SLURM_CLIENT": settings.slurm_client,
             "SLURM_CLIENT_SHA256": settings.slurm_client_sha256,
@@ -341,7 +347,7 @@ def _variables(app: App, settings: ScriptSettings) -> dict[str, str]:
 def _later(app: App, settings: ScriptSettings) -> list[str]:
     """The parts that a running script takes from the installed package."""
     names = [f"{app}/ready", "later/doctor", *(["later/tools"] if settings.tools else [])]
-    if settings.orchestrator == "slurm":
+    if settings.on_slurm:
         return [*names, "later/slurm-client", f"later/slurm-{settings.slurm_auth}"]
     return [*names, "later/kubeconfig" if settings.kubeconfig else "later/eks"]
 

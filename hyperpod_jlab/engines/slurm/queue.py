@@ -204,6 +204,8 @@ SHORTEST = 1.0
 """Seconds between looks just after something happened."""
 LONGEST = 75.0
 """Seconds between looks when nothing has happened for long; with what the panel asks besides it makes two calls a minute at most."""
+IDLE = 57.0
+"""The same for the line of the cluster that panels keep, each of which asks once a minute."""
 _GROWTH = 10.0
 _AWAY = 90.0
 """Seconds without anybody's look after which nobody is taken to be there: a panel that is shown asks every 60 s."""

@@ -17,7 +17,7 @@ from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.cluster import UNUSABLE, Cluster, Job, Node, Queue, Resource
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.jobs import WAITING, SlurmJob, to_limit, to_time
-from hyperpod_jlab.engines.slurm.queue import SharedQueue, Snapshot, asked_of_controller
+from hyperpod_jlab.engines.slurm.queue import IDLE, SharedQueue, Snapshot, asked_of_controller
 from hyperpod_jlab.engines.slurm.reasons import RUNNING, code_of, words_of
 from hyperpod_jlab.engines.slurm.rows import (
     ACCELERATORS,
@@ -567,9 +567,6 @@ def _resources(found: tuple[Gres, ...]) -> tuple[Resource, ...]:
 
 FRESH = 5.0
 """Age in seconds up to which somebody who opens or refreshes a table is shown an earlier look."""
-
-IDLE = 57.0
-"""The same for the line of the cluster that panels keep, each of which asks once a minute."""
 
 SELDOM = 600.0
 """The same for what changes only by an administrator's hand, where it is not what is asked for."""
