@@ -1,10 +1,11 @@
-"""Write docs/reference.md from the schema, the command line and the launcher: `make_reference.py [--check]`.
+"""Write docs/reference.md, and the list of the spec's options, from the schema, the command line and the launcher: `make_reference.py [--check]`.
 
 Nothing in that page is written by hand, so that it cannot say something else than the code does. The few tables whose words
 stand here (states, exit codes, variables of a rank) are checked against the code while they are made.
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ import click
 from hyperpod_jlab.cli.root import cli
 from hyperpod_jlab.core import errors
 from hyperpod_jlab.core.config import Settings
+from hyperpod_jlab.core.options import OPTIONS_FILE, dump_options
 from hyperpod_jlab.core.run import STATES
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.launcher import environment
@@ -370,13 +372,20 @@ def main() -> int:
         "--check", action="store_true", help="only say whether the page is up to date"
     )
     given = parser.parse_args()
+    # The command line, which the page describes, was imported with the list as it is: with a new one all begins again.
+    options = dump_options(JobSpec)
+    fresh = OPTIONS_FILE.exists() and OPTIONS_FILE.read_text(encoding="utf-8") == options
+    if not fresh and not given.check:
+        OPTIONS_FILE.write_text(options, encoding="utf-8")
+        print(f"wrote {OPTIONS_FILE.name}")
+        os.execv(sys.executable, [sys.executable, *sys.argv])
     page = render()
     if given.check:
-        fresh = PAGE.exists() and PAGE.read_text(encoding="utf-8") == page
+        fresh = fresh and PAGE.exists() and PAGE.read_text(encoding="utf-8") == page
         print(
             "docs/reference.md is up to date"
             if fresh
-            else "docs/reference.md is stale: run scripts/make_reference.py"
+            else "docs/reference.md or the list of options is stale: run scripts/make_reference.py"
         )
         return 0 if fresh else 1
     PAGE.write_text(page, encoding="utf-8")

@@ -20,7 +20,7 @@ from hyperpod_jlab.api.background import background
 from hyperpod_jlab.api.run import Run, check_number, check_text, kind_of
 from hyperpod_jlab.clusters.configuration import current_folder
 from hyperpod_jlab.core.errors import InvalidInputError, nearest_hint
-from hyperpod_jlab.core.options import option_name, spec_options, to_spec_data
+from hyperpod_jlab.core.options import known_options, option_name, to_spec_data
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.runs.facade import Hyperpod
@@ -212,9 +212,10 @@ def _options(options: dict[str, Any]) -> dict[str, Any]:
     if "after" in given:
         after = given["after"] if isinstance(given["after"], (list, tuple)) else [given["after"]]
         given["after"] = [run.run_id if isinstance(run, Run) else run for run in after]
-    data, unknown = to_spec_data(JobSpec, given)
+    known = known_options()
+    data, unknown = to_spec_data(known, given)
     if unknown:
-        names = [option_name(entry.option.flag) for entry in spec_options(JobSpec)]
+        names = [option_name(entry.option.flag) for entry in known]
         raise InvalidInputError(
             f"there is no option '{unknown[0]}'",
             code="unknown_option",

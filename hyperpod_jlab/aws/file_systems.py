@@ -6,12 +6,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.file_system import Association, FileSystem, maintenance_words
-from hyperpod_jlab.core.hyperpod import LustreStorage
 from hyperpod_jlab.storage.mounts import all_mounts
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.core.hyperpod import LustreStorage
+
 
 # --------------------------------------------------------------------------------------------------
 # The file systems of FSx for Lustre that are mounted on this machine, and which part of each.

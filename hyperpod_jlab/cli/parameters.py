@@ -104,6 +104,8 @@ class ChoiceParam(TextParam):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """The names that begin so; none from a cluster that is slow."""
+        import asyncio
+
         del param
         try:
             names = asyncio.run(_choices(ctx.params.get("cluster"))).get(self.field, [])
@@ -173,6 +175,8 @@ def invalid_option(
 
 
 async def _choices(cluster: str | None) -> dict[str, list[str]]:
+    import asyncio
+
     from hyperpod_jlab.clusters.configuration import find_partition, load_settings
     from hyperpod_jlab.engines.registry import Engines
 

@@ -5,20 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from hyperpod_jlab.capture.captured import Part
 from hyperpod_jlab.cli.failure import OutputError
-from hyperpod_jlab.cli.following import (
-    last_word,
-    raise_unless_succeeded,
-    see_to_end,
-    shows_progress,
-)
 from hyperpod_jlab.cli.invocation import InterruptionError, invocation, with_services
-from hyperpod_jlab.cli.output import print_json, slow_steps
+from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.parameters import CLUSTER
 from hyperpod_jlab.cli.spec_options import secrets_here
 from hyperpod_jlab.cli.terminal import (
@@ -31,10 +25,207 @@ from hyperpod_jlab.cli.terminal import (
 from hyperpod_jlab.core.errors import HyperpodError, RefusedError
 from hyperpod_jlab.core.finding import Finding, refuse_on_error
 from hyperpod_jlab.core.quantities import format_size
-from hyperpod_jlab.logs.service import LogRequest
-from hyperpod_jlab.runs.facade import Hyperpod
-from hyperpod_jlab.runs.preflight import UNCHECKED
-from hyperpod_jlab.runs.submit import Preview, Request, Step
+from hyperpod_jlab.runs.submit import Preview
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.runs.submit import Request, Step
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+_NOW: dict[Step, str] = {
+    "captured": "checking with the cluster",
+    "checked": "writing the bundle",
+    "staged": "putting the bundle in place",
+    "committed": "handing it to the scheduler",
+    "sent": "noting that it was sent",
+}
+
+_CLOSED_PIPE = 141  # 128 + SIGPIPE: nobody reads the log any more, and the run goes on
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How to send: only show what would be sent; wait for the end; show the log until the end."""
+
+    dry_run: bool = False
+    wait: bool = False
+    follow: bool = False
+
+
+def sending_options(function: Decorated) -> Decorated:
+    """The options that are the same for all commands that send a run."""
+    options = (
+        click.option(
+            "--cluster", type=CLUSTER, help="Cluster to send it to. Default: the configured one."
+        ),
+        click.option(
+            "--run-id",
+            metavar="ID",
+            help="A run id of your own: sent again, the same one is the same run, not a second one.",
+        ),
+        click.option(
+            "--dry-run",
+            is_flag=True,
+            help="Print the exact script or manifest, the code and all findings; send nothing.",
+        ),
+        click.option(
+            "--wait", is_flag=True, help="Wait for the end; exit with 1 unless it succeeds."
+        ),
+        click.option(
+            "--follow",
+            is_flag=True,
+            help="Print the logs of all ranks (of an array: of all children) until the end, like --wait.",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def send(request: Request, ways: Ways) -> None:
+    """Send a run, or show what would be sent.
+
+    Raises:
+        HyperpodError: It cannot be sent, or with `wait` or `follow` did not succeed.
+    """
+    names = [name for name, known in request.spec.environment.secrets.items() if not known]
+    if ways.dry_run:
+        # Nobody is asked for a secret that is not going to be sent.
+        stand_in = (lambda _: "") if can_ask() else None
+        request = replace(request, secrets=secrets_here(names, stand_in))
+
+        preview = with_services(lambda hyperpod: hyperpod.submitter.preview(request))
+        print_preview(preview, as_json=invocation().as_json)
+        return
+    request = replace(request, secrets=secrets_here(names, _ask if can_ask() else None))
+    with_services(lambda hyperpod: _send(hyperpod, request, ways))
+
+
+async def _send(hyperpod: Hyperpod, request: Request, ways: Ways) -> None:
+    from hyperpod_jlab.cli.output import slow_steps
+    from hyperpod_jlab.runs.preflight import UNCHECKED
+
+    done: list[Step] = []
+    call = invocation()
+    call.on_interrupt = lambda: interrupted_sending(hyperpod, request, done)
+
+    def tell(preview: Preview) -> None:
+        # An error among them is raised, and told, by the submit itself; a script wants to know of warnings only.
+        told = ("warning", "info") if is_terminal(sys.stderr) else ("warning",)
+        # So is that the cluster does not answer, where nothing else is wrong.
+        wrong = any(found.level == "error" for found in preview.findings)
+        raised = UNCHECKED if preview.unreachable is not None and not wrong else None
+        shown = [one for one in preview.findings if one.level in told and one.code != raised]
+        if shown:
+            print_findings(shown)
+
+    async with slow_steps("reading the code") as steps:
+
+        def on_step(step: Step) -> None:
+            done.append(step)
+            steps.next(_NOW.get(step, step))
+
+        run_id = await hyperpod.submitter.submit(request, on_step, tell)
+    if not (ways.wait or ways.follow):
+        await _print_sent(hyperpod, run_id)
+        return
+    print(run_id, file=sys.stderr, flush=True)
+    await _see_to_end(hyperpod, run_id, ways)
+
+
+async def _see_to_end(hyperpod: Hyperpod, run_id: str, ways: Ways) -> None:
+    from hyperpod_jlab.cli.following import (
+        last_word,
+        raise_unless_succeeded,
+        see_to_end,
+        shows_progress,
+    )
+    from hyperpod_jlab.cli.output import print_json
+    from hyperpod_jlab.logs.service import LogRequest
+
+    call = invocation()
+    if ways.follow:
+        call.closed_pipe = _CLOSED_PIPE
+    partial = shows_progress() and not call.as_json
+    log = LogRequest(run_id, follow=True, partial=partial)
+    run = await see_to_end(hyperpod, log, with_log=ways.follow)
+    if call.as_json:
+        print_json(run)
+    elif not ways.follow and not (is_terminal(sys.stdout) and is_terminal(sys.stderr)):
+        print(run_id)  # whoever catches stdout gets the id alone; a person has seen it already
+    raise_unless_succeeded(run)
+    if not call.as_json:
+        print(printable(last_word(run)), file=sys.stderr)
+
+
+async def _print_sent(hyperpod: Hyperpod, run_id: str) -> None:
+    """Print the run that was sent.
+
+    Raises:
+        OutputError: It cannot be printed; which run was sent is told all the same.
+    """
+    try:
+        if invocation().as_json:
+            from hyperpod_jlab.cli.output import print_json
+
+            print_json(await hyperpod.runs.get(run_id))
+        else:
+            print(run_id)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(
+            f"{run_id} was sent, but the output cannot be written: {error.strerror}",
+            hint=f"see: hpj show {run_id}",
+            detail={"run_id": run_id},
+        ) from error
+
+
+def interrupted_sending(
+    hyperpod: Hyperpod, request: Request, done: Sequence[Step]
+) -> InterruptionError:
+    """The words for a submit that Ctrl-C broke off after these steps."""
+    run_id = request.run_id
+    detail = {"run_id": run_id}
+    if "sent" in done:
+        return InterruptionError(
+            f"interrupted; the run {run_id} goes on",
+            hint=f"come back with: hpj logs -f {run_id}",
+            detail=detail,
+        )
+    if "committed" not in done and not _is_left(hyperpod, run_id):
+        return InterruptionError("interrupted; nothing was sent")
+    doubt = (
+        "whether the cluster has it is not known"
+        if "committed" in done
+        else "it may have been left half sent"
+    )
+    return InterruptionError(
+        f"interrupted while {run_id} was being sent; {doubt}",
+        hint=f"see: hpj show {run_id}; the same command again with --run-id {run_id} sends it again, and never twice",
+        detail=detail,
+    )
+
+
+def _is_left(hyperpod: Hyperpod, run_id: str | None) -> bool:
+    """Whether a bundle of the run is there."""
+    try:
+        return run_id is not None and hyperpod.partition.holds(run_id)
+    except HyperpodError:
+        return False  # no run id at all, or a partition that nothing can be sent to
+
+
+def can_ask() -> bool:
+    """Whether there is a terminal at which the user can be asked."""
+    return not invocation().as_json and is_terminal(sys.stdin) and is_terminal(sys.stderr)
+
+
+def _ask(name: str) -> str:
+    answer: str = click.prompt(f"Value of {name} (not shown)", hide_input=True, err=True)
+    return answer
+
 
 # --------------------------------------------------------------------------------------------------
 # ``hpj submit --dry-run``: exactly what would run, and all that was found.
@@ -123,178 +314,3 @@ def _finding_lines(finding: Finding, stream: Any = None) -> list[str]:
     if finding.hint:
         lines.append(f"  hint: {printable(finding.hint)}")
     return lines
-
-
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-
-_NOW: dict[Step, str] = {
-    "captured": "checking with the cluster",
-    "checked": "writing the bundle",
-    "staged": "putting the bundle in place",
-    "committed": "handing it to the scheduler",
-    "sent": "noting that it was sent",
-}
-
-_CLOSED_PIPE = 141  # 128 + SIGPIPE: nobody reads the log any more, and the run goes on
-
-
-@dataclass(frozen=True)
-class Ways:
-    """How to send: only show what would be sent; wait for the end; show the log until the end."""
-
-    dry_run: bool = False
-    wait: bool = False
-    follow: bool = False
-
-
-def sending_options(function: Decorated) -> Decorated:
-    """The options that are the same for all commands that send a run."""
-    options = (
-        click.option(
-            "--cluster", type=CLUSTER, help="Cluster to send it to. Default: the configured one."
-        ),
-        click.option(
-            "--run-id",
-            metavar="ID",
-            help="A run id of your own: sent again, the same one is the same run, not a second one.",
-        ),
-        click.option(
-            "--dry-run",
-            is_flag=True,
-            help="Print the exact script or manifest, the code and all findings; send nothing.",
-        ),
-        click.option(
-            "--wait", is_flag=True, help="Wait for the end; exit with 1 unless it succeeds."
-        ),
-        click.option(
-            "--follow",
-            is_flag=True,
-            help="Print the logs of all ranks (of an array: of all children) until the end, like --wait.",
-        ),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-def send(request: Request, ways: Ways) -> None:
-    """Send a run, or show what would be sent.
-
-    Raises:
-        HyperpodError: It cannot be sent, or with `wait` or `follow` did not succeed.
-    """
-    names = [name for name, known in request.spec.environment.secrets.items() if not known]
-    if ways.dry_run:
-        # Nobody is asked for a secret that is not going to be sent.
-        stand_in = (lambda _: "") if can_ask() else None
-        request = replace(request, secrets=secrets_here(names, stand_in))
-        preview = with_services(lambda hyperpod: hyperpod.submitter.preview(request))
-        print_preview(preview, as_json=invocation().as_json)
-        return
-    request = replace(request, secrets=secrets_here(names, _ask if can_ask() else None))
-    with_services(lambda hyperpod: _send(hyperpod, request, ways))
-
-
-async def _send(hyperpod: Hyperpod, request: Request, ways: Ways) -> None:
-    done: list[Step] = []
-    call = invocation()
-    call.on_interrupt = lambda: interrupted_sending(hyperpod, request, done)
-
-    def tell(preview: Preview) -> None:
-        # An error among them is raised, and told, by the submit itself; a script wants to know of warnings only.
-        told = ("warning", "info") if is_terminal(sys.stderr) else ("warning",)
-        # So is that the cluster does not answer, where nothing else is wrong.
-        wrong = any(found.level == "error" for found in preview.findings)
-        raised = UNCHECKED if preview.unreachable is not None and not wrong else None
-        shown = [one for one in preview.findings if one.level in told and one.code != raised]
-        print_findings(shown)
-
-    async with slow_steps("reading the code") as steps:
-
-        def on_step(step: Step) -> None:
-            done.append(step)
-            steps.next(_NOW.get(step, step))
-
-        run_id = await hyperpod.submitter.submit(request, on_step, tell)
-    if not (ways.wait or ways.follow):
-        await _print_sent(hyperpod, run_id)
-        return
-    print(run_id, file=sys.stderr, flush=True)
-    if ways.follow:
-        call.closed_pipe = _CLOSED_PIPE
-    partial = shows_progress() and not call.as_json
-    log = LogRequest(run_id, follow=True, partial=partial)
-    run = await see_to_end(hyperpod, log, with_log=ways.follow)
-    if call.as_json:
-        print_json(run)
-    elif not ways.follow and not (is_terminal(sys.stdout) and is_terminal(sys.stderr)):
-        print(run_id)  # whoever catches stdout gets the id alone; a person has seen it already
-    raise_unless_succeeded(run)
-    if not call.as_json:
-        print(printable(last_word(run)), file=sys.stderr)
-
-
-async def _print_sent(hyperpod: Hyperpod, run_id: str) -> None:
-    """Print the run that was sent.
-
-    Raises:
-        OutputError: It cannot be printed; which run was sent is told all the same.
-    """
-    try:
-        if invocation().as_json:
-            print_json(await hyperpod.runs.get(run_id))
-        else:
-            print(run_id)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OutputError(
-            f"{run_id} was sent, but the output cannot be written: {error.strerror}",
-            hint=f"see: hpj show {run_id}",
-            detail={"run_id": run_id},
-        ) from error
-
-
-def interrupted_sending(
-    hyperpod: Hyperpod, request: Request, done: Sequence[Step]
-) -> InterruptionError:
-    """The words for a submit that Ctrl-C broke off after these steps."""
-    run_id = request.run_id
-    detail = {"run_id": run_id}
-    if "sent" in done:
-        return InterruptionError(
-            f"interrupted; the run {run_id} goes on",
-            hint=f"come back with: hpj logs -f {run_id}",
-            detail=detail,
-        )
-    if "committed" not in done and not _is_left(hyperpod, run_id):
-        return InterruptionError("interrupted; nothing was sent")
-    doubt = (
-        "whether the cluster has it is not known"
-        if "committed" in done
-        else "it may have been left half sent"
-    )
-    return InterruptionError(
-        f"interrupted while {run_id} was being sent; {doubt}",
-        hint=f"see: hpj show {run_id}; the same command again with --run-id {run_id} sends it again, and never twice",
-        detail=detail,
-    )
-
-
-def _is_left(hyperpod: Hyperpod, run_id: str | None) -> bool:
-    """Whether a bundle of the run is there."""
-    try:
-        return run_id is not None and hyperpod.partition.holds(run_id)
-    except HyperpodError:
-        return False  # no run id at all, or a partition that nothing can be sent to
-
-
-def can_ask() -> bool:
-    """Whether there is a terminal at which the user can be asked."""
-    return not invocation().as_json and is_terminal(sys.stdin) and is_terminal(sys.stderr)
-
-
-def _ask(name: str) -> str:
-    answer: str = click.prompt(f"Value of {name} (not shown)", hide_input=True, err=True)
-    return answer

@@ -1,4 +1,4 @@
-"""The options of ``hpj submit`` and ``hpj clone``, made from the spec's model: a field that is added there appears here by itself."""
+"""The options of ``hpj submit`` and ``hpj clone``, from the list that is made of the spec's model (see `hyperpod_jlab.core.options`)."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ import os
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.parameters import RUN, ChoiceParam, TextParam, WordsParam
 from hyperpod_jlab.core.errors import InvalidInputError
-from hyperpod_jlab.core.options import SpecOption, option_name, spec_options, to_spec_data
-from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.core.validation import parse
+from hyperpod_jlab.core.options import SpecOption, known_options, option_name, to_spec_data
 from hyperpod_jlab.storage import descent
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.core.spec import JobSpec
 
 Command = TypeVar("Command", bound=click.Command)
 
 OPTIONS: Mapping[str, SpecOption] = {
-    option_name(entry.option.flag): entry for entry in spec_options(JobSpec)
+    option_name(entry.option.flag): entry for entry in known_options()
 }
 """All options of the spec, by their names in Python."""
 
@@ -65,7 +66,7 @@ def data_of(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[SpecOption]
     for name, value in values.items():
         if name in OPTIONS and value is not None and value != ():
             given[name] = _value(OPTIONS[name], value)
-    data, _ = to_spec_data(JobSpec, given)
+    data, _ = to_spec_data(OPTIONS.values(), given)
     return data, [OPTIONS[name] for name in given]
 
 
@@ -82,6 +83,9 @@ def parse_spec(
     Raises:
         InvalidInputError: Something in it is wrong.
     """
+    from hyperpod_jlab.core.spec import JobSpec
+    from hyperpod_jlab.core.validation import parse
+
     try:
         return parse(JobSpec, data)
     except InvalidInputError as error:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import threading
 import time
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from hyperpod_jlab.aws.domains import COMMON_UID, Profile, Space, describe_profile, describe_space
-from hyperpod_jlab.aws.file_systems import LustreMount
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import Studio, find_studio
 from hyperpod_jlab.core.errors import HyperpodError, StorageError
@@ -24,6 +21,9 @@ from hyperpod_jlab.storage.files import to_json
 from hyperpod_jlab.storage.migration import runs_in_old_layout
 from hyperpod_jlab.storage.owners import Parent, current_user, parents
 from hyperpod_jlab.storage.partition import Partition
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.aws.file_systems import LustreMount
 
 KIND = "SAGEMAKER_SPACE_TYPE_LOWERCASE"
 """Variable in which Studio's images say whether the space is ``private`` or ``shared``."""
@@ -78,6 +78,12 @@ def _is_profile(studio: Studio, name: str) -> bool | None:
 
 def _asked(studio: Studio, name: str) -> bool | None:
     """SageMaker's answer. In a thread of its own: whoever makes the services may have an event loop already."""
+    import asyncio
+    import threading
+
+    from hyperpod_jlab.aws.domains import describe_profile
+    from hyperpod_jlab.aws.session import Aws
+
     answers: list[bool | None] = []
 
     async def ask() -> bool | None:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from dataclasses import replace
 
+from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.cluster import Cluster
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import HyperpodError
@@ -31,19 +32,20 @@ class ClusterLines:
         self._settings = settings
         self._engines = engines
         self._seen: dict[str, tuple[float, Cluster]] = {}
-        self._questions: dict[str, _Question] = {}
+        self._answers: Cache[str, Cluster] = Cache(lambda _: _KEPT)
 
-    async def every(self, seconds: float = PATIENCE) -> list[Cluster]:
+    async def every(self, seconds: float | None = None) -> list[Cluster]:
         """All clusters, in the order of the configuration.
 
         One that does not answer says why in its reason, and has the numbers of when it last did. A question that takes longer than
         `seconds` goes on, and whoever asks next has its answer.
 
         Args:
-            seconds: How long to wait for each of them.
+            seconds: How long to wait for each of them; default: `PATIENCE`.
         """
+        wait = PATIENCE if seconds is None else seconds
         return list(
-            await asyncio.gather(*(self._within(name, seconds) for name in self._settings.clusters))
+            await asyncio.gather(*(self._within(name, wait) for name in self._settings.clusters))
         )
 
     async def one(self, name: str) -> Cluster:
@@ -63,24 +65,21 @@ class ClusterLines:
 
     async def close(self) -> None:
         """Break off the questions that go on."""
-        tasks = [question.task for question in self._questions.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._answers.close()
 
     async def _within(self, name: str, seconds: float) -> Cluster:
-        question = self._questions.get(name)
-        if question is None or question.is_stale():
-            question = _Question(asyncio.create_task(self.one(name), name=f"cluster-{name}"))
-            self._questions[name] = question
-        left = question.begun + seconds - time.monotonic()
-        await asyncio.wait([question.task], timeout=max(0.0, left))
-        if not question.task.done():
-            waited = time.monotonic() - question.begun
-            return self._silent(name, f"it has not answered yet, for {waited:.0f} s")
-        if self._questions.get(name) is question:
-            del self._questions[name]
-        return question.task.result()
+        if self._answers.is_fresh(name):  # it came too late for who asked
+            line = await self._answers.get(name, lambda: self.one(name))
+        else:
+            question = self._answers.start(name, lambda: self.one(name))
+            left = seconds - self._answers.waited(name)
+            await asyncio.wait([question], timeout=max(0.0, left))
+            if not question.done():
+                waited = self._answers.waited(name)
+                return self._silent(name, f"it has not answered yet, for {waited:.0f} s")
+            line = question.result()
+        self._answers.forget(name)  # it is told once
+        return line
 
     def _silent(self, name: str, reason: str) -> Cluster:
         """A cluster that does not answer, with what it told last."""
@@ -95,20 +94,3 @@ def _actions_of(engine: Orchestrator) -> tuple[str, ...]:
     beyond = {"adopt": engine.adoption, "ports": engine.ports}
     offered = engine.actions.offered if engine.actions is not None else ()
     return (*offered, *(name for name, concern in beyond.items() if concern is not None))
-
-
-class _Question:
-    """A question to a cluster, and since when it goes on."""
-
-    def __init__(self, task: asyncio.Task[Cluster]) -> None:
-        self.task = task
-        self.begun = time.monotonic()
-        self._ended: float | None = None
-        task.add_done_callback(self._end)
-
-    def is_stale(self) -> bool:
-        """Whether it was answered too long ago for the answer to be told."""
-        return self._ended is not None and time.monotonic() - self._ended > _KEPT
-
-    def _end(self, _: asyncio.Task[Cluster]) -> None:
-        self._ended = time.monotonic()

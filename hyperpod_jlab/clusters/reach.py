@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from hyperpod_jlab.aws.clusters import list_instances
 from hyperpod_jlab.aws.file_systems import LustreMount, is_mount_of, lustre_mounts
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.clusters.configuration import find_partition
+from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.cluster import Rows
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
@@ -49,10 +50,11 @@ class Reaches:
         self._aws = aws
         self._mounts = mounts
         self._here = str(find_partition(settings).root)
-        self._looks: dict[str, tuple[float, Look]] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._looks: Cache[str, Look] = Cache(
+            lambda look: float("inf") if look.problem is None else _KEPT
+        )
         self._room = asyncio.Semaphore(_AT_ONCE)
-        self._slurm: tuple[float, asyncio.Task[frozenset[str]]] | None = None
+        self._slurm: Cache[None, frozenset[str]] = Cache(lambda _: LONGEST)
 
     def known(self, clusters: Iterable[HyperpodCluster]) -> list[HyperpodCluster]:
         """The clusters with what is known of the way to each by now, without looking."""
@@ -70,7 +72,7 @@ class Reaches:
 
     def begin(
         self, clusters: Iterable[HyperpodCluster], *, refresh: bool = False
-    ) -> list[asyncio.Task[None]]:
+    ) -> list[asyncio.Task[Look]]:
         """Look at those that need a look, in the background; the looks that go on for these clusters.
 
         Args:
@@ -79,19 +81,17 @@ class Reaches:
         """
         going = []
         for one in clusters:
-            if one.arn not in self._tasks and self._is_due(one, refresh=refresh):
-                task = asyncio.ensure_future(self._look(one))
-                self._tasks[one.arn] = task
-            if one.arn in self._tasks:
-                going.append(self._tasks[one.arn])
+            if self._is_due(one, refresh=refresh):
+                self._looks.start(one.arn, partial(self._look, one))
+            task = self._looks.running(one.arn)
+            if task is not None:
+                going.append(task)
         return going
 
     async def close(self) -> None:
         """Break off what goes on."""
-        tasks = [*self._tasks.values(), *([self._slurm[1]] if self._slurm else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._looks.close()
+        await self._slurm.close()
 
     @property
     def commands(self) -> str | None:
@@ -112,7 +112,8 @@ class Reaches:
         return self._place(cluster, lustre_mounts() if self._mounts is None else self._mounts)
 
     def _reach(self, cluster: HyperpodCluster, mounts: Sequence[LustreMount]) -> Reach:
-        _, look = self._looks.get(cluster.arn, (0.0, None))
+        known = self._looks.last(cluster.arn)
+        look = known.value if known is not None else None
         return reach_of(cluster, look, self._place(cluster, mounts), self.name_for(cluster))
 
     def _place(self, cluster: HyperpodCluster, mounts: Sequence[LustreMount]) -> Place:
@@ -133,32 +134,27 @@ class Reaches:
 
     def _is_due(self, cluster: HyperpodCluster, *, refresh: bool) -> bool:
         """Whether a look could tell something that is not known."""
-        at, look = self._looks.get(cluster.arn, (0.0, None))
-        is_fresh = look is not None and (look.problem is None or time.monotonic() - at < _KEPT)
-        if is_fresh and not refresh:
+        if self._looks.is_fresh(cluster.arn) and not refresh:
             return False
         mounts = lustre_mounts() if self._mounts is None else self._mounts
         return reach_of(cluster, None, self._place(cluster, mounts)).word == NOT_LOOKED
 
-    async def _look(self, cluster: HyperpodCluster) -> None:
+    async def _look(self, cluster: HyperpodCluster) -> Look:
         async with self._room:
             try:
                 async with asyncio.timeout(LONGEST):
                     if cluster.on_slurm:
-                        found = await self._look_at_slurm(cluster)
-                    else:
-                        found = await self._look_at_eks(cluster)
+                        return await self._look_at_slurm(cluster)
+                    return await self._look_at_eks(cluster)
             except TimeoutError:
-                late = UnreachableError(f"there was no answer within {LONGEST:g} s")
-                found = Look(late)
+                return Look(UnreachableError(f"there was no answer within {LONGEST:g} s"))
             except HyperpodError as error:
-                found = Look(error)
-        self._looks[cluster.arn] = (time.monotonic(), found)
-        del self._tasks[cluster.arn]
+                return Look(error)
 
     async def _look_at_slurm(self, cluster: HyperpodCluster) -> Look:
         commands = _commands()
-        names = await self._slurm_nodes(commands)
+        # The nodes of the Slurm that answers here: asked for once for all clusters.
+        names = await self._slurm.get(None, lambda: _ask_slurm(commands))
         async for page in list_instances(await self._hasty(), cluster.name):
             # One page is enough to see whose Slurm this is. Controllers are no nodes of Slurm.
             roles = {group.name: group.slurm_role for group in cluster.groups or ()}
@@ -169,13 +165,6 @@ class Reaches:
             ]
             return Look(None, commands, len(hosts), sum(host in names for host in hosts))
         return Look(None, commands)
-
-    async def _slurm_nodes(self, commands: str | None) -> frozenset[str]:
-        """The nodes of the Slurm that answers here: asked once for all clusters."""
-        at = time.monotonic()
-        if self._slurm is None or (self._slurm[1].done() and at - self._slurm[0] > LONGEST):
-            self._slurm = (at, asyncio.ensure_future(_ask_slurm(commands)))
-        return await asyncio.shield(self._slurm[1])
 
     async def _look_at_eks(self, cluster: HyperpodCluster) -> Look:
         from hyperpod_jlab.engines.kubernetes.kind import missing_package

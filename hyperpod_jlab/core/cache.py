@@ -1,6 +1,6 @@
-"""What was looked at, for all who ask: one look at a time at each thing, its rows shown as they come, the last ones kept with their age.
+"""Cached queries: one load at a time for each key, its answer kept for a while, and kept with its age while there is no newer one.
 
-A look goes on only while somebody asks for it: it waits when nobody has for a while, and goes on where it was.
+Nothing is loaded while nobody asks. A caller who is cancelled cancels no load that others wait for.
 """
 
 from __future__ import annotations
@@ -9,9 +9,263 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from hyperpod_jlab.core.errors import HyperpodError, InternalError, InvalidInputError, NotFoundError
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+def _monotonic() -> float:
+    return time.monotonic()
+
+
+@dataclass(frozen=True)
+class Answer(Generic[Value]):
+    """An answer.
+
+    Attributes:
+        value: The answer.
+        age: Seconds since it was asked for.
+        error: Why there is no newer one; None where it is fresh.
+    """
+
+    value: Value
+    age: float
+    error: HyperpodError | None = None
+
+
+class _Entry(Generic[Value]):
+    """What is kept of one key. A load that began in an earlier `generation` is not kept."""
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self.task: asyncio.Task[Value] | None = None
+        self.values: list[Value] = []
+        """The last answer; empty where there is none, for it may be None."""
+        self.started = self.began = self.ended = 0.0
+        self.outdated = False
+        """Whether something was changed since."""
+        self.error: HyperpodError | None = None
+        self.failures = 0
+        self.failed_at = 0.0
+
+
+class Cache(Generic[Key, Value]):
+    """Answers by key.
+
+    Args:
+        ttl: Seconds for which an answer is given to all who ask, counted from the end of its load; by the answer where that differs.
+        error_ttl: Seconds for which an error is given to all who ask; by the number of failures in a row.
+        limit: Answers that are kept, those that were asked for last.
+        clock: Tells seconds.
+    """
+
+    def __init__(
+        self,
+        ttl: float | Callable[[Value], float] = 0.0,
+        *,
+        error_ttl: Callable[[int], float] = lambda _: 0.0,
+        limit: int | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self._ttl = ttl
+        self._error_ttl = error_ttl
+        self._limit = limit
+        self._clock = clock or _monotonic
+        self._entries: dict[Key, _Entry[Value]] = {}
+
+    async def get(
+        self,
+        key: Key,
+        load: Callable[[], Awaitable[Value]],
+        *,
+        max_age: float | None = None,
+        refresh: bool = False,
+    ) -> Value:
+        """The answer: a kept one, or that of a load, which is shared by all who ask meanwhile.
+
+        Args:
+            key: What is asked for.
+            load: Asks for it.
+            max_age: Instead of `ttl`: seconds that the answer may be old, counted from the beginning of its load.
+            refresh: Load, whatever is kept.
+
+        Raises:
+            HyperpodError: Of the load, or of one in the last `error_ttl` seconds.
+        """
+        entry = self._entry(key)
+        if not refresh and self._is_fresh(entry, max_age):
+            return entry.values[0]
+        if entry.task is None:
+            if not refresh:
+                self._raise_kept(entry)
+            self.start(key, load)
+        assert entry.task is not None  # it has just been started
+        return await asyncio.shield(entry.task)
+
+    async def latest(
+        self, key: Key, load: Callable[[], Awaitable[Value]], *, refresh: bool = False
+    ) -> Answer[Value]:
+        """As `get`; where that fails, the last answer with the error.
+
+        Raises:
+            HyperpodError: There is no answer yet.
+        """
+        entry = self._entry(key)
+        try:
+            value = await self.get(key, load, refresh=refresh)
+        except HyperpodError as error:
+            if not entry.values:
+                raise
+            return Answer(entry.values[0], self._clock() - entry.began, error)
+        return Answer(value, self._clock() - entry.began)
+
+    def start(self, key: Key, load: Callable[[], Awaitable[Value]]) -> asyncio.Task[Value]:
+        """Load now, unless a load is under way; its task."""
+        entry = self._entry(key)
+        if entry.task is None:
+            entry.started = self._clock()
+            entry.task = asyncio.ensure_future(self._load(entry, load))
+        return entry.task
+
+    def running(self, key: Key) -> asyncio.Task[Value] | None:
+        """The load that is under way."""
+        entry = self._entries.get(key)
+        return entry.task if entry is not None else None
+
+    def last(self, key: Key) -> Answer[Value] | None:
+        """The last answer, however old."""
+        entry = self._entries.get(key)
+        if entry is None or not entry.values:
+            return None
+        return Answer(entry.values[0], self._clock() - entry.began, entry.error)
+
+    def is_fresh(self, key: Key, max_age: float | None = None) -> bool:
+        """Whether there is an answer that `get` would give without a load."""
+        entry = self._entries.get(key)
+        return entry is not None and self._is_fresh(entry, max_age)
+
+    def waited(self, key: Key) -> float:
+        """Seconds for which the load has gone on that is under way, or that was the last one."""
+        entry = self._entries.get(key)
+        return self._clock() - entry.started if entry is not None else 0.0
+
+    def put(self, key: Key, value: Value) -> None:
+        """Keep an answer that was found otherwise."""
+        now = self._clock()
+        self._keep(self._entry(key), value, now)
+        self._evict()
+
+    def forget(self, key: Key) -> None:
+        """Something was changed: who asks next gets a new load. `latest` and `last` still have the old answer."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return
+        entry.generation += 1
+        entry.task = None  # it may have looked before the change
+        entry.outdated = True
+        entry.error = None
+
+    def clear(self) -> None:
+        """Forget all."""
+        for key in self._entries:
+            self.forget(key)
+
+    async def close(self) -> None:
+        """Cancel the loads that are under way."""
+        tasks = [entry.task for entry in self._entries.values() if entry.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _entry(self, key: Key) -> _Entry[Value]:
+        entry = self._entries.pop(key, None) or _Entry()
+        self._entries[key] = entry  # the youngest last
+        return entry
+
+    def _is_fresh(self, entry: _Entry[Value], max_age: float | None) -> bool:
+        if not entry.values or entry.outdated:
+            return False
+        if max_age is not None:
+            return self._clock() - entry.began <= max_age
+        ttl = self._ttl if isinstance(self._ttl, float | int) else self._ttl(entry.values[0])
+        return self._clock() - entry.ended < ttl
+
+    def _raise_kept(self, entry: _Entry[Value]) -> None:
+        kept = self._error_ttl(entry.failures)
+        if entry.error is not None and self._clock() - entry.failed_at < kept:
+            raise entry.error
+
+    async def _load(self, entry: _Entry[Value], load: Callable[[], Awaitable[Value]]) -> Value:
+        generation, began = entry.generation, entry.started
+        try:
+            value = await load()
+        except HyperpodError as error:
+            if generation == entry.generation:
+                entry.error, entry.failed_at = error, self._clock()
+                entry.failures += 1
+            raise
+        else:
+            if generation == entry.generation:
+                self._keep(entry, value, began)
+            return value
+        finally:
+            if generation == entry.generation:
+                entry.task = None
+            self._evict()
+
+    def _keep(self, entry: _Entry[Value], value: Value, began: float) -> None:
+        entry.values = [value]
+        entry.began, entry.ended = began, self._clock()
+        entry.error, entry.failures, entry.outdated = None, 0, False
+
+    def _evict(self) -> None:
+        excess = 0 if self._limit is None else len(self._entries) - self._limit
+        if excess > 0:
+            idle = (key for key, entry in self._entries.items() if entry.task is None)
+            for key in list(islice(idle, excess)):
+                del self._entries[key]
+
+
+class CachedQuery(Generic[Value]):
+    """A cache of one thing.
+
+    Args:
+        load: Asks for it.
+        error_ttl: As of `Cache`.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[], Awaitable[Value]],
+        *,
+        error_ttl: Callable[[int], float] = lambda _: 0.0,
+    ) -> None:
+        self._load = load
+        self._cache: Cache[None, Value] = Cache(error_ttl=error_ttl)
+
+    @property
+    def last(self) -> Value | None:
+        """The last answer, however old."""
+        answer = self._cache.last(None)
+        return answer.value if answer is not None else None
+
+    async def get(self, max_age: float) -> Value:
+        """An answer that was asked for at most `max_age` seconds ago (see `Cache.get`)."""
+        return await self._cache.get(None, self._load, max_age=max_age)
+
+    def forget(self) -> None:
+        """Something was changed: who asks next gets a new load."""
+        self._cache.forget(None)
+
+
+# --------------------------------------------------------------------------------------------------
+# What was looked at, for all who ask: one look at a time at each thing, its rows shown as they come, the last ones kept with their age.
+#
+# A look goes on only while somebody asks for it: it waits when nobody has for a while, and goes on where it was.
 
 Item = TypeVar("Item")
 

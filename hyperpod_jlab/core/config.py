@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from hyperpod_jlab.core.quantities import WHOLE
+from hyperpod_jlab.core.fields import WHOLE, Described
 
 ClusterName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 
@@ -17,11 +17,7 @@ LOCAL = "local"
 """Name of the cluster that always exists."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
-
-
-class StorageConfig(_Part):
+class StorageConfig(Described):
     """The storage partition as this machine sees it."""
 
     path: str | None = None
@@ -32,7 +28,7 @@ class StorageConfig(_Part):
     """User number of your files as nodes see it; default: as this machine's kernel says."""
 
 
-class PodStorage(_Part):
+class PodStorage(Described):
     """The storage partition as pods see it."""
 
     claim: str
@@ -43,7 +39,7 @@ class PodStorage(_Part):
     """Folder in the volume that is mounted."""
 
 
-class AnyCluster(_Part):
+class AnyCluster(Described):
     """What code outside an engine asks of any cluster's configuration."""
 
     @property
@@ -114,7 +110,7 @@ class SlurmCluster(AnyCluster):
     """The HyperPod cluster behind it."""
     transport: Literal["here", "ssh"] = "here"
     """Whether Slurm's commands run on this machine or on a login node."""
-    login_nodes: list[str] = []
+    login_nodes: list[str] = Field([])
     """Login nodes for ssh: ``[user@]host[:port]``, or names of ssh's configuration. They are shared out among users; each goes on to the next one that answers. Default: those that AWS names of the HyperPod cluster."""
     ssh_config: str | None = None
     """Configuration file for ssh (as ``ssh -F``); default: ssh's own."""
@@ -171,7 +167,7 @@ class KubernetesCluster(AnyCluster):
     """Interpreter in the image; default: python3."""
     runtime: str | None = None
     """Training runtime for TrainJobs; default: torch-distributed."""
-    patch: dict[str, Any] = {}
+    patch: dict[str, Any] = Field({})
     """A patch on the manifest of each run, as kubernetes.patch of a spec, which comes after it."""
     prometheus: str | None = None
     """Address of the workspace of Amazon Managed Service for Prometheus that has its metrics; default: that of HyperPod's observability add-on."""
@@ -214,14 +210,14 @@ ClusterConfig = Annotated[
 ]
 
 
-class Settings(_Part):
+class Settings(Described):
     """The whole configuration."""
 
     default_cluster: ClusterName = LOCAL
     """Cluster for runs that name none."""
     storage: StorageConfig = StorageConfig()
     """The storage partition."""
-    clusters: dict[ClusterName, ClusterConfig] = {}
+    clusters: dict[ClusterName, ClusterConfig] = Field({})
     """Clusters by name; ``local`` always exists."""
 
     def is_on_hyperpod(self, name: str) -> bool:

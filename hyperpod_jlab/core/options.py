@@ -1,16 +1,24 @@
 """Where a spec's field appears in the faces: its option on the command line and in the magic, and whether a form shows it first.
 
 `option` is put on a field once; `spec_options` walks a model and lists all of them, so that no face names a field by hand.
+The command line reads the same list from ``spec_options.json`` beside this module (`known_options`): pydantic and the spec's models would
+double the time of ``hpj submit --help``. ``scripts/make_reference.py`` writes that file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
+
+OPTIONS_FILE = Path(__file__).with_name("spec_options.json")
+"""The options of `JobSpec`, written by `dump_options`."""
 
 Repeat = Literal["", "list", "map", "secrets", "flags"]
 
@@ -65,30 +73,57 @@ class SpecOption:
     default: Any
 
 
+def dump_options(model: type[BaseModel]) -> str:
+    """The options of a model as the text of `OPTIONS_FILE`."""
+    rows = [asdict(entry) for entry in spec_options(model)]
+    return json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
+
+
+def known_options() -> list[SpecOption]:
+    """The options of `JobSpec`, without importing it."""
+    rows = json.loads(OPTIONS_FILE.read_text(encoding="utf-8"))
+    return [
+        SpecOption(
+            path=tuple(row["path"]),
+            option=Option(**row["option"]),
+            help=row["help"],
+            choices=tuple(row["choices"]),
+            kind=row["kind"],
+            default=row["default"],
+        )
+        for row in rows
+    ]
+
+
 def spec_options(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[SpecOption]:
     """All options of a model and of the models in it, in the order of the fields."""
+    from hyperpod_jlab.core.fields import descriptions
+
+    said = descriptions(model)
     for name, field in model.model_fields.items():
         mark = next((entry for entry in field.metadata if isinstance(entry, Option)), None)
         if mark is not None:
-            yield _spec_option((*path, name), mark, field)
+            yield _spec_option((*path, name), mark, field, said.get(name, ""))
             continue
         for inner in _models_in(field.annotation):
             yield from spec_options(inner, (*path, name))
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    from pydantic import BaseModel
+
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for argument in get_args(annotation):
         yield from _models_in(argument)
 
 
-def _spec_option(path: tuple[str, ...], mark: Option, field: FieldInfo) -> SpecOption:
+def _spec_option(path: tuple[str, ...], mark: Option, field: FieldInfo, said: str) -> SpecOption:
     choices = tuple(_choices(field.annotation))
     return SpecOption(
         path=path,
         option=mark,
-        help=" ".join((field.description or "").split()),
+        help=" ".join(said.split()),
         choices=choices,
         kind=_kind(field.annotation, bool(choices or mark.metavar)),
         default=None if field.is_required() or field.default_factory else field.default,
@@ -116,10 +151,10 @@ def option_name(flag: str) -> str:
 
 
 def to_spec_data(
-    model: type[BaseModel], values: dict[str, Any]
+    options: Iterable[SpecOption], values: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[str]]:
     """Put option values, by their names, where their fields lie in the spec's data; also returns the names that no option has."""
-    places = {option_name(entry.option.flag): entry.path for entry in spec_options(model)}
+    places = {option_name(entry.option.flag): entry.path for entry in options}
     data: dict[str, Any] = {}
     unknown = []
     for name, value in values.items():

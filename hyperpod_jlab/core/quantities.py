@@ -5,15 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any
-
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
-from pydantic_core import PydanticCustomError
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _SLURM_TIME = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,9})(?::([0-9]{1,2}))?(?::([0-9]{1,2}))?")
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*(?:([KMGTP])i?)?B?", re.IGNORECASE)
-_MAX_SECONDS = 366 * 86400
+MAX_SECONDS = 366 * 86400
 
 
 def parse_duration(text: str) -> int:
@@ -27,7 +23,7 @@ def parse_duration(text: str) -> int:
     seconds = _parse_duration(text.strip().lower())
     if seconds is None:
         raise ValueError(f"'{text[:40]}' is not a duration such as 30m, 2h, 1d12h or 1-00:00:00")
-    if not 0 < seconds <= _MAX_SECONDS:
+    if not 0 < seconds <= MAX_SECONDS:
         raise ValueError("a duration lies between one second and 366 days")
     return seconds
 
@@ -82,50 +78,6 @@ def format_size(size: int) -> str:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1024
     return f"{value:.1f} TiB"
-
-
-def _from_text(parse: Any) -> Any:
-    def validate(value: Any) -> Any:
-        return parse(value) if isinstance(value, str) else value
-
-    return validate
-
-
-def _no_truth_value(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise PydanticCustomError("int_type", "must be a whole number")
-    return value
-
-
-WHOLE = BeforeValidator(_no_truth_value)
-"""For whole numbers: True is none, though Python takes it for 1."""
-
-
-def _json_schema(description: str, examples: list[str]) -> WithJsonSchema:
-    return WithJsonSchema(
-        {
-            "anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}],
-            "description": description,
-            "examples": examples,
-        }
-    )
-
-
-Duration = Annotated[
-    int,
-    Field(strict=True, gt=0, le=_MAX_SECONDS),
-    BeforeValidator(_from_text(parse_duration)),
-    _json_schema("seconds, or text such as 30m, 2h, 1-00:00:00", ["30m", "2h"]),
-]
-"""A duration in whole seconds; text is parsed by `parse_duration`."""
-
-Size = Annotated[
-    int,
-    Field(strict=True, gt=0, le=1024**6),
-    BeforeValidator(_from_text(parse_size)),
-    _json_schema("bytes, or text such as 512M, 16G", ["16G"]),
-]
-"""A size in bytes; text is parsed by `parse_size`."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -198,12 +150,3 @@ def parse_array(text: str) -> ArraySpec:
     if len(indices) > _MAX_TASKS:
         raise ValueError(f"an array has at most {_MAX_TASKS} children")
     return ArraySpec(indices, int(limit) if percent else None)
-
-
-def _check_array(text: str) -> str:
-    parse_array(text)
-    return text
-
-
-ArrayText = Annotated[str, AfterValidator(_check_array)]
-"""An array as text that `parse_array` takes."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hyperpod_jlab.core.quantities import ArrayText
+from hyperpod_jlab.core.fields import ArrayText
 
 ActionKind = Literal["cancel", "hold", "release", "requeue", "change"]
 ObservedState = Literal["waiting", "running", "ended"]

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from hyperpod_jlab.core.fields import WHOLE, ArrayText, Described, Duration, Size
 from hyperpod_jlab.core.options import option
-from hyperpod_jlab.core.quantities import WHOLE, ArrayText, Duration, Size, parse_ranges
+from hyperpod_jlab.core.quantities import parse_ranges
 from hyperpod_jlab.core.run_id import RUN_ID
 from hyperpod_jlab.core.validation import DNS_LABEL, DNS_SUBDOMAIN, LABEL, NAME
 
@@ -20,10 +21,6 @@ from hyperpod_jlab.core.validation import DNS_LABEL, DNS_SUBDOMAIN, LABEL, NAME
 # What a run executes: cells, a notebook, a script, a function, a command, or a native file.
 
 Path = Annotated[str, Field(min_length=1, max_length=4096, pattern=r"^[^\x00-\x1f\x7f]+$")]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 def _check_cells(text: str) -> str:
@@ -41,7 +38,7 @@ def _check_not_blank(text: str) -> str:
     return text
 
 
-class NotebookSource(_Part):
+class NotebookSource(Described):
     """A notebook, or some of its code cells."""
 
     kind: Literal["notebook"] = "notebook"
@@ -57,7 +54,7 @@ class NotebookSource(_Part):
     """Cells by their ids in the notebook, as a Lab selection names them."""
 
 
-class ScriptSource(_Part):
+class ScriptSource(Described):
     """A Python file."""
 
     kind: Literal["script"] = "script"
@@ -65,7 +62,7 @@ class ScriptSource(_Part):
     """The .py file."""
 
 
-class FunctionSource(_Part):
+class FunctionSource(Described):
     """A Python function with its arguments, carried by cloudpickle."""
 
     kind: Literal["function"] = "function"
@@ -75,7 +72,7 @@ class FunctionSource(_Part):
     """The function's qualified name."""
 
 
-class CommandSource(_Part):
+class CommandSource(Described):
     """A shell command: /bin/bash -c with the text as one argument."""
 
     kind: Literal["command"] = "command"
@@ -87,7 +84,7 @@ class CommandSource(_Part):
     """The command's text."""
 
 
-class NativeSource(_Part):
+class NativeSource(Described):
     """A file in the scheduler's own form, sent as written."""
 
     kind: Literal["native"] = "native"
@@ -102,7 +99,7 @@ Source = Annotated[
 """Any of the sources, told apart by ``kind``."""
 
 
-class FilesSpec(_Part):
+class FilesSpec(Described):
     """Which project files go along with the code."""
 
     project: Annotated[bool, option("--project-files/--no-project-files")] = True
@@ -126,10 +123,6 @@ LauncherKind = Literal["torchrun", "python", "none"]
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class _SpecPart(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
-
-
 def _one_line(value: str) -> str:
     if any(ord(character) < 32 or ord(character) == 127 for character in value):
         raise ValueError("line breaks and control characters are not allowed here")
@@ -146,7 +139,7 @@ NoNul = Annotated[str, AfterValidator(_no_nul)]
 OneLine = Annotated[str, Field(min_length=1, max_length=4096), AfterValidator(_one_line)]
 
 
-class Accelerators(_SpecPart):
+class Accelerators(Described):
     """Accelerators on each node."""
 
     kind: Literal["gpu", "neuron"] = "gpu"
@@ -157,7 +150,7 @@ class Accelerators(_SpecPart):
     """How many on each node."""
 
 
-class Resources(_SpecPart):
+class Resources(Described):
     """What the run needs on how many nodes."""
 
     nodes: Annotated[int, Field(ge=1, le=10_000), WHOLE, option("--nodes", basic=True)] = 1
@@ -241,7 +234,7 @@ def _check_secrets(references: dict[str, str]) -> dict[str, str]:
     return _check_variables(references)
 
 
-class Environment(_SpecPart):
+class Environment(Described):
     """Where the code runs: an interpreter on the node, or an image, and its variables."""
 
     python: Annotated[OneLine | None, option("--python", metavar="PATH", basic=True)] = None
@@ -267,7 +260,7 @@ class Environment(_SpecPart):
     """Shell lines to run on each node before the ranks, such as module load."""
 
 
-class SlurmOptions(_SpecPart):
+class SlurmOptions(Described):
     """What only a Slurm cluster understands."""
 
     flags: Annotated[
@@ -276,7 +269,7 @@ class SlurmOptions(_SpecPart):
     """Further sbatch options by long name, such as constraint=a100; a switch such as exclusive needs no value."""
 
 
-class Topology(_SpecPart):
+class Topology(Described):
     """How near each other the pods of a run are to be, where Kueue knows the cluster's topology."""
 
     level: OneLine
@@ -285,7 +278,7 @@ class Topology(_SpecPart):
     """Whether the run waits until they do."""
 
 
-class KubernetesOptions(_SpecPart):
+class KubernetesOptions(Described):
     """What only a Kubernetes cluster understands."""
 
     kind: Literal["PyTorchJob", "HyperPodPyTorchJob", "TrainJob", "Job"] | None = None
@@ -311,7 +304,7 @@ def _check_run_ids(ids: list[str]) -> list[str]:
     return ids
 
 
-class JobSpec(_SpecPart):
+class JobSpec(Described):
     """One run: its code, resources, launcher and environment."""
 
     format: Literal[1] = 1

@@ -6,81 +6,36 @@ Two concerns are required: `Submitting` and `Observing`. An engine has the other
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from hyperpod_jlab.core.check import Step
-from hyperpod_jlab.core.cluster import (
-    Change,
-    ChangeField,
-    Cluster,
-    Job,
-    JobResult,
-    Node,
-    Queue,
-    WaitReason,
-)
-from hyperpod_jlab.core.errors import HyperpodError, UnsupportedError
-from hyperpod_jlab.core.finding import Finding
-from hyperpod_jlab.core.node_actions import DrainKind
-from hyperpod_jlab.core.records import ActionKind, Observation
-from hyperpod_jlab.core.run import Usage
-from hyperpod_jlab.core.scheduler import Scheduler
-from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.engines.launch import Seal
-from hyperpod_jlab.engines.remote_task import RemoteTasks
-from hyperpod_jlab.storage.partition import PathMap
-from hyperpod_jlab.storage.records import BundleReader
+from hyperpod_jlab.core.errors import UnsupportedError
 
-# --------------------------------------------------------------------------------------------------
-# Ways into a run's nodes while it runs: a port of one, and a shell.
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
-
-class PortStream(Protocol):
-    """One connection to a port of a run's node: bytes both ways."""
-
-    @property
-    def alive(self) -> bool:
-        """Whether it is still open and nothing waits to be read, as far as is known here."""
-        ...
-
-    async def read(self, limit: int = 65_536) -> bytes:
-        """The next bytes, at most `limit`; ``b""`` at the end.
-
-        Raises:
-            RefusedError: Nothing listens there.
-            UnreachableError: The connection was cut.
-        """
-        ...
-
-    async def write(self, data: bytes) -> None:
-        """Send bytes.
-
-        Raises:
-            UnreachableError: The other side has closed the connection.
-        """
-        ...
-
-    async def close(self) -> None:
-        """End the connection."""
-        ...
-
-
-@dataclass(frozen=True)
-class Shell:
-    """How a user opens a shell on one of a run's nodes.
-
-    Attributes:
-        node_rank: The node's rank.
-        node: The node's name, or None while it has none.
-        command: The command to copy, quoted for a shell.
-    """
-
-    node_rank: int
-    node: str | None
-    command: str
-
+    from hyperpod_jlab.core.check import Step
+    from hyperpod_jlab.core.cluster import (
+        Change,
+        ChangeField,
+        Cluster,
+        Job,
+        JobResult,
+        Node,
+        Queue,
+        WaitReason,
+    )
+    from hyperpod_jlab.core.errors import HyperpodError
+    from hyperpod_jlab.core.finding import Finding
+    from hyperpod_jlab.core.node_actions import DrainKind
+    from hyperpod_jlab.core.records import ActionKind, Observation
+    from hyperpod_jlab.core.run import Usage
+    from hyperpod_jlab.core.scheduler import Scheduler
+    from hyperpod_jlab.core.spec import JobSpec
+    from hyperpod_jlab.engines.launch import Seal
+    from hyperpod_jlab.engines.remote_task import RemoteTasks
+    from hyperpod_jlab.storage.partition import PathMap
+    from hyperpod_jlab.storage.records import BundleReader
 
 Concern = TypeVar("Concern")
 
@@ -428,7 +383,7 @@ class Polling(Protocol):
 class Orchestrator(Submitting, Observing, ABC):
     """The engine of one cluster: it sends runs and observes them, and has those of the other concerns that its scheduler can do.
 
-    An engine sets the attributes of the concerns that it has; the others stay None. Faces hide or refuse what is None.
+    An engine sets the attributes and overrides the properties of the concerns that it has; the others stay None. Faces hide or refuse what is None.
     All waiting is async. Every method may raise `UnreachableError` when the cluster does not answer and `DeniedError` when it refuses this user.
 
     Attributes:
@@ -443,27 +398,65 @@ class Orchestrator(Submitting, Observing, ABC):
     paths: PathMap
     waits_by_id: bool = False
 
-    # Sending.
     choices: Choices | None = None
     time_limits: TimeLimits | None = None
     interpreters: Interpreters | None = None
     native_check: NativeCheck | None = None
     job_user: JobUser | None = None
-    # Observing.
     wait_explainer: WaitExplainer | None = None
-    accounting: Accounting | None = None
-    remote_records: RemoteRecords | None = None
-    polling: Polling | None = None
-    # Acting.
-    actions: Actions | None = None
-    job_actions: JobActions | None = None
-    adoption: Adoption | None = None
     ports: Ports | None = None
-    # The cluster.
-    tables: Tables | None = None
-    node_orders: NodeOrders | None = None
-    remote_tasks: RemoteTasks | None = None
-    checkup: Checkup | None = None
+
+    # Properties, so that an engine need not import what no command asks for.
+
+    @property
+    def accounting(self) -> Accounting | None:
+        """What runs used."""
+        return None
+
+    @property
+    def remote_records(self) -> RemoteRecords | None:
+        """Records that are fetched."""
+        return None
+
+    @property
+    def polling(self) -> Polling | None:
+        """Polling that stops while nobody looks."""
+        return None
+
+    @property
+    def actions(self) -> Actions | None:
+        """Acting on runs."""
+        return None
+
+    @property
+    def job_actions(self) -> JobActions | None:
+        """Acting on jobs."""
+        return None
+
+    @property
+    def adoption(self) -> Adoption | None:
+        """Taking in jobs from elsewhere."""
+        return None
+
+    @property
+    def tables(self) -> Tables | None:
+        """Nodes, queues and jobs."""
+        return None
+
+    @property
+    def node_orders(self) -> NodeOrders | None:
+        """Draining and resuming nodes."""
+        return None
+
+    @property
+    def remote_tasks(self) -> RemoteTasks | None:
+        """Tasks of administrators."""
+        return None
+
+    @property
+    def checkup(self) -> Checkup | None:
+        """The checks of ``hpj doctor``."""
+        return None
 
     @property
     def kind(self) -> str:
@@ -498,3 +491,52 @@ def tables_of(engine: Orchestrator) -> Tables:
         UnsupportedError: It has none.
     """
     return required(engine.tables, engine, "have no tables of nodes, queues and jobs")
+
+
+# --------------------------------------------------------------------------------------------------
+# Ways into a run's nodes while it runs: a port of one, and a shell.
+
+
+class PortStream(Protocol):
+    """One connection to a port of a run's node: bytes both ways."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is still open and nothing waits to be read, as far as is known here."""
+        ...
+
+    async def read(self, limit: int = 65_536) -> bytes:
+        """The next bytes, at most `limit`; ``b""`` at the end.
+
+        Raises:
+            RefusedError: Nothing listens there.
+            UnreachableError: The connection was cut.
+        """
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes.
+
+        Raises:
+            UnreachableError: The other side has closed the connection.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End the connection."""
+        ...
+
+
+@dataclass(frozen=True)
+class Shell:
+    """How a user opens a shell on one of a run's nodes.
+
+    Attributes:
+        node_rank: The node's rank.
+        node: The node's name, or None while it has none.
+        command: The command to copy, quoted for a shell.
+    """
+
+    node_rank: int
+    node: str | None
+    command: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hyperpod_jlab.clusters.identity import shared_space
 from hyperpod_jlab.core.errors import (
@@ -18,7 +19,9 @@ from hyperpod_jlab.core.run import Run
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.text import printable
 from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput
-from hyperpod_jlab.runs.service import Runs
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.runs.service import Runs
 
 UNCHECKED = "unchecked"
 """Code of the warning that the cluster could not be asked."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from hyperpod_jlab.clusters.cache import HyperpodWatch
-from hyperpod_jlab.core.cache import Shown
+from hyperpod_jlab.core.cache import Cache, Shown
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.core.hyperpod import Instance, region_of
@@ -53,9 +53,7 @@ class AwsRepairs:
         self._settings = settings
         self._watch_in = watch_in
         self._since: dict[str, float] = {}
-        self._refused: dict[str, float] = {}
-        self._known: dict[str, list[Instance]] = {}
-        self._looks: dict[str, asyncio.Task[None]] = {}
+        self._lists: Cache[str, list[Instance]] = Cache(error_ttl=lambda _: _REFUSED_FOR)
         self._losses: dict[tuple[str, int | None], float] = {}
         self._anew: dict[str, float] = {}
 
@@ -87,9 +85,7 @@ class AwsRepairs:
 
     async def close(self) -> None:
         """Ask no more."""
-        for task in self._looks.values():
-            task.cancel()
-        await asyncio.gather(*self._looks.values(), return_exceptions=True)
+        await self._lists.close()
 
     def _goes_on(self, cluster: str, runs: bool) -> bool:
         """Whether runs of a cluster have been running, and looked at, for a while."""
@@ -107,32 +103,30 @@ class AwsRepairs:
 
     async def _instances(self, hyperpod: str, seconds: float, since: float) -> list[Instance]:
         """The instances as they were listed last, or now if that takes no longer; none where they are not known."""
-        if time.monotonic() - self._refused.get(hyperpod, float("-inf")) < _REFUSED_FOR:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._lists.get(hyperpod, lambda: self._look(hyperpod, since))
+        except TimeoutError:
+            return self._known(hyperpod)
+        except HyperpodError:  # the cluster's page says why
             return []
-        task = self._looks.get(hyperpod)
-        if task is None or task.done():
-            task = asyncio.create_task(self._look(hyperpod, since), name="hyperpod-repairs")
-            self._looks[hyperpod] = task
-        await asyncio.wait([task], timeout=seconds)
-        return self._known.get(hyperpod, [])
 
-    async def _look(self, hyperpod: str, since: float) -> None:
+    def _known(self, hyperpod: str) -> list[Instance]:
+        """The last list; none where a later one could not be had."""
+        last = self._lists.last(hyperpod)
+        return last.value if last is not None and last.error is None else []
+
+    async def _look(self, hyperpod: str, since: float) -> list[Instance]:
         """Ask for the instances; anew where the list is from before `since` (Unix seconds), but not again and again."""
         watch = self._watch_in(region_of(hyperpod))
-        try:
-            shown = await _whole(watch, hyperpod)
-            now = time.monotonic()
-            old = not shown.loading and shown.as_of < since
-            if old and now - self._anew.get(hyperpod, float("-inf")) > _ANEW:
-                self._anew[hyperpod] = now
-                shown = await _whole(watch, hyperpod, refresh=True)
-        except HyperpodError:  # the cluster's page says why
-            self._refused[hyperpod] = time.monotonic()
-            self._known.pop(hyperpod, None)
-            return
+        shown = await _whole(watch, hyperpod)
+        now = time.monotonic()
+        old = not shown.loading and shown.as_of < since
+        if old and now - self._anew.get(hyperpod, float("-inf")) > _ANEW:
+            self._anew[hyperpod] = now
+            shown = await _whole(watch, hyperpod, refresh=True)
         # A list that is not whole says of no node that its instance is gone.
-        if not shown.loading:
-            self._known[hyperpod] = shown.rows
+        return self._known(hyperpod) if shown.loading else shown.rows
 
 
 async def _whole(watch: HyperpodWatch, hyperpod: str, *, refresh: bool = False) -> Shown[Instance]:

@@ -11,7 +11,7 @@ from typing_extensions import TypeAliasType
 
 from hyperpod_jlab.clusters.routes import with_cluster
 from hyperpod_jlab.core.cluster import MOST_JOBS, Change, JobResult, WaitReason
-from hyperpod_jlab.core.quantities import Duration
+from hyperpod_jlab.core.fields import Duration
 from hyperpod_jlab.core.records import ActionKind
 from hyperpod_jlab.core.run import Run, RunState, Usage
 from hyperpod_jlab.core.spec import JobSpec

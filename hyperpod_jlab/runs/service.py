@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hyperpod_jlab.clusters import pages as page_cursor
+from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.cluster import Change, WaitReason, check_change
 from hyperpod_jlab.core.errors import (
     ConflictError,
@@ -632,6 +633,7 @@ def _problem_of_spec(bundle: BundleReader) -> HyperpodError | None:
 
 _A_MOMENT = 2.0
 _PATIENCE = 60.0
+_MOST = 256
 _FRESH = 0.25  # seconds for which "has it ended" is not asked again, however many follow the run
 
 
@@ -640,7 +642,8 @@ class RunLogsOf:
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
-        self._asked: dict[str, tuple[float, bool]] = {}
+        # Not even an end is remembered for long: a submit that was broken off may be sent again, under the same id.
+        self._ended: Cache[str, bool] = Cache(_FRESH, limit=_MOST)
 
     def records_dir(self, run_id: str) -> Path:
         """The run's records folder."""
@@ -682,13 +685,10 @@ class RunLogsOf:
 
     async def is_ended(self, run_id: str) -> bool:
         """Whether no further attempt of the run can start."""
-        now = time.monotonic()
-        # Not even an end is remembered for long: a submit that was broken off may be sent again, under the same id.
-        self._asked = {run: seen for run, seen in self._asked.items() if now - seen[0] <= _FRESH}
-        if run_id in self._asked:
-            return self._asked[run_id][1]
+        return await self._ended.get(run_id, lambda: self._is_ended(run_id))
+
+    async def _is_ended(self, run_id: str) -> bool:
         ended = (await self._runs.get(run_id)).status.ended
         if ended:
             await self.catch_up(run_id, follow=False)
-        self._asked[run_id] = (time.monotonic(), ended)
         return ended

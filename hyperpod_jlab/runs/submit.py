@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import platform
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -41,6 +41,7 @@ from hyperpod_jlab.engines.protocol import (
 )
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.runs.preflight import (
+    Dependencies,
     check_secret_values,
     dependencies,
     foreign_code,
@@ -53,8 +54,6 @@ from hyperpod_jlab.runs.preflight import (
     verdict,
     version_findings,
 )
-from hyperpod_jlab.runs.service import Runs
-from hyperpod_jlab.runs.view import submitter_of
 from hyperpod_jlab.storage.bundle import BundleWriter, withdraw
 from hyperpod_jlab.storage.files import this_process, to_json
 from hyperpod_jlab.storage.owners import current_user, user_name
@@ -62,45 +61,7 @@ from hyperpod_jlab.storage.records import BUNDLE_FORMAT, BundleReader
 
 if TYPE_CHECKING:
     from hyperpod_jlab.capture.captured import Captured, FunctionCall
-
-
-# --------------------------------------------------------------------------------------------------
-# What is written down of a submit that was broken off.
-
-
-async def tell_failure(bundle: BundleReader, error: BaseException) -> None:
-    """Write into the run's records that handing it over was broken off, and why."""
-    with contextlib.suppress(HyperpodError):  # there is no place for it then
-        await asyncio.to_thread(bundle.add_observation, _failed_to_send(error))
-
-
-def _failed_to_send(error: BaseException) -> Observation:
-    reason = "the submit was broken off; submit it again with the same run id"
-    if isinstance(error, HyperpodError):
-        reason = error.message
-    return Observation(
-        time=time.time(),
-        observer="submit",
-        state="ended",
-        verdict="REFUSED",
-        reason=reason,
-        reason_code="submit_interrupted",
-    )
-
-
-# --------------------------------------------------------------------------------------------------
-# A submit of which nobody can say whether the scheduler has it.
-
-
-def maybe_sent(error: UnreachableError, run_id: str) -> UnreachableError:
-    """The error of a cluster that fell silent while it was given a run: what it was, and how to go on without a second execution."""
-    return UnreachableError(
-        f"{error.message}; it may have taken the run {run_id} all the same",
-        code=error.code,
-        hint=f"see: hpj show {run_id}; to send it again give --run-id {run_id}, then it is executed once at the most",
-        detail={**error.detail, "run_id": run_id, "maybe_sent": True},
-    )
-
+    from hyperpod_jlab.runs.service import Runs
 
 Step = Literal["captured", "checked", "staged", "committed", "sent", "recorded"]
 """The steps of a submit, each named once it is done."""
@@ -158,9 +119,14 @@ def _ignore(_: object) -> None:
 
 
 class Submitter:
-    """Submits runs."""
+    """Submits runs.
 
-    def __init__(self, engines: Engines, runs: Runs) -> None:
+    Args:
+        engines: The engines.
+        runs: Gives the runs on the partition, for a run that comes after others.
+    """
+
+    def __init__(self, engines: Engines, runs: Callable[[], Runs]) -> None:
         self._engines = engines
         self._runs = runs
         self._partition = engines.partition
@@ -187,7 +153,7 @@ class Submitter:
         findings += secret_findings(request.spec, request.secrets)
         findings += [*launcher_findings(request.spec), *space_findings()]
         after = request.spec.after if distrusted is None else ()
-        before = await dependencies(after, engine, self._runs)
+        before = await self._before(after, engine)
         findings += before.findings
         if request.clone_of is None:
             findings += await version_findings(engine, request.spec)
@@ -267,6 +233,9 @@ class Submitter:
         await self._send(engine, bundle, on_step, committed=True)
         return preview.run_id
 
+    async def _before(self, after: Sequence[str], engine: Orchestrator) -> Dependencies:
+        return await dependencies(after, engine, self._runs()) if after else Dependencies()
+
     def _distrusted(self, request: Request) -> Finding | None:
         """Whether the code is another user's and nobody has confirmed that it is to run."""
         if request.clone_of is None:
@@ -343,6 +312,8 @@ class Submitter:
         """The run id is taken: the same run is returned, and handed over if its first submit did not get there."""
         if not await asyncio.to_thread(lambda: bundle.is_own):
             raise _taken(bundle.run_id, f"{user_name(bundle.owner)}, another user")
+        from hyperpod_jlab.runs.view import submitter_of
+
         head = await asyncio.to_thread(bundle.head)
         if head.spec_digest != digest:
             raise _taken(bundle.run_id, "another spec")
@@ -376,6 +347,7 @@ class Submitter:
             raise
         except (Exception, asyncio.CancelledError, KeyboardInterrupt) as error:
             # Whether the scheduler has it cannot be known: the run stays, with what happened, and may be sent again.
+
             await tell_failure(bundle, error)
             if isinstance(error, UnreachableError):
                 raise maybe_sent(error, bundle.run_id) from error
@@ -435,4 +407,42 @@ def _head(notebook: str | None, preview: Preview, engine: Orchestrator, digest: 
         nodes=told.nodes,
         processes_per_node=int(preview.plan["processes_per_node"]),
         array=told.array,
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# What is written down of a submit that was broken off.
+
+
+async def tell_failure(bundle: BundleReader, error: BaseException) -> None:
+    """Write into the run's records that handing it over was broken off, and why."""
+    with contextlib.suppress(HyperpodError):  # there is no place for it then
+        await asyncio.to_thread(bundle.add_observation, _failed_to_send(error))
+
+
+def _failed_to_send(error: BaseException) -> Observation:
+    reason = "the submit was broken off; submit it again with the same run id"
+    if isinstance(error, HyperpodError):
+        reason = error.message
+    return Observation(
+        time=time.time(),
+        observer="submit",
+        state="ended",
+        verdict="REFUSED",
+        reason=reason,
+        reason_code="submit_interrupted",
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# A submit of which nobody can say whether the scheduler has it.
+
+
+def maybe_sent(error: UnreachableError, run_id: str) -> UnreachableError:
+    """The error of a cluster that fell silent while it was given a run: what it was, and how to go on without a second execution."""
+    return UnreachableError(
+        f"{error.message}; it may have taken the run {run_id} all the same",
+        code=error.code,
+        hint=f"see: hpj show {run_id}; to send it again give --run-id {run_id}, then it is executed once at the most",
+        detail={**error.detail, "run_id": run_id, "maybe_sent": True},
     )

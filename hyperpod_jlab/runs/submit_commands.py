@@ -80,6 +80,8 @@ def submit(
             code="usage",
             hint="arguments for your program come after --, as in: hpj submit train.py -- --lr 0.1",
         )
+    from hyperpod_jlab.runs.submit import Request
+
     chosen = source_data(source[0] if source else None, command)
     under = read_spec_file(spec) if spec is not None else {}
     over, given = data_of(options)

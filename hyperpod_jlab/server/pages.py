@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
@@ -17,6 +16,7 @@ from hyperpod_jlab.admin.fsx.models import StepRow
 from hyperpod_jlab.clusters import pages as page_cursor
 from hyperpod_jlab.clusters.aws import ClusterRow, NodeRow
 from hyperpod_jlab.core.bulk import without_collections
+from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.cluster import Cluster, Job, Node, Queue
 from hyperpod_jlab.core.errors import (
     HyperpodError,
@@ -108,8 +108,7 @@ class Snapshots:
     """What clusters said last: however many ask within a moment, the cluster is asked once."""
 
     def __init__(self) -> None:
-        self._held: dict[Hashable, tuple[float, asyncio.Future[Any]]] = {}
-        self._last: dict[Hashable, tuple[float, Any]] = {}
+        self._cache: Cache[Hashable, Any] = Cache(lambda _: FRESH)
 
     async def last(self, key: Hashable, look: Callable[[], Awaitable[Item]]) -> Seen[Item]:
         """What `get` gives; while the cluster does not answer, what it said last.
@@ -118,38 +117,21 @@ class Snapshots:
             UnreachableError: It has not said anything yet.
         """
         try:
-            found = await self.get(key, look)
+            return Seen(await self.get(key, look))
         except UnreachableError as error:
-            if key not in self._last:
+            kept = self._cache.last(key)
+            if kept is None:
                 raise
-            at, said = self._last[key]
-            return Seen(said, at, error)
-        if key not in self._last or self._last[key][1] is not found:
-            self._last[key] = (time.time(), found)
-        return Seen(found)
+            return Seen(kept.value, time.time() - kept.age, error)
 
     async def get(self, key: Hashable, look: Callable[[], Awaitable[Item]]) -> Item:
         """What was seen a moment ago, or what a new look shows."""
-        at, held = self._held.get(key, (0.0, None))
-        if held is None or (held.done() and time.monotonic() - at > FRESH):
-            held = asyncio.ensure_future(look())
-            self._held[key] = (time.monotonic(), held)
-            held.add_done_callback(lambda done: self._seen(key, done))
-        # One who goes away takes the look from nobody else.
-        found: Item = await asyncio.shield(held)
+        found: Item = await self._cache.get(key, look)
         return found
 
     def forget(self, key: Hashable) -> None:
         """Something was changed there: whoever asks next is shown a new look."""
-        self._held.pop(key, None)
-
-    def _seen(self, key: Hashable, done: asyncio.Future[Any]) -> None:
-        failed = done.cancelled() or done.exception() is not None
-        if self._held.get(key, (0.0, None))[1] is done:
-            if failed:
-                del self._held[key]
-            else:
-                self._held[key] = (time.monotonic(), done)
+        self._cache.forget(key)
 
 
 @without_collections()

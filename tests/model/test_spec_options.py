@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from hyperpod_jlab.core.errors import nearest, nearest_hint
-from hyperpod_jlab.core.options import option_name, spec_options, to_spec_data
+from hyperpod_jlab.core.options import (
+    OPTIONS_FILE,
+    dump_options,
+    known_options,
+    option_name,
+    spec_options,
+    to_spec_data,
+)
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
 
@@ -32,6 +39,12 @@ def at(path: tuple[str, ...]) -> dict[str, Any]:
 def resolved(schema: dict[str, Any]) -> list[dict[str, Any]]:
     references = re.findall(r"'\$ref': '#/\$defs/([^']+)'", str(schema))
     return [SCHEMA["$defs"][name] for name in references]
+
+
+def test_the_list_that_the_command_line_reads_is_that_of_the_spec():
+    assert known_options() == OPTIONS
+    stale = "the list of options is stale: run scripts/make_reference.py"
+    assert OPTIONS_FILE.read_text(encoding="utf-8") == dump_options(JobSpec), stale
 
 
 @pytest.mark.parametrize("entry", OPTIONS, ids=IDS)
@@ -95,7 +108,7 @@ def test_every_field_of_every_part_is_described():
 
 def test_option_values_land_in_their_fields():
     values = {"nodes": 2, "env": {"A": "b"}, "time_limit": "2h", "cells": "1", "nope": 1}
-    data, unknown = to_spec_data(JobSpec, values)
+    data, unknown = to_spec_data(OPTIONS, values)
     assert unknown == ["nope"]
     assert data == {
         "resources": {"nodes": 2},

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from hyperpod_jlab.core.config import LocalCluster, Settings
 from hyperpod_jlab.core.errors import InvalidInputError
-from hyperpod_jlab.core.quantities import WHOLE
+from hyperpod_jlab.core.fields import WHOLE
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
 

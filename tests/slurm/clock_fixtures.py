@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-_MODULES = ("queue", "client")
+_SLURM = "hyperpod_jlab.engines.slurm"
+_MODULES = ("hyperpod_jlab.core.cache", *(f"{_SLURM}.{one}" for one in ("queue", "client")))
 
 
 class Clock:
@@ -37,5 +38,5 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The clock of those modules that say how often the scheduler is asked."""
     made = Clock()
     for name in _MODULES:
-        monkeypatch.setattr(f"hyperpod_jlab.engines.slurm.{name}.time", made)
+        monkeypatch.setattr(f"{name}.time", made)
     return made

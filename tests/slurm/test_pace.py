@@ -19,7 +19,7 @@ from hyperpod_jlab.engines.slurm.queue import (
     Pace,
     SharedQueue,
     Snapshot,
-    Watch,
+    asked_of_controller,
     queue_file,
 )
 from hyperpod_jlab.storage import descent
@@ -147,9 +147,9 @@ def look(clock: Clock) -> Looked:
     return Looked(clock)
 
 
-class TestWatch:
+class TestAskedOfController:
     async def test_all_who_ask_at_the_same_time_share_one_look(self, look: Looked) -> None:
-        watch = Watch(look)
+        watch = asked_of_controller(look)
         look.gate = asyncio.Event()
         asked = [asyncio.create_task(watch.get(0)) for _ in range(50)]
         await asyncio.sleep(0)
@@ -159,7 +159,7 @@ class TestWatch:
         assert len({id(one) for one in seen}) == 1
 
     async def test_one_who_gives_up_takes_nothing_from_the_others(self, look: Looked) -> None:
-        watch = Watch(look)
+        watch = asked_of_controller(look)
         look.gate = asyncio.Event()
         first, second = (asyncio.create_task(watch.get(0)) for _ in range(2))
         await asyncio.sleep(0)
@@ -171,7 +171,7 @@ class TestWatch:
     async def test_what_is_young_enough_is_not_asked_again(
         self, look: Looked, clock: Clock
     ) -> None:
-        watch = Watch(look)
+        watch = asked_of_controller(look)
         await watch.get(10)
         clock.now += 9
         await watch.get(10)
@@ -181,7 +181,7 @@ class TestWatch:
         assert look.count == 2
 
     async def test_after_a_change_nothing_seen_before_counts(self, look: Looked) -> None:
-        watch = Watch(look)
+        watch = asked_of_controller(look)
         await watch.get(1000)
         watch.forget()
         await watch.get(1000)
@@ -190,7 +190,7 @@ class TestWatch:
     async def test_a_look_that_began_before_a_change_is_for_those_who_asked_then(
         self, look: Looked, clock: Clock
     ) -> None:
-        watch = Watch(look)
+        watch = asked_of_controller(look)
         look.gate = asyncio.Event()
         before = asyncio.create_task(watch.get(0))
         while look.count == 0:  # noqa: ASYNC110 - it begins at its turn
@@ -207,7 +207,7 @@ class TestWatch:
     async def test_a_controller_that_is_down_is_left_alone_longer_and_longer(
         self, look: Looked, clock: Clock
     ) -> None:
-        watch = Watch(look)
+        watch = asked_of_controller(look)
         look.error = DOWN
         asked_at = []
         began = clock.now
@@ -221,7 +221,7 @@ class TestWatch:
         assert asked_at == [0, 5, 15, 35, 75, 135, 195, 255, 315, 375]
 
     async def test_once_it_answers_it_is_asked_as_before(self, look: Looked, clock: Clock) -> None:
-        watch = Watch(look)
+        watch = asked_of_controller(look)
         look.error = DOWN
         for _ in range(3):
             with pytest.raises(UnreachableError):
@@ -234,7 +234,7 @@ class TestWatch:
         assert look.count == 5
 
     async def test_what_was_seen_last_stays_to_be_shown(self, look: Looked, clock: Clock) -> None:
-        watch = Watch(look)
+        watch = asked_of_controller(look)
         seen = await watch.get(1)
         look.error = DOWN
         clock.now += 100

@@ -8,12 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from hyperpod_jlab.core import cache
 from hyperpod_jlab.core.errors import UnreachableError
 from hyperpod_jlab.engines.slurm import client as bucket
 from hyperpod_jlab.engines.slurm import queue as shared
 from hyperpod_jlab.engines.slurm import queue as watch
 from hyperpod_jlab.engines.slurm.client import SlurmClient
-from hyperpod_jlab.engines.slurm.queue import SharedQueue, Watch, queue_snapshot
+from hyperpod_jlab.engines.slurm.queue import SharedQueue, asked_of_controller, queue_snapshot
 from hyperpod_jlab.engines.slurm.tables import ClusterView
 from hyperpod_jlab.engines.slurm.transport import Output
 from tests.slurm.recorded import MARK, recorded
@@ -59,7 +60,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The clock by which looks grow old."""
     ticking = Clock()
-    for module in (watch, shared, bucket):
+    for module in (cache, watch, shared, bucket):
         monkeypatch.setattr(module, "time", SimpleNamespace(time=ticking, monotonic=ticking))
     return ticking
 
@@ -141,7 +142,7 @@ async def test_a_look_from_before_a_change_is_not_kept(clock: Clock) -> None:
             await going.wait()
         return number
 
-    looks = Watch(look)
+    looks = asked_of_controller(look)
     first = asyncio.ensure_future(looks.get(10))
     await begun.wait()
     clock.now += 1

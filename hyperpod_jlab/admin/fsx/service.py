@@ -21,6 +21,7 @@ from hyperpod_jlab.aws.clusters import describe_cluster, list_clusters
 from hyperpod_jlab.aws.presence import points_to_aws
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import find_studio
+from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import (
     ConflictError,
     HyperpodError,
@@ -500,19 +501,16 @@ class RightsOfAdmin:
     """Asks, and keeps the answer."""
 
     def __init__(self) -> None:
-        self._lock = asyncio.Lock()
-        self._found: AdminRights | None = None
-        self._until = 0.0
+        self._rights: Cache[None, AdminRights] = Cache(_good_for)
 
     async def look(self) -> AdminRights:
         """The rights. However many ask at once, AWS is asked once."""
-        async with self._lock:
-            if self._found is None or time.monotonic() > self._until:
-                self._found = await _ask()
-                reason = self._found.reason
-                said = reason is None or reason.code in _SAID
-                self._until = time.monotonic() + (_LONG if said else _SHORT)
-            return self._found
+        return await self._rights.get(None, _ask)
+
+
+def _good_for(found: AdminRights) -> float:
+    said = found.reason is None or found.reason.code in _SAID
+    return _LONG if said else _SHORT
 
 
 async def _ask() -> AdminRights:

@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from hyperpod_jlab.core.cluster import Cluster, WaitReason
 from hyperpod_jlab.core.config import KubernetesCluster
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.spec import JobSpec
-from hyperpod_jlab.engines.kubernetes.actions import KubernetesActions, KubernetesNodeOrders
 from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
-from hyperpod_jlab.engines.kubernetes.checkup import KubernetesCheckup
 from hyperpod_jlab.engines.kubernetes.kind import SCHEDULER
-from hyperpod_jlab.engines.kubernetes.observe.pods import LIMIT
-from hyperpod_jlab.engines.kubernetes.observe.runs import RunWatch, labelled_repairs
 from hyperpod_jlab.engines.kubernetes.ports import Forwarder
-from hyperpod_jlab.engines.kubernetes.remote_task import KubernetesTasks
 from hyperpod_jlab.engines.kubernetes.submit.code import FOLDER
 from hyperpod_jlab.engines.kubernetes.submit.preflight import NO_NAMESPACE
 from hyperpod_jlab.engines.kubernetes.submit.send import Sender
 from hyperpod_jlab.engines.kubernetes.submit.sent import sent_in
 from hyperpod_jlab.engines.kubernetes.tables.view import ClusterView
 from hyperpod_jlab.engines.kubernetes.waiting.quota import manifest_findings, room_findings
-from hyperpod_jlab.engines.kubernetes.waiting.wait import explain, with_queue_words
 from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput, Taken
-from hyperpod_jlab.engines.repairs import with_repairs
 from hyperpod_jlab.storage.partition import Partition, PathMap
 from hyperpod_jlab.storage.records import BundleReader
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.engines.kubernetes.actions import KubernetesActions, KubernetesNodeOrders
+    from hyperpod_jlab.engines.kubernetes.checkup import KubernetesCheckup
+    from hyperpod_jlab.engines.kubernetes.observe.runs import RunWatch
+    from hyperpod_jlab.engines.kubernetes.remote_task import KubernetesTasks
 
 
 class KubernetesOrchestrator(Orchestrator):
@@ -45,23 +46,73 @@ class KubernetesOrchestrator(Orchestrator):
         )
         self._config = config
         self._connection = Connection(config)
-        self._watch = RunWatch(self._connection, shared=config.storage is not None)
         self._sender = Sender(self._connection, config.storage, self.paths)
         self._view = ClusterView(self._connection)
 
         self.choices = self._view
         self.native_check = self
         self.wait_explainer = self
-        self.remote_records = self._watch
-        self.polling = self._watch
-        self.actions = self.job_actions = self.adoption = KubernetesActions(
-            self._connection, self._watch, self._sender, fetched=config.storage is None
-        )
         self.ports = Forwarder(self._connection)
-        self.tables = self._view
-        self.node_orders = KubernetesNodeOrders(self._connection)
-        self.remote_tasks = KubernetesTasks(self._connection)
-        self.checkup = KubernetesCheckup(name, config, self._connection, self._view)
+
+    @cached_property
+    def _watch(self) -> RunWatch:
+        from hyperpod_jlab.engines.kubernetes.observe.runs import RunWatch
+
+        return RunWatch(self._connection, shared=self._config.storage is not None)
+
+    @property
+    def remote_records(self) -> RunWatch:
+        """Records and logs of pods without the storage partition."""
+        return self._watch
+
+    @property
+    def polling(self) -> RunWatch:
+        """The watches."""
+        return self._watch
+
+    @property
+    def tables(self) -> ClusterView:
+        """The tables."""
+        return self._view
+
+    @cached_property
+    def actions(self) -> KubernetesActions:
+        """Actions on runs."""
+        from hyperpod_jlab.engines.kubernetes.actions import KubernetesActions
+
+        fetched = self._config.storage is None
+        return KubernetesActions(self._connection, self._watch, self._sender, fetched=fetched)
+
+    @property
+    def job_actions(self) -> KubernetesActions:
+        """Actions on jobs."""
+        return self.actions
+
+    @property
+    def adoption(self) -> KubernetesActions:
+        """Jobs that were sent elsewhere."""
+        return self.actions
+
+    @cached_property
+    def node_orders(self) -> KubernetesNodeOrders:
+        """Draining and resuming nodes."""
+        from hyperpod_jlab.engines.kubernetes.actions import KubernetesNodeOrders
+
+        return KubernetesNodeOrders(self._connection)
+
+    @cached_property
+    def remote_tasks(self) -> KubernetesTasks:
+        """Tasks of administrators."""
+        from hyperpod_jlab.engines.kubernetes.remote_task import KubernetesTasks
+
+        return KubernetesTasks(self._connection)
+
+    @cached_property
+    def checkup(self) -> KubernetesCheckup:
+        """The checks of ``hpj doctor``."""
+        from hyperpod_jlab.engines.kubernetes.checkup import KubernetesCheckup
+
+        return KubernetesCheckup(self.name, self._config, self._connection, self._view)
 
     def python(self, spec: JobSpec) -> str | None:
         """The spec's interpreter as the pods see it, or the cluster's."""
@@ -87,11 +138,11 @@ class KubernetesOrchestrator(Orchestrator):
         try:
             return await self._sender.submit(bundle)
         finally:
-            self._watch.forget()
+            self._changed()
 
     async def find(self, bundle: BundleReader) -> Taken | None:
         """The run's job, by its name."""
-        self._watch.forget()
+        self._changed()
         return await self._sender.find(bundle)
 
     async def cluster(self) -> Cluster:
@@ -100,6 +151,10 @@ class KubernetesOrchestrator(Orchestrator):
 
     async def runs(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
         """What the cluster says of these runs."""
+        from hyperpod_jlab.engines.kubernetes.observe.runs import labelled_repairs
+        from hyperpod_jlab.engines.kubernetes.waiting.wait import with_queue_words
+        from hyperpod_jlab.engines.repairs import with_repairs
+
         words = await self._watch.observe(bundles)
         words = await with_queue_words(self._view.kueue, words)
         if self._config.hyperpod is None and self._config.eks is None:
@@ -119,6 +174,9 @@ class KubernetesOrchestrator(Orchestrator):
 
     async def explain_wait(self, bundle: BundleReader) -> WaitReason:
         """Why a run waits."""
+        from hyperpod_jlab.engines.kubernetes.observe.pods import LIMIT
+        from hyperpod_jlab.engines.kubernetes.waiting.wait import explain
+
         word = (await self.runs([bundle])).get(bundle.run_id)
         if word is not None and word.reason_code == LIMIT:  # no room would help it
             return WaitReason(bundle.run_id, word.reason, word.reason_code)
@@ -126,5 +184,11 @@ class KubernetesOrchestrator(Orchestrator):
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._watch.close()
+        if "_watch" in self.__dict__:
+            await self._watch.close()
         await self._connection.close()
+
+    def _changed(self) -> None:
+        """Something was or may have been changed: what was seen before counts no more."""
+        if "_watch" in self.__dict__:  # else nothing was seen
+            self._watch.forget()

@@ -7,7 +7,9 @@ import platform
 import sys
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hyperpod_jlab.core.cluster import Cluster, WaitReason
 from hyperpod_jlab.core.config import LocalCluster
@@ -16,17 +18,20 @@ from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.core.run import Usage
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.local import machine, preflight
-from hyperpod_jlab.engines.local.actions import LocalActions
 from hyperpod_jlab.engines.local.board import Board, default_folder
 from hyperpod_jlab.engines.local.kind import SCHEDULER
 from hyperpod_jlab.engines.local.machine import scheduler_id
-from hyperpod_jlab.engines.local.observe import LocalTables, ahead_of, observe
+from hyperpod_jlab.engines.local.observe import ahead_of, observe
 from hyperpod_jlab.engines.local.preflight import render
 from hyperpod_jlab.engines.local.spawn import spawn_supervisor
 from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput, Taken
 from hyperpod_jlab.engines.repairs import journal_usage
 from hyperpod_jlab.storage.partition import Partition, PathMap
 from hyperpod_jlab.storage.records import BundleReader
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.engines.local.actions import LocalActions
+    from hyperpod_jlab.engines.local.observe import LocalTables
 
 
 class LocalOrchestrator(Orchestrator):
@@ -42,11 +47,27 @@ class LocalOrchestrator(Orchestrator):
         self._config = config
         self._folder = folder
         self._slots = config.slots or machine.default_slots()
-        self.actions = LocalActions()
-        self.tables = LocalTables(name, self._board)
         self.wait_explainer = self
-        self.accounting = self
         self.interpreters = self
+
+    @cached_property
+    def actions(self) -> LocalActions:
+        """Actions on runs."""
+        from hyperpod_jlab.engines.local.actions import LocalActions
+
+        return LocalActions()
+
+    @cached_property
+    def tables(self) -> LocalTables:
+        """The tables."""
+        from hyperpod_jlab.engines.local.observe import LocalTables
+
+        return LocalTables(self.name, self._board)
+
+    @property
+    def accounting(self) -> LocalOrchestrator:
+        """What runs used."""
+        return self
 
     def python(self, spec: JobSpec) -> str:
         """The spec's interpreter, the cluster's, or the one that hyperpod_jlab is installed for."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, RefusedError
 from hyperpod_jlab.core.records import RunRecords
 from hyperpod_jlab.core.run import Usage
@@ -71,7 +72,7 @@ class History:
 
     def __init__(self, client: SlurmClient) -> None:
         self._client = client
-        self._known: dict[str, tuple[float, tuple[Execution, ...]]] = {}
+        self._known: Cache[str, tuple[Execution, ...]] = Cache(_SILENT)
         self._without_since: float | None = None
         self._failed_at = float("-inf")
         self.silent: HyperpodError | None = None
@@ -95,12 +96,15 @@ class History:
         ask = [job for job in wanted if self._must_ask(job, executions)]
         if ask and self._may_ask():
             await self._ask(ask)
-        return {job: self._known[job][1] for job in wanted if self._known.get(job, (0, ()))[1]}
+        return {job: known for job in wanted if (known := self._executions(job))}
+
+    def _executions(self, job: str) -> tuple[Execution, ...]:
+        known = self._known.last(job)
+        return known.value if known is not None else ()
 
     def _must_ask(self, job: str, executions: int) -> bool:
-        asked, known = self._known.get(job, (0.0, ()))
-        enough = sum(execution.over for execution in known) >= executions
-        return not enough and time.monotonic() - asked > (_SILENT if asked else 0.0)
+        enough = sum(execution.over for execution in self._executions(job)) >= executions
+        return not enough and not self._known.is_fresh(job)
 
     def _may_ask(self) -> bool:
         now = time.monotonic()
@@ -122,9 +126,8 @@ class History:
                 self.silent = None if error.code == "no_accounting" else error
                 return
             self._without_since = self.silent = None
-            now = time.monotonic()
             for job in part:
-                self._known[job] = (now, tuple(found.get(job, ())))
+                self._known.put(job, tuple(found.get(job, ())))
 
 
 async def find_by_folder(

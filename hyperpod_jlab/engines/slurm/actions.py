@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from hyperpod_jlab.core.cache import CachedQuery
 from hyperpod_jlab.core.cluster import Change, ChangeField, JobResult
 from hyperpod_jlab.core.errors import (
     ConflictError,
@@ -24,7 +25,6 @@ from hyperpod_jlab.engines.slurm.external_jobs import look_up, mark
 from hyperpod_jlab.engines.slurm.facts import Facts
 from hyperpod_jlab.engines.slurm.job_queue import JobFinder, JobQueue
 from hyperpod_jlab.engines.slurm.jobs import SlurmJob, scheduler_id, tasks_of
-from hyperpod_jlab.engines.slurm.queue import Watch
 from hyperpod_jlab.engines.slurm.render import clock
 from hyperpod_jlab.engines.slurm.tables import SlurmNode
 from hyperpod_jlab.engines.slurm.transport import Output
@@ -396,7 +396,7 @@ class SlurmNodeOrders:
         watch: The looks at the nodes.
     """
 
-    def __init__(self, client: SlurmClient, watch: Watch[dict[str, SlurmNode]]) -> None:
+    def __init__(self, client: SlurmClient, watch: CachedQuery[dict[str, SlurmNode]]) -> None:
         self._client = client
         self._watch = watch
 

@@ -6,36 +6,39 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from hyperpod_jlab.core.cluster import Cluster, WaitReason
-from hyperpod_jlab.core.config import SlurmCluster
 from hyperpod_jlab.core.errors import HyperpodError, InternalError, UnreachableError
-from hyperpod_jlab.core.finding import Finding
-from hyperpod_jlab.core.records import Observation
-from hyperpod_jlab.core.repair import NodeRepair
-from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.engines.protocol import Orchestrator, Rendered, RenderInput, Taken
-from hyperpod_jlab.engines.repairs import with_repairs
-from hyperpod_jlab.engines.slurm.accounting import Accounting, History, ask_details
-from hyperpod_jlab.engines.slurm.actions import SlurmActions, SlurmNodeOrders
-from hyperpod_jlab.engines.slurm.checkup import SlurmCheckup
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.facts import Facts
-from hyperpod_jlab.engines.slurm.job_queue import JobFinder, JobQueue
+from hyperpod_jlab.engines.slurm.job_queue import JobQueue
 from hyperpod_jlab.engines.slurm.kind import SCHEDULER
 from hyperpod_jlab.engines.slurm.native import Sending, native_findings, read_sending, render_native
-from hyperpod_jlab.engines.slurm.native_recorder import StandIn, note_files
-from hyperpod_jlab.engines.slurm.observe import RunObserver, ordered_repairs
 from hyperpod_jlab.engines.slurm.preflight import Place, default_limit, native_verdict, preflight
-from hyperpod_jlab.engines.slurm.queue import Pace
-from hyperpod_jlab.engines.slurm.remote_task import SlurmTasks
+from hyperpod_jlab.engines.slurm.queue import IDLE, Pace
 from hyperpod_jlab.engines.slurm.render import read_script, render
 from hyperpod_jlab.engines.slurm.ssh import transport_of
-from hyperpod_jlab.engines.slurm.tables import IDLE, ClusterView
 from hyperpod_jlab.engines.slurm.transport import ANSWER_LOST
-from hyperpod_jlab.engines.slurm.waiting import explain
-from hyperpod_jlab.storage.partition import Partition, PathMap
-from hyperpod_jlab.storage.records import BundleReader
+from hyperpod_jlab.storage.partition import PathMap
+
+if TYPE_CHECKING:
+    from hyperpod_jlab.core.cluster import Cluster, WaitReason
+    from hyperpod_jlab.core.config import SlurmCluster
+    from hyperpod_jlab.core.finding import Finding
+    from hyperpod_jlab.core.records import Observation
+    from hyperpod_jlab.core.repair import NodeRepair
+    from hyperpod_jlab.core.spec import JobSpec
+    from hyperpod_jlab.engines.slurm.accounting import Accounting, History
+    from hyperpod_jlab.engines.slurm.actions import SlurmActions, SlurmNodeOrders
+    from hyperpod_jlab.engines.slurm.checkup import SlurmCheckup
+    from hyperpod_jlab.engines.slurm.job_queue import JobFinder
+    from hyperpod_jlab.engines.slurm.observe import RunObserver
+    from hyperpod_jlab.engines.slurm.remote_task import SlurmTasks
+    from hyperpod_jlab.engines.slurm.tables import ClusterView
+    from hyperpod_jlab.storage.partition import Partition
+    from hyperpod_jlab.storage.records import BundleReader
 
 
 class SlurmOrchestrator(Orchestrator):
@@ -49,30 +52,96 @@ class SlurmOrchestrator(Orchestrator):
         self.paths = PathMap.of(str(partition.root), config.storage)
         self._config = config
         self._partition = partition
-        here = config.transport == "here"
         self._client = client = SlurmClient(transport_of(config))
         self._facts = facts = Facts(client)
         self._pace = Pace()
         self._queue = JobQueue(client, facts, self._pace, config)
-        self._view = ClusterView(client, self._queue.of_all, self._queue.of_user, here=here)
-        self._finder = JobFinder(client, self._queue, facts, self.paths)
-        history = History(client)
-        self._observer = RunObserver(self._queue, history, StandIn(client, self.paths))
 
         self.choices = facts
         self.time_limits = self
         self.native_check = self
-        self.job_user = None if here else self
+        self.job_user = None if config.transport == "here" else self
         self.wait_explainer = self
-        self.accounting = Accounting(client, history)
-        self.polling = self._pace
-        self.actions = self.job_actions = self.adoption = SlurmActions(
-            client, self._queue, self._finder, facts
-        )
-        self.tables = self._view
-        self.node_orders = SlurmNodeOrders(client, self._view.node_watch)
-        self.remote_tasks = SlurmTasks(client, config, self.paths)
-        self.checkup = SlurmCheckup(name, config, client, facts, partition, self.paths)
+
+    # The other concerns are imported when they are used: to submit a run takes none of them.
+
+    @property
+    def polling(self) -> Pace:
+        """How often the queue is asked for."""
+        return self._pace
+
+    @cached_property
+    def tables(self) -> ClusterView:
+        """The tables."""
+        from hyperpod_jlab.engines.slurm.tables import ClusterView
+
+        here = self._config.transport == "here"
+        return ClusterView(self._client, self._queue.of_all, self._queue.of_user, here=here)
+
+    @cached_property
+    def actions(self) -> SlurmActions:
+        """Actions on runs."""
+        from hyperpod_jlab.engines.slurm.actions import SlurmActions
+
+        return SlurmActions(self._client, self._queue, self._finder, self._facts)
+
+    @property
+    def job_actions(self) -> SlurmActions:
+        """Actions on jobs."""
+        return self.actions
+
+    @property
+    def adoption(self) -> SlurmActions:
+        """Jobs that were sent elsewhere."""
+        return self.actions
+
+    @cached_property
+    def accounting(self) -> Accounting:
+        """What runs used."""
+        from hyperpod_jlab.engines.slurm.accounting import Accounting
+
+        return Accounting(self._client, self._history)
+
+    @cached_property
+    def node_orders(self) -> SlurmNodeOrders:
+        """Draining and resuming nodes."""
+        from hyperpod_jlab.engines.slurm.actions import SlurmNodeOrders
+
+        return SlurmNodeOrders(self._client, self.tables.node_watch)
+
+    @cached_property
+    def remote_tasks(self) -> SlurmTasks:
+        """Tasks of administrators."""
+        from hyperpod_jlab.engines.slurm.remote_task import SlurmTasks
+
+        return SlurmTasks(self._client, self._config, self.paths)
+
+    @cached_property
+    def checkup(self) -> SlurmCheckup:
+        """The checks of ``hpj doctor``."""
+        from hyperpod_jlab.engines.slurm.checkup import SlurmCheckup
+
+        place = (self._client, self._facts, self._partition, self.paths)
+        return SlurmCheckup(self.name, self._config, *place)
+
+    @cached_property
+    def _finder(self) -> JobFinder:
+        from hyperpod_jlab.engines.slurm.job_queue import JobFinder
+
+        return JobFinder(self._client, self._queue, self._facts, self.paths)
+
+    @cached_property
+    def _history(self) -> History:
+        from hyperpod_jlab.engines.slurm.accounting import History
+
+        return History(self._client)
+
+    @cached_property
+    def _observer(self) -> RunObserver:
+        from hyperpod_jlab.engines.slurm.native_recorder import StandIn
+        from hyperpod_jlab.engines.slurm.observe import RunObserver
+
+        return RunObserver(self._queue, self._history, StandIn(self._client, self.paths))
 
     def python(self, spec: JobSpec) -> str | None:
         """The spec's interpreter as the nodes see it, or the cluster's."""
@@ -111,7 +180,7 @@ class SlurmOrchestrator(Orchestrator):
 
     async def cluster(self) -> Cluster:
         """The cluster in one line."""
-        return await self._view.cluster(self.name, self.kind)
+        return await self.tables.cluster(self.name, self.kind)
 
     async def runs(self, bundles: Sequence[BundleReader]) -> dict[str, Observation]:
         """What the queue says of these runs."""
@@ -119,8 +188,11 @@ class SlurmOrchestrator(Orchestrator):
         if self._config.hyperpod is None:
             return words
 
+        from hyperpod_jlab.engines.repairs import with_repairs
+        from hyperpod_jlab.engines.slurm.observe import ordered_repairs
+
         async def look() -> dict[str, NodeRepair]:
-            return ordered_repairs(await self._view.node_watch.get(IDLE))
+            return ordered_repairs(await self.tables.node_watch.get(IDLE))
 
         return await with_repairs(words, bundles, look, SCHEDULER)
 
@@ -144,6 +216,9 @@ class SlurmOrchestrator(Orchestrator):
 
     async def explain_wait(self, bundle: BundleReader) -> WaitReason:
         """Why a run waits."""
+        from hyperpod_jlab.core.cluster import WaitReason
+        from hyperpod_jlab.engines.slurm.waiting import explain
+
         said = await self.runs([bundle])
         word = said.get(bundle.run_id)
         if word is None:
@@ -160,6 +235,9 @@ class SlurmOrchestrator(Orchestrator):
 
     async def _send_native(self, bundle: BundleReader, sending: Sending) -> Taken:
         """From the file, not from stdin: only so it can have arguments, and its name."""
+        from hyperpod_jlab.engines.slurm.accounting import ask_details
+        from hyperpod_jlab.engines.slurm.native_recorder import note_files
+
         if sending.script is None:
             raise InternalError("an adopted job cannot be sent")
         path = str(bundle.folder / sending.script)

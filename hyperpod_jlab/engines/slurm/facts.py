@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
+from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.jobs import to_limit
-from hyperpod_jlab.engines.slurm.queue import Watch
+from hyperpod_jlab.engines.slurm.queue import asked_of_controller
 from hyperpod_jlab.engines.slurm.rows import Gres, new_mark, parse_gres, parse_rows, row_format
 
 # --------------------------------------------------------------------------------------------------
@@ -262,17 +262,15 @@ class Facts:
 
     def __init__(self, client: SlurmClient) -> None:
         self._client = client
-        self._limits = Watch(self._look_at_limits)
-        self._settings = Watch(self._look_at_settings)
-        self._accounts = Watch(self._look_at_accounts)
-        self._containers = Watch(self._look_at_containers)
-        self._user = Watch(self.look)
+        self._limits = asked_of_controller(self._look_at_limits)
+        self._settings = asked_of_controller(self._look_at_settings)
+        self._accounts = asked_of_controller(self._look_at_accounts)
+        self._containers = asked_of_controller(self._look_at_containers)
+        self._user = asked_of_controller(self.look)
         self._uid: int | None = None
-        self._fine: dict[str, float] = {}
-        self._verdict: tuple[float, tuple[bytes, tuple[str, ...]], HyperpodError | None] = (
-            float("-inf"),
-            (b"", ()),
-            None,
+        self._findings: Cache[str, list[Finding]] = Cache(lambda found: 0.0 if found else _MINUTE)
+        self._verdicts: Cache[tuple[bytes, tuple[str, ...]], HyperpodError | None] = Cache(
+            _VERDICT_COUNTS, limit=1
         )
 
     async def limits(self) -> Limits:
@@ -303,12 +301,7 @@ class Facts:
         self, about: str, look: Callable[[], Awaitable[list[Finding]]]
     ) -> list[Finding]:
         """What a look finds; for a minute it is not taken again when it found nothing. What is mended is seen at once."""
-        if time.monotonic() - self._fine.get(about, float("-inf")) < _MINUTE:
-            return []
-        found = await look()
-        if not found:
-            self._fine[about] = time.monotonic()
-        return found
+        return await self._findings.get(about, look)
 
     async def nodes_missing(self) -> bool:
         """Whether nodes are away that may come back: down, drained, or not heard of since the controller's start."""
@@ -336,18 +329,16 @@ class Facts:
         Raises:
             UnreachableError: Nobody answered.
         """
-        moment, known, error = self._verdict
-        if known == (script, options) and time.monotonic() - moment < _VERDICT_COUNTS:
-            return error
-        error = None
+        return await self._verdicts.get((script, options), lambda: self._judged(script, options))
+
+    async def _judged(self, script: bytes, options: tuple[str, ...]) -> HyperpodError | None:
         try:
             await self._client.ask(["sbatch", "--test-only", *options], stdin=script)
         except UnreachableError:
             raise
         except HyperpodError as refusal:
-            error = refusal
-        self._verdict = time.monotonic(), (script, options), error
-        return error
+            return refusal
+        return None
 
     async def _look_at_limits(self) -> Limits:
         argv, mark = limits_command()

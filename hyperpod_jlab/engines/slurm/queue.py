@@ -1,4 +1,4 @@
-"""What the controller said last: one look shared by all who ask."""
+"""What the controller is asked for all who want to know it, and the queue as it was at one time."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from pydantic import TypeAdapter
 
+from hyperpod_jlab.core.cache import CachedQuery
 from hyperpod_jlab.core.config import SlurmCluster
-from hyperpod_jlab.core.errors import HyperpodError, StorageError
+from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.engines.slurm.jobs import SlurmJob
 from hyperpod_jlab.storage import descent
 
@@ -62,66 +63,13 @@ async def queue_snapshot(listing: Awaitable[Sequence[SlurmJob]]) -> Snapshot:
     return await asyncio.to_thread(Snapshot.of, asked, await listing)
 
 
-class Watch(Generic[Seen]):
-    """Looks at one thing: anew when somebody asks and the last look is too old, by one asker at a time.
+def asked_of_controller(load: Callable[[], Awaitable[Seen]]) -> CachedQuery[Seen]:
+    """A cached query to the controller, which is left alone for a while after it did not answer."""
+    return CachedQuery(load, error_ttl=_pause)
 
-    Args:
-        look: Looks anew.
-    """
 
-    def __init__(self, look: Callable[[], Awaitable[Seen]]) -> None:
-        self._look = look
-        self._last: Seen | None = None
-        self._at = float("-inf")
-        self._forgotten = self._at
-        self._asking: asyncio.Task[Seen] | None = None
-        self._failures = 0
-        self._failed_at = 0.0
-        self._error: HyperpodError | None = None
-
-    @property
-    def last(self) -> Seen | None:
-        """What was seen last, however old."""
-        return self._last
-
-    def forget(self) -> None:
-        """Something was changed: whoever asks next is shown a new look."""
-        self._at = float("-inf")
-        self._forgotten = time.monotonic()
-        self._asking = None  # it may have looked before the change
-        self._error = None
-
-    async def get(self, max_age: float) -> Seen:
-        """What was seen at most `max_age` seconds ago.
-
-        Raises:
-            UnreachableError: The controller does not answer, or did not a moment ago.
-        """
-        if self._last is not None and time.monotonic() - self._at <= max_age:
-            return self._last
-        if self._asking is None or self._asking.done():
-            self._refuse_while_down()
-            self._asking = asyncio.ensure_future(self._ask())
-        return await asyncio.shield(self._asking)
-
-    def _refuse_while_down(self) -> None:
-        pause = min(_FAILED_FOR * 2 ** max(0, self._failures - 1), _FAILED_LONGEST)
-        if self._error is not None and time.monotonic() - self._failed_at < pause:
-            raise self._error
-
-    async def _ask(self) -> Seen:
-        asked = time.monotonic()
-        try:
-            seen = await self._look()
-        except HyperpodError as error:
-            self._failures += 1
-            self._failed_at = time.monotonic()
-            self._error = error
-            raise
-        self._failures, self._error = 0, None
-        if asked >= max(self._forgotten, self._at):
-            self._last, self._at = seen, asked
-        return seen
+def _pause(failures: int) -> float:
+    return min(_FAILED_FOR * 2.0 ** max(0, failures - 1), _FAILED_LONGEST)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -174,7 +122,7 @@ class SharedQueue:
     """
 
     def __init__(self, look: Callable[[], Awaitable[Snapshot]], path: Path) -> None:
-        self._watch = Watch(look)
+        self._query = asked_of_controller(look)
         self._path = path
         self._own_news = 0.0
         self._found: Snapshot | None = None
@@ -183,13 +131,13 @@ class SharedQueue:
     @property
     def last(self) -> Snapshot | None:
         """The newest snapshot, however old."""
-        seen = [one for one in (self._watch.last, self._found) if one is not None]
+        seen = [one for one in (self._query.last, self._found) if one is not None]
         return max(seen, key=lambda one: one.time, default=None)
 
     def forget(self) -> None:
         """Something was changed: the next look, of this or another process, is a new one."""
         self._own_news = time.time()
-        self._watch.forget()
+        self._query.forget()
         self._found = None
         with contextlib.suppress(OSError):
             self._path.unlink()
@@ -212,7 +160,7 @@ class SharedQueue:
         ):
             self._found = found
             return found
-        seen = await self._watch.get(max_age)
+        seen = await self._query.get(max_age)
         if seen is not self._left and self._own_news < seen.time:
             self._left = seen
             await asyncio.to_thread(write_queue, self._path, seen)
@@ -256,6 +204,8 @@ SHORTEST = 1.0
 """Seconds between looks just after something happened."""
 LONGEST = 75.0
 """Seconds between looks when nothing has happened for long; with what the panel asks besides it makes two calls a minute at most."""
+IDLE = 57.0
+"""The same for the line of the cluster that panels keep, each of which asks once a minute."""
 _GROWTH = 10.0
 _AWAY = 90.0
 """Seconds without anybody's look after which nobody is taken to be there: a panel that is shown asks every 60 s."""

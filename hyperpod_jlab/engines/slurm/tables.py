@@ -8,16 +8,16 @@ import grp
 import os
 import pwd
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from functools import lru_cache, partial
 
 from hyperpod_jlab.core.bulk import without_collections
+from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.cluster import UNUSABLE, Cluster, Job, Node, Queue, Resource
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.jobs import WAITING, SlurmJob, to_limit, to_time
-from hyperpod_jlab.engines.slurm.queue import SharedQueue, Snapshot, Watch
+from hyperpod_jlab.engines.slurm.queue import IDLE, SharedQueue, Snapshot, asked_of_controller
 from hyperpod_jlab.engines.slurm.reasons import RUNNING, code_of, words_of
 from hyperpod_jlab.engines.slurm.rows import (
     ACCELERATORS,
@@ -568,13 +568,10 @@ def _resources(found: tuple[Gres, ...]) -> tuple[Resource, ...]:
 FRESH = 5.0
 """Age in seconds up to which somebody who opens or refreshes a table is shown an earlier look."""
 
-IDLE = 57.0
-"""The same for the line of the cluster that panels keep, each of which asks once a minute."""
-
 SELDOM = 600.0
 """The same for what changes only by an administrator's hand, where it is not what is asked for."""
 
-Rows = TypeVar("Rows")
+_FOREVER = float("inf")
 
 
 class ClusterView:
@@ -602,11 +599,12 @@ class ClusterView:
         self._mine = mine
         self._here = here
         self._names: frozenset[str] = frozenset()
-        self.node_watch: Watch[dict[str, SlurmNode]] = Watch(self._look_at_nodes)
-        self.queue_watch: Watch[list[SlurmPartition]] = Watch(self._look_at_queues)
-        self._node_rows: _Made[list[Node]] = _Made()
+        self.node_watch = asked_of_controller(self._look_at_nodes)
+        self.queue_watch = asked_of_controller(self._look_at_queues)
+        # Tables are asked for page by page: rows are kept until there is a newer look.
+        self._node_rows: Cache[Hashable, tuple[list[Node], object]] = Cache(_FOREVER, limit=1)
         self._rows = JobRows()
-        self._job_rows: _Made[list[Job]] = _Made()
+        self._job_rows: Cache[Hashable, list[Job]] = Cache(_FOREVER, limit=1)
 
     async def nodes(self) -> list[Node]:
         """All nodes, with the jobs on them."""
@@ -626,9 +624,8 @@ class ClusterView:
         """Everybody's jobs; those that ended as long as the controller remembers them."""
         snapshot = await self._jobs.get(FRESH)
         me = await self._me(snapshot)
-        return await self._job_rows.of(
-            (snapshot.time, me), lambda: self._rows.of(snapshot.jobs, me)
-        )
+        make = partial(asyncio.to_thread, self._rows.of, snapshot.jobs, me)
+        return await self._job_rows.get((snapshot.time, me), make)
 
     async def cluster(self, name: str, kind: str) -> Cluster:
         """The cluster in one line."""
@@ -657,8 +654,12 @@ class ClusterView:
         return parse_partitions(await self._client.ask(COMMAND))
 
     async def _rows_of_nodes(self, nodes: dict[str, SlurmNode], jobs: Snapshot) -> list[Node]:
-        key = (id(nodes), jobs.time)
-        return await self._node_rows.of(key, lambda: node_rows(nodes.values(), jobs.jobs), nodes)
+        async def make() -> tuple[list[Node], object]:
+            # The nodes are kept too, so that no other look gets the same id.
+            return await asyncio.to_thread(node_rows, nodes.values(), jobs.jobs), nodes
+
+        rows, _ = await self._node_rows.get((id(nodes), jobs.time), make)
+        return rows
 
     async def _me(self, everybodys: Snapshot) -> frozenset[str]:
         """This user's name on the cluster: where only a login node knows it, as its own jobs say."""
@@ -674,29 +675,6 @@ class ClusterView:
         if not self._here or os.geteuid() == 0:
             return None
         return _groups_of(_name_here())
-
-
-class _Made(Generic[Rows]):
-    """Rows that were made of some looks, kept until there is a newer look: tables are asked for page by page."""
-
-    def __init__(self) -> None:
-        self._key: Hashable = None
-        self._rows: Rows | None = None
-        self._held: Any = None
-
-    async def of(self, key: Hashable, make: Callable[[], Rows], held: Any = None) -> Rows:
-        """The rows for a key.
-
-        Args:
-            key: Names the looks.
-            make: Makes the rows; run in a thread.
-            held: What the key names by its identity, kept so that no other thing gets the same.
-        """
-        if self._rows is None or key != self._key:
-            rows = await asyncio.to_thread(make)
-            self._key, self._rows, self._held = key, rows, held
-            return rows
-        return self._rows
 
 
 def _name_here() -> str:

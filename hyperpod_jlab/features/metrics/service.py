@@ -5,15 +5,13 @@ They come from the workspace of Amazon Managed Service for Prometheus where the 
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from hyperpod_jlab.aws.clusters import list_instances
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.clusters.aws import configured_as, find_cluster, find_instance
+from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.config import Settings
 from hyperpod_jlab.core.errors import (
     ConflictError,
@@ -153,7 +151,7 @@ class NodeMetrics:
     def __init__(self, aws: Aws, settings: Settings | None = None) -> None:
         self.aws = aws
         self._settings = settings or Settings()
-        self._workspaces: dict[str, tuple[float, Workspace | HyperpodError | None]] = {}
+        self._workspaces: Cache[str, Workspace | HyperpodError | None] = Cache(_KNOWN_FOR)
 
     async def of_cluster(self, cluster: str, seconds: float) -> Measured:
         """Metrics of a whole cluster over the last seconds.
@@ -335,13 +333,14 @@ class NodeMetrics:
 
     async def _workspace(self, cluster: HyperpodCluster) -> Workspace | None:
         """The workspace that has a cluster's metrics: the one of the configuration, else its add-on's. Kept for a while, also when it is not known."""
-        at, known = self._workspaces.get(cluster.arn, (0.0, None))
-        if time.monotonic() - at > _KNOWN_FOR or at == 0.0:
+
+        async def find() -> Workspace | HyperpodError | None:
             try:
-                known = await self._find_workspace(cluster)
+                return await self._find_workspace(cluster)
             except (DeniedError, UnreachableError, UnsupportedError) as error:
-                known = error
-            self._workspaces[cluster.arn] = time.monotonic(), known
+                return error
+
+        known = await self._workspaces.get(cluster.arn, find)
         if isinstance(known, HyperpodError):
             raise known
         return known
@@ -660,8 +659,7 @@ class MetricLooks:
     def __init__(self, metrics: NodeMetrics, runs: RunMetrics) -> None:
         self._metrics = metrics
         self._runs = runs
-        self._held: OrderedDict[MetricQuery, asyncio.Future[list[Measured]]] = OrderedDict()
-        self._begun: dict[MetricQuery, float] = {}
+        self._cache: Cache[MetricQuery, list[Measured]] = Cache(lambda _: FRESH, limit=_MOST)
 
     async def get(self, query: MetricQuery) -> list[Measured]:
         """What was measured; for a cluster or a node a list of one, for a run its mean and then each of its nodes.
@@ -669,18 +667,7 @@ class MetricLooks:
         Raises:
             HyperpodError: See `NodeMetrics` and `RunMetrics`.
         """
-        held = self._held.get(query)
-        old = time.monotonic() - self._begun.get(query, 0.0) > FRESH
-        if held is None or (held.done() and old):
-            held = asyncio.ensure_future(self._look(query))
-            self._held[query], self._begun[query] = held, time.monotonic()
-            held.add_done_callback(lambda done: self._drop_failed(query, done))
-        self._held.move_to_end(query)
-        while len(self._held) > _MOST:
-            dropped, _ = self._held.popitem(last=False)
-            del self._begun[dropped]
-        # One who goes away takes the look from nobody else.
-        return await asyncio.shield(held)
+        return await self._cache.get(query, lambda: self._look(query))
 
     async def _look(self, query: MetricQuery) -> list[Measured]:
         if query.run is not None:
@@ -691,8 +678,3 @@ class MetricLooks:
         if query.node is not None:
             return [await self._metrics.of_node(query.cluster, query.node, query.seconds)]
         return [await self._metrics.of_cluster(query.cluster, query.seconds)]
-
-    def _drop_failed(self, query: MetricQuery, done: asyncio.Future[list[Measured]]) -> None:
-        failed = done.cancelled() or done.exception() is not None
-        if failed and self._held.get(query) is done:
-            del self._held[query], self._begun[query]

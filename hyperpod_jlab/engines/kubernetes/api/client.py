@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-import httpx
-
 from hyperpod_jlab.core.errors import ConflictError, HyperpodError, UnreachableError
 from hyperpod_jlab.engines.kubernetes.api.access import Access
 from hyperpod_jlab.engines.kubernetes.api.errors import ANSWER_LOST, CUT, refusal
+from hyperpod_jlab.engines.kubernetes.api.light_httpx import httpx
 
 # --------------------------------------------------------------------------------------------------
 # Lists of the API server, page by page, in one of the forms in which it gives them.

@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
-
 from hyperpod_jlab.aws.errors import Call, boto3_missing, no_credentials, translate
 from hyperpod_jlab.aws.session import Aws, find_region
 from hyperpod_jlab.aws.signed import METER
@@ -23,6 +21,7 @@ from hyperpod_jlab.engines.kubernetes.api.client import answer_broken, not_sent,
 from hyperpod_jlab.engines.kubernetes.api.credentials import Credentials, Token
 from hyperpod_jlab.engines.kubernetes.api.errors import refusal
 from hyperpod_jlab.engines.kubernetes.api.kubeconfig import proxy_for
+from hyperpod_jlab.engines.kubernetes.api.light_httpx import httpx
 
 _LASTS = 840.0
 """Seconds; a minute less than the cluster takes it for good."""

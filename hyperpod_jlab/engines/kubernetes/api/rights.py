@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import DeniedError, NotFoundError, RefusedError
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
 from hyperpod_jlab.engines.kubernetes.api.errors import denied_right
@@ -60,20 +61,19 @@ class Rights:
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
-        self._rules: dict[str, tuple[float, _Rules]] = {}
-        self._answers: dict[Right, tuple[float, bool]] = {}
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._rules: Cache[str, _Rules] = Cache(_LASTS)
+        self._answers: Cache[Right, bool] = Cache(_LASTS)
 
     async def may(self, verb: str, group: str, resource: str, namespace: str | None = None) -> bool:
         """Whether the user has a right."""
         right = Right(verb, group, resource, namespace)
         if namespace is not None:
-            rules = await self._of(namespace)
+            rules = await self._rules.get(namespace, partial(self._of, namespace))
             if any(_grants(rule, right) for rule in rules.rules):
                 return True
             if rules.complete:
                 return False
-        return await self._asked(right)
+        return await self._answers.get(right, partial(self._asked, right))
 
     async def missing(self, wanted: Iterable[Right]) -> list[Right]:
         """Those of some rights that the user lacks, in their order."""
@@ -90,34 +90,20 @@ class Rights:
 
     async def _of(self, namespace: str) -> _Rules:
         """The rules that hold in a namespace."""
-        async with self._locks.setdefault(namespace, asyncio.Lock()):
-            kept = self._rules.get(namespace)
-            if kept is not None and time.monotonic() - kept[0] < _LASTS:
-                return kept[1]
-            status = await self._review("selfsubjectrulesreviews", {"namespace": namespace})
-            found = _Rules(
-                tuple(status.get("resourceRules") or []),
-                complete=bool(status) and not status.get("incomplete"),
-            )
-            self._rules[namespace] = (time.monotonic(), found)
-            return found
+        status = await self._review("selfsubjectrulesreviews", {"namespace": namespace})
+        return _Rules(
+            tuple(status.get("resourceRules") or []),
+            complete=bool(status) and not status.get("incomplete"),
+        )
 
     async def _asked(self, right: Right) -> bool:
         """Ask for one right."""
-        async with self._locks.setdefault(f"{right}", asyncio.Lock()):
-            kept = self._answers.get(right)
-            if kept is not None and time.monotonic() - kept[0] < _LASTS:
-                return kept[1]
-            resource, _, part = right.resource.partition("/")
-            attributes = {"verb": right.verb, "group": right.group, "resource": resource}
-            attributes |= {"subresource": part} if part else {}
-            attributes |= {"namespace": right.namespace} if right.namespace is not None else {}
-            said = await self._review(
-                "selfsubjectaccessreviews", {"resourceAttributes": attributes}
-            )
-            allowed = bool(said.get("allowed", True))
-            self._answers[right] = (time.monotonic(), allowed)
-            return allowed
+        resource, _, part = right.resource.partition("/")
+        attributes = {"verb": right.verb, "group": right.group, "resource": resource}
+        attributes |= {"subresource": part} if part else {}
+        attributes |= {"namespace": right.namespace} if right.namespace is not None else {}
+        said = await self._review("selfsubjectaccessreviews", {"resourceAttributes": attributes})
+        return bool(said.get("allowed", True))
 
     async def _review(self, kind: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
         """The answer's status; empty when even the question is refused."""

@@ -10,7 +10,9 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import DeniedError, NotFoundError
 from hyperpod_jlab.core.run_id import split_run_id
 from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
@@ -38,6 +40,7 @@ _ATTENDED = 180.0
 _GONE = 60.0
 """Seconds for which a job that is not there is not asked for again."""
 _AT_ONCE = 16
+_MOST = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +127,8 @@ class RunLook:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._where: dict[tuple[str, int], Where] = {}
-        self._seen: dict[str, tuple[float, Seen]] = {}
-        self._gone: dict[str, float] = {}
+        self._seen: Cache[str, Seen] = Cache(limit=_MOST)
+        self._gone: Cache[str, None] = Cache(_GONE, limit=_MOST)
         self._sorted: dict[str, tuple[int, Mapping[str, tuple[RunPod, ...]]]] = {}
         self._attended = float("-inf")
         self._room = asyncio.Semaphore(_AT_ONCE)
@@ -172,19 +175,23 @@ class RunLook:
         return found
 
     async def _look(self, places: Sequence[Where]) -> dict[str, Seen]:
-        now = time.monotonic()
-        self._seen = {id_: one for id_, one in self._seen.items() if now - one[0] <= _FRESH}
-        found = {
-            one.run_id: self._seen[one.run_id][1] for one in places if one.run_id in self._seen
-        }
-        asked = [one for one in places if one.run_id not in found]
+        found: dict[str, Seen] = {}
+        asked = []
+        for one in places:
+            seen = self._seen.last(one.run_id)
+            if seen is not None and self._seen.is_fresh(one.run_id, _FRESH):
+                found[one.run_id] = seen.value
+            else:
+                asked.append(one)
         watched = [one for one in asked if one.labelled]
         if self._is_attended() or len(watched) > _FEW:
             found |= await self._watch(watched)
         single = [one for one in asked if one.run_id not in found]
-        for place, seen in zip(single, await asyncio.gather(*map(self._ask, single)), strict=True):
-            found[place.run_id] = seen
-            self._seen[place.run_id] = (now, seen)
+        looks = [
+            self._seen.get(one.run_id, partial(self._ask, one), max_age=_FRESH) for one in single
+        ]
+        for place, told in zip(single, await asyncio.gather(*looks), strict=True):
+            found[place.run_id] = told
         return found
 
     async def anew(self, place: Where) -> Seen:
@@ -194,9 +201,8 @@ class RunLook:
             DeniedError: This user may not see it.
             UnreachableError: The cluster does not answer.
         """
-        now = time.monotonic()
-        seen = await self._ask(place.whole)
-        self._seen[place.whole.run_id] = (now, seen)
+        self._seen.forget(place.whole.run_id)  # a look that is under way may have begun too early
+        seen = await self._seen.get(place.whole.run_id, partial(self._ask, place.whole))
         return seen if place.task is None else seen.of_task(seen.tasks(), place.task)
 
     async def pods(self, place: Where) -> tuple[RunPod, ...]:
@@ -231,7 +237,7 @@ class RunLook:
                 job = job_rows.get(place.name) if place.path == path else None
                 if job is not None and job.run_id == place.run_id:
                     found[place.run_id] = Seen(job, by_run.get(place.run_id, ()), seen_at)
-                elif place.path == path and self._is_gone(place):
+                elif place.path == path and self._gone.is_fresh(place.run_id):
                     found[place.run_id] = Seen(None, (), seen_at)
         return found
 
@@ -249,9 +255,6 @@ class RunLook:
         self._sorted[namespace] = (version, rows)
         return rows
 
-    def _is_gone(self, place: Where) -> bool:
-        return time.monotonic() - self._gone.get(place.run_id, float("-inf")) < _GONE
-
     async def _ask(self, place: Where) -> Seen:
         """By requests for just this run."""
         client = await self._connection.client()
@@ -261,7 +264,7 @@ class RunLook:
             try:
                 job = REDUCE[place.kind.name](await client.get(f"{place.path}/{place.name}"))
             except NotFoundError:
-                self._gone[place.run_id] = time.monotonic()
+                self._gone.put(place.run_id, None)
             if job is not None and not _is_it(job, place):
                 job = None
             path = f"/api/v1/namespaces/{place.namespace}/pods"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from hyperpod_jlab.core.cache import Cache
 from hyperpod_jlab.core.errors import DeniedError, NotFoundError
 from hyperpod_jlab.engines.kubernetes.api.cluster import Connection
 from hyperpod_jlab.engines.kubernetes.api.errors import denied_right
@@ -102,10 +102,10 @@ class Looks:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._lists: dict[tuple[object, ...], tuple[float, dict[str, Any]]] = {}
-        self._denied: dict[tuple[ListKind, str | None], float] = {}
-        self._served: dict[str, tuple[float, str | None]] = {}
-        self._kinds: dict[str, tuple[float, frozenset[str] | None]] = {}
+        self._lists: Cache[tuple[object, ...], Mapping[str, Any]] = Cache(_OLDEST)
+        self._denied: Cache[tuple[ListKind, str | None], None] = Cache(_DENIED_FOR)
+        self._served: Cache[str, str | None] = Cache(_SERVED_FOR)
+        self._kinds: Cache[str, frozenset[str] | None] = Cache(_SERVED_FOR)
 
     @property
     def namespace(self) -> str:
@@ -114,16 +114,15 @@ class Looks:
 
     async def version(self, group: str) -> str | None:
         """The version of a group that the API server prefers, as ``group/version``; None when it has no such group."""
-        at, known = self._served.get(group, (float("-inf"), None))
-        if time.monotonic() - at > _SERVED_FOR:
-            client = await self._connection.client()
-            try:
-                found = await client.get(f"/apis/{group}")
-                known = str(found["preferredVersion"]["groupVersion"])
-            except NotFoundError:
-                known = None
-            self._served[group] = (time.monotonic(), known)
-        return known
+        return await self._served.get(group, lambda: self._preferred(group))
+
+    async def _preferred(self, group: str) -> str | None:
+        client = await self._connection.client()
+        try:
+            found = await client.get(f"/apis/{group}")
+        except NotFoundError:
+            return None
+        return str(found["preferredVersion"]["groupVersion"])
 
     async def object(self, path: str) -> dict[str, Any]:
         """One object, or an answer that is no list."""
@@ -142,14 +141,14 @@ class Looks:
         """
         places = (None, self.namespace) if kind.namespaced else (None,)
         for namespace in places:
-            if time.monotonic() - self._denied.get((kind, namespace), float("-inf")) < _DENIED_FOR:
+            if self._denied.is_fresh((kind, namespace)):
                 continue
             try:
                 rows = await self.rows(kind, reduce, namespace, fields=fields)
             except DeniedError as error:
                 if error.code != MISSING_RIGHT:
                     raise
-                self._denied[(kind, namespace)] = time.monotonic()
+                self._denied.put((kind, namespace), None)
                 continue
             hidden = missing_right(kind) if namespace is not None else None
             return Seen(list(rows.values()), hidden)
@@ -165,10 +164,7 @@ class Looks:
         """Whether the cluster has a kind; it has where this user may not even ask."""
         if not kind.plain_group:
             return True
-        at, names = self._kinds.get(kind.group, (float("-inf"), None))
-        if time.monotonic() - at > _SERVED_FOR:
-            names = await self._names(kind.group)
-            self._kinds[kind.group] = (time.monotonic(), names)
+        names = await self._kinds.get(kind.group, lambda: self._names(kind.group))
         return names is None or kind.resource in names
 
     async def _names(self, group: str) -> frozenset[str] | None:
@@ -212,23 +208,21 @@ class Looks:
         except DeniedError as error:
             if (error.detail.get("right") or {}).get("verb") != "watch":
                 raise
-        return await self._listed(kind.path(namespace), reduce, fields)
+        path = kind.path(namespace)
+        key = (path, reduce, fields)
+        return await self._lists.get(key, lambda: self._listed(path, reduce, fields))
 
     async def _listed(
         self, path: str, reduce: Callable[[Mapping[str, Any]], ListRow], fields: str
     ) -> Mapping[str, ListRow]:
         """The same by lists alone, for who may list and not watch."""
-        key = (path, reduce, fields)
-        at, rows = self._lists.get(key, (float("-inf"), {}))
-        if time.monotonic() - at > _OLDEST:
-            rows = {}
-            client = await self._connection.client()
-            query = {"fieldSelector": fields} if fields else {}
-            async for page in client.pages(path, query):
-                for item in page.items:
-                    meta = item["metadata"]
-                    rows[f"{meta.get('namespace', '')}/{meta['name']}"] = reduce(item)
-            self._lists[key] = (time.monotonic(), rows)
+        rows = {}
+        client = await self._connection.client()
+        query = {"fieldSelector": fields} if fields else {}
+        async for page in client.pages(path, query):
+            for item in page.items:
+                meta = item["metadata"]
+                rows[f"{meta.get('namespace', '')}/{meta['name']}"] = reduce(item)
         return rows
 
 
@@ -257,8 +251,10 @@ class Namespaces:
     def __init__(self, connection: Connection, looks: Looks) -> None:
         self._connection = connection
         self._looks = looks
-        self._known: dict[str, tuple[float, bool]] = {}
-        self._there = float("-inf")
+        self._usable: Cache[str, bool] = Cache(_GOOD_FOR)
+        self._problem: Cache[None, str | None] = Cache(
+            lambda problem: 0.0 if problem else _THERE_FOR
+        )
 
     async def problem(self) -> str | None:
         """Why the namespace of this cluster's runs cannot be used; None when it can, or when this user may not look.
@@ -266,8 +262,9 @@ class Namespaces:
         Raises:
             UnreachableError: The API server does not answer.
         """
-        if time.monotonic() - self._there < _THERE_FOR:
-            return None
+        return await self._problem.get(None, self._look)
+
+    async def _look(self) -> str | None:
         name = self._connection.namespace
         try:
             found = await self._looks.object(f"/api/v1/namespaces/{name}")
@@ -279,7 +276,6 @@ class Namespaces:
             found = {}
         if (found.get("metadata") or {}).get("deletionTimestamp"):
             return f"the namespace {name} is being removed, and takes no runs any more"
-        self._there = time.monotonic()
         return None
 
     async def names(self) -> tuple[str, ...] | None:
@@ -299,12 +295,8 @@ class Namespaces:
         gate = asyncio.Semaphore(_AT_ONCE)
 
         async def ask(name: str) -> bool:
-            at, known = self._known.get(name, (float("-inf"), False))
-            if time.monotonic() - at > _GOOD_FOR:
-                async with gate:
-                    known = await self._may(name)
-                self._known[name] = (time.monotonic(), known)
-            return known
+            async with gate:
+                return await self._usable.get(name, lambda: self._may(name))
 
         asked = list(dict.fromkeys(names))[:_MOST]
         found = await asyncio.gather(*(ask(name) for name in asked))

@@ -1,0 +1,121 @@
+"""Models whose fields are described by the string below each.
+
+Pydantic's own ``use_attribute_docstrings`` reads the source when a class is made, which costs every command 30 ms. Here the source is
+read when somebody asks for a description or for the JSON schema.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from hyperpod_jlab.core.quantities import MAX_SECONDS, parse_array, parse_duration, parse_size
+
+if TYPE_CHECKING:
+    from pydantic import GetJsonSchemaHandler
+    from pydantic_core import CoreSchema
+
+
+class Described(BaseModel):
+    """A part of the spec or of the configuration. An unknown field is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        schema = handler(core_schema)
+        properties = handler.resolve_ref_schema(schema).get("properties", {})
+        for name, text in descriptions(cls).items():
+            properties[name]["description"] = text
+        return schema
+
+
+@functools.cache
+def descriptions(model: type[BaseModel]) -> dict[str, str]:
+    """The descriptions of a model's fields by their names."""
+    (node,) = (
+        node
+        for node in _tree(model.__module__).body
+        if isinstance(node, ast.ClassDef) and node.name == model.__qualname__
+    )
+    found = {}
+    for field, below in zip(node.body, node.body[1:], strict=False):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(below, ast.Expr)
+            and isinstance(below.value, ast.Constant)
+            and isinstance(below.value.value, str)
+        ):
+            found[field.target.id] = inspect.cleandoc(below.value.value)
+    return found
+
+
+@functools.cache
+def _tree(module: str) -> ast.Module:
+    return ast.parse(inspect.getsource(sys.modules[module]))
+
+
+# --------------------------------------------------------------------------------------------------
+# Types of fields whose text is parsed: durations, sizes, arrays. Apart from their parsers, which need no pydantic.
+
+
+def _from_text(parse: Any) -> Any:
+    def validate(value: Any) -> Any:
+        return parse(value) if isinstance(value, str) else value
+
+    return validate
+
+
+def _no_truth_value(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise PydanticCustomError("int_type", "must be a whole number")
+    return value
+
+
+WHOLE = BeforeValidator(_no_truth_value)
+"""For whole numbers: True is none, though Python takes it for 1."""
+
+
+def _json_schema(description: str, examples: list[str]) -> WithJsonSchema:
+    return WithJsonSchema(
+        {
+            "anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}],
+            "description": description,
+            "examples": examples,
+        }
+    )
+
+
+Duration = Annotated[
+    int,
+    Field(strict=True, gt=0, le=MAX_SECONDS),
+    BeforeValidator(_from_text(parse_duration)),
+    _json_schema("seconds, or text such as 30m, 2h, 1-00:00:00", ["30m", "2h"]),
+]
+"""A duration in whole seconds; text is parsed by `parse_duration`."""
+
+Size = Annotated[
+    int,
+    Field(strict=True, gt=0, le=1024**6),
+    BeforeValidator(_from_text(parse_size)),
+    _json_schema("bytes, or text such as 512M, 16G", ["16G"]),
+]
+"""A size in bytes; text is parsed by `parse_size`."""
+
+
+def _check_array(text: str) -> str:
+    parse_array(text)
+    return text
+
+
+ArrayText = Annotated[str, AfterValidator(_check_array)]
+"""An array as text that `parse_array` takes."""
