@@ -27,10 +27,10 @@ _COMMANDS = (
     Section(
         "HyperPod clusters",
         (
-            Entry("validate", "cluster_config", "Check a cluster's configuration."),
-            Entry("create-cluster", "cluster_changes", "Make a cluster, after checking it."),
-            Entry("update-cluster", "cluster_changes", "Change a cluster to what a file says."),
-            Entry("delete-cluster", "cluster_changes", "Delete a cluster; its data stay."),
+            Entry("validate", "admin_clusters", "Check a cluster's configuration."),
+            Entry("create-cluster", "admin_clusters", "Make a cluster, after checking it."),
+            Entry("update-cluster", "admin_clusters", "Change a cluster to what a file says."),
+            Entry("delete-cluster", "admin_clusters", "Delete a cluster; its data stay."),
         ),
     ),
     Section(
