@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from hyperpod_jlab.admin.cluster_config.capacity_checks import MOST_IN_CLUSTER, trusts
-from hyperpod_jlab.admin.cluster_config.validation import Documents, check
+from hyperpod_jlab.admin.cluster_config.document import Documents
+from hyperpod_jlab.admin.cluster_config.rules import MOST_IN_CLUSTER, check, trusts
 from hyperpod_jlab.aws.session import forget_session
 from testbed.aws.example import example_account
 from testbed.aws.example_ground import PUBLIC_SUBNET, ROLE
@@ -27,7 +27,7 @@ def messages(report, level="error"):
 @pytest.mark.parametrize("paths", [(SLURM, SECOND), (MANAGED,), (EKS,)], ids=str)
 def test_the_examples_are_good_as_far_as_files_say(paths):
     first, *second = map(document, paths)
-    report = check(Documents(first, next(iter(second), None)), None, REGION)
+    report = check(Documents(first, next(iter(second), None)), REGION)
     assert messages(report) == messages(report, "warning") == []
 
 
@@ -80,7 +80,7 @@ BAD = [
 @pytest.mark.parametrize(("place", "value", "words"), BAD)
 def test_bad_first_files(place, value, words):
     documents = Documents(spoiled(document(SLURM), place, value), document(SECOND))
-    found = messages(check(documents, None, REGION))
+    found = messages(check(documents, REGION))
     assert any(words in one for one in found), found
 
 
@@ -110,7 +110,7 @@ BAD_SECOND = [
 @pytest.mark.parametrize(("place", "value", "words"), BAD_SECOND)
 def test_bad_second_files(place, value, words):
     documents = Documents(document(SLURM), spoiled(document(SECOND), place, value))
-    found = messages(check(documents, None, REGION))
+    found = messages(check(documents, REGION))
     assert any(words in one for one in found), found
 
 
@@ -131,12 +131,12 @@ def test_bad_second_files(place, value, words):
     ],
 )  # fmt: skip
 def test_bad_files_of_other_kinds(path, place, value, words):
-    found = messages(check(Documents(spoiled(document(path), place, value)), None, REGION))
+    found = messages(check(Documents(spoiled(document(path), place, value)), REGION))
     assert any(words in one for one in found), found
 
 
 def test_both_ways_to_say_what_groups_are_are_refused():
-    found = messages(check(Documents(document(MANAGED), document(SECOND)), None, REGION))
+    found = messages(check(Documents(document(MANAGED), document(SECOND)), REGION))
     assert any("leave one of them out" in one for one in found)
 
 
@@ -151,7 +151,7 @@ def test_no_check_hides_another():
     ):
         config = spoiled(config, place, value)
     second = spoiled(document(SECOND), "workload_manager", "pbs")
-    report = check(Documents(config, second), None, REGION)
+    report = check(Documents(config, second), REGION)
     assert len(report.of("error")) == 5
     assert {one.check for one in report.of("error")} == {"schema", "groups", "scripts"}
 

@@ -1,1 +1,1 @@
-"""The configuration of a HyperPod cluster before it is made: what stands in its files, and what is wrong with it."""
+"""Checks of a HyperPod cluster's configuration: `document` reads the files, `facts` asks AWS, `rules` has the table, `changes` compares with a cluster."""

@@ -1,38 +1,39 @@
-"""What UpdateCluster is to be told so that a cluster becomes what a file says, and what that means: pure.
+"""The UpdateCluster that makes a cluster what a file says, and what it changes.
 
-Which members UpdateCluster knows is botocore's model of it. Groups of which it is told nothing stay as they are.
+botocore's model says which members UpdateCluster knows. Groups that it does not mention stay as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from hyperpod_jlab.admin.cluster_config.document import Verdict
 from hyperpod_jlab.admin.cluster_config.schema import input_shape, problems
-from hyperpod_jlab.admin.cluster_config.verdict import Verdict, doubtful, wrong
 from hyperpod_jlab.core.errors import nearest_hint
 from hyperpod_jlab.core.wire import HIDDEN, Wire, shown
 
 Kind = Literal["new", "changed", "smaller", "gone"]
 
 _LISTS = ("InstanceGroups", "RestrictedInstanceGroups")
+_DELETE = "InstanceGroupsToDelete"
 _DESCRIBED_AS = {"InstanceCount": "TargetCount", "MinInstanceCount": "MinCount"}
-"""What a group's members are called in the description, where that is something else."""
+"""Members of a group that DescribeCluster calls otherwise."""
 
-_ENTITY = {"ClusterName", "InstanceGroupsToDelete", *_LISTS}
+_Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Change:
-    """A difference between what is there and what is wanted.
+    """A difference between a cluster and a file.
 
     Attributes:
-        target: What it is of: ``cluster`` or ``group NAME``.
-        kind: What becomes of it.
-        member: Which of its members; None: it as a whole.
-        before: What is there.
-        after: What is wanted.
+        target: ``cluster`` or ``group NAME``.
+        kind: What happens to it.
+        member: The member that changes; None: the whole target.
+        before: Its value now.
+        after: Its value in the file.
     """
 
     target: str
@@ -49,12 +50,12 @@ class ClusterChanges(Wire):
     Attributes:
         request: The input of UpdateCluster.
         changes: What it changes.
-        left: Groups of the cluster of which the file says nothing.
+        left: Groups of the cluster that the file does not mention.
         lasting: Those of them that cannot be deleted.
-        checks: What is wrong with it, or to be known.
+        checks: Errors and warnings.
     """
 
-    request: Mapping[str, Any] = field(metadata=HIDDEN)
+    request: _Object = field(metadata=HIDDEN)
     changes: tuple[Change, ...]
     left: tuple[str, ...]
     lasting: tuple[str, ...] = field(metadata=HIDDEN)
@@ -73,152 +74,138 @@ class ClusterChanges(Wire):
         return tuple(one for one in self.changes if one.kind in {"gone", "smaller"})
 
 
-def changes_of(
-    wanted: Mapping[str, Any], there: Mapping[str, Any], delete: Sequence[str] = ()
-) -> ClusterChanges:
+def changes_of(wanted: _Object, there: _Object, delete: Sequence[str] = ()) -> ClusterChanges:
     """The update.
 
     Args:
         wanted: The input of CreateCluster or UpdateCluster, from the file.
         there: The answer of DescribeCluster.
-        delete: Names of groups that are to go away besides those that the file names for it.
+        delete: Groups to delete besides those that the file names for it.
 
     Raises:
         UnsupportedError: boto3 is not installed.
     """
     known = set(input_shape("UpdateCluster").members)
-    named = wanted.get("InstanceGroupsToDelete")
-    listed = [one for one in named if isinstance(one, str)] if isinstance(named, list) else []
-    gone = list(dict.fromkeys([*listed, *delete]))
+    present, kept = _by_name(there), _by_name(wanted)
+    gone = list(dict.fromkeys([*filter(_is_text, _items(wanted, _DELETE)), *delete]))
     request: dict[str, Any] = {"ClusterName": wanted.get("ClusterName")}
     changes: list[Change] = []
     for member in _LISTS:
-        sent = [*_groups(wanted.get(member), _by_name(there.get(member)), changes)]
+        sent = [*_sent(_items(wanted, member), present, changes)]
         if sent:
             request[member] = sent
     for member, value in wanted.items():
-        if member in known - _ENTITY and not _same(value, there.get(member)):
+        of_cluster = member in known - {"ClusterName", _DELETE, *_LISTS}
+        if of_cluster and not _covers(there.get(member), value):
             request[member] = value
             changes.append(Change("cluster", "changed", member, there.get(member), value))
     if gone:
-        request["InstanceGroupsToDelete"] = gone
-    present = _present(there)
-    changes += [
-        Change(f"group {name}", "gone", None, present[name].get("CurrentCount"))
-        for name in gone
-        if name in present
-    ]
-    mentioned = {*gone, *(name for member in _LISTS for name in _by_name(wanted.get(member)))}
-    left = tuple(name for name in present if name not in mentioned)
-    lasting = tuple(name for name in left if _controls(present[name]))
+        request[_DELETE] = gone
+    for name in gone:
+        if name in present:
+            before = present[name].get("CurrentCount")
+            changes.append(Change(f"group {name}", "gone", None, before))
+    left = tuple(name for name in present if name not in {*gone, *kept})
+    lasting = tuple(name for name in left if _is_controller(present[name]))
     verdicts = (
         *problems(request, input_shape("UpdateCluster")),
-        *_of_members(wanted, there, known),
-        *_of_gone(gone, present, wanted),
+        *_check_members(wanted, there, known),
+        *_check_deleted(gone, present, kept),
     )
     return ClusterChanges(request, tuple(changes), left, lasting, verdicts)
 
 
-def _groups(
-    wanted: Any, there: Mapping[str, Mapping[str, Any]], changes: list[Change]
+def _sent(
+    wanted: Iterable[Any], present: Mapping[str, _Object], changes: list[Change]
 ) -> Iterator[Any]:
-    """The groups that are new or change, as the file has them; what changes of them is put to the changes."""
-    for one in wanted if isinstance(wanted, list) else ():
+    """Groups that are new or differ, as the file has them; adds to `changes`."""
+    for one in wanted:
         name = one.get("InstanceGroupName") if isinstance(one, dict) else None
         if not isinstance(one, dict) or not isinstance(name, str):
-            yield one  # the schema's to complain about
-        elif name not in there:
-            changes.append(Change(f"group {name}", "new", None, None, one.get("InstanceCount")))
+            yield one  # the schema reports it
+            continue
+        target, before = f"group {name}", len(changes)
+        if name not in present:
+            changes.append(Change(target, "new", None, None, one.get("InstanceCount")))
+        there = present.get(name, {})
+        for member, value in one.items() if there else ():
+            now = there.get(_DESCRIBED_AS.get(member) or member)
+            if not _covers(now, value):
+                counts = isinstance(value, int) and isinstance(now, int)
+                smaller = member == "InstanceCount" and counts and value < now
+                changes.append(
+                    Change(target, "smaller" if smaller else "changed", member, now, value)
+                )
+        if len(changes) > before:
             yield one
-        else:
-            found = [*_group_changes(name, one, there[name])]
-            changes += found
-            if found:
-                yield one
 
 
-def _group_changes(
-    name: str, wanted: Mapping[str, Any], there: Mapping[str, Any]
-) -> Iterator[Change]:
-    for member, value in wanted.items():
-        before = there.get(_DESCRIBED_AS.get(member, member))
-        if not _same(value, before):
-            kind: Kind = "changed"
-            if member == "InstanceCount" and _less(value, before):
-                kind = "smaller"
-            yield Change(f"group {name}", kind, member, before, value)
-
-
-def _less(value: Any, before: Any) -> bool:
-    return isinstance(value, int) and isinstance(before, int) and value < before
-
-
-def _same(wanted: Any, there: Any) -> bool:
-    """Whether all that is wanted is there; what AWS tells besides is its own."""
-    if isinstance(wanted, Mapping):
-        if not isinstance(there, Mapping):
-            return False
-        return all(_same(value, there.get(name)) for name, value in wanted.items())
+def _covers(there: Any, wanted: Any) -> bool:
+    """Whether a cluster has all that is wanted; what AWS tells besides does not count."""
+    if isinstance(wanted, dict):
+        return isinstance(there, dict) and all(
+            _covers(there.get(name), value) for name, value in wanted.items()
+        )
     if isinstance(wanted, list):
-        if not isinstance(there, list) or len(wanted) != len(there):
-            return False
-        return all(_same(one, other) for one, other in zip(wanted, there, strict=True))
+        return (
+            isinstance(there, list)
+            and len(wanted) == len(there)
+            and all(map(_covers, there, wanted))
+        )
     return bool(wanted == there)
 
 
-def _of_members(
-    wanted: Mapping[str, Any], there: Mapping[str, Any], known: set[str]
-) -> Iterator[Verdict]:
+def _check_members(wanted: _Object, there: _Object, known: set[str]) -> Iterator[Verdict]:
     of_create = set(input_shape("CreateCluster").members)
     for member, value in wanted.items():
         if member in known:
             continue
         if member not in of_create:
             hint = nearest_hint(member, known)
-            yield wrong("schema", f"there is no member {member[:60]}", member, hint)
+            yield Verdict("schema", "error", f"there is no member {member[:60]}", hint, member)
         elif member == "Tags":
-            words = "tags are not changed by an update"
-            yield doubtful("cluster", words, member, "aws sagemaker add-tags")
-        elif not _same(value, there.get(member)):
+            words, hint = "tags are not changed by an update", "aws sagemaker add-tags"
+            yield Verdict("cluster", "warning", words, hint, member)
+        elif not _covers(there.get(member), value):
             words = f"{member} cannot be changed once a cluster is made; it stays as it is"
-            yield doubtful("cluster", words, member)
+            yield Verdict("cluster", "warning", words, None, member)
     before, after = there.get("Orchestrator") or {}, wanted.get("Orchestrator") or {}
-    if before and isinstance(after, Mapping) and after and set(before) != set(after):
+    if before and isinstance(after, dict) and after and set(before) != set(after):
         words = f"the cluster is on {', '.join(before)}, and the file says {', '.join(after)}"
-        yield wrong("cluster", words, "Orchestrator", "make another cluster")
+        yield Verdict("cluster", "error", words, "make another cluster", "Orchestrator")
 
 
-def _of_gone(
-    gone: Sequence[str], present: Mapping[str, Mapping[str, Any]], wanted: Mapping[str, Any]
+def _check_deleted(
+    gone: Sequence[str], present: Mapping[str, _Object], kept: Mapping[str, _Object]
 ) -> Iterator[Verdict]:
-    place = "InstanceGroupsToDelete"
-    kept = {name for member in _LISTS for name in _by_name(wanted.get(member))}
     for name in gone:
         if name not in present:
-            words = f"the cluster has no group {name[:60]}"
-            yield wrong("groups", words, place, nearest_hint(name, present))
-        elif _controls(present[name]):
-            yield wrong(
-                "groups", f"{name} is the controller, without which there is no Slurm", place
-            )
+            words, hint = f"the cluster has no group {name[:60]}", nearest_hint(name, present)
+            yield Verdict("groups", "error", words, hint, _DELETE)
+        elif _is_controller(present[name]):
+            words = f"{name} is the controller, without which there is no Slurm"
+            yield Verdict("groups", "error", words, None, _DELETE)
         if name in kept:
             words = f"{name} is to go away, and stands among the groups too"
-            yield wrong("groups", words, place, "take it out of one of both")
+            yield Verdict("groups", "error", words, "take it out of one of both", _DELETE)
 
 
-def _controls(group: Mapping[str, Any]) -> bool:
-    """Whether a group is Slurm's controller."""
+def _is_controller(group: _Object) -> bool:
     return (group.get("SlurmConfig") or {}).get("NodeType") == "Controller"
 
 
-def _present(there: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    return {name: one for member in _LISTS for name, one in _by_name(there.get(member)).items()}
-
-
-def _by_name(groups: Any) -> dict[str, Mapping[str, Any]]:
-    found = groups if isinstance(groups, list) else []
+def _by_name(cluster: _Object) -> dict[str, _Object]:
+    """All groups by name."""
+    found = [one for member in _LISTS for one in _items(cluster, member) if isinstance(one, dict)]
     return {
-        one["InstanceGroupName"]: one
-        for one in found
-        if isinstance(one, Mapping) and isinstance(one.get("InstanceGroupName"), str)
+        one["InstanceGroupName"]: one for one in found if _is_text(one.get("InstanceGroupName"))
     }
+
+
+def _items(raw: _Object, member: str) -> list[Any]:
+    found = raw.get(member)
+    return found if isinstance(found, list) else []
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)

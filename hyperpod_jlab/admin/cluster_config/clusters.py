@@ -1,4 +1,4 @@
-"""HyperPod clusters are made, changed and deleted, and what becomes of them is followed."""
+"""Create, change and delete HyperPod clusters, and follow what happens to them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from hyperpod_jlab.core.events import ClusterEvent
 from hyperpod_jlab.core.wire import HIDDEN, Wire, shown
 
 LOOK = 10.0
-"""Seconds between two looks at a cluster that is on its way: one takes it 10 to 30 minutes."""
+"""Seconds between two polls: a cluster takes 10 to 30 minutes."""
 
-_PATIENCE = 20
-"""Looks in a row that AWS may leave without an answer."""
+MAX_SILENT = 20
+"""Polls in a row that AWS may leave unanswered."""
 
-_CLOCKS = 300.0
-"""Seconds that this machine's clock and AWS' may be apart: more, and AWS takes no call."""
+MAX_CLOCK_SKEW = 300.0
+"""Seconds between this machine's clock and AWS': with more, AWS refuses all calls."""
 
-_EVENTS_BEFORE = 5.0
-"""Seconds before a change from which on events are taken to be its own."""
+EVENTS_BEFORE = 5.0
+"""Events from this many seconds before a change on are shown as its own."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class GroupCount:
 
 @dataclass(frozen=True)
 class Progress(Wire):
-    """How a cluster is at a look.
+    """The state of a cluster at a poll.
 
     Attributes:
         name: Its name.
@@ -49,10 +49,10 @@ class Progress(Wire):
         status: AWS' word for its state; ``Deleted`` once it is gone.
         failure: Why it failed, or is rolled back.
         groups: Its instance groups.
-        events: What happened since the last look, oldest first.
-        notes: What could not be had.
-        ended: Whether it goes on no further.
-        ok: Whether it ended as was wanted.
+        events: Events since the last poll, oldest first.
+        notes: What could not be read.
+        ended: Whether it is final.
+        ok: Whether it ended as wanted.
     """
 
     name: str
@@ -68,88 +68,76 @@ class Progress(Wire):
     @property
     @shown
     def logs(self) -> str:
-        """The log group in which its life cycle scripts write."""
+        """The log group of its life cycle scripts."""
         return log_group(self.arn, self.name)
 
 
 async def describe(aws: Aws, name: str) -> dict[str, Any]:
-    """A cluster's description as AWS has it.
+    """DescribeCluster's answer.
 
     Raises:
-        NotFoundError: There is none.
+        NotFoundError: There is no such cluster.
         HyperpodError: See `aws.errors`.
     """
     return await aws.call("sagemaker", "DescribeCluster", ClusterName=checked(name))
 
 
 async def create(aws: Aws, given: Mapping[str, Any]) -> str:
-    """Have a cluster made; returns its ARN.
-
-    Args:
-        aws: AWS in its region.
-        given: The input of CreateCluster.
+    """Create a cluster from an input of CreateCluster; returns its ARN.
 
     Raises:
-        ConflictError: There is one of the name.
-        UnreachableError: Whether it is made is not known.
+        ConflictError: There is a cluster of this name.
+        UnreachableError: Whether it is being made is not known.
         HyperpodError: See `aws.errors`.
     """
     begin = time.time()
     try:
-        told = await aws.call("sagemaker", "CreateCluster", **given)
+        answer = await _change(aws, "CreateCluster", "made", **given)
     except ConflictError as error:
         if not error.detail.get("retries"):
             raise
         # boto3 sends a call again whose answer was lost; then the cluster that is there already is ours.
-        told = await describe(aws, str(given["ClusterName"]))
-        if told["CreationTime"].timestamp() < begin - _CLOCKS:
+        answer = await describe(aws, str(given["ClusterName"]))
+        if answer["CreationTime"].timestamp() < begin - MAX_CLOCK_SKEW:
             raise
-    except UnreachableError as error:
-        raise _not_known(error, "made") from error
-    return str(told["ClusterArn"])
+    return str(answer["ClusterArn"])
 
 
 async def update(aws: Aws, given: Mapping[str, Any]) -> None:
-    """Have a cluster changed.
-
-    Args:
-        aws: AWS in its region.
-        given: The input of UpdateCluster.
+    """Change a cluster by an input of UpdateCluster.
 
     Raises:
-        ConflictError: Something is being done to it already.
-        UnreachableError: Whether it is changed is not known.
+        ConflictError: Another change is under way.
+        UnreachableError: Whether it is being changed is not known.
         HyperpodError: See `aws.errors`.
     """
-    try:
-        await aws.call("sagemaker", "UpdateCluster", **given)
-    except UnreachableError as error:
-        raise _not_known(error, "changed") from error
+    await _change(aws, "UpdateCluster", "changed", **given)
 
 
 async def delete(aws: Aws, name: str) -> None:
-    """Have a cluster deleted.
+    """Delete a cluster.
 
     Raises:
-        NotFoundError: There is none.
-        ConflictError: Something is being done to it.
+        NotFoundError: There is no such cluster.
+        ConflictError: Another change is under way.
+        UnreachableError: Whether it is being deleted is not known.
         HyperpodError: See `aws.errors`.
     """
+    await _change(aws, "DeleteCluster", "deleted", ClusterName=checked(name))
+
+
+async def _change(aws: Aws, operation: str, what: str, **given: Any) -> dict[str, Any]:
     try:
-        await aws.call("sagemaker", "DeleteCluster", ClusterName=checked(name))
+        return await aws.call("sagemaker", operation, **given)
     except UnreachableError as error:
-        raise _not_known(error, "deleted") from error
-
-
-def _not_known(error: UnreachableError, what: str) -> UnreachableError:
-    if error.code == "aws_throttled":
-        return error
-    return UnreachableError(
-        f"whether the cluster is being {what} is not known: {error.message}",
-        code=error.code,
-        hint="look before you try again: hpj clusters --hyperpod",
-        detail=error.detail,
-    )
+        if error.code == "aws_throttled":
+            raise
+        raise UnreachableError(
+            f"whether the cluster is being {what} is not known: {error.message}",
+            code=error.code,
+            hint="look before you try again: hpj clusters --hyperpod",
+            detail=error.detail,
+        ) from error
 
 
 class Follower:
@@ -159,36 +147,24 @@ class Follower:
         aws: AWS in its region.
         name: Its name.
         arn: Its ARN.
-        deleted: Whether it is to go away.
-        since: When the change began (Unix seconds): older events are not its own; default: a moment ago.
-        look: Seconds between two looks; default: `LOOK`.
+        deleted: Whether it is being deleted.
+        since: When the change began (Unix seconds); older events are not shown.
     """
 
     def __init__(
-        self,
-        aws: Aws,
-        name: str,
-        arn: str,
-        *,
-        deleted: bool = False,
-        since: float | None = None,
-        look: float | None = None,
+        self, aws: Aws, name: str, arn: str, *, deleted: bool = False, since: float
     ) -> None:
-        self._aws = aws
-        self._name, self._arn = name, arn
-        self._deleted = deleted
-        self._look = LOOK if look is None else look
-        self._since = (time.time() if since is None else since) - _EVENTS_BEFORE
+        self._aws, self._name, self._arn, self._deleted = aws, name, arn, deleted
+        self._since = since - EVENTS_BEFORE
         self._seen = set[str]()
         self._rolled_back: str | None = None
-        self._told_denied = False
-        """Whether events cannot be had, which is said once."""
+        self._events_denied = False
 
     async def follow(self) -> AsyncIterator[Progress]:
-        """How it is at each look; the last one has ended. Who stops listening stops nothing at AWS.
+        """Its state at each poll, until a final one. Whoever stops listening stops nothing at AWS.
 
         Raises:
-            HyperpodError: See `aws.errors`; AWS may be silent for some looks.
+            HyperpodError: See `aws.errors`; some polls may stay unanswered.
         """
         silent = 0
         while True:
@@ -196,48 +172,38 @@ class Follower:
                 found = await self._at()
             except UnreachableError:
                 silent += 1
-                if silent > _PATIENCE:
+                if silent > MAX_SILENT:
                     raise
             else:
                 silent = 0
                 yield found
                 if found.ended:
                     return
-            await asyncio.sleep(self._look)
+            await asyncio.sleep(LOOK)
 
     async def _at(self) -> Progress:
         # By its ARN: another one of the same name is another cluster.
         try:
             told = await self._aws.call("sagemaker", "DescribeCluster", ClusterName=self._arn)
         except NotFoundError:
-            gone = "Deleted"
-            return Progress(self._name, self._arn, gone, ended=True, ok=self._deleted)
+            return Progress(self._name, self._arn, "Deleted", ended=True, ok=self._deleted)
         status, failure = str(told["ClusterStatus"]), told.get("FailureMessage")
         if status == "RollingBack":
             self._rolled_back = str(failure or "AWS does not say why")
         counts = tuple(map(_count, _groups(told)))
         events, notes = await self._events(told)
         ended, good = self._end(status, counts)
-        return Progress(
-            self._name,
-            self._arn,
-            status,
-            failure or (None if good else self._rolled_back),
-            counts,
-            events,
-            notes,
-            ended,
-            good,
-        )
+        failure = failure or (None if good else self._rolled_back)
+        return Progress(self._name, self._arn, status, failure, counts, events, notes, ended, good)
 
     def _end(self, status: str, counts: tuple[GroupCount, ...]) -> tuple[bool, bool]:
-        """Whether it goes on no further, and whether that is what was wanted."""
+        """Whether it is final, and as wanted."""
         if self._deleted:
             return status in {"InService", "Failed"}, False
         if status == "Failed":
             return True, False
         settled = status == "InService" and all(
-            # One with continuous provisioning is in service before its instances are there.
+            # With continuous provisioning a cluster is in service before its instances are there.
             one.current == one.target and one.status in {None, "InService", "Failed"}
             for one in counts
         )
@@ -247,30 +213,28 @@ class Follower:
     async def _events(
         self, told: Mapping[str, Any]
     ) -> tuple[tuple[ClusterEvent, ...], tuple[str, ...]]:
-        """What is new, oldest first; clusters without continuous provisioning keep none."""
-        if told.get("NodeProvisioningMode") != "Continuous" or self._told_denied:
+        """New events, oldest first; only clusters with continuous provisioning have some. Only its details say why an event failed."""
+        if told.get("NodeProvisioningMode") != "Continuous" or self._events_denied:
             return (), ()
         found = list[ClusterEvent]()
         try:
             async for page in list_events(self._aws, self._arn, EventFilter(since=self._since)):
                 found += [one for one in page if one.event_id not in self._seen]
         except DeniedError as error:
-            self._told_denied = True
+            self._events_denied = True
             return (), (f"no events: {error.message}",)
-        notes = dict[str, None]()
-        detailed = [await self._detailed(one, notes) for one in reversed(found)]
+        notes, detailed = set[str](), list[ClusterEvent]()
+        for event in reversed(found):
+            try:
+                failed = event.level == "error"
+                detailed.append(
+                    await describe_event(self._aws, self._arn, event.event_id) if failed else event
+                )
+            except DeniedError as error:
+                notes.add(f"why it failed is not known: {error.message}")
+                detailed.append(event)
         self._seen |= {one.event_id for one in found}
-        return tuple(detailed), tuple(notes)
-
-    async def _detailed(self, event: ClusterEvent, notes: dict[str, None]) -> ClusterEvent:
-        """An event that tells of a failure with its reason, which only its details tell."""
-        if event.level != "error":
-            return event
-        try:
-            return await describe_event(self._aws, self._arn, event.event_id)
-        except DeniedError as error:
-            notes[f"why it failed is not known: {error.message}"] = None
-            return event
+        return tuple(detailed), tuple(sorted(notes))
 
 
 def _groups(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -278,37 +242,24 @@ def _groups(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _count(told: Mapping[str, Any]) -> GroupCount:
-    return GroupCount(
-        str(told.get("InstanceGroupName", "")),
-        told.get("Status"),
-        int(told.get("CurrentCount", 0)),
-        int(told.get("TargetCount", 0)),
-    )
+    current, target = int(told.get("CurrentCount", 0)), int(told.get("TargetCount", 0))
+    return GroupCount(str(told.get("InstanceGroupName", "")), told.get("Status"), current, target)
 
 
 def what_stays(told: Mapping[str, Any]) -> list[str]:
-    """What is there still once a cluster is deleted, from its description: a sentence each."""
-    names = sorted(
-        {
-            str(lustre["DnsName"]).partition(".")[0]
-            for group in _groups(told)
-            for one in group.get("InstanceStorageConfigs") or ()
-            if (lustre := one.get("FsxLustreConfig"))
-        }
-    )
-    folders = sorted(
-        {
-            str(folder)
-            for group in _groups(told)
-            if (folder := (group.get("LifeCycleConfig") or {}).get("SourceS3Uri"))
-        }
-    )
-    eks = ((told.get("Orchestrator") or {}).get("Eks") or {}).get("ClusterArn")
-    stays = [f"the file system {name} with all its data" for name in names]
-    if not names:
+    """What outlives a cluster, from its description: a line each."""
+    file_systems, folders = set[str](), set[str]()
+    for group in _groups(told):
+        for one in group.get("InstanceStorageConfigs") or ():
+            if lustre := one.get("FsxLustreConfig"):
+                file_systems.add(str(lustre["DnsName"]).partition(".")[0])
+        if folder := (group.get("LifeCycleConfig") or {}).get("SourceS3Uri"):
+            folders.add(str(folder))
+    stays = [f"the file system {name} with all its data" for name in sorted(file_systems)]
+    if not stays:
         stays.append("file systems that life cycle scripts mount, with all their data")
-    stays += [f"life cycle scripts at {folder}" for folder in folders]
-    if eks:
+    stays += [f"life cycle scripts at {folder}" for folder in sorted(folders)]
+    if eks := ((told.get("Orchestrator") or {}).get("Eks") or {}).get("ClusterArn"):
         stays.append(f"the EKS cluster {eks}")
-    group = log_group(str(told["ClusterArn"]), str(told["ClusterName"]))
-    return [*stays, f"the logs in {group}"]
+    logs = log_group(str(told["ClusterArn"]), str(told["ClusterName"]))
+    return [*stays, f"the logs in {logs}"]

@@ -1,9 +1,10 @@
-"""``hpj admin create-cluster``, ``update-cluster`` and ``delete-cluster``: HyperPod clusters are made, changed and deleted."""
+"""``hpj admin validate``, ``create-cluster``, ``update-cluster`` and ``delete-cluster``: HyperPod clusters by their configuration."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,8 @@ import click
 from hyperpod_jlab.admin.cluster_config import clusters
 from hyperpod_jlab.admin.cluster_config.changes import Change, ClusterChanges, changes_of
 from hyperpod_jlab.admin.cluster_config.clusters import Follower, Progress
-from hyperpod_jlab.admin.cluster_config.files import read_document
-from hyperpod_jlab.admin.cluster_config.validation import Documents, Report, ask_and_check, check
-from hyperpod_jlab.admin.cluster_config.verdict import CHECKS, Verdict
+from hyperpod_jlab.admin.cluster_config.document import Documents, Verdict, read_document
+from hyperpod_jlab.admin.cluster_config.rules import CHECKS, Report, ask_and_check, check
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.cli.failure import ChecksFailedError, RunEndedError
 from hyperpod_jlab.cli.group import HpjCommand
@@ -28,10 +28,7 @@ from hyperpod_jlab.core.events import ClusterEvent
 from hyperpod_jlab.core.wire import iso_time, plain
 from hyperpod_jlab.runs.facade import Hyperpod
 
-# --------------------------------------------------------------------------------------------------
-# ``hpj admin validate``: what is wrong with a cluster's configuration, before it is made.
-
-_HELP = """\
+_VALIDATE = """\
 Check the configuration of a HyperPod cluster, and change nothing: all that is wrong is said at once.
 
 CONFIG is the input of CreateCluster as JSON (cluster-config.json), PROVISIONING the file provisioning_parameters.json from which AWS' life cycle scripts
@@ -39,227 +36,6 @@ learn what each group is to Slurm; a cluster on EKS, and one whose groups have a
 
 Each check is ok, warning, error or unknown: it could not be checked, and the right that is missing is named. The exit code is 2 when one is an error.
 """
-
-_LEVEL = 7
-_COLOURS = {"ok": "ok", "warning": "warn", "error": "fail", "unknown": "unknown"}
-"""The colours that ``hpj doctor`` has for the same."""
-
-FILE = click.Path(dir_okay=True, path_type=Path)
-"""A file; whether it can be read is said with all other errors."""
-
-REGION = click.option(
-    "--region",
-    metavar="REGION",
-    callback=aws_name,
-    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
-)
-
-
-@click.command(
-    "validate",
-    cls=HpjCommand,
-    help=_HELP,
-    examples=(
-        "hpj admin validate cluster-config.json provisioning_parameters.json",
-        "hpj admin validate cluster-config.json --offline",
-        "hpj admin validate cluster-config.json --json",
-    ),
-)
-@click.argument("config", type=FILE, metavar="CONFIG")
-@click.argument("provisioning", type=FILE, required=False, metavar="[PROVISIONING]")
-@click.option("--offline", is_flag=True, help="Only what needs no AWS.")
-@click.option(
-    "--strict", is_flag=True, help="Take warnings, and what could not be checked, for errors."
-)
-@REGION
-def validate(
-    config: Path, provisioning: Path | None, offline: bool, strict: bool, region: str | None
-) -> None:
-    """Check a configuration."""
-    report = examined(read_documents(config, provisioning), region, offline=offline)
-    if invocation().as_json:
-        print_json(report)
-    else:
-        show_report(report)
-    refuse_bad(report, strict=strict)
-
-
-def read_documents(config: Path, provisioning: Path | None) -> Documents:
-    """Both files. A second one that cannot be read is a finding, for it is not to hide those of the first.
-
-    Raises:
-        InvalidInputError: The first one cannot be read, or is no JSON.
-    """
-    first = read_document(config)
-    if provisioning is None:
-        return Documents(first)
-    try:
-        return Documents(first, read_document(provisioning))
-    except InvalidInputError as error:
-        return Documents(first, unread=error.message)
-
-
-def examined(documents: Documents, region: str | None, *, offline: bool = False) -> Report:
-    """What all checks say."""
-    if offline:
-        return check(documents, None, region)
-
-    async def work(_: object) -> Report:
-        async with slow_steps("asking AWS"):
-            return await ask_and_check(Aws(region), documents)
-
-    return with_services(work)
-
-
-def show_report(report: Report, *, brief: bool = False) -> None:
-    """Print it.
-
-    Args:
-        report: What the checks say.
-        brief: Whether what is well is left out.
-    """
-    width = max(map(len, CHECKS))
-    for one in report.checks:
-        if not (brief and one.level == "ok"):
-            show_verdict(one, width)
-    counts = {word: len(report.of(word)) for word in ("error", "warning", "unknown")}
-    words = ", ".join(f"{count} {_counted(word, count)}" for word, count in counts.items() if count)
-    print(words or "the configuration is good")
-
-
-def _counted(word: str, count: int) -> str:
-    if word == "unknown":
-        return "could not be checked"
-    return word if count == 1 else f"{word}s"
-
-
-def show_verdict(one: Verdict, width: int = 0) -> None:
-    """Print what a check says; its name takes so many columns."""
-    level = coloured(_COLOURS[one.level], f"{one.level:<{_LEVEL}}")
-    place = f"{one.path}: " if one.path else ""
-    print(f"{level}  {one.check:<{width}}  {printable(place + one.message)}")
-    if one.hint:
-        print(f"{'':<{_LEVEL + width + 4}}hint: {printable(one.hint)}")
-
-
-def refuse_bad(report: Report, *, strict: bool = False) -> None:
-    """Raise where something is wrong.
-
-    Raises:
-        ChecksFailedError: There is an error; with `strict` also a warning, or something that could not be checked.
-    """
-    bad = report.of("error")
-    if strict:
-        bad += [*report.of("warning"), *report.of("unknown")]
-    if bad:
-        raise ChecksFailedError(
-            f"the configuration is not good: {len(bad)} {'finding' if len(bad) == 1 else 'findings'}",
-            code="bad_configuration",
-            detail={"checks": plain(bad, list[Verdict])},
-        )
-
-
-# --------------------------------------------------------------------------------------------------
-# What becomes of a cluster, as it is shown until its end.
-
-
-class ClusterEndedError(RunEndedError):
-    """A cluster that was waited for did not become what was wanted."""
-
-    default_code = "cluster_failed"
-
-
-def tell_how_to_look(name: str) -> str:
-    """How to see later what became of it."""
-    return f"look again: hpj clusters --hyperpod, hpj nodes --hyperpod {name}"
-
-
-def follow(follower: Follower, name: str, wanted: str) -> None:
-    """Show it until its end.
-
-    Args:
-        follower: Who looks.
-        name: The cluster's name.
-        wanted: What is to become of it: ``made``, ``changed`` or ``deleted``.
-
-    Raises:
-        ClusterEndedError: It ended otherwise.
-        InterruptionError: Ctrl-C was pressed; AWS goes on.
-    """
-    call = invocation()
-    call.on_interrupt = lambda: InterruptionError(
-        f"nobody looks any more; AWS goes on, and {name} will be {wanted}",
-        hint=tell_how_to_look(name),
-        detail={"cluster": name},
-    )
-    failures: list[ClusterEvent] = []
-
-    async def work(_: object) -> Progress:
-        last = before = None
-        async with slow_steps(f"waiting until {name} is {wanted}") as steps:
-            async for last in follower.follow():
-                failures.extend(one for one in last.events if one.level == "error")
-                steps.clear()
-                if not call.as_json:
-                    before = _tell(last, before)
-        if last is None:
-            raise AssertionError("a follower ends with a look")
-        return last
-
-    _conclude(with_services(work), failures, wanted)
-
-
-def _tell(now: Progress, before: str | None) -> str:
-    """Print what is new; returns the line that was printed last."""
-    groups = "  ".join(f"{one.name} {one.current}/{one.target}" for one in now.groups)
-    line = f"{now.status:<12}  {groups}".rstrip()
-    if line != before:
-        print(printable(f"{_clock(time.time())}  {line}"), flush=True)
-    for event in now.events:
-        print(printable(f"{_clock(event.time)}    {_words(event)}"), flush=True)
-    for note in now.notes:
-        print(f"note: {printable(note)}", file=sys.stderr)
-    return line
-
-
-def _clock(seconds: float) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(seconds))
-
-
-def _words(event: ClusterEvent) -> str:
-    level = f"{event.level}: " if event.level not in {None, "info"} else ""
-    where = f"{event.group}: " if event.group else ""
-    reason = f" ({event.reason})" if event.reason else ""
-    return f"{level}{where}{event.description or event.resource}{reason}"
-
-
-def _conclude(last: Progress, failures: list[ClusterEvent], wanted: str) -> None:
-    """Say how it ended.
-
-    Raises:
-        ClusterEndedError: Otherwise than was wanted.
-    """
-    call = invocation()
-    told = {**plain(last), "failures": plain(failures, list[ClusterEvent])}
-    if call.as_json:
-        print_json(told)
-    if last.ok:
-        if not call.as_json:
-            print(printable(f"the cluster {last.name} is {wanted}"))
-        return
-    if not call.as_json:
-        for event in failures:
-            print(printable(f"{iso_time(event.time)}  {_words(event)}"), file=sys.stderr)
-    why = f": {last.failure}" if last.failure else ""
-    first = next((one.name for one in last.groups if one.status == "Failed"), None)
-    stream = f", streams LifecycleConfig/{first}/..." if first else ", streams LifecycleConfig/..."
-    raise ClusterEndedError(
-        f"the cluster {last.name} was not {wanted}; it is {last.status}{why}",
-        hint=f"logs of life cycle scripts: log group {last.logs}{stream}; or: hpj node-logs --hyperpod {last.name}",
-        detail=told,
-    )
-
-
 _CREATE = """\
 Make a HyperPod cluster from the input of CreateCluster, as JSON.
 
@@ -277,12 +53,116 @@ Delete a HyperPod cluster with all its instances, after saying what runs there a
 
 File systems, buckets and an EKS cluster stay. The cluster's name is to be typed, or given once more by --yes.
 """
-_MOST_JOBS = 10
-"""Jobs that are named one by one."""
+_LEVEL_WIDTH = 7
+_COLOURS = {"ok": "ok", "warning": "warn", "error": "fail", "unknown": "unknown"}
+"""The colours of ``hpj doctor``."""
 
+MAX_JOBS = 10
+"""Jobs that are listed one by one."""
+
+_FILE = click.Path(dir_okay=True, path_type=Path)
+"""A file; an unreadable one is reported with all other errors."""
+
+REGION = click.option(
+    "--region",
+    metavar="REGION",
+    callback=aws_name,
+    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+)
 _YES = click.option("--yes", is_flag=True, help="Do not ask.")
 _WAIT = click.option("--wait", is_flag=True, help="Show what becomes of it, until its end.")
-_CONFIG = click.option("--file", "config", type=FILE, required=True, help="The file.")
+_CONFIG = click.option("--file", "config", type=_FILE, required=True, help="The file.")
+
+
+# ---------------------------------------------------------------------------------- validate
+
+
+@click.command(
+    "validate",
+    cls=HpjCommand,
+    help=_VALIDATE,
+    examples=(
+        "hpj admin validate cluster-config.json provisioning_parameters.json",
+        "hpj admin validate cluster-config.json --offline",
+        "hpj admin validate cluster-config.json --json",
+    ),
+)
+@click.argument("config", type=_FILE, metavar="CONFIG")
+@click.argument("provisioning", type=_FILE, required=False, metavar="[PROVISIONING]")
+@click.option("--offline", is_flag=True, help="Only what needs no AWS.")
+@click.option(
+    "--strict", is_flag=True, help="Take warnings, and what could not be checked, for errors."
+)
+@REGION
+def validate(
+    config: Path, provisioning: Path | None, offline: bool, strict: bool, region: str | None
+) -> None:
+    """Check a configuration."""
+    documents = _read(config, provisioning)
+    report = check(documents, region) if offline else _ask_and_check(documents, region)
+    if invocation().as_json:
+        print_json(report)
+    else:
+        _show_report(report)
+    _refuse(report, strict=strict)
+
+
+def _read(config: Path, provisioning: Path | None) -> Documents:
+    """Both files. An unreadable second one is a finding, so that it does not hide those of the first."""
+    first = read_document(config)
+    if provisioning is None:
+        return Documents(first)
+    try:
+        return Documents(first, read_document(provisioning))
+    except InvalidInputError as error:
+        return Documents(first, unread=error.message)
+
+
+def _ask_and_check(documents: Documents, region: str | None) -> Report:
+    async def work(_: object) -> Report:
+        async with slow_steps("asking AWS"):
+            return await ask_and_check(Aws(region), documents)
+
+    return with_services(work)
+
+
+def _show_report(report: Report, *, brief: bool = False) -> None:
+    width = max(map(len, CHECKS))
+    for one in report.checks:
+        if not (brief and one.level == "ok"):
+            _show_verdict(one, width)
+    found = {word: len(report.of(word)) for word in ("error", "warning", "unknown")}
+    words = [
+        f"{count} could not be checked"
+        if word == "unknown"
+        else f"{count} {word}{'s'[: count - 1]}"
+        for word, count in found.items()
+        if count
+    ]
+    print(", ".join(words) or "the configuration is good")
+
+
+def _show_verdict(one: Verdict, width: int = 0) -> None:
+    level = coloured(_COLOURS[one.level], f"{one.level:<{_LEVEL_WIDTH}}")
+    place = f"{one.path}: " if one.path else ""
+    print(f"{level}  {one.check:<{width}}  {printable(place + one.message)}")
+    if one.hint:
+        print(f"{'':<{_LEVEL_WIDTH + width + 4}}hint: {printable(one.hint)}")
+
+
+def _refuse(report: Report, *, strict: bool = False) -> None:
+    bad = report.of("error")
+    if strict:
+        bad += [*report.of("warning"), *report.of("unknown")]
+    if bad:
+        raise ChecksFailedError(
+            f"the configuration is not good: {len(bad)} {'finding' if len(bad) == 1 else 'findings'}",
+            code="bad_configuration",
+            detail={"checks": plain(bad, list[Verdict])},
+        )
+
+
+# ---------------------------------------------------------------------------------- create
 
 
 @click.command(
@@ -295,7 +175,7 @@ _CONFIG = click.option("--file", "config", type=FILE, required=True, help="The f
     ),
 )
 @_CONFIG
-@click.option("--provisioning", type=FILE, help="The file provisioning_parameters.json, of Slurm.")
+@click.option("--provisioning", type=_FILE, help="The file provisioning_parameters.json, of Slurm.")
 @_WAIT
 @_YES
 @REGION
@@ -303,25 +183,23 @@ def create_cluster(
     config: Path, provisioning: Path | None, wait: bool, yes: bool, region: str | None
 ) -> None:
     """Make a cluster."""
-    documents = read_documents(config, provisioning)
-    report = examined(documents, region)
+    documents = _read(config, provisioning)
+    report = _ask_and_check(documents, region)
     if not invocation().as_json:
-        show_report(report, brief=True)
-    refuse_bad(report)
-    _ask(_cluster_changes_words(documents), yes)
-    given, begin = dict(documents.cluster), time.time()
-    name = str(given["ClusterName"])
-    arn = with_services(lambda _: clusters.create(Aws(region), given))
+        _show_report(report, brief=True)
+    _refuse(report)
+    count = sum(group.count or 0 for group in documents.groups)
+    types = sorted({one for group in documents.groups for one in group.types})
+    name = str(documents.name)
+    _ask(f"make the cluster {name} with {count} instances ({', '.join(types)})", yes)
+    begin = time.time()
+    arn = with_services(lambda _: clusters.create(Aws(region), documents.cluster))
     _begun(name, arn, "being made", wait)
     if wait:
-        follow(Follower(Aws(region), name, arn, since=begin), name, "made")
+        _follow(Follower(Aws(region), name, arn, since=begin), name, "made")
 
 
-def _cluster_changes_words(documents: Documents) -> str:
-    config = documents.config
-    count = sum(group.count or 0 for group in config.groups)
-    types = sorted({one for group in config.groups for one in group.types})
-    return f"make the cluster {config.name} with {count} instances ({', '.join(types)})"
+# ---------------------------------------------------------------------------------- update
 
 
 @click.command(
@@ -354,7 +232,7 @@ def update_cluster(
     region: str | None,
 ) -> None:
     """Change a cluster."""
-    wanted = read_documents(config, None).cluster
+    wanted = read_document(config)
     name = wanted.get("ClusterName")
     if not isinstance(name, str):
         raise InvalidInputError(
@@ -365,35 +243,39 @@ def update_cluster(
     begin = time.time()
     there = with_services(lambda _: clusters.describe(Aws(region), name))
     found = changes_of(wanted, there, delete)
-    _show_changes(found, dry_run=dry_run)
-    _refuse(found.checks)
+    if not invocation().as_json:
+        _show_changes(found)
+    elif dry_run:
+        print_json(found)
+    _refuse_changes(found.checks)
     if dry_run or not found.changes:
         if not found.changes and not invocation().as_json:
             print("nothing is to be changed")
         elif not found.changes and not dry_run:
             print_json({**plain(found), "changed": False})
         return
-    losses = "; ".join(_loss(one) for one in found.losses)
+    losses = "; ".join(
+        f"{one.target} goes away"
+        if one.kind == "gone"
+        else f"{one.target} loses {one.before - one.after} instances"
+        for one in found.losses
+    )
     _ask(f"change the cluster {name}" + (f" ({losses})" if losses else ""), yes)
     with_services(lambda _: clusters.update(Aws(region), found.request))
     arn = str(there["ClusterArn"])
     _begun(str(there["ClusterName"]), arn, "being changed", wait)
     if wait:
-        follow(Follower(Aws(region), name, arn, since=begin), name, "changed")
+        _follow(Follower(Aws(region), name, arn, since=begin), name, "changed")
 
 
-def _show_changes(found: ClusterChanges, *, dry_run: bool) -> None:
-    if invocation().as_json:
-        if dry_run:
-            print_json(found)
-        return
+def _show_changes(found: ClusterChanges) -> None:
     for one in found.changes:
         print(printable(_line(one)))
     for left in found.left:
         more = "" if left in found.lasting else f" (--delete-group {left} deletes it)"
         print(printable(f"= group {left}: stays as it is{more}"))
     for verdict in found.checks:
-        show_verdict(verdict)
+        _show_verdict(verdict)
 
 
 def _line(one: Change) -> str:
@@ -410,13 +292,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
-def _loss(one: Change) -> str:
-    if one.kind == "gone":
-        return f"{one.target} goes away"
-    return f"{one.target} loses {one.before - one.after} instances"
-
-
-def _refuse(verdicts: tuple[Verdict, ...]) -> None:
+def _refuse_changes(verdicts: Sequence[Verdict]) -> None:
     bad = [one for one in verdicts if one.level == "error"]
     if bad:
         raise ChecksFailedError(
@@ -425,6 +301,9 @@ def _refuse(verdicts: tuple[Verdict, ...]) -> None:
             hint=bad[0].hint,
             detail={"field": bad[0].path, "checks": plain(bad, list[Verdict])},
         )
+
+
+# ---------------------------------------------------------------------------------- delete
 
 
 @click.command(
@@ -454,24 +333,24 @@ def delete_cluster(name: str, yes: str | None, wait: bool, region: str | None) -
     if not invocation().as_json:
         _show_deletion(there)
     if yes is None:
-        _type_name(name)
+        _have_name_typed(name)
     with_services(lambda _: clusters.delete(Aws(region), name))
     _begun(name, arn, "being deleted", wait)
     if wait:
-        follow(Follower(Aws(region), name, arn, deleted=True, since=begin), name, "deleted")
+        _follow(Follower(Aws(region), name, arn, deleted=True, since=begin), name, "deleted")
 
 
 def _show_deletion(there: dict[str, Any]) -> None:
     groups = [*(there.get("InstanceGroups") or ()), *(there.get("RestrictedInstanceGroups") or ())]
     count = sum(int(one.get("CurrentCount", 0)) for one in groups)
-    print(printable(f"the cluster {there['ClusterName']} goes away, with {count} instances:"))
+    lines = [f"the cluster {there['ClusterName']} goes away, with {count} instances:"]
     for one in groups:
         kind = one.get("InstanceType") or "several types"
-        print(printable(f"  {one['InstanceGroupName']}: {one.get('CurrentCount', 0)} of {kind}"))
-    for line in with_services(lambda services: _jobs(services, there)):
+        lines.append(f"  {one['InstanceGroupName']}: {one.get('CurrentCount', 0)} of {kind}")
+    lines += with_services(lambda services: _jobs(services, there))
+    lines += [f"stays: {one}" for one in clusters.what_stays(there)]
+    for line in lines:
         print(printable(line))
-    for line in clusters.what_stays(there):
-        print(printable(f"stays: {line}"))
 
 
 async def _jobs(services: Hyperpod, there: dict[str, Any]) -> list[str]:
@@ -496,38 +375,32 @@ async def _jobs(services: Hyperpod, there: dict[str, Any]) -> list[str]:
         )
         lines += [
             f"  {one.run_id or one.scheduler_id} of {one.user}: {one.name} ({one.state})"
-            for one in jobs[:_MOST_JOBS]
+            for one in jobs[:MAX_JOBS]
         ]
-        if len(jobs) > _MOST_JOBS:
-            lines.append(f"  and {len(jobs) - _MOST_JOBS} more")
+        if len(jobs) > MAX_JOBS:
+            lines.append(f"  and {len(jobs) - MAX_JOBS} more")
     return lines
 
 
-def _type_name(name: str) -> None:
-    """Have the name typed.
+# ---------------------------------------------------------------------------------- questions
 
-    Raises:
-        InvalidInputError: Nobody can be asked, or something else was typed.
-    """
+
+def _have_name_typed(name: str) -> None:
+    """Raises `InvalidInputError` where the user cannot be asked, or types something else."""
     if not _can_ask():
         raise InvalidInputError(
             "nothing is deleted without your word",
             code="not_confirmed",
             hint=f"add --yes {name} to do it",
         )
-    typed = click.prompt(
-        "Type the cluster's name to delete it", default="", show_default=False, err=True
-    )
+    question = "Type the cluster's name to delete it"
+    typed = click.prompt(question, default="", show_default=False, err=True)
     if typed.strip() != name:
         raise InvalidInputError("that is not its name; nothing was done", code="not_confirmed")
 
 
 def _ask(words: str, yes: bool) -> None:
-    """Ask whether it is wanted.
-
-    Raises:
-        InvalidInputError: Nobody can be asked, or it is not.
-    """
+    """Raises `InvalidInputError` where the user cannot be asked, or says no."""
     if yes:
         return
     if not _can_ask():
@@ -544,12 +417,100 @@ def _can_ask() -> bool:
     return not invocation().as_json and is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
+# ---------------------------------------------------------------------------------- progress
+
+
+class ClusterEndedError(RunEndedError):
+    """A cluster that was waited for did not become what was wanted."""
+
+    default_code = "cluster_failed"
+
+
+def _how_to_look(name: str) -> str:
+    return f"look again: hpj clusters --hyperpod, hpj nodes --hyperpod {name}"
+
+
 def _begun(name: str, arn: str, what: str, wait: bool) -> None:
-    """Say that AWS has begun; with JSON only when nobody waits, for then the end is told."""
+    """Say that AWS has begun; with JSON only without --wait, which prints the end."""
     if invocation().as_json:
         if not wait:
             print_json({"name": name, "arn": arn, "ok": True})
         return
     print(printable(f"the cluster {name} is {what}: {arn}"), flush=True)
     if not wait:
-        print(f"hint: {printable(tell_how_to_look(name))}", file=sys.stderr)
+        print(f"hint: {printable(_how_to_look(name))}", file=sys.stderr)
+
+
+def _follow(follower: Follower, name: str, wanted: str) -> None:
+    """Show a cluster until it is made, changed or deleted, as `wanted` says.
+
+    Raises:
+        ClusterEndedError: It ended otherwise.
+        InterruptionError: Ctrl-C was pressed; AWS goes on.
+    """
+    call = invocation()
+    call.on_interrupt = lambda: InterruptionError(
+        f"nobody looks any more; AWS goes on, and {name} will be {wanted}",
+        hint=_how_to_look(name),
+        detail={"cluster": name},
+    )
+    failures: list[ClusterEvent] = []
+
+    async def work(_: object) -> Progress:
+        last = before = None
+        async with slow_steps(f"waiting until {name} is {wanted}") as steps:
+            async for last in follower.follow():
+                failures.extend(one for one in last.events if one.level == "error")
+                steps.clear()
+                if not call.as_json:
+                    before = _show_progress(last, before)
+        if last is None:
+            raise AssertionError("a follower ends with a state")
+        return last
+
+    _conclude(with_services(work), failures, wanted)
+
+
+def _show_progress(now: Progress, before: str | None) -> str:
+    """Print what is new; returns the line that was printed last."""
+    groups = "  ".join(f"{one.name} {one.current}/{one.target}" for one in now.groups)
+    line = f"{now.status:<12}  {groups}".rstrip()
+    if line != before:
+        print(printable(f"{_clock(time.time())}  {line}"), flush=True)
+    for event in now.events:
+        print(printable(f"{_clock(event.time)}    {_words(event)}"), flush=True)
+    for note in now.notes:
+        print(f"note: {printable(note)}", file=sys.stderr)
+    return line
+
+
+def _clock(seconds: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(seconds))
+
+
+def _words(event: ClusterEvent) -> str:
+    level = f"{event.level}: " if event.level not in {None, "info"} else ""
+    where = f"{event.group}: " if event.group else ""
+    reason = f" ({event.reason})" if event.reason else ""
+    return f"{level}{where}{event.description or event.resource}{reason}"
+
+
+def _conclude(last: Progress, failures: list[ClusterEvent], wanted: str) -> None:
+    as_json = invocation().as_json
+    told = {**plain(last), "failures": plain(failures, list[ClusterEvent])}
+    if as_json:
+        print_json(told)
+    elif last.ok:
+        print(printable(f"the cluster {last.name} is {wanted}"))
+    if last.ok:
+        return
+    for event in () if as_json else failures:
+        print(printable(f"{iso_time(event.time)}  {_words(event)}"), file=sys.stderr)
+    why = f": {last.failure}" if last.failure else ""
+    first = next((f"{one.name}/" for one in last.groups if one.status == "Failed"), "")
+    raise ClusterEndedError(
+        f"the cluster {last.name} was not {wanted}; it is {last.status}{why}",
+        hint=f"logs of life cycle scripts: log group {last.logs}, streams LifecycleConfig/{first}...; "
+        f"or: hpj node-logs --hyperpod {last.name}",
+        detail=told,
+    )

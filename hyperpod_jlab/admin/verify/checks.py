@@ -67,7 +67,7 @@ CLUSTER_FACTS = (
         "An instance takes as many addresses of its subnet as AWS' guide says (a P5: 32 with Slurm, 81 on EKS). The rule is stated for P5 and taken for all types.",
         (
             "hyperpod_jlab/core/instance_types.py",
-            "hyperpod_jlab/admin/cluster_config/network_checks.py",
+            "hyperpod_jlab/admin/cluster_config/rules.py",
         ),
         "`hpj admin validate` says that a subnet is large enough, and instances fail to start.",
         "by hand",
@@ -78,7 +78,7 @@ CLUSTER_FACTS = (
         "EC2 describes each of HyperPod's instance types under its name without `ml.`.",
         (
             "hyperpod_jlab/aws/clusters.py",
-            "hyperpod_jlab/admin/cluster_config/reading.py",
+            "hyperpod_jlab/admin/cluster_config/facts.py",
         ),
         "The facts of that type come from the package's own table, or are unknown.",
         "read",
@@ -103,7 +103,7 @@ CLUSTER_FACTS = (
     Fact(
         "script-bucket-name",
         "`CreateCluster` takes lifecycle scripts from a bucket of any name that the instances' role may read.",
-        ("hyperpod_jlab/admin/cluster_config/detail_checks.py",),
+        ("hyperpod_jlab/admin/cluster_config/rules.py",),
         "`hpj admin validate` judges a bucket whose name does not begin with `sagemaker-` wrongly.",
         "by hand",
         "Create a small cluster with scripts in such a bucket, and a role that may read it.",

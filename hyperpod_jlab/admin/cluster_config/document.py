@@ -1,0 +1,298 @@
+"""A cluster's configuration: reading its two files, what they say, and the verdicts on them.
+
+What has a wrong type counts as missing here; `schema` reports it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from hyperpod_jlab.core.errors import InvalidInputError
+
+PROVISIONING = "provisioning_parameters.json"
+"""The second file, from which AWS' base life cycle scripts learn what each group is to Slurm."""
+
+MAX_BYTES = 4 * 1024 * 1024
+"""100 instance groups with all members are far below it."""
+
+Level = Literal["ok", "warning", "error", "unknown"]
+"""``unknown``: it could not be checked, and the message says why."""
+
+_FILE_SYSTEM = re.compile(r"(fs-[0-9a-f]{8,})\.fsx\..+")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One result of a check.
+
+    Attributes:
+        check: The check, one of `rules.CHECKS`.
+        level: The result.
+        message: What was found: a sentence.
+        hint: What to do about it.
+        path: Where in the files, such as ``InstanceGroups[0].InstanceType``; places in the second file begin with its name.
+    """
+
+    check: str
+    level: Level
+    message: str
+    hint: str | None = None
+    path: str | None = None
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """A file's JSON object.
+
+    Raises:
+        InvalidInputError: It cannot be read, is not JSON, has a name twice, or is not an object.
+    """
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise _refused(path, f"has {size} bytes, which is too much for a configuration")
+        found = json.loads(
+            path.read_text(encoding="utf-8-sig"),
+            object_pairs_hook=_unique,
+            parse_constant=_no_number,
+        )
+    except UnicodeDecodeError as error:
+        raise _refused(path, "is no text in UTF-8") from error
+    except OSError as error:
+        raise _refused(path, f"cannot be read: {error.strerror}") from error
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise _refused(path, f"is no JSON: {where}: {error.msg}") from error
+    except (ValueError, RecursionError) as error:
+        raise _refused(path, f"is no JSON that AWS takes: {error}") from error
+    if not isinstance(found, dict):
+        raise _refused(path, "has no JSON object at its top")
+    return found
+
+
+def _refused(path: Path, words: str) -> InvalidInputError:
+    detail = {"field": "file", "file": str(path)}
+    return InvalidInputError(f"{path} {words}", code="bad_file", detail=detail)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Python keeps the last of two members with one name, which would hide the first."""
+    names = [name for name, _ in pairs]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"the name {', '.join(twice)} stands there twice in one object")
+    return dict(pairs)
+
+
+def _no_number(word: str) -> Any:
+    raise ValueError(f"{word} is no number")
+
+
+def file_system_id(dns_name: str | None) -> str | None:
+    """The file system of a DNS name; None where it names a cache, or nothing of FSx."""
+    found = _FILE_SYSTEM.fullmatch(dns_name or "")
+    return found[1] if found else None
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A Lustre file system that instance groups mount, and where the files say so."""
+
+    path: str
+    dns_name: str | None
+    mount_name: str | None
+    mount_path: str | None = None
+    groups: tuple[Group, ...] = ()
+
+
+@dataclass(frozen=True)
+class Group:
+    """An instance group by the names of CreateCluster; `slurm_role` is its NodeType, `path` its place in the file."""
+
+    path: str
+    name: str | None
+    count: int | None
+    types: tuple[str, ...]
+    script_folder: str | None
+    script: str | None
+    role: str | None
+    threads: int | None
+    storage: tuple[Mapping[str, Any], ...]
+    slurm_role: str | None
+    partitions: tuple[str, ...]
+    subnets: tuple[str, ...]
+    security_groups: tuple[str, ...]
+    training_plan: str | None
+    efa_only: bool
+    restricted: bool
+
+    @property
+    def title(self) -> str:
+        """Its name in sentences."""
+        return f"the group {self.name}" if self.name else self.path
+
+    @property
+    def mounts(self) -> tuple[Mount, ...]:
+        """The Lustre file systems that it mounts itself."""
+        return tuple(
+            Mount(
+                f"{self.path}.InstanceStorageConfigs[{number}].FsxLustreConfig",
+                _text(lustre, "DnsName"),
+                _text(lustre, "MountName"),
+                _text(lustre, "MountPath"),
+                (self,),
+            )
+            for number, one in enumerate(self.storage)
+            if (lustre := _object(one, "FsxLustreConfig"))
+        )
+
+
+@dataclass(frozen=True)
+class Network:
+    """Subnets and security groups, and the instance groups in them."""
+
+    path: str
+    subnets: tuple[str, ...]
+    security_groups: tuple[str, ...]
+    groups: tuple[Group, ...]
+
+
+@dataclass(frozen=True)
+class Provisioning:
+    """What the second file says; `workers` are path, name and partition of each worker group."""
+
+    raw: Mapping[str, Any]
+    controller: str | None
+    login: str | None
+    workers: tuple[tuple[str, str | None, str | None], ...]
+    dns_name: str | None
+    mount_name: str | None
+
+
+class Documents:
+    """Both files as they were read, and what they say.
+
+    Args:
+        cluster: The input of CreateCluster.
+        provisioning: The second file; None: there is none.
+        unread: Why the second file could not be read.
+    """
+
+    def __init__(
+        self,
+        cluster: Mapping[str, Any],
+        provisioning: Mapping[str, Any] | None = None,
+        unread: str | None = None,
+    ) -> None:
+        self.cluster, self.provisioning, self.unread = cluster, provisioning, unread
+        self.name = _text(cluster, "ClusterName")
+        # AWS takes Slurm where nothing is said.
+        self.on_eks = "Eks" in _object(cluster, "Orchestrator")
+        self.eks_arn = _text(_object(cluster, "Orchestrator", "Eks"), "ClusterArn")
+        network = _object(cluster, "VpcConfig")
+        self.subnets = _texts(network, "Subnets")
+        self.security_groups = _texts(network, "SecurityGroupIds")
+        self.groups = tuple(
+            _group(one, f"{member}[{number}]", restricted=member.startswith("Restricted"))
+            for member in ("InstanceGroups", "RestrictedInstanceGroups")
+            for number, one in enumerate(_list(cluster, member))
+            if isinstance(one, dict)
+        )
+        self.second = None if provisioning is None else _provisioning(provisioning)
+
+    def subnets_of(self, group: Group) -> tuple[str, ...]:
+        """The subnets of a group's instances."""
+        return group.subnets or self.subnets
+
+    def security_groups_of(self, group: Group) -> tuple[str, ...]:
+        """The security groups of a group's instances."""
+        return group.security_groups or self.security_groups
+
+    @property
+    def networks(self) -> Iterator[Network]:
+        """Each network that the first file names."""
+        common = tuple(group for group in self.groups if not group.subnets)
+        if self.subnets or self.security_groups:
+            yield Network("VpcConfig", self.subnets, self.security_groups, common)
+        for group in self.groups:
+            if group.subnets:
+                path = f"{group.path}.OverrideVpcConfig"
+                yield Network(path, group.subnets, self.security_groups_of(group), (group,))
+
+    @property
+    def mounts(self) -> Iterator[Mount]:
+        """All mounts; every group mounts what the second file names."""
+        for group in self.groups:
+            yield from group.mounts
+        if self.second is not None and self.second.dns_name is not None:
+            at = f"{PROVISIONING}: fsx_dns_name"
+            yield Mount(at, self.second.dns_name, self.second.mount_name, groups=self.groups)
+
+
+def _group(raw: Mapping[str, Any], path: str, *, restricted: bool) -> Group:
+    scripts, slurm = _object(raw, "LifeCycleConfig"), _object(raw, "SlurmConfig")
+    network, one_type = _object(raw, "OverrideVpcConfig"), _text(raw, "InstanceType")
+    return Group(
+        path=path,
+        name=_text(raw, "InstanceGroupName"),
+        count=_number(raw, "InstanceCount"),
+        types=(one_type,)
+        if one_type
+        else _texts(_object(raw, "InstanceRequirements"), "InstanceTypes"),
+        script_folder=_text(scripts, "SourceS3Uri"),
+        script=_text(scripts, "OnCreate"),
+        role=_text(raw, "ExecutionRole"),
+        threads=_number(raw, "ThreadsPerCore"),
+        storage=tuple(one for one in _list(raw, "InstanceStorageConfigs") if isinstance(one, dict)),
+        slurm_role=_text(slurm, "NodeType"),
+        partitions=_texts(slurm, "PartitionNames"),
+        subnets=_texts(network, "Subnets"),
+        security_groups=_texts(network, "SecurityGroupIds"),
+        training_plan=_text(raw, "TrainingPlanArn"),
+        efa_only=_text(_object(raw, "NetworkInterface"), "InterfaceType") == "efa-only",
+        restricted=restricted,
+    )
+
+
+def _provisioning(raw: Mapping[str, Any]) -> Provisioning:
+    workers = tuple(
+        (
+            f"worker_groups[{number}]",
+            _text(one, "instance_group_name"),
+            _text(one, "partition_name"),
+        )
+        for number, one in enumerate(_list(raw, "worker_groups"))
+        if isinstance(one, dict)
+    )
+    names = ("controller_group", "login_group", "fsx_dns_name", "fsx_mountname")
+    controller, login, dns_name, mount_name = (_text(raw, name) for name in names)
+    return Provisioning(raw, controller, login, workers, dns_name, mount_name)
+
+
+def _object(raw: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    for name in names:
+        found = raw.get(name)
+        raw = found if isinstance(found, dict) else {}
+    return raw
+
+
+def _list(raw: Mapping[str, Any], name: str) -> list[Any]:
+    found = raw.get(name)
+    return found if isinstance(found, list) else []
+
+
+def _text(raw: Mapping[str, Any], name: str) -> str | None:
+    found = raw.get(name)
+    return found if isinstance(found, str) and found else None
+
+
+def _texts(raw: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    return tuple(one for one in _list(raw, name) if isinstance(one, str))
+
+
+def _number(raw: Mapping[str, Any], name: str) -> int | None:
+    found = raw.get(name)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None

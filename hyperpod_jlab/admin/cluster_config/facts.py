@@ -1,0 +1,224 @@
+"""What AWS knows of all that a configuration names. Each fact is read when a rule first asks for it, once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from typing import Any, Concatenate, ParamSpec, TypeVar
+from urllib.parse import urlsplit
+
+from hyperpod_jlab.admin.cluster_config.document import Documents
+from hyperpod_jlab.aws.clusters import described_types
+from hyperpod_jlab.aws.network import describe_interfaces, describe_route_tables, rules_of
+from hyperpod_jlab.aws.session import Aws
+from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
+from hyperpod_jlab.core.instance_types import InstanceType, instance_type, of_ec2
+from hyperpod_jlab.core.network import SecurityGroup
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+MAX_CALLS = 8
+"""Calls under way at a time."""
+
+MAX_FILES = 1000
+"""Files of a folder of life cycle scripts: what S3 lists at once."""
+
+
+def _once(
+    read: Callable[Concatenate[Facts, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Facts, P], Awaitable[T]]:
+    """All who need a fact wait for the same answer, or get the same error."""
+
+    def kept(self: Facts, /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+        key = (read.__name__, *args)
+        if key not in self._tasks:
+            self._tasks[key] = asyncio.ensure_future(read(self, *args, **kwargs))
+        task: asyncio.Future[T] = self._tasks[key]
+        return task
+
+    return kept
+
+
+class Facts:
+    """Descriptions as AWS gives them, by id; what AWS does not know is not among them.
+
+    Every method raises `HyperpodError` (see `aws.errors`) when AWS does not answer, or `NotFoundError`.
+
+    Args:
+        aws: AWS in the region of the cluster.
+        region: That region.
+        documents: The configuration.
+    """
+
+    def __init__(self, aws: Aws, region: str, documents: Documents) -> None:
+        self._aws = aws
+        self.region = region
+        self.documents = documents
+        self._limit = asyncio.Semaphore(MAX_CALLS)
+        self._tasks: dict[tuple[object, ...], asyncio.Future[Any]] = {}
+
+    async def _call(self, service: str, operation: str, **given: Any) -> dict[str, Any]:
+        async with self._limit:
+            return await self._aws.call(service, operation, **given)
+
+    async def _by_filter(
+        self, operation: str, name: str, values: Iterable[str]
+    ) -> list[dict[str, Any]]:
+        """Descriptions by a filter: when asked by ids, EC2 answers nothing if one of them does not exist."""
+        wanted = [{"Name": name, "Values": sorted(values)}]
+        if not wanted[0]["Values"]:
+            return []
+        answer = await self._call("ec2", operation, Filters=wanted)
+        return list(answer.get(operation.removeprefix("Describe")) or ())
+
+    # Network
+
+    @_once
+    async def subnets(self) -> dict[str, dict[str, Any]]:
+        """The subnets of all networks."""
+        names = {name for network in self.documents.networks for name in network.subnets}
+        found = await self._by_filter("DescribeSubnets", "subnet-id", names)
+        return {str(one["SubnetId"]): one for one in found}
+
+    async def known_subnets(self, names: Iterable[str]) -> list[dict[str, Any]]:
+        """Those of some subnets that exist."""
+        known = await self.subnets()
+        return [known[name] for name in dict.fromkeys(names) if name in known]
+
+    @_once
+    async def gateways(self) -> dict[str, list[str]]:
+        """The internet gateways to which each subnet's route table leads (VPC user guide, "Subnet route tables")."""
+        subnets = await self.subnets()
+        vpcs = sorted({str(one["VpcId"]) for one in subnets.values()})
+        async with self._limit:
+            tables = await describe_route_tables(self._aws, vpcs) if vpcs else []
+        found = {}
+        for name, subnet in subnets.items():
+            own = [one for one in tables if name in one.subnets]
+            main = [one for one in tables if one.main and one.vpc == subnet["VpcId"]]
+            routes = [route for table in (own or main)[:1] for route in table.routes]
+            targets = {one.target for one in routes if one.works and one.target.startswith("igw-")}
+            found[name] = sorted(targets)
+        return found
+
+    @_once
+    async def security_groups(self) -> dict[str, SecurityGroup]:
+        """The security groups of all networks."""
+        networks = self.documents.networks
+        return await self._groups({name for one in networks for name in one.security_groups})
+
+    async def _groups(self, names: Iterable[str]) -> dict[str, SecurityGroup]:
+        found = await self._by_filter("DescribeSecurityGroups", "group-id", names)
+        return {str(one["GroupId"]): rules_of(one) for one in found}
+
+    # File systems and scripts
+
+    @_once
+    async def file_system(self, name: str) -> dict[str, Any]:
+        """A file system of FSx."""
+        answer = await self._call("fsx", "DescribeFileSystems", FileSystemIds=[name])
+        for one in answer.get("FileSystems") or ():
+            return dict(one)
+        raise NotFoundError(f"there is no file system {name}")
+
+    @_once
+    async def interfaces(self, name: str) -> tuple[list[SecurityGroup], list[str]]:
+        """The security groups and addresses of a file system's network interfaces."""
+        names = (await self.file_system(name)).get("NetworkInterfaceIds") or ()
+        async with self._limit:
+            found = await describe_interfaces(self._aws, names)
+        groups = await self._groups({group for one in found for group, _ in one.groups})
+        return list(groups.values()), [one.address for one in found if one.address]
+
+    @_once
+    async def scripts(self, folder: str) -> frozenset[str]:
+        """The names of the files in a folder of S3."""
+        url = urlsplit(folder)
+        prefix = f"{url.path.strip('/')}/".removeprefix("/")
+        given = {"Bucket": url.netloc, "Prefix": prefix, "MaxKeys": MAX_FILES}
+        answer = await self._call("s3", "ListObjectsV2", **given)
+        return frozenset(
+            str(one["Key"]).removeprefix(prefix) for one in answer.get("Contents") or ()
+        )
+
+    # Capacity
+
+    @property
+    def _ec2_types(self) -> list[str]:
+        """Instance types by EC2's names."""
+        groups = self.documents.groups
+        return sorted({name.removeprefix("ml.") for one in groups for name in one.types})
+
+    @_once
+    async def types(self) -> dict[str, Mapping[str, Any]]:
+        """EC2's descriptions of the instance types, by SageMaker's names."""
+        if not self._ec2_types:
+            return {}
+        async with self._limit:
+            found = await described_types(self._aws, self._ec2_types)
+        return {f"ml.{name}": one for name, one in found.items()}
+
+    async def type_of(self, name: str) -> InstanceType | None:
+        """What is known of an instance type: by EC2, else by our table."""
+        try:
+            found = (await self.types()).get(name)
+        except HyperpodError:
+            found = None
+        return instance_type(name) if found is None else of_ec2(found)
+
+    @_once
+    async def zones(self) -> dict[str, set[str]]:
+        """The availability zones that offer each instance type, by SageMaker's names."""
+        found: dict[str, set[str]] = {}
+        if not self._ec2_types:
+            return found
+        wanted = [{"Name": "instance-type", "Values": self._ec2_types}]
+        for one in await self._all(
+            *("ec2", "DescribeInstanceTypeOfferings", "InstanceTypeOfferings"),
+            LocationType="availability-zone",
+            Filters=wanted,
+        ):
+            found.setdefault(f"ml.{one['InstanceType']}", set()).add(str(one["Location"]))
+        return found
+
+    @_once
+    async def quotas(self) -> dict[str, float]:
+        """SageMaker's quotas by their names."""
+        given = {"ServiceCode": "sagemaker"}
+        found = await self._all("service-quotas", "ListServiceQuotas", "Quotas", **given)
+        return {str(one["QuotaName"]): float(one["Value"]) for one in found}
+
+    async def _all(
+        self, service: str, operation: str, member: str, **given: Any
+    ) -> list[dict[str, Any]]:
+        async with self._limit:
+            pages = self._aws.pages(service, operation, **given)
+            return [one async for page in pages for one in page.get(member) or ()]
+
+    # The rest
+
+    @_once
+    async def trust_policy(self, arn: str) -> Mapping[str, Any]:
+        """The trust policy of a role."""
+        role = (await self._call("iam", "GetRole", RoleName=arn.rpartition("/")[2]))["Role"]
+        # IAM looks a bare name up in this account, whatever the ARN says.
+        if role["Arn"] != arn:
+            raise NotFoundError(f"there is no role {arn}", hint=f"did you mean {role['Arn']}?")
+        document = role.get("AssumeRolePolicyDocument")
+        return document if isinstance(document, dict) else {}
+
+    @_once
+    async def cluster_status(self, name: str) -> str | None:
+        """The status of the HyperPod cluster of a name; None: there is none."""
+        try:
+            answer = await self._call("sagemaker", "DescribeCluster", ClusterName=name)
+        except NotFoundError:
+            return None
+        return str(answer["ClusterStatus"])
+
+    @_once
+    async def eks(self, arn: str) -> dict[str, Any]:
+        """An EKS cluster."""
+        answer = await self._call("eks", "DescribeCluster", name=arn.rpartition("/")[2])
+        return dict(answer["cluster"])
