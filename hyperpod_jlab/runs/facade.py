@@ -166,7 +166,7 @@ class Hyperpod:
         return Storage(self.settings, self.partition, self.engines, Aws() if ask_aws else None)
 
     def repository_tasks(self, region: str | None = None) -> RepositoryTasks:
-        """What AWS does to files of file systems that are linked to S3 (see `services.repository_tasks`).
+        """What AWS does to files of file systems that are linked to S3 (see `services.file_moves`).
 
         Args:
             region: Their region; default: see `aws.session.Aws`.
