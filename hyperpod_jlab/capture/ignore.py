@@ -1,31 +1,60 @@
-"""Ignore files in gitignore's syntax, matched here so that ``.hyperpodignore`` works in any folder, with or without git."""
+"""Ignore files in gitignore's syntax, for any folder, with or without git. `pathspec` reads the patterns."""
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
-class _Rule:
-    pattern: re.Pattern[str]
-    ignores: bool
-    folders_only: bool
+_CLASSES = {
+    "alnum": "A-Za-z0-9",
+    "alpha": "A-Za-z",
+    "blank": r" \t",
+    "digit": "0-9",
+    "lower": "a-z",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r"\s",
+    "upper": "A-Z",
+    "xdigit": "0-9A-Fa-f",
+}
+"""The character classes of POSIX, which pathspec does not know."""
 
 
 class IgnoreFile:
     """The rules of one ignore file; paths are relative to its folder."""
 
     def __init__(self, text: str) -> None:
-        self._rules = [rule for line in text.splitlines() if (rule := _parse(line)) is not None]
+        self._rules = [rule for line in text.splitlines() if (rule := _rule(line)) is not None]
 
     def decide(self, path: str, *, folder: bool) -> bool | None:
         """Whether the path is ignored by itself; None when no rule speaks of it."""
-        for rule in reversed(self._rules):
-            if (folder or not rule.folders_only) and rule.pattern.fullmatch(path):
-                return rule.ignores
+        name = f"{path}/" if folder else path
+        for regex, ignores in reversed(self._rules):
+            # A pattern's only group is the slash behind the folder that it matches, which may be one above the path.
+            for match in regex.finditer(name):
+                if match.lastindex is None or match.end(1) == len(name):
+                    return ignores
         return None
+
+
+def _rule(line: str) -> tuple[re.Pattern[str], bool] | None:
+    """A line's expression, and whether it ignores; None where it matches nothing, as with git."""
+    # Heavy, and most projects have no such file.
+    from pathspec.patterns.gitignore import GitIgnorePatternError
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+    line = re.sub(r"\[:(\w+):\]", lambda found: _CLASSES.get(found[1], ""), line)
+    # git reads more stars as two, and a/** as all in a without a itself; pathspec does not.
+    line = re.sub(r"(?<=/)\*\*(/? *)$", r"**/*\1", re.sub(r"\*{3,}", "**", line))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a bracket in brackets
+            pattern = GitIgnoreSpecPattern(line)
+    except (GitIgnorePatternError, re.error):
+        return None
+    if pattern.include is None or pattern.regex is None:
+        return None
+    return pattern.regex, pattern.include
 
 
 class IgnoreTree:
@@ -71,110 +100,3 @@ def tree_of(files: Iterable[tuple[str, str]]) -> IgnoreTree:
     for folder, text in files:
         tree.add(folder, text)
     return tree
-
-
-def _parse(line: str) -> _Rule | None:
-    text = re.sub(r"(?<!\\) +$", "", line)
-    if not text or text.startswith("#"):
-        return None
-    ignores = not text.startswith("!")
-    text = text if ignores else text[1:]
-    folders_only = text.endswith("/")
-    text = text.rstrip("/") if folders_only else text
-    anchored = "/" in text
-    text = text.removeprefix("/")
-    if not text:
-        return None
-    source = _translate(text)
-    if source is None:
-        return None
-    return _Rule(
-        re.compile(source if anchored else f"(?:.*/)?{source}", re.DOTALL), ignores, folders_only
-    )
-
-
-def _translate(pattern: str) -> str | None:
-    """The regular expression of a pattern, or None for one that can't match."""
-    found: list[str] = []
-    at = 0
-    while at < len(pattern):
-        char = pattern[at]
-        if char == "*":
-            end = at
-            while pattern[end : end + 1] == "*":
-                end += 1
-            at = _stars(pattern, at, end, found)
-        elif char == "?":
-            found.append("[^/]")
-            at += 1
-        elif char == "[":
-            end, source = _bracket(pattern, at)
-            if source is None:
-                return None
-            found.append(source)
-            at = end
-        elif char == "\\":
-            if at + 1 == len(pattern):
-                return None
-            found.append(re.escape(pattern[at + 1]))
-            at += 2
-        else:
-            found.append(re.escape(char))
-            at += 1
-    return "".join(found)
-
-
-def _stars(pattern: str, at: int, end: int, found: list[str]) -> int:
-    """Translate a run of stars; ``**`` crosses folders only between slashes or at an end."""
-    opens = at == 0 or pattern[at - 1] == "/"
-    if end - at < 2 or not opens:
-        found.append("[^/]*")
-        return end
-    if pattern[end : end + 1] == "/":
-        found.append("(?:.*/)?")
-        return end + 1
-    found.append(".*" if end == len(pattern) else "[^/]*")
-    return end
-
-
-def _bracket(pattern: str, at: int) -> tuple[int, str | None]:
-    """Translate ``[...]``; an unclosed one matches nothing, as with git."""
-    end = at + 1
-    negated = pattern[end : end + 1] in {"!", "^"}
-    end += negated
-    first = end
-    parts: list[str] = []
-    while end < len(pattern) and (pattern[end] != "]" or end == first):
-        if pattern[end] == "\\" and end + 1 < len(pattern):
-            end += 1
-            parts.append(re.escape(pattern[end]))
-        elif pattern.startswith("[:", end) and ":]" in pattern[end:]:
-            close = pattern.index(":]", end)
-            parts.append(_CLASSES.get(pattern[end + 2 : close], ""))
-            end = close + 1
-        else:
-            parts.append("-" if pattern[end] == "-" else re.escape(pattern[end]))
-        end += 1
-    if end >= len(pattern):
-        return end, None
-    inside = "".join(parts)
-    # A hyphen at an edge stands for itself.
-    inside = re.sub(r"^-|-$", r"\\-", inside)
-    try:
-        re.compile(f"[{inside}]")
-    except re.error:
-        return end, None
-    return end + 1, f"(?!/)[{'^' if negated else ''}{inside}]"
-
-
-_CLASSES = {
-    "alnum": "A-Za-z0-9",
-    "alpha": "A-Za-z",
-    "blank": r" \t",
-    "digit": "0-9",
-    "lower": "a-z",
-    "punct": r"!-/:-@\[-`{-~",
-    "space": r"\s",
-    "upper": "A-Z",
-    "xdigit": "0-9A-Fa-f",
-}

@@ -7,10 +7,10 @@ import re
 import stat
 import tempfile
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hyperpod_jlab.aws.file_systems import LustreMount, lustre_mounts
 from hyperpod_jlab.clusters.identity import shared_space, whose_private
@@ -20,6 +20,10 @@ from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.storage.files import storage_errors
 from hyperpod_jlab.storage.mounts import Mount, all_mounts
 from hyperpod_jlab.storage.partition import Partition
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+
 
 # --------------------------------------------------------------------------------------------------
 # Which folder is the storage partition that runs go to, and why that one.
@@ -214,16 +218,16 @@ def _merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Adding to the user's configuration file: only at its end, so that nothing that stands there, comments included, is changed.
+# Changes of the user's configuration file. `tomlkit` keeps comments and layout; the file is replaced in one step, once it is sure that it can be read.
 
 
 def user_file() -> Path:
-    """The configuration file that is the user's own: ``$HYPERPOD_CONFIG``, else that in the home folder."""
+    """The user's own configuration file: ``$HYPERPOD_CONFIG``, else that in the home folder."""
     return config_files()[-1]
 
 
 def add_cluster(name: str, block: str) -> Path:
-    """Add a cluster's table to the user's configuration file, which need not be there; it is replaced in one step, once it is sure that it can be read.
+    """Add a cluster to the user's configuration file, which is made if necessary.
 
     Args:
         name: The cluster's name in the configuration.
@@ -234,30 +238,9 @@ def add_cluster(name: str, block: str) -> Path:
 
     Raises:
         ConflictError: The configuration has a cluster of this name.
-        InvalidInputError: The file could not be read after that, as when it has its clusters in another form; then it stays as it is.
+        InvalidInputError: The file could not be read after that; then it stays as it is.
         StorageError: The file cannot be written.
     """
-    path = user_file().resolve()
-    _refuse_known(name)
-    with storage_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        old = path.read_text(encoding="utf-8") if path.exists() else ""
-        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644
-        gap = "" if not old else "\n" if old.endswith("\n") else "\n\n"
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                os.fchmod(descriptor, mode)
-                file.write(old + gap + block)
-            _check(old, gap + block, Path(temporary), path)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink()
-            raise
-    return path
-
-
-def _refuse_known(name: str) -> None:
     known = [path for path in config_files() if path.exists()]
     if name in load_settings(known).clusters:
         raise ConflictError(
@@ -267,30 +250,71 @@ def _refuse_known(name: str) -> None:
             detail={"cluster": name},
         )
 
+    def add(document: TOMLDocument) -> None:
+        import tomlkit
 
-def _check(old: str, block: str, written: Path, path: Path) -> None:
-    """Refuse what could not be read, or not as it is meant."""
+        clusters = document.get("clusters")
+        if isinstance(clusters, tomlkit.items.InlineTable):
+            table = tomlkit.inline_table()
+            table.update(tomllib.loads(block)["clusters"][name])
+            clusters[name] = table
+        else:
+            document.append("clusters", tomlkit.parse(block)["clusters"])
+
     try:
-        before, added = tomllib.loads(old), tomllib.loads(block)
-        clusters = {**before.get("clusters", {}), **added["clusters"]}
-        if tomllib.loads(old + block) != {**before, "clusters": clusters}:
-            raise _refused(path, "it would be read in another way", block)
-        load_settings([*config_files()[:-1], written])
-    except tomllib.TOMLDecodeError as error:
-        raise _refused(path, str(error), block) from error
+        return edit_user_file(add)
     except InvalidInputError as error:
-        if error.code == "cannot_add":
+        raise InvalidInputError(
+            f"the cluster cannot be added to {user_file()}: {error.message}",
+            code="cannot_add",
+            hint="add it with an editor; its table is in the detail, and printed by: hpj config add NAME --dry-run",
+            detail={"path": str(user_file()), "config": block},
+        ) from error
+
+
+def edit_user_file(change: Callable[[TOMLDocument], None]) -> Path:
+    """Change the user's configuration file; a link is followed.
+
+    Args:
+        change: Changes the parsed document.
+
+    Raises:
+        InvalidInputError: The file is not TOML, or would not be a valid configuration after the change; then it stays as it is.
+        StorageError: The file cannot be written.
+    """
+    # Heavy, and few commands change the file.
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    path = user_file().resolve()
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        old = path.read_text(encoding="utf-8") if path.exists() else ""
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o644
+        try:
+            document = tomlkit.parse(old)
+            change(document)
+        except TOMLKitError as error:
+            raise InvalidInputError(str(error), code="bad_config") from error
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                os.fchmod(descriptor, mode)
+                file.write(tomlkit.dumps(document))
+            _check(Path(temporary), path)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink()
             raise
-        raise _refused(path, error.message.replace(str(written), str(path)), block) from error
+    return path
 
 
-def _refused(path: Path, why: str, block: str) -> InvalidInputError:
-    return InvalidInputError(
-        f"the cluster cannot be added to the end of {path}: {why}",
-        code="cannot_add",
-        hint="add it with an editor; its table is in the detail, and printed by: hpj config add NAME --dry-run",
-        detail={"path": str(path), "config": block},
-    )
+def _check(written: Path, path: Path) -> None:
+    try:
+        load_settings([*config_files()[:-1], written])
+    except InvalidInputError as error:
+        words = error.message.replace(str(written), str(path))
+        raise InvalidInputError(words, code="bad_config") from error
 
 
 # --------------------------------------------------------------------------------------------------

@@ -101,6 +101,14 @@ Verb = Literal["hydrate", "release", "export"]
 _UNDER_WAY: Final[dict[str, State]] = {"ARCHIVE": "exporting", "RESTORE": "hydrating"}
 _EXISTS, _DIRTY, _RELEASED, _ARCHIVED = 0x1, 0x2, 0x4, 0x8
 _NEVER_RELEASE, _NEVER_ARCHIVE, _LOST = 0x10, 0x20, 0x40
+_BY_FLAG: Final[dict[int, State]] = {
+    _LOST: "lost",
+    _RELEASED: "released",
+    _DIRTY: "dirty",
+    _ARCHIVED: "archived",
+    _EXISTS: "exists",
+}
+"""The first one that is set counts."""
 
 
 @dataclass(frozen=True)
@@ -121,37 +129,28 @@ class FileState(Wire):
     action: str | None = None
     progress: str | None = None
 
-    def has(self, flag: int) -> bool:
-        """Whether a flag is set."""
-        return bool(self.flags & flag)
-
     @property
     @shown
     def state(self) -> State:
         """The state in one word."""
         if self.action is not None:
             return _UNDER_WAY.get(self.action, "busy")
-        if self.has(_LOST):
-            return "lost"
-        if self.has(_RELEASED):
-            return "released"
-        if self.has(_DIRTY):
-            return "dirty"
-        if self.has(_ARCHIVED):
-            return "archived"
-        return "exists" if self.has(_EXISTS) else "local"
+        for flag, state in _BY_FLAG.items():
+            if self.flags & flag:
+                return state
+        return "local"
 
     @property
     @shown
     def never_release(self) -> bool:
         """Whether its bytes are never to be released."""
-        return self.has(_NEVER_RELEASE)
+        return bool(self.flags & _NEVER_RELEASE)
 
     @property
     @shown
     def never_archive(self) -> bool:
         """Whether it is never to be exported."""
-        return self.has(_NEVER_ARCHIVE)
+        return bool(self.flags & _NEVER_ARCHIVE)
 
 
 @dataclass(frozen=True)
@@ -163,7 +162,36 @@ class Verdict:
     hint: str | None = None
 
 
-_ASK: Final = Verdict("ask")
+_AGAIN = "export it again first: hpj storage export"
+
+_RULES: Final[dict[Verb, tuple[tuple[int, int, Verdict], ...]]] = {
+    "hydrate": (
+        (0, _RELEASED, Verdict("nothing", "its bytes are on the file system")),
+        (_LOST, 0, Verdict("refused", MEANINGS["lost"], "look for it in the bucket")),
+    ),
+    "release": (
+        (_RELEASED, 0, Verdict("nothing", "it is released")),
+        (
+            *(0, _ARCHIVED),
+            Verdict("refused", "it has no copy in S3", "export it first: hpj storage export"),
+        ),
+        (_DIRTY, 0, Verdict("refused", MEANINGS["dirty"], _AGAIN)),
+        (_LOST, 0, Verdict("refused", MEANINGS["lost"], _AGAIN)),
+        (
+            *(_NEVER_RELEASE, 0),
+            Verdict("refused", "it is marked never to be released", "lfs hsm_clear --norelease"),
+        ),
+    ),
+    "export": (
+        (_RELEASED, 0, Verdict("nothing", "its copy in S3 is as it is")),
+        (_ARCHIVED, _DIRTY | _LOST, Verdict("nothing", "its copy in S3 is as it is")),
+        (
+            *(_NEVER_ARCHIVE, 0),
+            Verdict("refused", "it is marked never to be exported", "lfs hsm_clear --noarchive"),
+        ),
+    ),
+}
+"""What keeps Lustre from being asked: a flag that is set, flags that are not; the first rule that fits a file counts."""
 
 
 def verdict_of(verb: Verb, file: FileState) -> Verdict:
@@ -172,36 +200,7 @@ def verdict_of(verb: Verb, file: FileState) -> Verdict:
         words = MEANINGS[file.state]
         same = (verb, file.state) in {("hydrate", "hydrating"), ("export", "exporting")}
         return Verdict("nothing" if same else "refused", words, None if same else "wait for it")
-    if verb == "hydrate":
-        return _hydrate(file)
-    return _release(file) if verb == "release" else _export(file)
-
-
-def _hydrate(file: FileState) -> Verdict:
-    if not file.has(_RELEASED):
-        return Verdict("nothing", "its bytes are on the file system")
-    if file.has(_LOST):
-        return Verdict("refused", MEANINGS["lost"], "look for it in the bucket")
-    return _ASK
-
-
-def _release(file: FileState) -> Verdict:
-    if file.has(_RELEASED):
-        return Verdict("nothing", "it is released")
-    if not file.has(_ARCHIVED):
-        return Verdict("refused", "it has no copy in S3", "export it first: hpj storage export")
-    if file.has(_DIRTY):
-        return Verdict("refused", MEANINGS["dirty"], "export it again first: hpj storage export")
-    if file.has(_LOST):
-        return Verdict("refused", MEANINGS["lost"], "export it again first: hpj storage export")
-    if file.has(_NEVER_RELEASE):
-        return Verdict("refused", "it is marked never to be released", "lfs hsm_clear --norelease")
-    return _ASK
-
-
-def _export(file: FileState) -> Verdict:
-    if file.has(_RELEASED) or (file.has(_ARCHIVED) and not file.has(_DIRTY | _LOST)):
-        return Verdict("nothing", "its copy in S3 is as it is")
-    if file.has(_NEVER_ARCHIVE):
-        return Verdict("refused", "it is marked never to be exported", "lfs hsm_clear --noarchive")
-    return _ASK
+    for with_flag, without, verdict in _RULES[verb]:
+        if file.flags & with_flag == with_flag and not file.flags & without:
+            return verdict
+    return Verdict("ask")

@@ -1,32 +1,30 @@
-"""What can be said of a regular expression before it runs, so that most of a log need not be shown to it.
+"""Regular expressions in Python's syntax, matched against one line at a time, and whether many lines can be searched at once.
 
-Patterns are Python's, matched against one line at a time. Two facts save most of the work: a text that every match must
-contain, and whether a match can reach over the end of a line. Both are found by reading the pattern, carefully: where in
-doubt, nothing is claimed.
+That is found by reading the pattern, carefully: where in doubt, it is not claimed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
+import os
 import re
-import socket
-import sys
+import threading
+import time
 import warnings
-from array import array
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar
 
-from hyperpod_jlab.core.errors import InternalError, InvalidInputError
+from hyperpod_jlab.core.errors import InvalidInputError
 
 _LONGEST = 2000
 _SPECIAL = frozenset("\\.^$*+?{}[]|()")
 _IN_LINE_ESCAPES = frozenset("dwSb")
 _QUANTIFIER = re.compile(r"(?:[*+?]|\{\d*,?\d*\})[?+]?")
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_TOKENS = re.compile(rf"\\N\{{[^}}]*\}}|\\.|{_CLASS.pattern}|\{{(?!\d*,\d*\}}|\d+\}})", re.DOTALL)
+"""A character by name, an escape, a class, or a brace that stands for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +35,26 @@ class Pattern:
         text: The expression.
         ignore_case: Whether upper and lower case are the same.
         literal: The expression is just this text.
-        required: Every match contains this text.
         in_line: No match can depend on what lies beyond its line, so many lines can be searched at once.
     """
 
     text: str
     ignore_case: bool = False
     literal: str | None = None
-    required: str | None = None
     in_line: bool = False
+
+    @property
+    def expression(self) -> str:
+        """The same for the package `regex`, which would read ``a{e}`` as fuzzy and ``[[:alpha:]]`` as POSIX does."""
+        return _TOKENS.sub(_same_piece, self.text)
+
+
+def _same_piece(found: re.Match[str]) -> str:
+    piece = found[0]
+    if piece.startswith("["):
+        inside = re.sub(r"\\.|\[", lambda one: one[0] if one[0] != "[" else r"\[", piece[1:])
+        return f"[{inside}"
+    return r"\{" if piece == "{" else piece
 
 
 def parse_pattern(text: str, *, ignore_case: bool = False, field: str = "grep") -> Pattern:
@@ -59,6 +68,8 @@ def parse_pattern(text: str, *, ignore_case: bool = False, field: str = "grep") 
     Raises:
         InvalidInputError: It is none, or longer than 2000 characters.
     """
+    import regex
+
     if len(text) > _LONGEST:
         raise _invalid(f"the pattern is longer than {_LONGEST} characters", field)
     try:
@@ -66,11 +77,14 @@ def parse_pattern(text: str, *, ignore_case: bool = False, field: str = "grep") 
             # What Python may one day read otherwise is no affair of who looks for something now.
             warnings.simplefilter("ignore")
             re.compile(text)
-    except (re.error, RecursionError, OverflowError) as error:
+            literal = None if _SPECIAL & set(text) or not text.isprintable() else text
+            pattern = Pattern(
+                text, ignore_case, literal, literal is not None or stays_in_line(text)
+            )
+            regex.compile(pattern.expression)
+    except (re.error, regex.error, RecursionError, OverflowError) as error:
         raise _invalid(f"'{text[:60]}' is not a regular expression: {error}", field) from error
-    if not _SPECIAL & set(text) and text.isprintable():
-        return Pattern(text, ignore_case, literal=text, required=text or None, in_line=True)
-    return Pattern(text, ignore_case, required=required_text(text), in_line=stays_in_line(text))
+    return pattern
 
 
 def _invalid(message: str, field: str) -> InvalidInputError:
@@ -80,48 +94,6 @@ def _invalid(message: str, field: str) -> InvalidInputError:
         hint="put a backslash before characters such as ( [ * + ? that are meant as they are",
         detail={"field": field},
     )
-
-
-def required_text(text: str) -> str | None:
-    """A text that every match of a valid expression contains, or None when none is found."""
-    best = run = ""
-    at = 0
-    while at < len(text):
-        char = text[at]
-        piece: str | None = None
-        if char == "|":
-            return None
-        if char == "(":
-            end = _group_end(text, at)
-            if end is None or text.startswith("(?", at):
-                return None
-            at = end
-        elif char == "[":
-            match = _CLASS.match(text, at)
-            if match is None:
-                return None
-            at = match.end()
-        elif char == "\\":
-            escaped = text[at + 1]
-            if escaped.isdigit() or escaped in "xuUN":
-                return None
-            piece = None if escaped.isalnum() else escaped
-            at += 2
-        else:
-            piece = None if char in ".^$" else char
-            at += 1
-        quantifier = _QUANTIFIER.match(text, at)
-        if quantifier is not None:
-            at = quantifier.end()
-            if piece is not None and quantifier.group().startswith("+"):
-                run += piece
-            best, run = max(best, run, key=len), ""
-        elif piece is None:
-            best, run = max(best, run, key=len), ""
-        else:
-            run += piece
-    found = max(best, run, key=len)
-    return found if found and found.isprintable() and "\ufffd" not in found else None
 
 
 def stays_in_line(text: str) -> bool:
@@ -159,35 +131,19 @@ def stays_in_line(text: str) -> bool:
     return True
 
 
-def _group_end(text: str, at: int) -> int | None:
-    """The index behind the group that opens at `at`."""
-    depth = 0
-    while at < len(text):
-        char = text[at]
-        if char == "\\":
-            at += 2
-            continue
-        if char == "[":
-            match = _CLASS.match(text, at)
-            if match is None:
-                return None
-            at = match.end()
-            continue
-        depth += (char == "(") - (char == ")")
-        at += 1
-        if depth == 0:
-            return at
-    return None
-
-
 # --------------------------------------------------------------------------------------------------
-# Regular expressions with a time limit: the parent's side of `match_worker`.
+# Regular expressions with a time limit, for lines and for files.
+#
+# The package `regex` gives up the interpreter's lock while it matches and stops at a timeout, so a catastrophic pattern occupies one thread for that long and
+# holds nobody else up. Each request has a daemon thread of its own: neither other work nor the program's end waits for it.
+
+T = TypeVar("T")
 
 PATIENCE = 10.0
 """Seconds that a pattern may take for one batch of lines, or one stretch of a file."""
 
-_PROGRAM = Path(__file__).with_name("match_worker.py")
-_LONGEST_ANSWER = 64 << 20
+_CHUNK = 4 << 20
+_LONGEST_LINE = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +157,7 @@ class Found:
 
 
 class Matcher:
-    """Runs one pattern in a process of its own, started when first needed. Use it in an ``async with``.
+    """Finds lines that match a pattern. Use it in an ``async with``.
 
     Args:
         pattern: The pattern.
@@ -209,13 +165,18 @@ class Matcher:
     """
 
     def __init__(self, pattern: Pattern, *, patience: float = PATIENCE) -> None:
+        import regex
+
         self.pattern = pattern
         self._patience = patience
-        self._process: asyncio.subprocess.Process | None = None
-        self._files: socket.socket | None = None
-        self._turn = asyncio.Lock()
-        known = None if pattern.ignore_case or pattern.required is None else pattern.required
-        self._required = known.encode() if known is not None else None
+        self._closed = False
+        self._literal = None if pattern.ignore_case else pattern.literal
+        flags = regex.IGNORECASE if pattern.ignore_case else 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._of_line: Any = regex.compile(pattern.expression, flags)
+            # Where many lines are searched at once, ^ and $ are those of each line.
+            self._of_lines: Any = regex.compile(pattern.expression, flags | regex.MULTILINE)
 
     async def __aenter__(self) -> Self:
         return self
@@ -223,9 +184,13 @@ class Matcher:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    async def close(self) -> None:
+        """Stop what is under way, at the latest at its time limit."""
+        self._closed = True
+
     def excludes(self, data: bytes, begin: int, end: int) -> bool:
         """Whether it is plain from the bytes that no line among them matches."""
-        return self._required is not None and data.find(self._required, begin, end) < 0
+        return self._literal is not None and data.find(self._literal.encode(), begin, end) < 0
 
     async def filter(self, texts: Sequence[str]) -> list[int]:
         """The indices of the lines that match.
@@ -233,14 +198,15 @@ class Matcher:
         Raises:
             InvalidInputError: The pattern takes too long.
         """
-        literal = self.pattern.literal
-        if literal is not None and not self.pattern.ignore_case:
+        literal = self._literal
+        if literal is not None:
             return [index for index, text in enumerate(texts) if literal in text]
         if not texts:
             return []
-        payload = "\n".join(texts).encode("utf-8", "surrogatepass")
-        _, answer = await self._ask({"do": "filter"}, payload)
-        return array("I", answer).tolist()
+        search = self._deadline(self._of_line)
+        return await self._run(
+            lambda: [index for index, text in enumerate(texts) if search(text, 0)]
+        )
 
     async def scan(self, file: int, begin: int, end: int, most: int) -> tuple[list[Found], int]:
         """The lines that begin in ``[begin, end)`` of an opened file and match, at most `most`, and how far was looked.
@@ -248,78 +214,154 @@ class Matcher:
         Raises:
             InvalidInputError: The pattern takes too long.
         """
-        answer, _ = await self._ask(
-            {"do": "scan", "begin": begin, "end": end, "most": most}, b"", file
-        )
-        return [Found(*hit) for hit in answer["hits"]], answer["reached"]
+        # The thread may outlive this call, and with it the caller's descriptor.
+        own = os.dup(file)
+        return await self._run(lambda: self._scan(own, begin, end, most))
 
-    async def close(self) -> None:
-        """End the process."""
-        process, self._process = self._process, None
-        if self._files is not None:
-            self._files.close()
-            self._files = None
-        if process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+    # In the thread
 
-    async def _ask(
-        self, request: dict[str, Any], payload: bytes, file: int | None = None
-    ) -> tuple[dict[str, Any], bytes]:
-        async with self._turn:
-            process = self._process or await self._start()
+    def _deadline(self, expression: Any) -> Callable[[str, int], Any]:
+        """The expression's search, within the time that the request has."""
+        until = time.monotonic() + self._patience
+
+        def search(text: str, at: int) -> Any:
+            if self._closed:
+                raise TimeoutError
+            left = max(until - time.monotonic(), 0.001)
+            return expression.search(text, at, timeout=left, concurrent=True)
+
+        return search
+
+    def _scan(self, file: int, begin: int, end: int, most: int) -> tuple[list[Found], int]:
+        search, lines = self._deadline(self._of_line), self._deadline(self._of_lines)
+        found: list[Found] = []
+        try:
+            at = _line_start(file, begin)
+            while at < end:
+                data = _whole_lines(file, at, min(_CHUNK, end - at))
+                if not data:
+                    break
+                for first, last in self._lines(data, search, lines):
+                    if at + first >= end:
+                        break
+                    span = _span(data[first:last], search)
+                    found.append(Found(at + first, at + last, *span))
+                    if len(found) == most:
+                        return found, at + last + 1
+                at += len(data)
+            return found, max(at, end)
+        finally:
+            os.close(file)
+
+    def _lines(
+        self, data: bytes, search: Callable[[str, int], Any], lines: Callable[[str, int], Any]
+    ) -> Iterator[tuple[int, int]]:
+        """Begin and end of the lines in `data` that match, newlines not counted."""
+        if self._literal:
+            yield from _with_text(data, self._literal.encode())
+            return
+        # A character is a byte here, so places in the text are places in the data.
+        at_once = self.pattern.in_line and data.isascii()
+        text, at = data.decode("ascii") if at_once else "", 0
+        while at < len(data):
+            begin = inside = at
+            if at_once:
+                match = lines(text, at)
+                if match is None:
+                    return
+                inside = match.start()
+                begin = text.rfind("\n", 0, inside) + 1
+                if begin == len(data):
+                    return
+            end = data.find(b"\n", inside)
+            end = len(data) if end < 0 else end
+            if at_once or search(_text(data[begin:end]), 0):
+                yield begin, end
+            at = end + 1
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Any] = loop.create_future()
+
+        def tell(answer: T | None, error: BaseException | None) -> None:
+            if done.done():
+                return
+            if error is not None:
+                done.set_exception(error)
+            else:
+                done.set_result(answer)
+
+        def run() -> None:
+            answer = failure = None
             try:
-                if file is not None and self._files is not None:
-                    socket.send_fds(self._files, [b"f"], [file])
-                async with asyncio.timeout(self._patience):
-                    return await _exchange(process, request, payload)
-            except TimeoutError:
-                await self.close()
-                raise InvalidInputError(
-                    f"the pattern '{self.pattern.text[:60]}' takes too long",
-                    code="slow_pattern",
-                    hint="avoid nested repetitions such as (a+)+",
-                    detail={"field": "grep"},
-                ) from None
-            except (asyncio.IncompleteReadError, ConnectionError, ValueError) as error:
-                await self.close()
-                raise InternalError(f"the search process has ended: {error}") from error
-            except asyncio.CancelledError:
-                # An answer that nobody reads would be taken for the next one's.
-                await self.close()
-                raise
+                answer = work()
+            except BaseException as error:  # noqa: BLE001 - it is raised below
+                failure = error
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(tell, answer, failure)
 
-    async def _start(self) -> asyncio.subprocess.Process:
-        # The program is handed opened files: it follows no path that may lead elsewhere by then.
-        files, theirs = socket.socketpair()
-        with theirs:
-            try:
-                process = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-I", "-S", str(_PROGRAM), str(theirs.fileno())),
-                    stdin=asyncio.subprocess.PIPE,
-                    stdout=asyncio.subprocess.PIPE,
-                    limit=_LONGEST_ANSWER,
-                    pass_fds=(theirs.fileno(),),
-                )
-            except BaseException:
-                files.close()
-                raise
-        self._process, self._files = process, files
-        assert process.stdin is not None
-        process.stdin.write(json.dumps({"do": "pattern", **asdict(self.pattern)}).encode() + b"\n")
-        return process
+        threading.Thread(target=run, name="search", daemon=True).start()
+        try:
+            answer: T = await done
+        except TimeoutError:
+            raise InvalidInputError(
+                f"the pattern '{self.pattern.text[:60]}' takes too long",
+                code="slow_pattern",
+                hint="avoid nested repetitions such as (a+)+",
+                detail={"field": "grep"},
+            ) from None
+        return answer
 
 
-async def _exchange(
-    process: asyncio.subprocess.Process, request: dict[str, Any], payload: bytes
-) -> tuple[dict[str, Any], bytes]:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(json.dumps({**request, "size": len(payload)}).encode() + b"\n" + payload)
-    await process.stdin.drain()
-    line = await process.stdout.readline()
-    if not line:
-        raise ConnectionError("no answer")
-    answer = json.loads(line)
-    return answer, await process.stdout.readexactly(answer["size"])
+def _with_text(data: bytes, wanted: bytes) -> Iterator[tuple[int, int]]:
+    at = 0
+    while (found := data.find(wanted, at)) >= 0:
+        begin, end = data.rfind(b"\n", 0, found) + 1, data.find(b"\n", found)
+        end = len(data) if end < 0 else end
+        yield begin, end
+        at = end + 1
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace")
+
+
+def _span(line: bytes, search: Callable[[str, int], Any]) -> tuple[int, int]:
+    """Where the match lies in its line, in bytes."""
+    text = _text(line)
+    match = search(text, 0)
+    if match is None:
+        return 0, 0
+    # Replacement characters differ in length from what they stand for; near is good enough there.
+    return len(text[: match.start()].encode()), len(text[: match.end()].encode())
+
+
+def _line_start(file: int, begin: int) -> int:
+    """The first line start at or after an offset."""
+    at = begin - 1
+    while at >= 0:
+        data = os.pread(file, 64 << 10, at)
+        newline = data.find(b"\n")
+        if newline >= 0:
+            return at + newline + 1
+        if not data:
+            return at
+        at += len(data)
+    return 0
+
+
+def _whole_lines(file: int, at: int, size: int) -> bytes:
+    """At least `size` bytes from a line start on, up to a line's end; a line of many MiB is cut."""
+    data = os.pread(file, size, at)
+    while data and not data.endswith(b"\n"):
+        newline = data.rfind(b"\n")
+        if newline >= 0 and len(data) >= _CHUNK:
+            return data[: newline + 1]
+        if len(data) >= _LONGEST_LINE:
+            return data
+        more = os.pread(file, _CHUNK, at + len(data))
+        if not more:
+            return data
+        cut = more.find(b"\n")
+        data += more if cut < 0 else more[: cut + 1]
+    return data

@@ -37,6 +37,7 @@ def test_the_first_cluster_makes_the_file(file):
         '# mine\ndefault_cluster = "a"  # this one\n\n[clusters.a]\norchestrator = "local"\n',
         '[storage]\npath = "/fsx"',  # no line break at the end
         "[clusters]\n",
+        'clusters.a.orchestrator = "slurm"\n',
     ],
 )
 def test_what_stands_there_stays(file, text):
@@ -52,10 +53,28 @@ def test_what_stands_there_stays(file, text):
     assert list(file.parent.iterdir()) == [file]
 
 
+def test_clusters_in_one_line_stay_in_one_line(file):
+    written(file, 'clusters = {a = {orchestrator = "slurm"}}  # mine\n')
+    add_cluster("new", BLOCK)
+    assert file.read_text().endswith('new = {orchestrator = "slurm"}}  # mine\n')
+    assert list(tomllib.loads(file.read_text())["clusters"]) == ["a", "new"]
+
+
+def test_a_cluster_that_could_not_be_read_is_not_added(file):
+    text = "# mine\n"
+    written(file, text)
+    for block in ("[clusters.new]\npatch = 3\n", "[clusters.new"):
+        with pytest.raises(InvalidInputError, match="cannot be added") as caught:
+            add_cluster("new", block)
+        assert caught.value.code == "cannot_add"
+    assert file.read_text() == text
+    assert list(file.parent.iterdir()) == [file]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('clusters = {a = {orchestrator = "slurm"}}\n', "cannot be added"),
+        ("clusters = 3\n", "clusters: must be names with values"),
         ("[clusters.a]\norchestrator = 'slurm'\npatch = 3\n", "patch"),
         ("[clusters", "line 1"),
     ],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import get_args
 
@@ -156,9 +155,9 @@ def show_path(context: click.Context, path: Path, no_aws: bool) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# ``hpj storage state``, ``hydrate``, ``release`` and ``export``: files on file systems that are linked to S3.
+# ``hpj storage state``, ``hydrate``, ``release``, ``export``, ``import``, ``tasks`` and ``cancel``: files on file systems that are linked to S3.
 
-PATHS = click.argument(
+_PATHS = click.argument(
     "paths",
     nargs=-1,
     required=True,
@@ -166,7 +165,13 @@ PATHS = click.argument(
     type=click.Path(path_type=Path),
 )
 
-REPORT = click.option(
+_REGION = click.option(
+    "--region",
+    metavar="REGION",
+    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
+)
+
+_REPORT = click.option(
     "--report",
     metavar="S3-URI",
     help="Have AWS lay a list of the files that failed there: a place in the linked one. Default: none is made.",
@@ -185,6 +190,15 @@ _UNUSED = click.option(
     help="By AWS: only files that nobody has read or changed for so many days.",
 )
 
+_IMPORT_HELP = """\
+Take over what is new or has changed in S3: names and metadata of files in linked folders. Their bytes come when they are read, or by hpj storage hydrate
+where Lustre's program is. AWS does it by a data repository task, which goes on after the command has ended: hpj storage tasks.
+"""
+
+_TASKS_HELP = """\
+Show data repository tasks, by which AWS exports, imports and releases files, and how far they are: those of the file systems that are mounted here,
+or of all in the region where the mounts do not name theirs. With TASK only these.
+"""
 _REST = "One that cannot be is named with the reason, and stops no other one."
 _EITHER = "It takes Lustre's program lfs on this machine, or a task of AWS, which goes on after the command has ended: hpj storage tasks."
 _LFS_ONLY = "It takes Lustre's program lfs on this machine."
@@ -195,14 +209,14 @@ _LFS_ONLY = "It takes Lustre's program lfs on this machine."
     help="Show where the bytes of files are, on a Lustre file system that is linked to S3: here, in S3, in both, or on the way.",
     examples=("hpj storage state /fsx/alice/data/*.tar",),
 )
-@PATHS
+@_PATHS
 def state(paths: tuple[Path, ...]) -> None:
     """Show states."""
 
     async def work(_: Hyperpod) -> Moved:
-        return Moved(await file_states(whole(paths)))
+        return Moved(await file_states(_whole(paths)))
 
-    tell(with_services(work, asking=True))
+    _tell(with_services(work, asking=True))
 
 
 @click.command(
@@ -210,7 +224,7 @@ def state(paths: tuple[Path, ...]) -> None:
     help=f"Bring the bytes of released files back from S3, before somebody waits for them. {_REST} {_LFS_ONLY}",
     examples=("hpj storage hydrate /fsx/alice/data/*.tar",),
 )
-@PATHS
+@_PATHS
 @_WAY
 def hydrate(paths: tuple[Path, ...], by: Way | None) -> None:
     """Bring files back."""
@@ -225,10 +239,10 @@ def hydrate(paths: tuple[Path, ...], by: Way | None) -> None:
         "hpj storage release ~/fsx/data --by aws --unused-for 30",
     ),
 )
-@PATHS
+@_PATHS
 @_WAY
 @_UNUSED
-@REPORT
+@_REPORT
 def release(
     paths: tuple[Path, ...], by: Way | None, unused_for: int | None, report: str | None
 ) -> None:
@@ -242,12 +256,73 @@ def release(
     help=f"Copy files to S3. {_REST} {_EITHER}",
     examples=("hpj storage export /fsx/alice/data/*.tar", "hpj storage export ~/fsx/data --by aws"),
 )
-@PATHS
+@_PATHS
 @_WAY
-@REPORT
+@_REPORT
 def export(paths: tuple[Path, ...], by: Way | None, report: str | None) -> None:
     """Copy files."""
     _move("export", paths, by, TaskOptions(report=report) if report else None)
+
+
+@click.command(
+    "import", cls=HpjCommand, help=_IMPORT_HELP, examples=("hpj storage import ~/fsx/data",)
+)
+@_PATHS
+@_REPORT
+@_REGION
+def import_(paths: tuple[Path, ...], report: str | None, region: str | None) -> None:
+    """Take over what is new in S3."""
+
+    async def work(hyperpod: Hyperpod) -> Moved:
+        options = TaskOptions(report=report)
+        return await hyperpod.repository_tasks(region).begin("import", _whole(paths), options)
+
+    _tell(with_services(work, asking=True))
+
+
+@click.command(
+    cls=HpjCommand,
+    help=_TASKS_HELP,
+    examples=("hpj storage tasks", "hpj storage tasks task-0123456789abcdef0 --json"),
+)
+@click.argument("tasks", nargs=-1, metavar="[TASK]...")
+@_REGION
+def tasks(tasks: tuple[str, ...], region: str | None) -> None:
+    """Show tasks."""
+
+    async def work(hyperpod: Hyperpod) -> list[RepositoryTask]:
+        return await hyperpod.repository_tasks(region).known(tasks)
+
+    found = with_services(work, asking=True)
+    if invocation().as_json:
+        print_json({"tasks": found})
+    else:
+        print_table(
+            Table(
+                ("TASK", "DOES", "STATE", "FILES", "FAILED", "ASKED", "PATHS"),
+                list(map(_task_row, found)),
+            )
+        )
+
+
+@click.command(
+    cls=HpjCommand,
+    help="Cancel a data repository task. Files that it has done stay done, and those that are under way are still done.",
+    examples=("hpj storage cancel task-0123456789abcdef0",),
+)
+@click.argument("task")
+@_REGION
+def cancel(task: str, region: str | None) -> None:
+    """Cancel a task."""
+
+    async def work(hyperpod: Hyperpod) -> str:
+        return await hyperpod.repository_tasks(region).cancel(task)
+
+    state = with_services(work, asking=True)
+    if invocation().as_json:
+        print_json({"task": task, "state": state})
+    else:
+        print(f"{task}: {state}")
 
 
 def _move(verb: Verb, paths: tuple[Path, ...], by: Way | None, options: TaskOptions | None) -> None:
@@ -258,18 +333,18 @@ def _move(verb: Verb, paths: tuple[Path, ...], by: Way | None, options: TaskOpti
         )
 
     async def work(hyperpod: Hyperpod) -> Moved:
-        return await move(verb, whole(paths), hyperpod.repository_tasks(), by, options)
+        return await move(verb, _whole(paths), hyperpod.repository_tasks(), by, options)
 
-    tell(with_services(work, asking=True))
+    _tell(with_services(work, asking=True))
 
 
-def whole(paths: tuple[Path, ...]) -> list[Path]:
+def _whole(paths: tuple[Path, ...]) -> list[Path]:
     """The paths as absolute ones, each once; links stay as they are named."""
     absolute = (Path(os.path.abspath(path.expanduser())) for path in paths)  # noqa: PTH100
     return list(dict.fromkeys(absolute))
 
 
-def tell(moved: Moved) -> None:
+def _tell(moved: Moved) -> None:
     """Print what became of each path.
 
     Raises:
@@ -305,6 +380,22 @@ def _row(result: Result) -> tuple[str, str, str, str]:
     return result.path, file.state if file else "-", result.done, words
 
 
+def _task_row(task: RepositoryTask) -> Sequence[str]:
+    total, done = task.total, (task.succeeded or 0) + (task.failed or 0)
+    words = ", ".join(task.paths) or "everything"
+    if task.problem:
+        words = f"{words}: {task.problem}"
+    return (
+        task.task_id,
+        task.kind,
+        task.state,
+        "-" if total is None else f"{done}/{total}",
+        "-" if task.failed is None else str(task.failed),
+        moment(task.created.timestamp() if task.created else None),
+        words,
+    )
+
+
 # --------------------------------------------------------------------------------------------------
 # ``hpj storage link`` and ``unlink``: the partition in Jupyter's file browser.
 
@@ -326,7 +417,7 @@ def link(name: str) -> None:
         return await link_partition(hyperpod.storage(), hyperpod.partition, Path.home(), name)
 
     linked = with_services(work, asking=True)
-    _tell(linked.path, linked.partition, "made" if linked.made else "there already")
+    _storage_link_tell(linked.path, linked.partition, "made" if linked.made else "there already")
 
 
 @click.command(
@@ -343,10 +434,10 @@ def unlink(name: str) -> None:
         return hyperpod.partition.root
 
     root = with_services(work)
-    _tell(Path.home() / name, root, "removed")
+    _storage_link_tell(Path.home() / name, root, "removed")
 
 
-def _tell(path: Path, root: Path, done: str) -> None:
+def _storage_link_tell(path: Path, root: Path, done: str) -> None:
     if invocation().as_json:
         print_json({"link": str(path), "partition": str(root), "done": done})
     else:
@@ -416,104 +507,6 @@ def _document(plan: MigrationPlan, moved: Migrated | None) -> dict[str, object]:
         "kept": [{"run_id": run_id, "reason": reason} for run_id, reason in kept],
         "code": 0 if moved is None else moved.code,
     }
-
-
-# --------------------------------------------------------------------------------------------------
-# ``hpj storage import``, ``tasks`` and ``cancel``: what AWS does to files of file systems that are linked to S3.
-
-_TITLES = ("TASK", "DOES", "STATE", "FILES", "FAILED", "ASKED", "PATHS")
-
-_region = click.option(
-    "--region",
-    metavar="REGION",
-    help="AWS region. Default: $AWS_REGION, or that of the AWS configuration or of Studio.",
-)
-
-_IMPORT_HELP = """\
-Take over what is new or has changed in S3: names and metadata of files in linked folders. Their bytes come when they are read, or by hpj storage hydrate
-where Lustre's program is. AWS does it by a data repository task, which goes on after the command has ended: hpj storage tasks.
-"""
-
-_TASKS_HELP = """\
-Show data repository tasks, by which AWS exports, imports and releases files, and how far they are: those of the file systems that are mounted here,
-or of all in the region where the mounts do not name theirs. With TASK only these.
-"""
-
-
-@click.command(
-    "import", cls=HpjCommand, help=_IMPORT_HELP, examples=("hpj storage import ~/fsx/data",)
-)
-@PATHS
-@REPORT
-@_region
-def import_(paths: tuple[Path, ...], report: str | None, region: str | None) -> None:
-    """Take over what is new in S3."""
-
-    async def work(hyperpod: Hyperpod) -> Moved:
-        options = TaskOptions(report=report)
-        return await hyperpod.repository_tasks(region).begin("import", whole(paths), options)
-
-    tell(with_services(work, asking=True))
-
-
-@click.command(
-    cls=HpjCommand,
-    help=_TASKS_HELP,
-    examples=("hpj storage tasks", "hpj storage tasks task-0123456789abcdef0 --json"),
-)
-@click.argument("tasks", nargs=-1, metavar="[TASK]...")
-@_region
-def tasks(tasks: tuple[str, ...], region: str | None) -> None:
-    """Show tasks."""
-
-    async def work(hyperpod: Hyperpod) -> list[RepositoryTask]:
-        return await hyperpod.repository_tasks(region).known(tasks)
-
-    found = with_services(work, asking=True)
-    if invocation().as_json:
-        print_json({"tasks": found})
-    else:
-        print_table(Table(_TITLES, list(map(_storage_tasks_row, found))))
-
-
-@click.command(
-    cls=HpjCommand,
-    help="Cancel a data repository task. Files that it has done stay done, and those that are under way are still done.",
-    examples=("hpj storage cancel task-0123456789abcdef0",),
-)
-@click.argument("task")
-@_region
-def cancel(task: str, region: str | None) -> None:
-    """Cancel a task."""
-
-    async def work(hyperpod: Hyperpod) -> str:
-        return await hyperpod.repository_tasks(region).cancel(task)
-
-    state = with_services(work, asking=True)
-    if invocation().as_json:
-        print_json({"task": task, "state": state})
-    else:
-        print(f"{task}: {state}")
-
-
-def _storage_tasks_row(task: RepositoryTask) -> Sequence[str]:
-    total, done = task.total, (task.succeeded or 0) + (task.failed or 0)
-    words = ", ".join(task.paths) or "everything"
-    if task.problem:
-        words = f"{words}: {task.problem}"
-    return (
-        task.task_id,
-        task.kind,
-        task.state,
-        "-" if total is None else f"{done}/{total}",
-        "-" if task.failed is None else str(task.failed),
-        moment(_seconds(task.created)),
-        words,
-    )
-
-
-def _seconds(time: datetime | None) -> float | None:
-    return None if time is None else time.timestamp()
 
 
 # --------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""States of files on file systems that are linked to S3: looking at them, and hydrate, release and export with one result for each file."""
+"""Files of Lustre file systems that are linked to S3: where their bytes are, and moving them by Lustre's program here or by a data repository task of AWS."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -28,7 +29,7 @@ from hyperpod_jlab.core.file_system import Association, FileState, State, Verb, 
 from hyperpod_jlab.core.wire import Wire, shown
 from hyperpod_jlab.features.storage.aws import cancel_task, create_task, list_tasks
 from hyperpod_jlab.features.storage.models import (
-    MOST_PATHS,
+    MAX_PATHS,
     RepositoryTask,
     TaskVerb,
     linked_places,
@@ -39,21 +40,24 @@ from hyperpod_jlab.storage.lfs import PROGRAM, Lfs
 from hyperpod_jlab.storage.mounts import mount_of
 from hyperpod_jlab.storage.timeouts import within
 
+Way = Literal["lfs", "aws"]
+"""By Lustre's program on this machine, or by a data repository task of AWS."""
+
 NOT_PERMITTED = "Operation not permitted"
-"""What Lustre's program says where only root may ask."""
+"""What Lustre's program says where only root may ask, which is so for all but hydrating."""
 
 
 @dataclass(frozen=True)
 class Result(Wire):
-    """What is known of one file, or became of a request for it.
+    """What is known of a file, or became of a request for it.
 
     Attributes:
         path: The file.
-        done: ``seen`` for a state that was only looked at; ``asked``: Lustre or AWS does it now; ``nothing``: there was nothing to do; ``refused``.
-        file: Its state before; None where it cannot be had.
+        done: ``seen``: its state was read; ``asked``: Lustre or AWS does it now; ``nothing``: there was nothing to do; ``refused``.
+        file: Its state before; None where it cannot be read.
         reason: Why nothing was done, or it was refused.
         hint: What to do about it.
-        task: Id of the task by which AWS does it; None where Lustre does.
+        task: Id of the task by which AWS does it.
     """
 
     path: str
@@ -70,119 +74,12 @@ class Result(Wire):
         return self.file.state if self.file else None
 
 
-async def file_states(paths: Sequence[Path], lfs: Lfs | None = None) -> list[Result]:
-    """The state of each file, in their order.
-
-    Raises:
-        UnsupportedError: Lustre's program is not on this machine.
-        StorageError: It does not answer.
-    """
-    lfs = lfs or Lfs()
-    checked = {str(path): await _unfit(path) for path in paths}
-    fit = [path for path, problem in checked.items() if problem is None]
-    found = await lfs.states(fit)
-    results = []
-    for path, problem in checked.items():
-        state = found.get(path)
-        if isinstance(state, FileState):
-            results.append(Result(path, "seen", state))
-        else:
-            results.append(Result(path, "refused", reason=problem or state))
-    return results
-
-
-async def move_bytes(verb: Verb, paths: Sequence[Path], lfs: Lfs | None = None) -> list[Result]:
-    """Ask for the bytes of files to be moved: a result for each file, in their order. One that is refused stops no other.
-
-    Raises:
-        UnsupportedError: Lustre's program is not on this machine.
-        StorageError: It does not answer.
-    """
-    lfs = lfs or Lfs()
-    results = {result.path: result for result in await file_states(paths, lfs)}
-    wanted: dict[int | None, list[str]] = {}
-    for path, result in results.items():
-        if result.file is None:
-            continue
-        verdict = verdict_of(verb, result.file)
-        if verdict.does == "ask":
-            wanted.setdefault(await _device(path), []).append(path)
-        else:
-            results[path] = Result(path, verdict.does, result.file, verdict.reason, verdict.hint)
-    for some in wanted.values():  # one request is for files of one file system
-        for path, problem in (await _asked(lfs, verb, some)).items():
-            file = results[path].file
-            done: Literal["asked", "refused"] = "asked" if problem is None else "refused"
-            results[path] = Result(path, done, file, problem, _hint(verb, problem))
-    return list(results.values())
-
-
-async def _asked(lfs: Lfs, verb: Verb, paths: list[str]) -> dict[str, str | None]:
-    """Ask for files, and one by one for those of a request that was refused as a whole, for it may be one of them only."""
-    told = await lfs.ask(verb, paths)
-    failed = [path for path, problem in told.items() if problem is not None]
-    if len(paths) == 1 or not failed:
-        return told
-    fresh = await lfs.states(failed)
-    for path in failed:
-        state = fresh[path]
-        # What the refused request had done already is not asked for again.
-        if isinstance(state, FileState) and verdict_of(verb, state).does == "nothing":
-            told[path] = None
-        else:
-            told |= await lfs.ask(verb, [path])
-    return told
-
-
-async def _device(path: str) -> int | None:
-    """Number of a file's file system; None when the file has gone."""
-
-    def look() -> int | None:
-        try:
-            return Path(path).stat().st_dev
-        except OSError:
-            return None
-
-    return await within(Path(path), look)
-
-
-async def _unfit(path: Path) -> str | None:
-    """Why a path has no such state."""
-
-    def look() -> str | None:
-        try:
-            found = os.lstat(path)
-        except OSError as error:
-            return error.strerror or str(error)
-        if stat.S_ISLNK(found.st_mode):
-            return "it is a link: name the file that it leads to"
-        if not stat.S_ISREG(found.st_mode):
-            return "it is no file: only files have such a state"
-        kind = mount_of(path).kind
-        return None if kind == "lustre" else f"it lies on {kind or 'something else'}, not on Lustre"
-
-    return await within(path, look)
-
-
-def _hint(verb: Verb, problem: str | None) -> str | None:
-    """What to do when Lustre lets only root ask for it, which it does for all but hydrating."""
-    if problem is None or NOT_PERMITTED not in problem:
-        return None
-    if verb == "hydrate":
-        return "it must be your file; reading it brings it back too"
-    return "Lustre lets only root of this machine ask for it: sudo; or have AWS do it: --by aws"
-
-
-# --------------------------------------------------------------------------------------------------
-# Export, import and release of files by AWS: data repository tasks, for paths as this machine has them.
-
-
 @dataclass(frozen=True)
 class TaskOptions:
-    """How a task is done.
+    """How a task of AWS is done.
 
     Attributes:
-        unused_days: A release takes only what nobody has read or changed for so many days.
+        unused_days: A release takes only files that nobody has read or changed for so many days.
         report: Place in S3 for a list of the files that failed; None: none is made.
     """
 
@@ -192,24 +89,147 @@ class TaskOptions:
 
 @dataclass(frozen=True)
 class Moved:
-    """What became of a request: one result for each path, the tasks of AWS that do it, and why AWS refused some."""
+    """A request's outcome: a result for each path, the tasks of AWS that do it, and why AWS refused some."""
 
     results: list[Result]
     tasks: list[RepositoryTask] = field(default_factory=list)
     errors: list[HyperpodError] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class _Linked:
-    """A file system with its links to S3; None where they may not be asked for."""
+async def file_states(paths: Sequence[Path], lfs: Lfs | None = None) -> list[Result]:
+    """The state of each file, in their order.
 
-    name: str
-    links: tuple[Association, ...] | None
-    refusal: HyperpodError | None = None
+    Raises:
+        UnsupportedError: Lustre's program is not on this machine.
+        StorageError: It does not answer.
+    """
+    lfs = lfs or Lfs()
+    problems = {str(path): await _problem(path) for path in paths}
+    states = await lfs.states([path for path, problem in problems.items() if problem is None])
+    results = []
+    for path, problem in problems.items():
+        state = states.get(path)
+        if isinstance(state, FileState):
+            results.append(Result(path, "seen", state))
+        else:
+            results.append(Result(path, "refused", reason=problem or state))
+    return results
+
+
+async def move(
+    verb: Verb,
+    paths: Sequence[Path],
+    tasks: RepositoryTasks,
+    by: Way | None = None,
+    options: TaskOptions | None = None,
+) -> Moved:
+    """Ask for bytes of files to be moved: a result for each path, in their order. One that is refused stops no other.
+
+    Args:
+        verb: What is asked for.
+        paths: Absolute paths.
+        tasks: The tasks of AWS.
+        by: The way. None: by Lustre's program, and by AWS what that may not do, or where it is missing.
+        options: How a task is done; where some are given, only a task can.
+
+    Raises:
+        UnsupportedError: Lustre's program is missing, and AWS cannot do it or may not be asked.
+        StorageError: The program does not answer.
+    """
+    may_ask_aws = by is None and verb != "hydrate" and points_to_aws()
+    missing = shutil.which(PROGRAM) is None
+    if by == "aws" or (by is None and options is not None) or (may_ask_aws and missing):
+        if verb == "hydrate":
+            raise UnsupportedError(
+                "AWS has no task that brings bytes back",
+                code="no_such_task",
+                hint="a file comes back when it is read, such as by: cat FILE > /dev/null",
+            )
+        return await tasks.begin(verb, paths, options)
+    results = await _by_lfs(verb, paths)
+    denied = [
+        Path(one.path)
+        for one in results
+        if one.done == "refused" and NOT_PERMITTED in (one.reason or "")
+    ]
+    if verb == "hydrate" or not may_ask_aws or not denied:
+        return Moved(results)
+    moved = await tasks.begin(verb, denied, options)
+    by_aws = {one.path: one for one in moved.results}
+    for number, before in enumerate(results):
+        if (now := by_aws.get(before.path)) is not None:
+            refused = now.done == "refused"
+            reason = f"{before.reason}; AWS: {now.reason}" if refused else now.reason
+            results[number] = replace(now, file=before.file, reason=reason)
+    return replace(moved, results=results)
+
+
+async def _by_lfs(verb: Verb, paths: Sequence[Path]) -> list[Result]:
+    lfs = Lfs()
+    results = {result.path: result for result in await file_states(paths, lfs)}
+    by_device: dict[int | None, list[str]] = {}
+    for path, result in results.items():
+        if result.file is None:
+            continue
+        verdict = verdict_of(verb, result.file)
+        if verdict.does == "ask":
+            by_device.setdefault(await within(Path(path), partial(_device, path)), []).append(path)
+        else:
+            results[path] = Result(path, verdict.does, result.file, verdict.reason, verdict.hint)
+    for some in by_device.values():  # one request is for files of one file system
+        for path, problem in (await _ask(lfs, verb, some)).items():
+            file, hint = results[path].file, None
+            if problem is not None and NOT_PERMITTED in problem:
+                hint = "Lustre lets only root of this machine ask for it: sudo; or have AWS do it: --by aws"
+                if verb == "hydrate":
+                    hint = "it must be your file; reading it brings it back too"
+            results[path] = Result(path, "refused" if problem else "asked", file, problem, hint)
+    return list(results.values())
+
+
+async def _ask(lfs: Lfs, verb: Verb, paths: list[str]) -> dict[str, str | None]:
+    """Ask for files; where a request is refused as a whole, one by one, for the reason may be one of them."""
+    answers = await lfs.ask(verb, paths)
+    failed = [path for path, problem in answers.items() if problem is not None]
+    if len(paths) == 1 or not failed:
+        return answers
+    for path, state in (await lfs.states(failed)).items():
+        # What the refused request has done already is not asked for again.
+        if isinstance(state, FileState) and verdict_of(verb, state).does == "nothing":
+            answers[path] = None
+        else:
+            answers |= await lfs.ask(verb, [path])
+    return answers
+
+
+def _device(path: str) -> int | None:
+    """Number of a file's file system; None when the file is gone."""
+    try:
+        return Path(path).stat().st_dev
+    except OSError:
+        return None
+
+
+async def _problem(path: Path) -> str | None:
+    """Why a path has no such state."""
+
+    def look() -> str | None:
+        try:
+            mode = os.lstat(path).st_mode
+        except OSError as error:
+            return error.strerror or str(error)
+        if stat.S_ISLNK(mode):
+            return "it is a link: name the file that it leads to"
+        if not stat.S_ISREG(mode):
+            return "it is no file: only files have such a state"
+        kind = mount_of(path).kind
+        return None if kind == "lustre" else f"it lies on {kind or 'something else'}, not on Lustre"
+
+    return await within(path, look)
 
 
 class RepositoryTasks:
-    """Has AWS do something to files.
+    """Data repository tasks, for paths as this machine has them.
 
     Args:
         aws: AWS in the region of the file systems.
@@ -221,33 +241,30 @@ class RepositoryTasks:
     async def begin(
         self, verb: TaskVerb, paths: Sequence[Path], options: TaskOptions | None = None
     ) -> Moved:
-        """Ask for files and folders: one task for each file system. One that is refused stops no other.
-
-        Args:
-            verb: What to do.
-            paths: Absolute paths of this machine.
-            options: How.
-        """
-        placed: dict[LustreMount, dict[str, str]] = {}
+        """Ask for files and folders: one task for each file system. One that is refused stops no other."""
+        moved = Moved([])
         results: dict[str, Result] = {}
-        for path in paths:
-            mount, there = await _placed(path)
+        by_mount: dict[LustreMount, dict[str, str]] = {}
+        for path in map(str, paths):
+            mount, there = await _placed(Path(path))
             if mount is None:
-                results[str(path)] = Result(str(path), "refused", reason=there)
+                results[path] = Result(path, "refused", reason=there)
             else:
-                results[str(path)] = Result(str(path), "asked")
-                placed.setdefault(mount, {})[str(path)] = there
-        moved = Moved(list(results.values()))
-        for mount, whereabouts in placed.items():
+                results[path] = Result(path, "asked")
+                by_mount.setdefault(mount, {})[path] = there
+        for mount, there_by_path in by_mount.items():
             try:
-                await self._on_one(
-                    verb, mount, whereabouts, options or TaskOptions(), results, moved
-                )
+                wanted = await self._wanted(verb, mount, there_by_path, results)
+                task = await self._make(verb, *wanted, options or TaskOptions())
             except HyperpodError as error:
                 moved.errors.append(error)
-                for name in whereabouts:
-                    if results[name].done == "asked":
-                        results[name] = _refused(name, error.message, error.hint)
+                told = Result("", "refused", reason=error.message, hint=error.hint)
+            else:
+                moved.tasks.extend(task)
+                told = Result("", "asked", task=task[0].task_id if task else None)
+            for path in there_by_path:
+                if results[path].done == "asked":
+                    results[path] = replace(told, path=path)
         return replace(moved, results=list(results.values()))
 
     async def known(self, tasks: Sequence[str] = ()) -> list[RepositoryTask]:
@@ -275,52 +292,50 @@ class RepositoryTasks:
         """
         return await cancel_task(self._aws, task)
 
-    async def _on_one(
-        self,
-        verb: TaskVerb,
-        mount: LustreMount,
-        whereabouts: dict[str, str],
-        options: TaskOptions,
-        results: dict[str, Result],
-        moved: Moved,
-    ) -> None:
-        """Make the task for files of one file system, and note what becomes of each."""
-        linked = await self._linked(mount)
-        if linked.links is None and verb == "import":
-            assert linked.refusal is not None
-            raise linked.refusal
-        wanted: dict[str, list[str]] = {}
-        for path, there in whereabouts.items():
-            places = None if linked.links is None else linked_places(there, linked.links)
+    async def _wanted(
+        self, verb: TaskVerb, mount: LustreMount, there: dict[str, str], results: dict[str, Result]
+    ) -> tuple[str, list[str]]:
+        """The file system and what its task is to be given; paths without a link are refused in `results`."""
+        name, links = await self._linked(mount, needs_links=verb == "import")
+        wanted: dict[str, None] = {}
+        for path, path_there in there.items():
+            places = None if links is None else linked_places(path_there, links)
             if places == []:
-                results[path] = _not_linked(path, linked)
+                folders = ", ".join(link.folder for link in links or ())
+                hint = f"linked are, from the file system's root: {folders}"
+                reason = "it is not in a folder that is linked to S3"
+                hint = hint if folders else "nothing is linked"
+                results[path] = Result(path, "refused", reason=reason, hint=hint)
             else:
-                wanted[path] = (places or []) if verb == "import" else [task_path(there)]
-        given = list(dict.fromkeys(place for places in wanted.values() for place in places))
-        if not given:
-            return
-        if len(given) > MOST_PATHS:
+                given = (places or []) if verb == "import" else [task_path(path_there)]
+                wanted |= dict.fromkeys(given)
+        return name, list(wanted)
+
+    async def _make(
+        self, verb: TaskVerb, name: str, wanted: list[str], options: TaskOptions
+    ) -> list[RepositoryTask]:
+        if not wanted:
+            return []
+        if len(wanted) > MAX_PATHS:
             raise InvalidInputError(
-                f"a task takes at most {MOST_PATHS} paths, and these are {len(given)}",
+                f"a task takes at most {MAX_PATHS} paths, and these are {len(wanted)}",
                 code="too_many_paths",
                 hint="name the folder that they are in",
                 detail={"field": "paths"},
             )
-        made = await create_task(
-            self._aws, linked.name, verb, given, options.unused_days, options.report
-        )
-        moved.tasks.append(made)
-        for path in wanted:
-            results[path] = replace(results[path], task=made.task_id)
+        days, report = options.unused_days, options.report
+        return [await create_task(self._aws, name, verb, wanted, days, report)]
 
-    async def _linked(self, mount: LustreMount) -> _Linked:
-        """The file system of a mount. What may not be asked for is not needed where the mount names it."""
+    async def _linked(
+        self, mount: LustreMount, *, needs_links: bool
+    ) -> tuple[str, Sequence[Association] | None]:
+        """The file system of a mount, and its links to S3: None where they may not be read and are not needed."""
+        name = mount.file_system
         try:
             found = await find_file_system(self._aws, mount)
         except HyperpodError as error:
-            if error.code != "missing_right" or mount.file_system is None:
+            if error.code != "missing_right" or name is None:
                 raise
-            found = None
         else:
             if found is None:
                 raise NotFoundError(
@@ -328,26 +343,25 @@ class RepositoryTasks:
                     hint="do this where the mount point has the file system's id, as in Studio",
                 )
             if found.associations is not None:
-                return _Linked(found.name, found.associations)
-        name = found.name if found else str(mount.file_system)
+                return found.name, found.associations
+            name = found.name
         try:
-            return _Linked(name, await list_associations(self._aws, name))
+            return name, await list_associations(self._aws, name)
         except HyperpodError as error:
-            if error.code != "missing_right":
+            if error.code != "missing_right" or needs_links:
                 raise
-            return _Linked(name, None, error)
+            return name, None
 
 
 async def _placed(path: Path) -> tuple[LustreMount | None, str]:
-    """Where a path lies on its file system, or None and why a task cannot have it."""
+    """A path's mount and its place on the file system, or None and why a task cannot have it."""
 
     def look() -> tuple[LustreMount | None, str]:
         try:
-            found = os.lstat(path)
+            if stat.S_ISLNK(os.lstat(path).st_mode):
+                return None, "it is a link: name what it leads to"
         except OSError as error:
             return None, error.strerror or str(error)
-        if stat.S_ISLNK(found.st_mode):
-            return None, "it is a link: name what it leads to"
         mount = mount_of(path)
         part = next((one for one in lustre_mounts() if str(one.point) == mount.point), None)
         if part is None:
@@ -357,80 +371,3 @@ async def _placed(path: Path) -> tuple[LustreMount | None, str]:
         return (part, there) if problem is None else (None, problem)
 
     return await within(path, look)
-
-
-def _not_linked(path: str, linked: _Linked) -> Result:
-    folders = ", ".join(link.folder for link in linked.links or ())
-    hint = f"linked are, from the file system's root: {folders}" if folders else "nothing is linked"
-    return _refused(path, "it is not in a folder that is linked to S3", hint)
-
-
-def _refused(path: str, reason: str, hint: str | None) -> Result:
-    return Result(path, "refused", reason=reason, hint=hint)
-
-
-# --------------------------------------------------------------------------------------------------
-# Hydrate, release and export of files, by Lustre's program here or by AWS, whichever can.
-
-Way = Literal["lfs", "aws"]
-"""By Lustre's program on this machine, or by a data repository task of AWS."""
-
-
-async def move(
-    verb: Verb,
-    paths: Sequence[Path],
-    tasks: RepositoryTasks,
-    by: Way | None = None,
-    options: TaskOptions | None = None,
-) -> Moved:
-    """Ask for bytes of files to be moved: a result for each path, in their order.
-
-    Args:
-        verb: What is asked for.
-        paths: Absolute paths.
-        tasks: Whom to ask for tasks of AWS.
-        by: How. None: by Lustre's program where it is, and by AWS what that is not permitted, or where it is not.
-        options: How a task is done; where some are given, only a task can.
-
-    Raises:
-        UnsupportedError: Lustre's program is not here, and AWS cannot do it or is not to.
-        StorageError: It does not answer.
-    """
-    if options is not None and by is None:
-        by = "aws"
-    if by == "aws":
-        return await _by_aws(verb, paths, tasks, options)
-    may_ask_aws = by is None and verb != "hydrate" and points_to_aws()
-    if may_ask_aws and shutil.which(PROGRAM) is None:
-        return await _by_aws(verb, paths, tasks, options)
-    results = await move_bytes(verb, paths)
-    denied = [
-        one for one in results if one.done == "refused" and NOT_PERMITTED in (one.reason or "")
-    ]
-    if not (may_ask_aws and denied):
-        return Moved(results)
-    moved = await _by_aws(verb, [Path(one.path) for one in denied], tasks, options)
-    again = {one.path: one for one in moved.results}
-    return replace(moved, results=[_joined(one, again.get(one.path)) for one in results])
-
-
-async def _by_aws(
-    verb: Verb, paths: Sequence[Path], tasks: RepositoryTasks, options: TaskOptions | None
-) -> Moved:
-    if verb == "hydrate":
-        raise UnsupportedError(
-            "AWS has no task that brings bytes back",
-            code="no_such_task",
-            hint="a file comes back when it is read, such as by: cat FILE > /dev/null",
-        )
-    return await tasks.begin(verb, paths, options)
-
-
-def _joined(refused: Result, by_aws: Result | None) -> Result:
-    """What became of a file that Lustre refused, once AWS was asked."""
-    if by_aws is None:
-        return refused
-    if by_aws.done == "refused":
-        reason = f"{refused.reason}; AWS: {by_aws.reason}"
-        return replace(by_aws, file=refused.file, reason=reason)
-    return replace(by_aws, file=refused.file)

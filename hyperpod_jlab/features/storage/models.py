@@ -24,12 +24,11 @@ KINDS: Final[dict[TaskVerb, str]] = {
 }
 """AWS' words for them."""
 
-MOST_PATHS: Final = 100
+MAX_PATHS: Final = 100
 """Paths that a task takes."""
 
 _LONGEST: Final = 4096
 _FORBIDDEN: Final = frozenset("\0\x85\u2028\u2029\r\n")
-_ENDED: Final = frozenset({"SUCCEEDED", "FAILED", "CANCELED"})
 
 
 IsoDatetime = Annotated[datetime, As(str, datetime.isoformat)]
@@ -69,11 +68,6 @@ class RepositoryTask:
     failed: int | None = None
     problem: str | None = None
     report: str | None = None
-
-    @property
-    def over(self) -> bool:
-        """Whether it has ended."""
-        return self.state in _ENDED
 
 
 def kind_of(word: str) -> str:
