@@ -25,7 +25,7 @@ one path the latest counts) and one of
 
 - ``document``: the file's content is ``json.dumps(document)`` and a line feed, as all records are written;
 - ``base64`` with ``part`` (from 0), ``parts`` and ``sha256`` (hex, of the whole content): the parts of one content come one after the other;
-- ``left_out``: the file is there, with so many bytes, too many (over `LARGEST`) to be sent.
+- ``left_out``: the file has so many bytes, too many (over `LARGEST`) to be sent.
 
 ``once: true`` says that a file which is there already stays. Sent are: the claims, the nodes' records, ``failed.json``, the ranks' errors,
 ``status/unstarted/``, the observations of the launcher and, at the end of node 0, ``result.*`` and ``exception.*``. The frame of a node's last record comes after
@@ -46,21 +46,27 @@ FILE_FRAME = b"##hyperpod-file "
 CUT_OFF = b"\x18\n"
 """What ends a line that was left unfinished, so that it is no frame."""
 
+PATHS = re.compile(
+    r"status/(?:claim|attempt-[1-9][0-9]{0,8}/(?:claim|failed|node-[0-9]{1,6}|rank-[0-9]{1,9}\.error)"
+    r"|(?:unstarted|over)/node-[0-9]{1,6}|observations/launcher(?:\.attempt-[1-9][0-9]{0,8})?)\.json"
+    r"|result\.(?:json|npy|pkl)|exception\.(?:json|pkl)"
+)
+"""The files of the records folder that are sent."""
+
 LONGEST = 8192
 LONGEST_ESCAPED = 2048
 LARGEST = 1 << 18
 """The most bytes of a file that are sent."""
 
 _PART = 6144
-_UNCLEAN = re.compile(rb"[\x00-\x08\x0a-\x1a\x1c-\x1f\x7f]")
-_UNCLEAN_IN_LINES = re.compile(rb"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]")
+_UNCLEAN = re.compile(rb"[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]")
 _TO_ESCAPE = re.compile(rb"[\x00-\x08\x0a-\x1a\x1c-\x1f\x7f\\]")
 _TORN = re.compile(rb"[\x00-\x08\x0a-\x1a\x1c-\x1f\x7f-\xff\\]")
 
 
-def is_clean(data: bytes) -> bool:
-    """Whether bytes arrive as they are, as part of a line."""
-    return not _UNCLEAN.search(data) and is_utf8(data)
+def is_clean(lines: bytes) -> bool:
+    """Whether lines arrive as they are."""
+    return not _UNCLEAN.search(lines) and is_utf8(lines)
 
 
 def is_utf8(data: bytes) -> bool:
@@ -112,16 +118,17 @@ class FrameEcho:
         lines = text.split(b"\n")
         self._held = lines.pop()
         frames: List[bytes] = []
-        whole = text[: len(text) - len(self._held)]
-        if _UNCLEAN_IN_LINES.search(whole) or not is_utf8(whole):
-            for line in lines:
-                self._put_line(line, frames)
-        else:
-            self._put_plain(lines, frames)
+        plain = is_clean(text[: len(text) - len(self._held)])
+        for line in lines:
+            if plain and len(line) <= LONGEST:  # nearly all of what ranks write
+                frames.append(self._plain % (self._offset, line))
+                self._offset += len(line) + 1
+            else:
+                self._put(line, True, frames)
         if lines:
             self._since = now
-        while len(self._held) > LONGEST:
-            self._held = self._held[self._put_piece(self._held, False, frames) :]
+        if len(self._held) > LONGEST:
+            self._held = self._put(self._held, False, frames, LONGEST)
         return b"".join(frames) + self.idle(now)
 
     def idle(self, now: float) -> bytes:
@@ -131,41 +138,30 @@ class FrameEcho:
     def close(self) -> bytes:
         """The frames of what is held, when no end of line will come soon."""
         frames: List[bytes] = []
-        while self._held:
-            self._held = self._held[self._put_piece(self._held, False, frames) :]
+        if self._held:
+            self._held = self._put(self._held, False, frames)
         return b"".join(frames)
 
     def skip(self, count: int) -> None:
         """Leave out bytes that cannot be read."""
         self._offset += count
 
-    def _put_plain(self, lines: List[bytes], frames: List[bytes]) -> None:
-        """Put lines that need no escaping: nearly all of what ranks write."""
-        for line in lines:
-            if len(line) > LONGEST:
-                self._put_line(line, frames)
-            else:
-                frames.append(self._plain % (self._offset, line))
-                self._offset += len(line) + 1
-
-    def _put_line(self, line: bytes, frames: List[bytes]) -> None:
+    def _put(self, line: bytes, ends: bool, frames: List[bytes], keep: int = 0) -> bytes:
+        """Put a line into frames, all of it or down to so many bytes; what is left."""
         while True:
-            done = self._put_piece(line, True, frames)
-            if done == len(line):
-                self._offset += 1  # its line feed
-                return
-            line = line[done:]
-
-    def _put_piece(self, line: bytes, ends: bool, frames: List[bytes]) -> int:
-        """Put the first bytes of a line into a frame; how many."""
-        piece, sign = _cut(line, LONGEST), b"|"
-        if not is_clean(piece):
-            piece, sign = _cut(line, LONGEST_ESCAPED), b"\\"
-        body = piece if sign == b"|" else escape_bytes(piece)
-        whole = b" " if ends and len(piece) == len(line) else b">"
-        frames += (self._label % self._offset, sign, whole, body, b"\n")
-        self._offset += len(piece)
-        return len(piece)
+            piece, sign = _cut(line, LONGEST), b"|"
+            if not is_clean(piece):
+                piece = _cut(line, LONGEST_ESCAPED)
+                if not is_clean(piece):
+                    sign = b"\\"
+            line = line[len(piece) :]
+            whole = b" " if ends and not line else b">"
+            body = piece if sign == b"|" else escape_bytes(piece)
+            frames += (self._label % self._offset, sign, whole, body, b"\n")
+            self._offset += len(piece)
+            if len(line) <= keep:
+                self._offset += ends
+                return line
 
 
 def _cut(line: bytes, length: int) -> bytes:
@@ -196,14 +192,10 @@ def content_frames(path: str, content: bytes, once: bool) -> bytes:
     frames = []
     for number, part in enumerate(parts):
         text = base64.b64encode(part).decode()
-        place = {"part": number, "parts": len(parts), "sha256": digest}
-        frames.append(_file_frame(path, once, base64=text, **place))
+        frames.append(
+            _file_frame(path, once, base64=text, part=number, parts=len(parts), sha256=digest)
+        )
     return b"".join(frames)
-
-
-def left_out_frame(path: str, size: int) -> bytes:
-    """The frame of a file that is too large."""
-    return _file_frame(path, False, left_out=size)
 
 
 def _file_frame(path: str, once: bool, **content: Any) -> bytes:
@@ -217,12 +209,6 @@ def _file_frame(path: str, once: bool, **content: Any) -> bytes:
 class FileFrames:
     """Sends the files of the records folder as frames: records when they are written, others when they are there."""
 
-    SENT = re.compile(
-        r"status/(claim|(attempt-\d+/)(claim|failed|node-\d+|rank-\d+\.error)|(unstarted|over)/node-\d+"
-        r"|observations/[\w.-]+)\.json"
-    )
-    AT_THE_END = re.compile(r"result\.(json|npy|pkl)|exception\.(json|pkl)")
-
     def __init__(self, records: str, put: Callable[[bytes], None]) -> None:
         self._records = records
         self._put = put
@@ -231,32 +217,34 @@ class FileFrames:
     def told(self, path: str, document: Mapping[str, Any], once: bool) -> None:
         """A record is being written."""
         name = os.path.relpath(path, self._records)
-        if self.SENT.fullmatch(name):
+        if PATHS.fullmatch(name):
             self._sent.add(name)
             self._put(document_frames(name, document, once))
 
     def send_errors(self, folder: str) -> None:
         """Send what the ranks themselves wrote down of their errors."""
         for name, path in self._files_in(folder):
-            if self.SENT.fullmatch(name) and ".error." in name and name not in self._sent:
+            if ".error." in name and name not in self._sent:
                 self._sent.add(name)
                 self._send(name, path, True)
 
     def send_results(self, since: float) -> None:
         """Send the results that were written since then (Unix time)."""
         for name, path in self._files_in(self._records):
-            if self.AT_THE_END.fullmatch(name) and os.stat(path).st_mtime >= since:
+            if os.stat(path).st_mtime >= since:
                 self._send(name, path, False)
 
     def _files_in(self, folder: str) -> Iterator[Tuple[str, str]]:
-        for name in sorted(os.listdir(folder)):
-            path = os.path.join(folder, name)
-            yield os.path.relpath(path, self._records), path
+        for entry in sorted(os.listdir(folder)):
+            path = os.path.join(folder, entry)
+            name = os.path.relpath(path, self._records)
+            if PATHS.fullmatch(name):
+                yield name, path
 
     def _send(self, name: str, path: str, once: bool) -> None:
         with open(path, "rb") as file:
             content = file.read(LARGEST + 1)
         if len(content) > LARGEST:
-            self._put(left_out_frame(name, os.stat(path).st_size))
+            self._put(_file_frame(name, False, left_out=os.stat(path).st_size))
         else:
             self._put(content_frames(name, content, once))

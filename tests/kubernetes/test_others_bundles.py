@@ -23,7 +23,7 @@ from hyperpod_jlab.engines.kubernetes.kinds.batch_job import BatchJob
 from hyperpod_jlab.engines.kubernetes.kinds.choice import KINDS
 from hyperpod_jlab.engines.kubernetes.observe.poll import Seen, Where
 from hyperpod_jlab.engines.kubernetes.observe.runs import RunWatch
-from hyperpod_jlab.engines.kubernetes.observe.spool import modes_of, note_done
+from hyperpod_jlab.engines.kubernetes.observe.spool import note_done
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import Modes, SpooledLog
 from hyperpod_jlab.engines.kubernetes.observe.verdicts import last_words, unstarted
 from hyperpod_jlab.engines.kubernetes.submit.create import check_ours
@@ -100,7 +100,7 @@ def test_no_records_are_written_into_another_users_bundle(foreign: BundleReader)
     note_done(foreign)
     assert contents(foreign.folder) == before
     with pytest.raises(StorageDeniedError):
-        modes_of(foreign)
+        Modes.of(foreign)
 
 
 @pytest.mark.parametrize("action", ["cancel", "hold", "release", "requeue", "submit", "shells"])

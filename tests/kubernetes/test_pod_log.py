@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import pytest
+from pydantic import TypeAdapter
 
 from hyperpod_jlab.core.config import KubernetesCluster
 from hyperpod_jlab.core.errors import DeniedError, InvalidInputError, NotFoundError
@@ -38,6 +38,8 @@ from tests.kubernetes.pod_log_fixtures import (
 from tests.kubernetes.proxy import FaultyProxy, append, cut_bytes, drop, end, page, refuse, replace
 
 __all__ = ["client", "pods", "proxy"]
+
+CURSOR = TypeAdapter(Cursor)
 
 
 async def test_nothing_is_lost_or_twice_when_connections_are_cut(
@@ -115,7 +117,7 @@ async def test_a_cursor_outlives_its_process(pods: Pods) -> None:
         while not cursor.over:
             async for portion in pods.log("goes").read(cursor):
                 found += data(list(portion.items))
-                cursor = Cursor.from_dict(json.loads(json.dumps(portion.cursor.to_dict())))
+                cursor = CURSOR.validate_json(CURSOR.dump_json(portion.cursor))
                 if cursor.last is not None and cursor.last.stamp % 3 == 0:
                     break  # the reader dies
             await asyncio.sleep(0.1)

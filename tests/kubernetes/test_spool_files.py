@@ -174,16 +174,16 @@ def test_two_who_open_an_attempt_at_once_agree(records: SpooledRecords) -> None:
 
 def test_the_later_record_counts_whenever_it_comes(records: SpooledRecords, bundle: Path) -> None:
     path = "status/attempt-1/node-0.json"
-    records.put(RecordFile(path, 20.0, once=False, content=b"later", size=5), 4)
-    records.put(RecordFile(path, 10.0, once=False, content=b"earlier", size=7), 4)
+    records.put(RecordFile(path, 20.0, once=False, content=b"later"), 4)
+    records.put(RecordFile(path, 10.0, once=False, content=b"earlier"), 4)
     assert (bundle / "status/attempt-4/node-0.json").read_bytes() == b"later"
-    records.put(RecordFile(path, 30.0, once=False, content=b"last", size=4), 4)
+    records.put(RecordFile(path, 30.0, once=False, content=b"last"), 4)
     assert (bundle / "status/attempt-4/node-0.json").read_bytes() == b"last"
 
 
 def test_what_is_written_once_stays(records: SpooledRecords, bundle: Path) -> None:
     for content in (b"first", b"second"):
-        records.put(RecordFile("status/claim.json", 1.0, once=True, content=content, size=5), None)
+        records.put(RecordFile("status/claim.json", 1.0, once=True, content=content), None)
     assert (bundle / "status/claim.json").read_bytes() == b"first"
 
 

@@ -82,9 +82,9 @@ def test_each_pod_of_node_0_was_an_attempt() -> None:
     pods = [gone(1, 11, 20), gone(0, 10, 20), gone(0, 50, None), gone(1, 51, 60)]
     one, two = attempts_of(pods, [100.0, 101.0], EVICTION)
     assert [(pod.rank, pod.began) for pod in one.pods] == [(0, 10), (1, 11)]
-    assert (one.began, one.ended, one.verdict) == (10, 20, "PREEMPTED")
+    assert (one.began, one.ended, one.why[0]) == (10, 20, "PREEMPTED")
     assert [(pod.rank, pod.began) for pod in two.pods] == [(0, 50), (1, 51)]
-    assert (two.began, two.ended, two.verdict) == (50, 60, "REQUEUED")
+    assert (two.began, two.ended, two.why[0]) == (50, 60, "REQUEUED")
 
 
 def test_what_a_pod_outlived_is_told_by_that_pod() -> None:

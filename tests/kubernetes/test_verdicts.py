@@ -12,7 +12,6 @@ import pytest
 from hyperpod_jlab.core.records import Observation
 from hyperpod_jlab.engines.kubernetes.observe.native_recorder import Begun, StandIn
 from hyperpod_jlab.engines.kubernetes.observe.pods import KnownPod, RunPod, ranked, run_pod
-from hyperpod_jlab.engines.kubernetes.observe.spool_files import Modes
 from hyperpod_jlab.engines.kubernetes.observe.verdicts import between_attempts, cut_short, refined
 from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
@@ -184,7 +183,7 @@ def bundle(tmp_path: Path) -> BundleReader:
 
 @pytest.fixture
 def stand_in(bundle: BundleReader) -> StandIn:
-    return StandIn(bundle, "mine", Modes(bundle.folder, 0o700, 0o600))
+    return StandIn(bundle, "mine")
 
 
 def record(bundle: BundleReader, attempt: int, rank: int = 0) -> dict[str, Any]:
@@ -206,7 +205,7 @@ def test_restarts_and_new_pods_are_attempts_in_their_order(
     stand_in.play([pod(0, code=0, phase="Succeeded", uid="new")])
     assert (record(bundle, 4)["exit_code"], record(bundle, 4)["pod_uid"]) == (0, "new")
     # Whoever comes later finds the same.
-    again = StandIn(bundle, "mine", Modes(bundle.folder, 0o700, 0o600))
+    again = StandIn(bundle, "mine")
     again.play([pod(0, code=0, phase="Succeeded", uid="new")])
     assert sorted(path.name for path in (bundle.records / "status").iterdir()) == [
         "attempt-1",

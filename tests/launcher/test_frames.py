@@ -116,7 +116,7 @@ def test_any_file_comes_back(content):
     assert max(map(len, text.split(b"\n"))) <= LONGEST_LINE
     (frame,) = read_all(text)
     assert isinstance(frame, RecordFile)
-    assert (frame.path, frame.content, frame.size) == ("result.pkl", content, len(content))
+    assert (frame.path, frame.content) == ("result.pkl", content)
 
 
 JSON = st.recursive(

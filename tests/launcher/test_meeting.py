@@ -250,7 +250,8 @@ def test_results_and_errors_come_in_frames(pods):
     assert not (folder / "result.pkl").exists()
     lines = group.outputs[0][0].read_bytes().splitlines()
     left_out = [line for line in lines if b"left_out" in line]
-    assert [FrameReader().read(line).size for line in left_out] == [300_000]
+    assert [line.endswith(b'"left_out": 300000}') for line in left_out] == [True]
+    assert FrameReader().read(left_out[0]) is None
 
 
 def test_frames_tell_the_whole_records(pods):

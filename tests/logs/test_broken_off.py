@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,7 +20,7 @@ import pytest
 
 from hyperpod_jlab.engines.kubernetes.api.access import Access
 from hyperpod_jlab.engines.kubernetes.api.client import KubeClient
-from hyperpod_jlab.engines.kubernetes.api.pod_log import PodLog, Portion
+from hyperpod_jlab.engines.kubernetes.api.pod_log import Item, PodLog
 from hyperpod_jlab.engines.kubernetes.api.watch import Watches
 from hyperpod_jlab.engines.kubernetes.observe.pods import run_pod
 from hyperpod_jlab.engines.kubernetes.observe.spool import PodSpool
@@ -137,7 +137,7 @@ class Spool(PodSpool):
     def _begin(self) -> None:
         pass
 
-    def _put(self, portion: Portion) -> bool:
+    def _put(self, items: Iterable[Item]) -> bool:
         time.sleep(0.001)  # a disk's pace, in which the follow can be broken off
         return False
 

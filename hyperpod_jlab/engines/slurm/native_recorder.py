@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,8 @@ from hyperpod_jlab.engines.slurm.jobs import WAITING, SlurmJob
 from hyperpod_jlab.engines.slurm.native import Sending, read_sending
 from hyperpod_jlab.engines.slurm.queue import Snapshot
 from hyperpod_jlab.engines.slurm.rows import expand
+from hyperpod_jlab.orchestrators.native_records import NativeRecords, node_record
 from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage.files import storage_errors, to_json
 from hyperpod_jlab.storage.partition import PathMap
 from hyperpod_jlab.storage.records import BundleReader
 
@@ -36,6 +36,16 @@ _MOST_NODES = 256
 """Nodes that get a record of their own."""
 
 _BY_ITSELF = frozenset({"COMPLETED", "FAILED"})
+
+
+_NO_SUCH_FILE = 53
+"""What slurmstepd gives as a signal when it cannot open the job's output (no signal has this number; seen on 22.05 and 24.11)."""
+_NO_OUTPUT: dict[str, Any] = {
+    "code": "no_output",
+    "message": "Slurm could not open the file that the job writes to: see whether its folder is there, and may be written",
+    "hint": None,
+    "detail": {},
+}
 
 
 @dataclass(frozen=True)
@@ -87,6 +97,19 @@ class Played:
             execution.end if over else None,
             code if over else None,
             (execution.signal or None) if over else None,
+        )
+
+    def record(self, rank: int) -> dict[str, Any]:
+        """As the record of one of its nodes: the first has the script's end."""
+        first = rank == 0
+        return node_record(
+            rank,
+            self.nodes[rank],
+            self.started,
+            ended_at=self.ended,
+            exit_code=self.exit_code if first else None,
+            signal=self.signal if first else None,
+            error=_NO_OUTPUT if first and self.signal == _NO_SUCH_FILE else None,
         )
 
 
@@ -173,20 +196,26 @@ class StandIn:
     def _write(
         self, bundle: BundleReader, played: Played, files: JobFiles | None, place: Place
     ) -> None:
-        number = played.restarts + 1
-        claim = {"scheduler_id": played.scheduler_id, "time": played.started}
-        status = bundle.records / "status"
-        _create(bundle, status / "claim.json", {**claim, "node": played.nodes[0]})
-        attempt = status / f"attempt-{number}"
-        _create(bundle, attempt / "claim.json", {**claim, "incarnation": f"{played.restarts}.1"})
-        for rank, node in enumerate(played.nodes[:_MOST_NODES]):
-            _node(bundle, attempt / f"node-{rank}.json", _record(played, rank, node))
+        number, records = played.restarts + 1, NativeRecords(bundle)
+        records.claim(
+            played.scheduler_id,
+            number,
+            f"{played.restarts}.1",
+            node=played.nodes[0],
+            time=played.started,
+        )
+        for rank in range(min(len(played.nodes), _MOST_NODES)):
+            path, record = records.node(number, rank), played.record(rank)
+            if played.ended is None:
+                records.create(path, record)
+            else:
+                records.replace(path, record)
         if files is not None:
             self._link(bundle, number, files, place)
 
     def _link(self, bundle: BundleReader, number: int, files: JobFiles, place: Place) -> None:
         """Let the log's name in the bundle stand for the file that the job writes; a requeue that writes into the same one goes on in it."""
-        logs = bundle.records / "logs"
+        logs, records = bundle.records / "logs", NativeRecords(bundle)
         paths = next(
             (found for found in self._choices(files, place) if self._is_there(found[0])),
             output_paths(files, place),
@@ -198,11 +227,11 @@ class StandIn:
             if path == "/dev/null" or target is None:
                 why = "" if path == "/dev/null" else ", which is not on the storage partition"
                 words = f"The job's output goes to {path} on its nodes{why}: it cannot be shown.\n"
-                _put(bundle, logs / f"attempt-{number}" / name, words.encode())
+                records.put(logs / f"attempt-{number}" / name, words.encode())
                 continue
             if any(_points_at(logs / f"attempt-{n}" / name, target) for n in range(1, number)):
                 continue
-            _symlink(bundle, logs / f"attempt-{number}" / name, Path(target))
+            records.link(logs / f"attempt-{number}" / name, Path(target))
 
     @staticmethod
     def _choices(files: JobFiles, place: Place) -> list[tuple[str | None, str | None]]:
@@ -219,7 +248,7 @@ _LOGS = ("node-0.rank-0.log", "node-0.log")
 
 def note_files(bundle: BundleReader, files: JobFiles) -> None:
     """Keep where a job writes. Blocking."""
-    _create(bundle, bundle.folder / "status" / JOB_FILE, asdict(files))
+    NativeRecords(bundle).create(bundle.folder / "status" / JOB_FILE, asdict(files))
 
 
 def noted_files(bundle: BundleReader) -> JobFiles | None:
@@ -232,70 +261,6 @@ def noted_files(bundle: BundleReader) -> JobFiles | None:
 
 def _key(job: SlurmJob) -> tuple[str, float | None]:
     return ("ended" if job.ended else "begun", job.started)
-
-
-_NO_SUCH_FILE = 53
-"""What slurmstepd gives as a signal when it cannot open the job's output (no signal has this number; seen on 22.05 and 24.11)."""
-_NO_OUTPUT: dict[str, Any] = {
-    "code": "no_output",
-    "message": "Slurm could not open the file that the job writes to: see whether its folder is there, and may be written",
-    "hint": None,
-    "detail": {},
-}
-
-
-def _record(played: Played, rank: int, node: str) -> dict[str, Any]:
-    first = rank == 0
-    return {
-        "format": 1,
-        "node_rank": rank,
-        "node": node,
-        "started_at": played.started,
-        "ended_at": played.ended,
-        "exit_code": played.exit_code if first else None,
-        "signal": played.signal if first else None,
-        "error": _NO_OUTPUT if first and played.signal == _NO_SUCH_FILE else None,
-    }
-
-
-def _node(bundle: BundleReader, path: Path, record: Mapping[str, Any]) -> None:
-    if record["ended_at"] is None:
-        _create(bundle, path, record)
-        return
-    _make(bundle, path.parent)
-    with storage_errors(path):
-        data = to_json(dict(record))
-        try:
-            same = descent.read(path) == data
-        except OSError:
-            same = False
-        if not same:
-            descent.replace(path, data, mode=bundle.file_mode)
-
-
-def _create(bundle: BundleReader, path: Path, record: Mapping[str, Any]) -> None:
-    if not descent.is_file(path):
-        _put(bundle, path, to_json(dict(record)))
-
-
-def _put(bundle: BundleReader, path: Path, data: bytes) -> None:
-    _make(bundle, path.parent)
-    with storage_errors(path):
-        descent.create(path, data, mode=bundle.file_mode)
-
-
-def _make(bundle: BundleReader, folder: Path) -> None:
-    """Make a folder below the bundle, never the bundle itself: one that was cleaned away must not come back."""
-    bundle.check_writable(folder)
-    with storage_errors(folder):
-        descent.make_folders(bundle.folder, folder, bundle.folder_mode)
-
-
-def _symlink(bundle: BundleReader, path: Path, target: Path) -> None:
-    """Relative, so that it holds wherever the partition is mounted."""
-    _make(bundle, path.parent)
-    with storage_errors(path), contextlib.suppress(FileExistsError):
-        descent.make_link(path, os.path.relpath(target, path.parent))
 
 
 def _points_at(path: Path, target: object) -> bool:

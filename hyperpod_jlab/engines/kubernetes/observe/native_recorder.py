@@ -2,7 +2,7 @@
 
 Which runs these are is told by their spec: its source is ``native``. Their object is found as that of any run is (`look.Where`: the manifest in the bundle, and
 ``adopted.json`` for one that was sent elsewhere), their pods by the kind's own labels (`Kind.pods_selector`, `Kind.node_rank`), and their nodes' logs are the
-pods' raw lines (`raw_pod`). Nothing else is asked of those who make such bundles.
+pods' raw lines (`pod_spool.RawPod`). Nothing else is asked of those who make such bundles.
 
 Any number of observers may write at once. A pod's first container of a node is its attempt 1; each restart of it, and each pod that comes anew in its place, is the
 next. All write the same, and what is there stays. An end is written only where a container ended by itself; what else ended it is the cluster's word.
@@ -11,7 +11,6 @@ next. All write the same, and what is there stays. An end is written only where 
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,14 +20,13 @@ from typing import Any
 from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.engines.kubernetes.api.pod_log import Exit
 from hyperpod_jlab.engines.kubernetes.observe.pods import KnownPod, RunPod, ranked
-from hyperpod_jlab.engines.kubernetes.observe.spool_files import Modes
+from hyperpod_jlab.engines.kubernetes.observe.spool_files import attempt_folders
 from hyperpod_jlab.engines.kubernetes.observe.verdicts import NOT_STARTED
 from hyperpod_jlab.engines.kubernetes.waiting.messages import told
+from hyperpod_jlab.orchestrators.native_records import NativeRecords, node_record, read_record
 from hyperpod_jlab.storage import descent
-from hyperpod_jlab.storage import files as atomic
 from hyperpod_jlab.storage.records import BundleReader
 
-_ATTEMPT = re.compile(r"attempt-([1-9][0-9]{0,8})")
 _NODE = re.compile(r"node-[0-9]+\.json")
 
 
@@ -38,12 +36,10 @@ class Begun:
 
     Attributes:
         rank: The node's rank.
-        uid: The pod's.
+        uid: The pod's uid; `pod` is its name.
         restart: Number of the container's restarts before it.
-        pod: The pod's name.
-        node: The node's name, as far as known.
-        at: When it began (Unix seconds), as far as known.
-        exit: How it ended by itself; None while it runs, or when somebody ended it.
+        at: When it began (Unix seconds).
+        exit: How it ended by itself; None while it runs, or when it was ended.
     """
 
     rank: int
@@ -74,6 +70,25 @@ class Begun:
             by_itself,
         )
 
+    def record(self) -> dict[str, Any]:
+        """As the record of its node."""
+        end = self.exit
+        error: dict[str, Any] | None = None
+        if end is not None and end.reason in NOT_STARTED:
+            found = told(end.reason, end.message or "")
+            error = {"code": found.code, "message": found.words, "hint": None, "detail": {}}
+        return node_record(
+            self.rank,
+            self.node,
+            self.at,
+            ended_at=(end.at or self.at) if end is not None else None,
+            exit_code=end.code if end is not None else None,
+            error=error,
+            host=self.pod,
+            pod_uid=self.uid,
+            restart=self.restart,
+        )
+
 
 class StandIn:
     """The records of one run. Methods may block.
@@ -81,14 +96,12 @@ class StandIn:
     Args:
         bundle: The run.
         scheduler_id: Its object's name.
-        modes: For what is made.
     """
 
-    def __init__(self, bundle: BundleReader, scheduler_id: str, modes: Modes) -> None:
+    def __init__(self, bundle: BundleReader, scheduler_id: str) -> None:
         self._status = bundle.records / "status"
+        self._records = NativeRecords(bundle)
         self._scheduler_id = scheduler_id
-        self._modes = modes
-        self._written: dict[tuple[str, int], bytes] = {}
 
     def play(self, pods: Sequence[RunPod]) -> None:
         """Write down what the pods' statuses say now; a partition that cannot be written to is passed over."""
@@ -111,40 +124,37 @@ class StandIn:
             if number is not None:
                 return number
             number = self._next(begun)
-            self._claim(begun, number)
-            if self._create(self._record_path(begun, number), _record(begun)):
+            self._records.claim(
+                self._scheduler_id, number, str(number), node=begun.node or None, time=begun.at
+            )
+            if self._records.create(self._records.node(number, begun.rank), begun.record()):
                 return number
 
     def _write(self, begun: Begun) -> None:
-        number = self.number(begun)
-        path, data = self._record_path(begun, number), _record(begun)
-        if self._written.get((begun.uid, begun.restart)) == data:
-            return
-        found = _read(path)
-        if found.get("ended_at") is None and atomic.to_json(found) != data:
-            descent.replace(path, data, mode=self._modes.file)
-        self._written[begun.uid, begun.restart] = data
+        path = self._records.node(self.number(begun), begun.rank)
+        if read_record(path).get("ended_at") is None:
+            self._records.replace(path, begun.record())
 
     def _find(self, begun: Begun) -> int | None:
         """The attempt of a container whose record is there."""
-        for number, record in self._records(begun.rank).items():
+        for number, record in self._known_of(begun.rank).items():
             if (record.get("pod_uid"), record.get("restart")) == (begun.uid, begun.restart):
                 return number
         return None
 
     def _next(self, begun: Begun) -> int:
         """The number for a container that has none."""
-        known = self._records(begun.rank)
+        known = self._known_of(begun.rank)
         for number, record in known.items():
             if record.get("pod_uid") == begun.uid:
                 return max(1, number + begun.restart - int(record.get("restart", 0)))
         return max(known, default=0) + 1 + begun.restart
 
-    def _records(self, rank: int) -> dict[int, dict[str, Any]]:
+    def _known_of(self, rank: int) -> dict[int, dict[str, Any]]:
         """A node's records by attempt."""
         found = {}
-        for number, folder in self._attempts():
-            record = _read(folder / f"node-{rank}.json")
+        for number, folder in attempt_folders(self._status):
+            record = read_record(folder / f"node-{rank}.json")
             if record:
                 found[number] = record
         return found
@@ -152,39 +162,13 @@ class StandIn:
     def _known(self) -> dict[str, KnownPod]:
         """The pods that are noted down, by uid, the oldest first."""
         found: dict[str, KnownPod] = {}
-        for _, folder in self._attempts():
+        for _, folder in attempt_folders(self._status):
             for name in filter(_NODE.fullmatch, _names(folder)):
-                record = _read(folder / name)
+                record = read_record(folder / name)
                 if record.get("pod_uid") and isinstance(record.get("node_rank"), int):
                     well = record.get("ended_at") is not None and record.get("exit_code") == 0
                     found[str(record["pod_uid"])] = KnownPod(record["node_rank"], well)
         return found
-
-    def _attempts(self) -> list[tuple[int, Path]]:
-        """The attempts' folders by number, the oldest first."""
-        found = ((_number(name), self._status / name) for name in _names(self._status))
-        return sorted((number, folder) for number, folder in found if number is not None)
-
-    def _claim(self, begun: Begun, number: int) -> None:
-        claim = {"scheduler_id": self._scheduler_id, "time": begun.at}
-        self._create(
-            self._status / "claim.json", atomic.to_json({**claim, "node": begun.node or None})
-        )
-        path = self._status / f"attempt-{number}" / "claim.json"
-        self._create(path, atomic.to_json({**claim, "incarnation": str(number)}))
-
-    def _record_path(self, begun: Begun, number: int) -> Path:
-        return self._status / f"attempt-{number}" / f"node-{begun.rank}.json"
-
-    def _create(self, path: Path, data: bytes) -> bool:
-        self._modes.make(path.parent)
-        return not descent.is_file(path) and descent.create(path, data, mode=self._modes.file)
-
-
-def _number(name: str) -> int | None:
-    """The attempt of a folder."""
-    found = _ATTEMPT.fullmatch(name)
-    return int(found[1]) if found is not None else None
 
 
 def _names(folder: Path) -> list[str]:
@@ -192,34 +176,3 @@ def _names(folder: Path) -> list[str]:
         return sorted(descent.names(folder))
     except OSError:
         return []
-
-
-def _record(begun: Begun) -> bytes:
-    end = begun.exit
-    error: dict[str, Any] | None = None
-    if end is not None and end.reason in NOT_STARTED:
-        found = told(end.reason, end.message or "")
-        error = {"code": found.code, "message": found.words, "hint": None, "detail": {}}
-    return atomic.to_json(
-        {
-            "format": 1,
-            "node_rank": begun.rank,
-            "node": begun.node,
-            "host": begun.pod,
-            "started_at": begun.at,
-            "ended_at": (end.at or begun.at) if end is not None else None,
-            "exit_code": end.code if end is not None else None,
-            "signal": None,
-            "error": error,
-            "pod_uid": begun.uid,
-            "restart": begun.restart,
-        }
-    )
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(descent.read(path))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -23,13 +23,8 @@ from hyperpod_jlab.engines.kubernetes.kinds.train_job import TrainJob
 from hyperpod_jlab.engines.kubernetes.observe.native_recorder import StandIn
 from hyperpod_jlab.engines.kubernetes.observe.pods import JobRow, indices_of, ranked
 from hyperpod_jlab.engines.kubernetes.observe.poll import RunLook, Seen, Where, task_of
-from hyperpod_jlab.engines.kubernetes.observe.spool import (
-    Spooler,
-    is_done,
-    modes_of,
-    note_cut_off,
-    note_done,
-)
+from hyperpod_jlab.engines.kubernetes.observe.spool import Spooler, is_done, note_done
+from hyperpod_jlab.engines.kubernetes.observe.spool_files import note_cut_off
 from hyperpod_jlab.engines.kubernetes.observe.verdicts import (
     POD_ENDED,
     between_attempts,
@@ -534,7 +529,7 @@ class RunWatch:
             known: Its records as they were read before that was seen.
         """
         if place.native and seen.pods and bundle.is_own:
-            StandIn(bundle, place.name, modes_of(bundle)).play(seen.pods)
+            StandIn(bundle, place.name).play(seen.pods)
         records = known or bundle.read()
         if seen.job is None:
             return gone(place, records, seen)

@@ -1,0 +1,101 @@
+"""Records of jobs that run without our launcher, as it would have written them (docs/bundle-format.md). All of it may block.
+
+Any number of observers may write them at once: all write the same, and what is there stays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hyperpod_jlab.storage import descent
+from hyperpod_jlab.storage.files import storage_errors, to_json
+from hyperpod_jlab.storage.records import BundleReader
+
+
+class NativeRecords:
+    """The records of one run; all methods raise `StorageError` when the partition does not take them, or the run is another user's."""
+
+    def __init__(self, bundle: BundleReader) -> None:
+        self._bundle = bundle
+        self._status = bundle.records / "status"
+
+    def claim(
+        self, scheduler_id: str, attempt: int, incarnation: str, *, node: str | None, time: float
+    ) -> None:
+        """Claim the run and an attempt of it, which began at that time on this (first) node."""
+        claim = {"scheduler_id": scheduler_id, "time": time}
+        self.create(self._status / "claim.json", {**claim, "node": node})
+        path = self._status / f"attempt-{attempt}" / "claim.json"
+        self.create(path, {**claim, "incarnation": incarnation})
+
+    def node(self, attempt: int, rank: int) -> Path:
+        """Where the record of a node in an attempt lies."""
+        return self._status / f"attempt-{attempt}" / f"node-{rank}.json"
+
+    def create(self, path: Path, record: Mapping[str, Any]) -> bool:
+        """Write a record if none is there; whether this call did it."""
+        return not descent.is_file(path) and self.put(path, to_json(dict(record)))
+
+    def replace(self, path: Path, record: Mapping[str, Any]) -> None:
+        """Write a record in place of another one."""
+        if read_record(path) != record:
+            self._make(path.parent)
+            with storage_errors(path):
+                descent.replace(path, to_json(dict(record)), mode=self._bundle.file_mode)
+
+    def put(self, path: Path, data: bytes) -> bool:
+        """Write a file if none is there; whether this call did it."""
+        self._make(path.parent)
+        with storage_errors(path):
+            return descent.create(path, data, mode=self._bundle.file_mode)
+
+    def link(self, path: Path, target: Path) -> None:
+        """Let a name stand for a file elsewhere: relatively, so that it holds wherever the partition is mounted."""
+        self._make(path.parent)
+        with storage_errors(path), contextlib.suppress(FileExistsError):
+            descent.make_link(path, os.path.relpath(target, path.parent))
+
+    def _make(self, folder: Path) -> None:
+        """Make a folder below the bundle, never the bundle itself: one that was cleaned away must not come back."""
+        self._bundle.check_writable(folder)
+        with storage_errors(folder):
+            descent.make_folders(self._bundle.folder, folder, self._bundle.folder_mode)
+
+
+def node_record(
+    rank: int,
+    node: str,
+    started_at: float,
+    *,
+    ended_at: float | None = None,
+    exit_code: int | None = None,
+    signal: int | None = None,
+    error: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """The record of a node in an attempt; `more` is what one orchestrator alone tells."""
+    return {
+        "format": 1,
+        "node_rank": rank,
+        "node": node,
+        "started_at": started_at,
+        "ended_at": ended_at,
+        "exit_code": exit_code,
+        "signal": signal,
+        "error": error,
+        **more,
+    }
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """A record; an empty one when there is none."""
+    try:
+        found = json.loads(descent.read(path))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
