@@ -17,6 +17,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from hyperpod_jlab.core.errors import StorageError
+from hyperpod_jlab.engines.native_records import NativeRecords, node_record
 from hyperpod_jlab.engines.slurm.accounting import Details, Execution, ask_details
 from hyperpod_jlab.engines.slurm.client import SlurmClient
 from hyperpod_jlab.engines.slurm.job_files import JobFiles, Place, choices, output_paths, seen_here
@@ -24,7 +25,6 @@ from hyperpod_jlab.engines.slurm.jobs import WAITING, SlurmJob
 from hyperpod_jlab.engines.slurm.native import Sending, read_sending
 from hyperpod_jlab.engines.slurm.queue import Snapshot
 from hyperpod_jlab.engines.slurm.rows import expand
-from hyperpod_jlab.orchestrators.native_records import NativeRecords, node_record
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.partition import PathMap
 from hyperpod_jlab.storage.records import BundleReader

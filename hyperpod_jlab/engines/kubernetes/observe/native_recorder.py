@@ -23,7 +23,7 @@ from hyperpod_jlab.engines.kubernetes.observe.pods import KnownPod, RunPod, rank
 from hyperpod_jlab.engines.kubernetes.observe.spool_files import attempt_folders
 from hyperpod_jlab.engines.kubernetes.observe.verdicts import NOT_STARTED
 from hyperpod_jlab.engines.kubernetes.waiting.messages import told
-from hyperpod_jlab.orchestrators.native_records import NativeRecords, node_record, read_record
+from hyperpod_jlab.engines.native_records import NativeRecords, node_record, read_record
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage.records import BundleReader
 

@@ -22,9 +22,9 @@ from typing import Any
 
 from hyperpod_jlab.core.errors import StorageError
 from hyperpod_jlab.core.records import RunRecords
+from hyperpod_jlab.engines.native_records import read_record
 from hyperpod_jlab.launcher.frames import FILE_FRAME, LARGEST, PATHS
 from hyperpod_jlab.launcher.logs import TimeIndex
-from hyperpod_jlab.orchestrators.native_records import read_record
 from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage import files as atomic
 from hyperpod_jlab.storage.records import BundleReader
