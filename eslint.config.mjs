@@ -26,7 +26,9 @@ export default defineConfig([
       '.venv',
       'coverage',
       'hyperpod_jlab',
-      'lib'
+      'lib',
+      // Generated: jlpm build:types.
+      'src/api/generated'
     ]
   },
   {

@@ -34,6 +34,7 @@ shell_scripts() {
 
 echo "==> Linters"
 mapfile -t scripts < <(shell_scripts)
+run "API types" jlpm build:types
 # The longest first.
 check "mypy" mypy
 check "eslint" jlpm eslint:check
@@ -49,6 +50,7 @@ check "launcher on 3.8" vermin --quiet --no-tips --eval-annotations --target=3.8
 check "ruff check" ruff check --quiet .
 check "ruff format" ruff format --check --quiet .
 check "import-linter" lint-imports
+check "openapi.json" python scripts/make_openapi.py --check
 check "templates" python scripts/make_templates.py --check
 check "OpenAPI" python scripts/make_openapi.py --check
 wait

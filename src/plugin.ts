@@ -59,6 +59,11 @@ export const basePlugin: JupyterFrontEndPlugin<IHyperPod> = {
       command: CommandIDs.showVersion,
       category: trans.__('HyperPod')
     });
+    void app.restored.then(async () => {
+      const { checkVersion } = await import('./checkVersion');
+      // A server that does not answer is told of where something is asked of it.
+      await checkVersion(client, trans).catch(() => undefined);
+    });
     if (settingRegistry) {
       void followSettings(settingRegistry, PLUGIN_ID, hyperPod);
     }

@@ -12,7 +12,6 @@ from hyperpod_lab import hyperpod_lab
 from lab_page import PANEL, execute, open_lab, row, use_theme, violations
 from lab_server import LabServer
 from playwright.sync_api import Locator, Page, expect
-from test_journeys import untranslated
 
 from hyperpod_jlab.admin.fsx.aws import claim_tag
 from testbed.aws.endpoint import Endpoint
@@ -235,39 +234,35 @@ def test_what_changed_since_is_shown_before_it_is_done(
     assert aws.account.profiles[DOMAIN, "grace"].file_systems == [lustre_at(FILE_SYSTEM, "/grace")]
 
 
-def test_who_makes_folders_in_german_and_what_was_broken_off(
+def test_who_makes_folders_and_what_was_broken_off(
     account: tuple[LabServer, Endpoint], page: Page, console: list[str], disk: Path, tmp_path: Path
 ) -> None:
     server, aws = account
     claim = {claim_tag(FILE_SYSTEM): "shared /shared"}
     aws.account.domains[DOMAIN].tags.update(claim)
-    server.set_setting("@jupyterlab/translation-extension/plugin", {"locale": "de_DE"})
     open_lab(page, server)
     execute(page, "hyperpod:open-admin")
     shown = page.locator(ADMIN)
-    shown.get_by_role("radio", name="Ein Ordner je Benutzerprofil").check(timeout=PATIENCE_MS)
-    shown.get_by_role("button", name="Zeigen, was sich ändern würde").click()
-    note = shown.get_by_text("Benutzerprofile warten auf ihre Ordner")
+    shown.get_by_role("radio", name="A folder for each user profile").check(timeout=PATIENCE_MS)
+    shown.get_by_role("button", name="Show What Would Change").click()
+    note = shown.get_by_text("User profiles wait for their folders")
     expect(note).to_be_visible(timeout=PATIENCE_MS)
     broken_off = row(shown, f"apply to domain {DOMAIN}")
     expect(broken_off).to_contain_text("has begun, not ended: shared /shared")
-    expect(shown.locator("dt", has_text="Wer was sieht").first).to_be_visible()
-    page.screenshot(path=tmp_path / "admin-german.png", full_page=True)
-    for part in ("form", ".jp-HyperPod-Admin-drift"):  # the steps are in the server's words
-        assert untranslated(shown.locator(part)) == []
+    expect(shown.locator("dt", has_text="Who sees what").first).to_be_visible()
+    page.screenshot(path=tmp_path / "admin-folders.png", full_page=True)
     shown.locator("details summary").click()
-    who = shown.get_by_label("Wer nach Ordnern sieht")
+    who = shown.get_by_label("Who looks at folders and makes them")
     who.select_option("slurm")
-    expect(shown.get_by_role("note").get_by_text("keinen solchen Cluster")).to_be_visible()
+    expect(shown.get_by_role("note").get_by_text("has no such cluster")).to_be_visible()
     who.select_option("kubernetes")
-    expect(shown.get_by_label("Claim des ganzen Dateisystems")).to_be_visible()
-    assert untranslated(shown.locator("form")) == []
+    expect(shown.get_by_label("Claim of the whole file system")).to_be_visible()
     who.select_option("here")
     shown.locator("details input[required]").fill(str(disk))
-    shown.get_by_role("button", name="Zeigen, was sich ändern würde").click()
+    shown.get_by_role("button", name="Show What Would Change").click()
     expect(note).to_have_count(0, timeout=PATIENCE_MS)
     sound(page, console)
-    page.screenshot(path=tmp_path / "admin-german-dark.png", full_page=True)
+    page.screenshot(path=tmp_path / "admin-folders-dark.png", full_page=True)
 
 
 def test_others_do_not_see_it(

@@ -1,4 +1,4 @@
-"""Kueue in the real panel: quota as bars, why a run waits, holding and letting go, another queue, in German too. A long test: Kueue takes its time to be built."""
+"""Kueue in the real panel: quota as bars, why a run waits, holding and letting go, another queue. A long test: Kueue takes its time to be built."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from lab_page import (
 )
 from lab_server import LabServer
 from playwright.sync_api import Page, expect
-from test_journeys import untranslated
 
 from tests.kubernetes.cluster import KubernetesTestbed
 
@@ -139,26 +138,3 @@ def test_a_requeue_goes_on_in_the_same_log(page: Page, lab: LabServer) -> None:
     expect(shown.get_by_role("row")).to_have_count(3)
     mark = shown.locator('.jp-HyperPod-LogRow-mark[data-kind="attempt"]')
     expect(mark.filter(has_text="2").first).to_be_visible()
-
-
-def test_it_speaks_german(page: Page, lab: LabServer) -> None:
-    run_id = send(lab, "laeuft", 1)
-    waits = send(lab, "wartet", 4)
-    plugin = "@jupyterlab/translation-extension/plugin"
-    lab.set_setting(plugin, {"locale": "de_DE"})
-    try:
-        open_lab(page, lab)
-        shown = open_run(page, run_id)
-        wait_for_line(page, "begun", RUN_PAGE, timeout=SLOW)
-        shown.get_by_text("Ports und Shells").click()
-        expect(shown.get_by_role("button", name="Port öffnen")).to_be_visible(timeout=SLOW)
-        found = untranslated(shown)
-        for tab in ("Warteschlangen", "Jobs", "Knoten", "Beendet"):
-            table = open_cluster(page, tab)
-            expect(table.get_by_role("heading", level=2).first).to_be_visible()
-            found += untranslated(table)
-    finally:
-        lab.set_setting(plugin, {})
-        lab.hpj("cancel", run_id)
-        lab.hpj("cancel", waits)
-    assert found == []

@@ -28,7 +28,6 @@ from lab_server import LabServer
 from notebooks import STEPS, code_cell, write_notebook
 from playwright.sync_api import Locator, Page, expect
 from slurm_lab import CLUSTER, look, sbatch, slurm_lab, wait_for_job
-from test_journeys import untranslated
 
 from tests.slurm.cluster import SlurmTestbed, running, standard_options
 
@@ -321,21 +320,3 @@ def test_a_controller_that_is_gone(page: Page, slurm: SlurmTestbed, root_lab: La
     slurm.controller_start()
     refresh_until(shown, old, 0)
     expect(row(shown, "gamma")).to_contain_text("running")
-
-
-def test_it_speaks_german(page: Page, slurm: SlurmTestbed, root_lab: LabServer) -> None:
-    sbatch(slurm, "-pbatch", "-N2", "--gpus-per-node=8", "-t30", user="bob")
-    run_id = submit(root_lab, "true", "--nodes", "2", "--gpus-per-node", "8", "--queue", "batch")
-    plugin = "@jupyterlab/translation-extension/plugin"
-    root_lab.set_setting(plugin, {"locale": "de_DE"})
-    try:
-        open_lab(page, root_lab)
-        shown = open_run(page, run_id)
-        shown.get_by_text("Warum er wartet").click()
-        expect(shown.locator(".jp-HyperPod-Why dl")).to_be_visible(timeout=SLOW)
-        found = untranslated(shown)
-        for tab in ("Warteschlangen", "Jobs", "Knoten", "Beendet"):
-            found += untranslated(open_cluster(page, tab))
-    finally:
-        root_lab.set_setting(plugin, {})
-    assert found == []

@@ -1,9 +1,9 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
-import type { JobAction } from '../api/types';
+import type { Schema } from '../api';
 
 /** What can be done to a run or a job that is there. */
-export type ActionKind = JobAction;
+export type ActionKind = Schema<'JobAction'>;
 
 /** All of them, in the order of their buttons. */
 export const ACTIONS: readonly ActionKind[] = [
@@ -19,7 +19,7 @@ export const ACTIONS: readonly ActionKind[] = [
  */
 export interface IChange {
   /** The new time limit, as it was typed: 90m, 2h. */
-  readonly timeLimit: string | null;
+  readonly time_limit: string | null;
   readonly queue: string | null;
 }
 
@@ -27,11 +27,6 @@ export interface IChange {
 export const CHANGES = ['time_limit', 'queue'] as const;
 
 export type ChangeField = (typeof CHANGES)[number];
-
-/** Those of what a cluster lets one change that this page knows. */
-export function knownChanges(names: readonly string[]): readonly ChangeField[] {
-  return CHANGES.filter(field => names.includes(field));
-}
 
 /** Those of a cluster's actions that this page knows. */
 export function knownActions(names: readonly string[]): readonly ActionKind[] {

@@ -45,7 +45,7 @@ export async function askForChange(
     ]
   });
   const change = answer.button.accept ? answer.value : null;
-  return change && (change.timeLimit !== null || change.queue !== null)
+  return change && (change.time_limit !== null || change.queue !== null)
     ? change
     : null;
 }
@@ -90,7 +90,7 @@ export class ChangeFields
 
   getValue(): IChange {
     return {
-      timeLimit: this._limit.value.trim() || null,
+      time_limit: this._limit.value.trim() || null,
       queue: this._queue.value.trim() || null
     };
   }

@@ -48,7 +48,7 @@ class PlanSummary extends ReactWidget {
           {trans._n(
             'This changes %1 thing.',
             'This changes %1 things.',
-            counts.toDo
+            counts.to_do
           )}
         </p>
         {counts.waits + counts.blocked > 0 && (

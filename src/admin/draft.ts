@@ -31,14 +31,14 @@ export function firstDraft(work: IWork, choices: IChoices): IDraft {
   // Once it has ended, what it was asked for may be as it was long ago.
   const open = isOpen(work) ? asked : null;
   const [domain] = choices.domains;
-  const [fileSystem] = choices.fileSystems;
+  const [fileSystem] = choices.file_systems;
   return {
     domain: asked?.domain ?? choices.domain ?? domain?.id ?? '',
-    fileSystem: asked?.fileSystem ?? plan?.fileSystem ?? fileSystem?.id ?? '',
+    fileSystem: asked?.file_system ?? plan?.file_system ?? fileSystem?.id ?? '',
     mode: open?.mode ?? null,
-    sharedPath: open?.sharedPath ?? null,
+    sharedPath: open?.shared_path ?? null,
     profiles: asked?.profiles?.join(', ') ?? '',
-    takeOver: asked?.takeOver ?? false,
+    takeOver: asked?.take_over ?? false,
     folders: folderDraft(asked?.folders)
   };
 }
@@ -50,12 +50,12 @@ export function withThere(draft: IDraft, there: IThere | null): IDraft {
     : {
         ...draft,
         mode: draft.mode ?? modeThere(there),
-        sharedPath: draft.sharedPath ?? there.sharedPath ?? SHARED
+        sharedPath: draft.sharedPath ?? there.shared_path ?? SHARED
       };
 }
 
 /** Of both modes, the one that the domain itself has; some profiles have the other one alone. */
-function modeThere({ mode, sharedPath }: IThere): Mode {
+function modeThere({ mode, shared_path: sharedPath }: IThere): Mode {
   if (mode === 'both') {
     return sharedPath === null ? 'per-user' : 'shared';
   }
@@ -67,12 +67,12 @@ export function askedOf(draft: IDraft, back = false): IAsked {
   const profiles = draft.profiles.split(/[\s,]+/).filter(Boolean);
   return {
     domain: draft.domain.trim(),
-    fileSystem: draft.fileSystem.trim() || null,
+    file_system: draft.fileSystem.trim() || null,
     cluster: null,
     mode: back ? null : (draft.mode ?? 'shared'),
-    sharedPath: (draft.sharedPath ?? SHARED).trim(),
+    shared_path: (draft.sharedPath ?? SHARED).trim(),
     profiles: profiles.length > 0 ? profiles : null,
-    takeOver: draft.takeOver,
+    take_over: draft.takeOver,
     folders: folderPlace(draft.folders)
   };
 }
@@ -83,11 +83,11 @@ export function isOfOther(asked: IAsked, draft: IDraft): boolean {
   const parts = (one: IAsked) =>
     JSON.stringify([
       one.domain,
-      one.fileSystem,
+      one.file_system,
       one.mode,
-      one.mode === 'shared' ? one.sharedPath : null,
+      one.mode === 'shared' ? one.shared_path : null,
       one.profiles === null ? null : [...one.profiles].sort(),
-      one.takeOver,
+      one.take_over,
       // Where all is taken back nobody makes any.
       one.mode === null
         ? null

@@ -100,7 +100,7 @@ function TextField(props: IProps & { field: FolderField }): JSX.Element {
       {label}
       <input
         className="jp-HyperPod-input"
-        required={field === 'mountedAt' && draft.by === 'here'}
+        required={field === 'mounted_at' && draft.by === 'here'}
         value={draft[field]}
         placeholder={placeholder}
         title={title}
@@ -123,7 +123,7 @@ function textsOf(
 ): ITexts {
   const configured = trans.__('as in the configuration');
   switch (field) {
-    case 'mountedAt':
+    case 'mounted_at':
       return mountedTexts(by, trans);
     case 'queue':
       return {

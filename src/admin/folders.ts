@@ -1,13 +1,17 @@
-import { recordOf, textOf, textOrNull } from '../api';
-import type * as wire from '../api/types';
+import type { Schema } from '../api';
 
 /** Who looks at the folders of a file system and makes them. */
-export const FOLDER_MAKERS = ['none', 'here', 'slurm', 'kubernetes'] as const;
-export type FolderMaker = (typeof FOLDER_MAKERS)[number];
+export type FolderMaker = Schema<'AdminFolders'>['by'];
+export const FOLDER_MAKERS: readonly FolderMaker[] = [
+  'none',
+  'here',
+  'slurm',
+  'kubernetes'
+];
 
 /** What can be said besides. */
 export const FOLDER_FIELDS = [
-  'mountedAt',
+  'mounted_at',
   'cluster',
   'queue',
   'namespace',
@@ -21,15 +25,13 @@ export type FolderField = (typeof FOLDER_FIELDS)[number];
 export const FIELDS_OF: Readonly<Record<FolderMaker, readonly FolderField[]>> =
   {
     none: [],
-    here: ['mountedAt', 'user'],
-    slurm: ['cluster', 'queue', 'mountedAt', 'user'],
+    here: ['mounted_at', 'user'],
+    slurm: ['cluster', 'queue', 'mounted_at', 'user'],
     kubernetes: ['cluster', 'namespace', 'claim', 'image', 'user']
   };
 
 /** Who makes folders, as it is asked for; null: as it is where nobody says it. */
-export type IFolderPlace = {
-  readonly by: FolderMaker;
-} & Readonly<Record<FolderField, string | null>>;
+export type IFolderPlace = Schema<'AdminFolders'>;
 
 /** The same as it stands in the form. */
 export type IFolderDraft = {
@@ -37,16 +39,13 @@ export type IFolderDraft = {
 } & Readonly<Record<FolderField, string>>;
 
 /** A cluster of the configuration whose jobs can make folders. */
-export interface IFolderCluster {
-  readonly name: string;
-  readonly kind: string;
-}
+export type IFolderCluster = Schema<'AdminFolderCluster'>;
 
 /** What stands in the form at first. */
 export function folderDraft(place: IFolderPlace | undefined): IFolderDraft {
   return {
     by: place?.by ?? 'none',
-    mountedAt: place?.mountedAt ?? '',
+    mounted_at: place?.mounted_at ?? '',
     cluster: place?.cluster ?? '',
     queue: place?.queue ?? '',
     namespace: place?.namespace ?? '',
@@ -63,7 +62,7 @@ export function folderPlace(draft: IFolderDraft): IFolderPlace {
     FIELDS_OF[by].includes(field) ? draft[field].trim() || null : null;
   return {
     by,
-    mountedAt: said('mountedAt'),
+    mounted_at: said('mounted_at'),
     cluster: said('cluster'),
     queue: said('queue'),
     namespace: said('namespace'),
@@ -82,24 +81,4 @@ export function withMaker(
   const fitting = clusters.filter(({ kind }) => kind === by);
   const cluster = fitting.length > 1 ? fitting[0].name : '';
   return { ...draft, by, cluster };
-}
-
-export function decodeFolders(value: unknown): IFolderPlace {
-  const from = recordOf<wire.IAdminFolders>(value, 'folders');
-  const by = textOf(from, 'by');
-  return {
-    by: FOLDER_MAKERS.find(one => one === by) ?? 'none',
-    mountedAt: textOrNull(from, 'mounted_at'),
-    cluster: textOrNull(from, 'cluster'),
-    queue: textOrNull(from, 'queue'),
-    namespace: textOrNull(from, 'namespace'),
-    claim: textOrNull(from, 'claim'),
-    image: textOrNull(from, 'image'),
-    user: textOrNull(from, 'user')
-  };
-}
-
-export function encodeFolders(place: IFolderPlace): wire.IAdminFoldersBody {
-  const { mountedAt, ...rest } = place;
-  return { ...rest, mounted_at: mountedAt };
 }

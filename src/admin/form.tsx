@@ -124,7 +124,7 @@ function FileSystemField({
   draft,
   trans
 }: IProps): JSX.Element {
-  const known = choices.fileSystems.some(one => one.id === draft.fileSystem);
+  const known = choices.file_systems.some(one => one.id === draft.fileSystem);
   const [isOther, setIsOther] = React.useState(!known);
   return (
     <>
@@ -139,7 +139,7 @@ function FileSystemField({
             change({ ...AS_IT_IS, fileSystem: value });
           }}
         >
-          {choices.fileSystems.map(one => (
+          {choices.file_systems.map(one => (
             <option key={one.id} value={one.id}>
               {fileSystemText(one, trans)}
             </option>
@@ -277,7 +277,7 @@ function MoreFields({ change, choices, draft, trans }: IProps): JSX.Element {
       </label>
       <FolderFields
         draft={draft.folders}
-        clusters={choices.folderClusters}
+        clusters={choices.folder_clusters}
         change={folders => change({ folders })}
         trans={trans}
       />

@@ -152,7 +152,7 @@ function askedFor({ asked, plan }: IWork): IAsked | null {
   return (
     asked && {
       ...asked,
-      fileSystem: asked.fileSystem ?? plan?.fileSystem ?? null
+      file_system: asked.file_system ?? plan?.file_system ?? null
     }
   );
 }

@@ -67,7 +67,7 @@ function ProgressBar(props: {
   trans: TranslationBundle;
 }): JSX.Element | null {
   const { trans, work } = props;
-  const { endedAt, plan, read, results, state } = work;
+  const { ended_at: endedAt, plan, read, results, state } = work;
   if (state === 'planning' || state === 'checking') {
     return (
       <progress
@@ -81,7 +81,7 @@ function ProgressBar(props: {
     return (
       <progress
         aria-label={trans.__('Steps that are done')}
-        max={Math.max(plan?.counts.toDo ?? 0, 1)}
+        max={Math.max(plan?.counts.to_do ?? 0, 1)}
         value={results.done + results.failed}
       />
     );
@@ -220,7 +220,7 @@ function Buttons(props: IProps): JSX.Element | null {
       <button
         type="button"
         className={`jp-HyperPod-button${look}`}
-        disabled={isOther || isRefused || plan.counts.toDo === 0}
+        disabled={isOther || isRefused || plan.counts.to_do === 0}
         onClick={() => apply(work, plan)}
       >
         {isBack ? trans.__('Take It Back…') : trans.__('Apply…')}

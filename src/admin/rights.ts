@@ -1,6 +1,6 @@
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { ApiError } from '../api';
+import { ApiError, IErrorBody } from '../api';
 import type { IAdminClient } from './client';
 
 /**
@@ -22,7 +22,7 @@ export class AdminRights {
   }
 
   /** Why it is not offered, once that is known. */
-  get reason(): ApiError | null {
+  get reason(): IErrorBody | null {
     return this._reason;
   }
 
@@ -49,5 +49,5 @@ export class AdminRights {
   private readonly _changed = new Signal<this, void>(this);
   private _asked: Promise<void> | null = null;
   private _offered = false;
-  private _reason: ApiError | null = null;
+  private _reason: IErrorBody | null = null;
 }

@@ -5,7 +5,7 @@ import { IAdminClient } from './client';
 import { IDraft } from './draft';
 import { IChoices, isOpen, IThere, IWork } from './types';
 
-const NOTHING: IThere = { mode: null, sharedPath: null };
+const NOTHING: IThere = { mode: null, shared_path: null };
 
 /**
  * Which mode is there by now, where that can be told; null before it was read. It is read again once a plan was made or applied.
@@ -18,7 +18,7 @@ export function useThere(
 ): IThere | null {
   const isKnown =
     choices.domains.some(({ id }) => id === domain) &&
-    choices.fileSystems.some(({ id }) => id === fileSystem);
+    choices.file_systems.some(({ id }) => id === fileSystem);
   const load = React.useCallback(
     () =>
       isKnown ? client.there(domain, fileSystem) : Promise.resolve(NOTHING),

@@ -5,24 +5,16 @@ import { IAsked, IDrift, IFileSystem, IPlan, IWork } from './types';
 
 /** How a step is. */
 export function stepStateText(state: string, trans: TranslationBundle): string {
-  switch (state) {
-    case 'to-do':
-      return trans.__('to do');
-    case 'waits':
-      return trans.__('waits');
-    case 'blocked':
-      return trans.__('blocked');
-    case 'as-wanted':
-      return trans.__('as wanted');
-    case 'done':
-      return trans.__('done');
-    case 'failed':
-      return trans.__('failed');
-    case 'not-begun':
-      return trans.__('not begun');
-    default:
-      return state;
-  }
+  const texts: Readonly<Record<string, string>> = {
+    'to-do': trans.__('to do'),
+    waits: trans.__('waits'),
+    blocked: trans.__('blocked'),
+    'as-wanted': trans.__('as wanted'),
+    done: trans.__('done'),
+    failed: trans.__('failed'),
+    'not-begun': trans.__('not begun')
+  };
+  return texts[state] ?? state;
 }
 
 /** Names that a heading lists; of more it says how many. */
@@ -30,7 +22,7 @@ const MOST_NAMES = 3;
 
 /** What a plan is to do, and nothing of whether it is done. */
 export function askedText(asked: IAsked, trans: TranslationBundle): string {
-  const { domain, mode, profiles, sharedPath } = asked;
+  const { domain, mode, profiles, shared_path: sharedPath } = asked;
   if (profiles === null) {
     switch (mode) {
       case 'shared':
@@ -97,7 +89,7 @@ export function headingText(
 
 /** How many steps nobody was to do: they wait, or are blocked. */
 export function leftOver({ plan, results }: IWork): number {
-  const { blocked = 0, toDo = 0, waits = 0 } = plan?.counts ?? {};
+  const { blocked = 0, to_do: toDo = 0, waits = 0 } = plan?.counts ?? {};
   // What waited for SageMaker alone was done all the same.
   const more = Math.max(0, results.done + results.failed - toDo);
   return Math.max(0, waits + blocked - more);
@@ -130,26 +122,17 @@ export function driftText(drift: IDrift, trans: TranslationBundle): string {
 }
 
 function kindText(kind: string, trans: TranslationBundle): string {
-  switch (kind) {
-    case 'domain':
-      return trans.__('Defaults for users');
-    case 'space defaults':
-      return trans.__('Defaults for shared spaces');
-    case 'profile':
-      return trans.__('User profiles');
-    case 'space':
-      return trans.__('Spaces');
-    case 'folder':
-      return trans.__('Folders');
-    case 'network interface':
-      return trans.__('Network interfaces');
-    case 'lifecycle':
-      return trans.__('Scripts that run at start');
-    case 'apply':
-      return trans.__('What was begun and has not ended');
-    default:
-      return kind;
-  }
+  const texts: Readonly<Record<string, string>> = {
+    domain: trans.__('Defaults for users'),
+    'space defaults': trans.__('Defaults for shared spaces'),
+    profile: trans.__('User profiles'),
+    space: trans.__('Spaces'),
+    folder: trans.__('Folders'),
+    'network interface': trans.__('Network interfaces'),
+    lifecycle: trans.__('Scripts that run at start'),
+    apply: trans.__('What was begun and has not ended')
+  };
+  return texts[kind] ?? kind;
 }
 
 /** Who looks at folders and makes them. */
@@ -157,16 +140,12 @@ export function folderMakerText(
   by: FolderMaker,
   trans: TranslationBundle
 ): string {
-  switch (by) {
-    case 'here':
-      return trans.__('the Jupyter server’s machine');
-    case 'slurm':
-      return trans.__('a job of the Slurm cluster');
-    case 'kubernetes':
-      return trans.__('a Job of the Kubernetes cluster');
-    default:
-      return trans.__('nobody');
-  }
+  const texts: Readonly<Record<string, string>> = {
+    here: trans.__('the Jupyter server’s machine'),
+    slurm: trans.__('a job of the Slurm cluster'),
+    kubernetes: trans.__('a Job of the Kubernetes cluster')
+  };
+  return texts[by] ?? trans.__('nobody');
 }
 
 /** Whether user profiles wait because nobody looks at their folders. */
@@ -183,32 +162,23 @@ export function isWaitingForFolders(
 
 /** How bad a finding is. */
 export function findingText(level: string, trans: TranslationBundle): string {
-  switch (level) {
-    case 'error':
-      return trans.__('error');
-    case 'warning':
-      return trans.__('warning');
-    case 'info':
-      return trans.__('note');
-    default:
-      return level;
-  }
+  const texts: Readonly<Record<string, string>> = {
+    error: trans.__('error'),
+    warning: trans.__('warning'),
+    info: trans.__('note')
+  };
+  return texts[level] ?? level;
 }
 
 /** What a statement is about. */
 export function topicText(topic: string, trans: TranslationBundle): string {
-  switch (topic) {
-    case 'data':
-      return trans.__('Files');
-    case 'isolation':
-      return trans.__('Who sees what');
-    case 'restarts':
-      return trans.__('What has to start anew');
-    case 'new profiles':
-      return trans.__('User profiles to come');
-    default:
-      return topic;
-  }
+  const texts: Readonly<Record<string, string>> = {
+    data: trans.__('Files'),
+    isolation: trans.__('Who sees what'),
+    restarts: trans.__('What has to start anew'),
+    'new profiles': trans.__('User profiles to come')
+  };
+  return texts[topic] ?? topic;
 }
 
 /** A file system by its names, with the clusters that mount it. */
@@ -249,7 +219,7 @@ export function stateText(
       return trans.__(
         '%1 of %2 steps are done…',
         results?.done,
-        plan?.counts.toDo
+        plan?.counts.to_do
       );
     default:
       return endText(work, trans);
@@ -304,7 +274,7 @@ function leftText(work: IWork | null, trans: TranslationBundle): string {
 }
 
 function plannedText(plan: IPlan, trans: TranslationBundle): string {
-  const { blocked, toDo, waits } = plan.counts;
+  const { blocked, to_do: toDo, waits } = plan.counts;
   const changed = plan.changed
     ? [
         trans.__(

@@ -13,17 +13,14 @@ const API_PATH = 'hyperpod/api/v1';
 
 const DEFAULT_TIMEOUT_SECONDS = 30;
 
-/**
- * Turns the parsed JSON of an answer into a typed value; throws when it is something else.
- */
-export type Decoder<T> = (value: unknown) => T;
+type QueryValue = string | number | boolean | readonly string[];
 
 /**
  * Parts of a request beside its path.
  */
 export interface IRequestOptions {
-  /** Query parameters; those that are undefined are left out. */
-  query?: Readonly<Record<string, string | undefined>>;
+  /** Query parameters; those that are null or undefined are left out, the items of a list are joined by commas. */
+  query?: Readonly<Record<string, QueryValue | null | undefined>>;
   /** Ends the request early. */
   signal?: AbortSignal;
 }
@@ -47,12 +44,8 @@ export class HyperPodClient {
   /**
    * Read something.
    */
-  get<T>(
-    path: string,
-    decode: Decoder<T>,
-    options: IRequestOptions = {}
-  ): Promise<T> {
-    return this._request('GET', path, undefined, decode, options);
+  get<T>(path: string, options: IRequestOptions = {}): Promise<T> {
+    return this._request('GET', path, undefined, options);
   }
 
   /**
@@ -61,10 +54,9 @@ export class HyperPodClient {
   post<T>(
     path: string,
     body: unknown,
-    decode: Decoder<T>,
     options: IRequestOptions = {}
   ): Promise<T> {
-    return this._request('POST', path, body, decode, options);
+    return this._request('POST', path, body, options);
   }
 
   /**
@@ -93,7 +85,6 @@ export class HyperPodClient {
     method: string,
     path: string,
     body: unknown,
-    decode: Decoder<T>,
     options: IRequestOptions
   ): Promise<T> {
     const controller = new AbortController();
@@ -121,7 +112,7 @@ export class HyperPodClient {
       if (!response.ok) {
         throw ApiError.fromAnswer(response.status, response.statusText, text);
       }
-      return decodeText(text, response.status, decode);
+      return parsed<T>(text, response.status);
     } catch (reason) {
       if (timedOut) {
         throw ApiError.local(
@@ -141,20 +132,22 @@ export class HyperPodClient {
 
   private _url(path: string, query: IRequestOptions['query'] = {}): string {
     const url = URLExt.join(this._serverSettings.baseUrl, API_PATH, path);
-    const given = Object.entries(query).filter(
-      (entry): entry is [string, string] => entry[1] !== undefined
-    );
-    return given.length === 0
-      ? url
-      : url + URLExt.objectToQueryString(Object.fromEntries(given));
+    const given: Record<string, string> = {};
+    for (const [name, value] of Object.entries(query)) {
+      if (value !== undefined && value !== null) {
+        given[name] = String(value);
+      }
+    }
+    return url + URLExt.objectToQueryString(given);
   }
 
   private readonly _serverSettings: ServerConnection.ISettings;
 }
 
-function decodeText<T>(text: string, status: number, decode: Decoder<T>): T {
+/** The answer, of which the server says that it is a `T`. */
+function parsed<T>(text: string, status: number): T {
   try {
-    return decode(JSON.parse(text));
+    return JSON.parse(text) as T;
   } catch (reason) {
     throw ApiError.local(BAD_ANSWER_ERROR, String(reason), status);
   }

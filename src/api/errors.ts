@@ -1,4 +1,4 @@
-import type { IError } from './types';
+import type { Schema } from './schema';
 
 /**
  * Errors of the server extension, in the one shape that all faces of hyperpod_jlab share.
@@ -8,7 +8,7 @@ import type { IError } from './types';
  * What the server sends as the body of an error: a stable word for programs, a sentence, what to do about it if the
  * server knows, and further plain data, such as the field that is wrong.
  */
-export type IErrorBody = IError;
+export type IErrorBody = Schema<'Error'>;
 
 /** No answer came: the server is down, the network is gone. */
 export const NETWORK_ERROR = 'network';
@@ -135,7 +135,7 @@ function asString(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-function parseObject(text: string): Partial<Record<keyof IError, unknown>> {
+function parseObject(text: string): Partial<Record<keyof IErrorBody, unknown>> {
   try {
     const value: unknown = JSON.parse(text);
     return isRecord(value) ? value : {};

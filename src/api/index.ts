@@ -1,4 +1,4 @@
 export * from './client';
-export * from './decoding';
 export * from './errors';
+export * from './schema';
 export * from './version';

@@ -1,20 +1,14 @@
 import { HyperPodClient } from './client';
-import { numberOf, recordOf, textOf } from './decoding';
-import type { IVersionAnswer } from './types';
+import type { Schema } from './schema';
 
 /**
  * What runs on the server side: the version of the server extension, and that of its REST API.
  */
-export type IVersion = IVersionAnswer;
+export type IVersion = Schema<'VersionAnswer'>;
 
 /**
  * Ask the server extension who it is.
  */
 export function fetchVersion(client: HyperPodClient): Promise<IVersion> {
-  return client.get('version', decodeVersion);
-}
-
-function decodeVersion(value: unknown): IVersion {
-  const from = recordOf<IVersionAnswer>(value, 'version');
-  return { version: textOf(from, 'version'), api: numberOf(from, 'api') };
+  return client.get('version');
 }

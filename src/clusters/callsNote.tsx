@@ -3,6 +3,7 @@ import * as React from 'react';
 
 import { useLoaded } from '../components/useLoaded';
 import { IClusterClient } from './client';
+import { schedulerCalls } from './types';
 
 /** How often a scheduler was asked. */
 export function callsText(calls: number, trans: TranslationBundle): string {
@@ -24,7 +25,8 @@ export function CallsNote(props: {
   const { client, cluster, trans } = props;
   const [load] = React.useState(() => async () => {
     const clusters = await client.list();
-    return clusters.find(item => item.name === cluster)?.schedulerCalls ?? null;
+    const found = clusters.find(item => item.name === cluster);
+    return found ? schedulerCalls(found) : null;
   });
   const calls = useLoaded(load).value;
   return calls === null ? null : (

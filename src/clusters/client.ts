@@ -1,55 +1,24 @@
 import { URLExt } from '@jupyterlab/coreutils';
 
-import { HyperPodClient, listOf, Query, recordOf, textOf } from '../api';
-import type * as wire from '../api/types';
+import { HyperPodClient, Schema } from '../api';
 import {
-  decodeCluster,
-  decodeQueueNames,
-  decodeResults,
-  decodeRuns,
-  decodeTable,
   ICluster,
   IJobOrder,
   IJobResult,
   ITablePage,
   ITableQuery,
+  runRow,
   TableKind
 } from './types';
 
 /**
- * Everything that is asked of the server on clusters; tests give it one of their own.
- */
-export interface IClusterClient {
-  list(): Promise<readonly ICluster[]>;
-  table(
-    cluster: string,
-    kind: TableKind,
-    query: ITableQuery
-  ): Promise<ITablePage>;
-  /** Does something to jobs; one result each. */
-  act(cluster: string, order: IJobOrder): Promise<readonly IJobResult[]>;
-  /** Makes a job that was sent elsewhere a run; its id. */
-  adopt(cluster: string, job: string): Promise<string>;
-  /** The names of the queues that may be given; none where they are not known. */
-  queues(cluster: string): Promise<readonly string[]>;
-}
-
-/**
  * The client of the server extension's cluster routes.
  */
-export class ClusterClient implements IClusterClient {
-  constructor(client: HyperPodClient) {
-    this._client = client;
-  }
+export class ClusterClient {
+  constructor(private readonly _client: HyperPodClient) {}
 
-  list(): Promise<readonly ICluster[]> {
-    return this._client.get('clusters', value =>
-      listOf(
-        recordOf<wire.IClusters>(value, 'clusters'),
-        'clusters',
-        decodeCluster
-      )
-    );
+  async list(): Promise<readonly ICluster[]> {
+    return (await this._client.get<Schema<'Clusters'>>('clusters')).clusters;
   }
 
   table(
@@ -57,67 +26,98 @@ export class ClusterClient implements IClusterClient {
     kind: TableKind,
     query: ITableQuery
   ): Promise<ITablePage> {
-    if (kind === 'runs') {
-      return this._client.get('runs', decodeRuns, {
-        query: {
-          limit: String(query.limit),
-          cursor: query.cursor,
-          cluster,
-          state: 'succeeded,failed,cancelled'
-        } satisfies Query<wire.IRunsQuery>
-      });
+    switch (kind) {
+      case 'nodes':
+        return this._nodes(cluster, query);
+      case 'queues':
+        return this._queues(cluster, query);
+      case 'runs':
+        return this._runs(cluster, query);
+      default:
+        return this._jobs(cluster, query, kind === 'ended');
     }
-    const name = kind === 'ended' ? 'jobs' : kind;
-    const path = URLExt.join('clusters', encodeURIComponent(cluster), name);
-    return this._client.get(path, value => decodeTable(name, value), {
+  }
+
+  /** Does something to jobs; one result each. */
+  async act(cluster: string, order: IJobOrder): Promise<readonly IJobResult[]> {
+    const { action, change, jobs } = order;
+    const body: Schema<'JobActionBody'> = { action, jobs, ...change };
+    const path = pathOf(cluster, 'jobs', 'actions');
+    return (await this._client.post<Schema<'JobResults'>>(path, body)).results;
+  }
+
+  /** Makes a job that was sent elsewhere a run; its id. */
+  async adopt(cluster: string, job: string): Promise<string> {
+    const body: Schema<'AdoptBody'> = {};
+    const path = pathOf(cluster, 'jobs', encodeURIComponent(job), 'adopt');
+    return (await this._client.post<Schema<'Run'>>(path, body)).run_id;
+  }
+
+  /** The names of the queues that may be given; none where they are not known. */
+  async queues(cluster: string): Promise<readonly string[]> {
+    const path = pathOf(cluster, 'choices');
+    const { choices } = await this._client.get<Schema<'Choices'>>(path);
+    return choices.queue ?? [];
+  }
+
+  private async _nodes(
+    cluster: string,
+    query: ITableQuery
+  ): Promise<ITablePage> {
+    const { nodes, ...page } = await this._client.get<Schema<'Nodes'>>(
+      pathOf(cluster, 'nodes'),
+      { query: queryOf(query) }
+    );
+    return { ...page, rows: nodes };
+  }
+
+  private async _queues(
+    cluster: string,
+    query: ITableQuery
+  ): Promise<ITablePage> {
+    const { queues, ...page } = await this._client.get<Schema<'Queues'>>(
+      pathOf(cluster, 'queues'),
+      { query: queryOf(query) }
+    );
+    return { ...page, rows: queues };
+  }
+
+  private async _jobs(
+    cluster: string,
+    query: ITableQuery,
+    ended: boolean
+  ): Promise<ITablePage> {
+    const { jobs, ...page } = await this._client.get<Schema<'Jobs'>>(
+      pathOf(cluster, 'jobs'),
+      { query: { ...queryOf(query), ended } satisfies Schema<'JobsQuery'> }
+    );
+    return { ...page, rows: jobs };
+  }
+
+  private async _runs(
+    cluster: string,
+    { cursor, limit }: ITableQuery
+  ): Promise<ITablePage> {
+    const { next, runs } = await this._client.get<Schema<'RunList'>>('runs', {
       query: {
-        limit: String(query.limit),
-        cursor: query.cursor,
-        sort: query.sort,
-        filter: query.filter || undefined,
-        ended: name === 'jobs' ? String(kind === 'ended') : undefined
-      } satisfies Query<wire.IJobsQuery>
+        limit,
+        cursor,
+        cluster,
+        state: ['succeeded', 'failed', 'cancelled']
+      } satisfies Schema<'RunsQuery'>
     });
+    return { rows: runs.map(runRow), next, total: null };
   }
+}
 
-  act(cluster: string, order: IJobOrder): Promise<readonly IJobResult[]> {
-    const path = URLExt.join(
-      'clusters',
-      encodeURIComponent(cluster),
-      'jobs',
-      'actions'
-    );
-    const body: wire.IJobActionBody = {
-      action: order.action,
-      jobs: order.jobs,
-      time_limit: order.change?.timeLimit,
-      queue: order.change?.queue
-    };
-    return this._client.post(path, body, decodeResults);
-  }
+/** What the rest needs of it; tests give one of their own. */
+export type IClusterClient = Pick<ClusterClient, keyof ClusterClient>;
 
-  adopt(cluster: string, job: string): Promise<string> {
-    const path = URLExt.join(
-      'clusters',
-      encodeURIComponent(cluster),
-      'jobs',
-      encodeURIComponent(job),
-      'adopt'
-    );
-    const body: wire.IAdoptBody = {};
-    return this._client.post(path, body, value =>
-      textOf(recordOf<wire.IRun>(value, 'run'), 'run_id')
-    );
-  }
+function pathOf(cluster: string, ...rest: string[]): string {
+  return URLExt.join('clusters', encodeURIComponent(cluster), ...rest);
+}
 
-  queues(cluster: string): Promise<readonly string[]> {
-    const path = URLExt.join(
-      'clusters',
-      encodeURIComponent(cluster),
-      'choices'
-    );
-    return this._client.get(path, decodeQueueNames);
-  }
-
-  private readonly _client: HyperPodClient;
+function queryOf(query: ITableQuery): Schema<'TableQuery'> {
+  const { cursor, filter, limit, sort } = query;
+  return { limit, cursor, sort, filter: filter || undefined };
 }

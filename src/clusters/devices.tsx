@@ -17,7 +17,7 @@ export function DeviceSquares(props: {
   trans: TranslationBundle;
 }): JSX.Element {
   const { trans, usable } = props;
-  const shown = props.devices.filter(device => device.isAccelerator);
+  const shown = props.devices.filter(device => device.accelerator);
   return (
     <span className="jp-HyperPod-Devices">
       {shown.map(device => (
@@ -75,7 +75,7 @@ export function devicesText(
   trans: TranslationBundle
 ): string {
   return devices
-    .filter(device => device.isAccelerator)
+    .filter(device => device.accelerator)
     .map(device =>
       trans.__('%1: %2 of %3', deviceName(device), device.free, device.total)
     )
@@ -88,7 +88,7 @@ export function othersText(
   trans: TranslationBundle
 ): string {
   return devices
-    .filter(device => !device.isAccelerator)
+    .filter(device => !device.accelerator)
     .map(device =>
       trans.__('%1: %2 of %3', fullName(device), device.free, device.total)
     )
@@ -99,7 +99,7 @@ export function othersText(
 export function amountsText(devices: readonly IDevice[]): string {
   return devices
     .map(device =>
-      device.isAccelerator
+      device.accelerator
         ? `${device.total} × ${deviceName(device)}`
         : `${device.total} × ${fullName(device)}`
     )
@@ -110,20 +110,20 @@ function deviceText(device: IDevice, trans: TranslationBundle): string {
   const parts = [
     trans.__('%1: %2 of %3 free', deviceName(device), device.free, device.total)
   ];
-  if (device.usedAt.length > 0) {
-    parts.push(trans.__('in use: %1', device.usedAt.join(', ')));
+  if (device.used_at.length > 0) {
+    parts.push(trans.__('in use: %1', device.used_at.join(', ')));
   } else if (device.used > 0) {
     parts.push(trans.__('%1 in use', device.used));
   }
-  if (device.sharedAt.length > 0) {
-    parts.push(trans.__('in use in parts: %1', device.sharedAt.join(', ')));
+  if (device.shared_at.length > 0) {
+    parts.push(trans.__('in use in parts: %1', device.shared_at.join(', ')));
   }
   return parts.join('; ');
 }
 
 /** The numbers of a kind's devices; none where a square could not say which one it is. */
 function numbersOf(device: IDevice): number[] {
-  const { first, total, used, usedAt } = device;
+  const { first, total, used, used_at: usedAt } = device;
   const known = first !== null && (used === 0 || usedAt.length > 0);
   return known && total <= MOST_SQUARES
     ? Array.from({ length: total }, (_, at) => first + at)
@@ -131,10 +131,10 @@ function numbersOf(device: IDevice): number[] {
 }
 
 function useOf(device: IDevice, number: number, usable: boolean): string {
-  if (device.usedAt.includes(number)) {
+  if (device.used_at.includes(number)) {
     return 'used';
   }
-  if (device.sharedAt.includes(number)) {
+  if (device.shared_at.includes(number)) {
     return 'shared';
   }
   return usable ? 'free' : 'off';

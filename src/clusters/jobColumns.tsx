@@ -1,7 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import type * as wire from '../api/types';
+import type { Schema } from '../api';
 import {
   ClippedText,
   hoursText,
@@ -17,7 +17,7 @@ import { devicesOf, RunColumn, TableRow, valueText } from './types';
 export function jobColumns(
   trans: TranslationBundle,
   openRun: (runId: string) => void
-): IColumn<keyof wire.IJob>[] {
+): IColumn<keyof Schema<'Job'>>[] {
   return [
     ...jobBeginning(trans, openRun),
     {
@@ -32,7 +32,7 @@ export function jobColumns(
     momentColumn('submitted_at', trans.__('Submitted')),
     momentColumn('started_at', trans.__('Started')),
     {
-      ...momentColumn<keyof wire.IJob>(
+      ...momentColumn<keyof Schema<'Job'>>(
         'expected_start',
         trans.__('Expected start')
       ),
@@ -45,7 +45,7 @@ export function jobColumns(
 export function endedColumns(
   trans: TranslationBundle,
   openRun: (runId: string) => void
-): IColumn<keyof wire.IJob>[] {
+): IColumn<keyof Schema<'Job'>>[] {
   return [
     ...jobBeginning(trans, openRun),
     momentColumn('started_at', trans.__('Started')),
@@ -78,7 +78,7 @@ export function runColumns(
 function jobBeginning(
   trans: TranslationBundle,
   openRun: (runId: string) => void
-): IColumn<keyof wire.IJob>[] {
+): IColumn<keyof Schema<'Job'>>[] {
   return [
     {
       name: 'scheduler_id',

@@ -9,7 +9,8 @@ import {
   ChangeField,
   doneText,
   failedText,
-  IChange
+  IChange,
+  knownActions
 } from '../actions/kinds';
 import { askForChange, mayRequeue } from '../actions/questions';
 import { ApiError } from '../api';
@@ -133,7 +134,7 @@ function useActing(
               ...(change && { change })
             });
       setOutcome({ action, results, error: null });
-      forget(results.filter(one => !one.error).map(one => one.schedulerId));
+      forget(results.filter(one => !one.error).map(one => one.scheduler_id));
     } catch (reason) {
       setOutcome({ action, results: [], error: ApiError.of(reason) });
     } finally {
@@ -157,12 +158,16 @@ async function adoptAll(
   for (const schedulerId of jobs) {
     try {
       const runId = await client.adopt(cluster, schedulerId);
-      results.push({ schedulerId, error: null });
+      results.push({ scheduler_id: schedulerId, ok: true, error: null });
       if (jobs.length === 1) {
         openRun(runId);
       }
     } catch (reason) {
-      results.push({ schedulerId, error: ApiError.of(reason) });
+      results.push({
+        scheduler_id: schedulerId,
+        ok: false,
+        error: ApiError.of(reason)
+      });
     }
   }
   return results;
@@ -180,7 +185,10 @@ function useCluster(client: IClusterClient, cluster: string): ICluster | null {
 /** What can be done there; nothing as long as that is not known. */
 function actionsOf(cluster: ICluster | null): readonly JobAct[] {
   return cluster
-    ? [...cluster.actions, ...(cluster.canAdopt ? ['adopt' as const] : [])]
+    ? [
+        ...knownActions(cluster.actions),
+        ...(cluster.actions.includes('adopt') ? ['adopt' as const] : [])
+      ]
     : [];
 }
 
@@ -226,7 +234,7 @@ function JobActions(props: {
 /** One line for each job. */
 function resultsOf(outcome: IOutcome, trans: TranslationBundle): IResults {
   const lines = outcome.results.map(result => ({
-    key: result.schedulerId,
+    key: result.scheduler_id,
     failed: result.error !== null,
     text: resultText(outcome.action, result, trans)
   }));
@@ -235,7 +243,7 @@ function resultsOf(outcome: IOutcome, trans: TranslationBundle): IResults {
 
 function resultText(
   action: JobAct,
-  { error, schedulerId }: IJobResult,
+  { error, scheduler_id: schedulerId }: IJobResult,
   trans: TranslationBundle
 ): string {
   if (error === null) {

@@ -1,7 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import type * as wire from '../api/types';
+import type { Schema } from '../api';
 import { momentText } from '../components/words';
 import { share, stateColumn, wrapped } from './cells';
 import { DeviceSquares, othersText } from './devices';
@@ -19,7 +19,7 @@ const USABLE = new Set(['up', 'reserved', 'powered-off', 'starting']);
 /** The columns of a cluster's nodes. */
 export function nodeColumns(
   trans: TranslationBundle
-): IColumn<keyof wire.IClusterNode>[] {
+): IColumn<keyof Schema<'ClusterNode'>>[] {
   return [
     { name: 'name', label: trans.__('Node') },
     stateColumn(trans),
@@ -58,7 +58,7 @@ export function nodeColumns(
 
 function placeColumns(
   trans: TranslationBundle
-): IColumn<keyof wire.IClusterNode>[] {
+): IColumn<keyof Schema<'ClusterNode'>>[] {
   return [
     {
       name: 'memory',

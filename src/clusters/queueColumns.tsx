@@ -1,7 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import type * as wire from '../api/types';
+import type { Schema } from '../api';
 import { hoursText, reasonColumn, share, stateColumn } from './cells';
 import { devicesText } from './devices';
 import { QuotaBars } from './quotas';
@@ -11,7 +11,7 @@ import { CellValue, devicesOf, quotasOf, TableRow, valueText } from './types';
 /** The columns of a cluster's queues. */
 export function queueColumns(
   trans: TranslationBundle
-): IColumn<keyof wire.IQueue>[] {
+): IColumn<keyof Schema<'Queue'>>[] {
   return [
     {
       name: 'name',
@@ -56,7 +56,9 @@ export function queueColumns(
 }
 
 /** What jobs get of a queue that has quota, not nodes. */
-function quotaColumns(trans: TranslationBundle): IColumn<keyof wire.IQueue>[] {
+function quotaColumns(
+  trans: TranslationBundle
+): IColumn<keyof Schema<'Queue'>>[] {
   return [
     {
       name: 'quotas',
@@ -77,7 +79,9 @@ function quotaColumns(trans: TranslationBundle): IColumn<keyof wire.IQueue>[] {
   ];
 }
 
-function ruleColumns(trans: TranslationBundle): IColumn<keyof wire.IQueue>[] {
+function ruleColumns(
+  trans: TranslationBundle
+): IColumn<keyof Schema<'Queue'>>[] {
   return [
     { name: 'running', label: trans.__('Running') },
     { name: 'waiting', label: trans.__('Waiting') },

@@ -145,17 +145,17 @@ function Age(props: {
   trans: TranslationBundle;
 }): JSX.Element | null {
   const { isAws, page, trans } = props;
-  if (!page?.asOf) {
+  if (!page?.as_of) {
     return null;
   }
   if (page.problem) {
-    const { asOf, problem } = page;
+    const { as_of: asOf, problem } = page;
     return (
       <StaleNote asOf={asOf} problem={problem} isAws={isAws} trans={trans} />
     );
   }
   return isAws ? (
-    <AwsAge asOf={page.asOf} isLoading={page.loading} trans={trans} />
+    <AwsAge asOf={page.as_of} isLoading={page.loading} trans={trans} />
   ) : null;
 }
 

@@ -1,7 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { ApiError } from '../api';
+import { IErrorBody } from '../api';
 import { errorText } from '../components/errorMessage';
 import { useTick } from '../components/useTick';
 import { durationText } from '../components/words';
@@ -12,7 +12,7 @@ import { durationText } from '../components/words';
 export function StaleNote(props: {
   /** The moment at which the cluster said them. */
   asOf: string;
-  problem: ApiError;
+  problem: IErrorBody;
   /** Whether they are from AWS and not from the cluster. */
   isAws?: boolean;
   trans: TranslationBundle;

@@ -7,36 +7,21 @@ export function clusterStateText(
   state: string,
   trans: TranslationBundle
 ): string {
-  switch (state) {
-    case 'reserved':
-      return trans.__('reserved');
-    case 'draining':
-      return trans.__('draining');
-    case 'drained':
-      return trans.__('drained');
-    case 'maintenance':
-      return trans.__('maintenance');
-    case 'failing':
-      return trans.__('failing');
-    case 'rebooting':
-      return trans.__('rebooting');
-    case 'starting':
-      return trans.__('starting');
-    case 'powering-off':
-      return trans.__('powering off');
-    case 'powered-off':
-      return trans.__('powered off');
-    case 'not-answering':
-      return trans.__('not answering');
-    case 'misconfigured':
-      return trans.__('misconfigured');
-    case 'inactive':
-      return trans.__('inactive');
-    case 'held':
-      return trans.__('held');
-    case 'suspended':
-      return trans.__('suspended');
-    default:
-      return stateText(state, trans);
-  }
+  const texts: Readonly<Record<string, string>> = {
+    reserved: trans.__('reserved'),
+    draining: trans.__('draining'),
+    drained: trans.__('drained'),
+    maintenance: trans.__('maintenance'),
+    failing: trans.__('failing'),
+    rebooting: trans.__('rebooting'),
+    starting: trans.__('starting'),
+    'powering-off': trans.__('powering off'),
+    'powered-off': trans.__('powered off'),
+    'not-answering': trans.__('not answering'),
+    misconfigured: trans.__('misconfigured'),
+    inactive: trans.__('inactive'),
+    held: trans.__('held'),
+    suspended: trans.__('suspended')
+  };
+  return texts[state] ?? stateText(state, trans);
 }

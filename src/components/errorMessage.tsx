@@ -1,13 +1,13 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { ApiError } from '../api';
+import { ApiError, IErrorBody } from '../api';
 
 /**
  * What went wrong, in words, with what to do about it.
  */
 export function ErrorMessage(props: {
-  error: ApiError;
+  error: IErrorBody;
   trans: TranslationBundle;
   retry?: () => void;
 }): JSX.Element {
@@ -26,7 +26,10 @@ export function ErrorMessage(props: {
 }
 
 /** An error's sentence: the server's own, but where no server spoke. */
-export function errorText(error: ApiError, trans: TranslationBundle): string {
+export function errorText(error: IErrorBody, trans: TranslationBundle): string {
+  if (!(error instanceof ApiError)) {
+    return error.message;
+  }
   if (error.isOffline) {
     return trans.__(
       'The Jupyter server does not answer. Runs on the cluster go on.'

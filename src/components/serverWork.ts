@@ -14,7 +14,7 @@ export interface IServerWork {
   readonly number: number;
   readonly version: number;
   readonly state: string;
-  readonly begunAt: string | null;
+  readonly begun_at: string | null;
 }
 
 /**
@@ -108,7 +108,7 @@ export abstract class ServerWork<T extends IServerWork> implements IWatched {
       const known = this._value;
       if (
         known?.number !== found.number ||
-        known.begunAt !== found.begunAt ||
+        known.begun_at !== found.begun_at ||
         known.version <= found.version
       ) {
         this._value = found;

@@ -2,30 +2,19 @@ import { TranslationBundle } from '@jupyterlab/translation';
 
 /** A run's or a cluster's state in words. */
 export function stateText(state: string, trans: TranslationBundle): string {
-  switch (state) {
-    case 'submitting':
-      return trans.__('submitting');
-    case 'waiting':
-      return trans.__('waiting');
-    case 'running':
-      return trans.__('running');
-    case 'succeeded':
-      return trans.__('succeeded');
-    case 'failed':
-      return trans.__('failed');
-    case 'cancelled':
-      return trans.__('cancelled');
-    case 'unknown':
-      return trans.__('unknown');
-    case 'up':
-      return trans.__('up');
-    case 'down':
-      return trans.__('down');
-    case 'unreachable':
-      return trans.__('unreachable');
-    default:
-      return state;
-  }
+  const texts: Readonly<Record<string, string>> = {
+    submitting: trans.__('submitting'),
+    waiting: trans.__('waiting'),
+    running: trans.__('running'),
+    succeeded: trans.__('succeeded'),
+    failed: trans.__('failed'),
+    cancelled: trans.__('cancelled'),
+    unknown: trans.__('unknown'),
+    up: trans.__('up'),
+    down: trans.__('down'),
+    unreachable: trans.__('unreachable')
+  };
+  return texts[state] ?? state;
 }
 
 /** The language of the page, for times; undefined (the browser's) where it says none. */

@@ -1,6 +1,5 @@
-import { asText, HyperPodClient, recordOf } from '../api';
-import type * as wire from '../api/types';
-import { decodeExamination, IExamination } from './types';
+import { HyperPodClient, Schema } from '../api';
+import { IExamination } from './types';
 
 /** What is to be examined. */
 export interface IAsked {
@@ -11,52 +10,35 @@ export interface IAsked {
 }
 
 /** The examination for an admin, and a name for its file. */
-export interface IReport {
-  readonly name: string;
-  readonly text: string;
-}
-
-/**
- * Everything that is asked of the server's doctor; tests give one of their own.
- */
-export interface IDoctorClient {
-  /** The newest examination. */
-  read(): Promise<IExamination>;
-  /** Begin an examination, or join the same that goes on. */
-  begin(asked: IAsked): Promise<IExamination>;
-  /** End the one that goes on. */
-  cancel(): Promise<IExamination>;
-  /** The newest one as a report. */
-  report(): Promise<IReport>;
-}
+export type IReport = Schema<'DoctorReport'>;
 
 /**
  * The client of the server extension's doctor.
  */
-export class DoctorClient implements IDoctorClient {
-  constructor(client: HyperPodClient) {
-    this._client = client;
-  }
+export class DoctorClient {
+  constructor(private readonly _client: HyperPodClient) {}
 
+  /** The newest examination. */
   read(): Promise<IExamination> {
-    return this._client.get('doctor', decodeExamination);
+    return this._client.get('doctor');
   }
 
+  /** Begin an examination, or join the same that goes on. */
   begin(asked: IAsked): Promise<IExamination> {
-    const body: wire.IDoctorBody = asked;
-    return this._client.post('doctor', body, decodeExamination);
+    const body: Schema<'DoctorBody'> = asked;
+    return this._client.post('doctor', body);
   }
 
+  /** End the one that goes on. */
   cancel(): Promise<IExamination> {
-    return this._client.post('doctor/cancel', {}, decodeExamination);
+    return this._client.post('doctor/cancel', {});
   }
 
+  /** The newest one as a report. */
   report(): Promise<IReport> {
-    return this._client.get('doctor/report', value => {
-      const from = recordOf<wire.IDoctorReport>(value, 'report');
-      return { name: asText(from.name), text: asText(from.text) };
-    });
+    return this._client.get('doctor/report');
   }
-
-  private readonly _client: HyperPodClient;
 }
+
+/** What the rest needs of it; tests give one of their own. */
+export type IDoctorClient = Pick<DoctorClient, keyof DoctorClient>;

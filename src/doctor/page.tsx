@@ -152,7 +152,15 @@ function Summary(props: {
   trans: TranslationBundle;
 }): JSX.Element {
   const { found, trans } = props;
-  const { begunAt, checks, cluster, endedAt, problem, state, step } = found;
+  const {
+    begun_at: begunAt,
+    checks,
+    cluster,
+    ended_at: endedAt,
+    problem,
+    state,
+    step
+  } = found;
   return (
     <div className="jp-HyperPod-Doctor-summary">
       {LEVELS.map(level => ({ level, count: countOf(checks, level) }))

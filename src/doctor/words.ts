@@ -7,50 +7,32 @@ export const LEVELS = ['fail', 'unknown', 'warn', 'ok'] as const;
 
 /** How a check is, in words. */
 export function levelText(level: string, trans: TranslationBundle): string {
-  switch (level) {
-    case 'ok':
-      return trans.__('ok');
-    case 'warn':
-      return trans.__('warning');
-    case 'fail':
-      return trans.__('failed');
-    case 'unknown':
-      return trans.__('could not be checked');
-    default:
-      return level;
-  }
+  const texts: Readonly<Record<string, string>> = {
+    ok: trans.__('ok'),
+    warn: trans.__('warning'),
+    fail: trans.__('failed'),
+    unknown: trans.__('could not be checked')
+  };
+  return texts[level] ?? level;
 }
 
 /** Where on the way a check stands. */
 export function groupText(group: string, trans: TranslationBundle): string {
-  switch (group) {
-    case 'installation':
-      return trans.__('This installation');
-    case 'metadata':
-      return trans.__('Studio’s metadata');
-    case 'role':
-      return trans.__('The role at AWS');
-    case 'domain':
-      return trans.__('The domain and the HyperPod clusters');
-    case 'security-groups':
-      return trans.__('Security groups');
-    case 'interfaces':
-      return trans.__('Network interfaces');
-    case 'mount':
-      return trans.__('Mounted file systems');
-    case 'partition':
-      return trans.__('Rights on the storage partition');
-    case 'scheduler':
-      return trans.__('The controller or API server');
-    case 'identity':
-      return trans.__('Identity on the cluster');
-    case 'queue':
-      return trans.__('Queues');
-    case 'job':
-      return trans.__('A tiny job');
-    default:
-      return group;
-  }
+  const texts: Readonly<Record<string, string>> = {
+    installation: trans.__('This installation'),
+    metadata: trans.__('Studio’s metadata'),
+    role: trans.__('The role at AWS'),
+    domain: trans.__('The domain and the HyperPod clusters'),
+    'security-groups': trans.__('Security groups'),
+    interfaces: trans.__('Network interfaces'),
+    mount: trans.__('Mounted file systems'),
+    partition: trans.__('Rights on the storage partition'),
+    scheduler: trans.__('The controller or API server'),
+    identity: trans.__('Identity on the cluster'),
+    queue: trans.__('Queues'),
+    job: trans.__('A tiny job')
+  };
+  return texts[group] ?? group;
 }
 
 /** Who can do what is to be done. */

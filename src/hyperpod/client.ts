@@ -1,94 +1,66 @@
 import { URLExt } from '@jupyterlab/coreutils';
 
-import { HyperPodClient, Query } from '../api';
-import type * as wire from '../api/types';
+import { HyperPodClient, Schema } from '../api';
 import { ITablePage, ITableQuery } from '../clusters/types';
-import { decodeGovernance, IGovernance } from './governanceTypes';
-import {
-  decodeDetail,
-  decodeList,
-  decodeNodes,
-  IHyperpodDetail,
-  IHyperpodList
-} from './types';
+import { IGovernance } from './governanceTypes';
+import { IHyperpodDetail, IHyperpodList } from './types';
 
 /**
- * Everything that is asked of the server on HyperPod clusters; tests give it one of their own.
- *
- * With `refresh` AWS is asked now, else the server may answer what it was told a moment ago.
+ * The client of the server extension’s routes on HyperPod clusters. With `refresh` AWS is asked now, else the server may answer what it was told a moment ago.
  */
-export interface IHyperpodClient {
+export class HyperpodClient {
+  constructor(private readonly _client: HyperPodClient) {}
+
   /** The first clusters of a region by name, at most so many; null: the region that the server finds. */
   list(
     limit: number,
     refresh: boolean,
     region: string | null
-  ): Promise<IHyperpodList>;
-  /** One cluster, by its name; in another region than the one that the server finds by its ARN. */
-  cluster(name: string, refresh: boolean): Promise<IHyperpodDetail>;
-  /** Quotas and policies of a cluster on EKS. */
-  governance(name: string, refresh: boolean): Promise<IGovernance>;
-  /** A part of a cluster's nodes. */
-  nodes(name: string, query: ITableQuery): Promise<ITablePage>;
-}
-
-/**
- * The client of the server extension's routes on HyperPod clusters.
- */
-export class HyperpodClient implements IHyperpodClient {
-  constructor(client: HyperPodClient) {
-    this._client = client;
-  }
-
-  list(
-    limit: number,
-    refresh: boolean,
-    region: string | null
   ): Promise<IHyperpodList> {
-    return this._client.get('hyperpod', decodeList, {
+    return this._client.get('hyperpod', {
       query: {
-        limit: String(limit),
-        refresh: refresh ? 'true' : undefined,
-        region: region ?? undefined
-      } satisfies Query<wire.IHyperpodListQuery>
+        limit,
+        region,
+        refresh: refresh || undefined
+      } satisfies Schema<'HyperpodListQuery'>
     });
   }
 
+  /** One cluster, by its name; in another region than the one that the server finds by its ARN. */
   cluster(name: string, refresh: boolean): Promise<IHyperpodDetail> {
-    return this._client.get(pathOf(name), decodeDetail, {
-      query: {
-        refresh: refresh ? 'true' : undefined
-      } satisfies Query<wire.IHyperpodQuery>
-    });
+    return this._client.get(pathOf(name), { query: refreshing(refresh) });
   }
 
+  /** Quotas and policies of a cluster on EKS. */
   governance(name: string, refresh: boolean): Promise<IGovernance> {
-    return this._client.get(
-      URLExt.join(pathOf(name), 'governance'),
-      decodeGovernance,
+    const path = URLExt.join(pathOf(name), 'governance');
+    return this._client.get(path, { query: refreshing(refresh) });
+  }
+
+  /** A part of a cluster's nodes. */
+  async nodes(name: string, query: ITableQuery): Promise<ITablePage> {
+    const path = URLExt.join(pathOf(name), 'nodes');
+    const { nodes, ...page } = await this._client.get<Schema<'HyperpodNodes'>>(
+      path,
       {
         query: {
-          refresh: refresh ? 'true' : undefined
-        } satisfies Query<wire.IHyperpodQuery>
+          ...query,
+          filter: query.filter || undefined,
+          refresh: query.refresh || undefined
+        } satisfies Schema<'HyperpodTableQuery'>
       }
     );
+    return { ...page, rows: nodes };
   }
-
-  nodes(name: string, query: ITableQuery): Promise<ITablePage> {
-    return this._client.get(URLExt.join(pathOf(name), 'nodes'), decodeNodes, {
-      query: {
-        limit: String(query.limit),
-        cursor: query.cursor,
-        sort: query.sort,
-        filter: query.filter || undefined,
-        refresh: query.refresh ? 'true' : undefined
-      } satisfies Query<wire.IHyperpodTableQuery>
-    });
-  }
-
-  private readonly _client: HyperPodClient;
 }
+
+/** What the rest needs of it; tests give one of their own. */
+export type IHyperpodClient = Pick<HyperpodClient, keyof HyperpodClient>;
 
 function pathOf(name: string): string {
   return URLExt.join('hyperpod', encodeURIComponent(name));
+}
+
+function refreshing(refresh: boolean): Schema<'HyperpodQuery'> {
+  return { refresh: refresh || undefined };
 }

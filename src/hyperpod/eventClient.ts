@@ -1,55 +1,37 @@
 import { URLExt } from '@jupyterlab/coreutils';
 
-import { HyperPodClient, Query } from '../api';
-import type * as wire from '../api/types';
-import {
-  decodeEvent,
-  decodeEvents,
-  IEventDetail,
-  IEventPage,
-  IEventQuery
-} from './eventTypes';
-
-/**
- * Everything that is asked of the server on events of HyperPod clusters; tests give it one of their own.
- */
-export interface IEventClient {
-  /** A part of a cluster's events. */
-  events(cluster: string, query: IEventQuery): Promise<IEventPage>;
-  /** One event with its details. */
-  event(cluster: string, id: string): Promise<IEventDetail>;
-}
+import { HyperPodClient, Schema } from '../api';
+import { IEventDetail, IEventPage, IEventQuery } from './eventTypes';
 
 /**
  * The client of the server extension's routes on events.
  */
-export class EventClient implements IEventClient {
-  constructor(client: HyperPodClient) {
-    this._client = client;
-  }
+export class EventClient {
+  constructor(private readonly _client: HyperPodClient) {}
 
-  events(cluster: string, query: IEventQuery): Promise<IEventPage> {
-    return this._client.get(pathOf(cluster), decodeEvents, {
+  /** A part of a cluster's events. */
+  async events(cluster: string, query: IEventQuery): Promise<IEventPage> {
+    const { events, ...page } = await this._client.get<
+      Schema<'HyperpodEvents'>
+    >(pathOf(cluster), {
       query: {
-        limit: String(query.limit),
-        cursor: query.cursor,
-        sort: query.sort,
+        ...query,
         filter: query.filter || undefined,
-        refresh: query.refresh ? 'true' : undefined,
-        level: query.level,
-        group: query.group,
-        node: query.node
-      } satisfies Query<wire.IEventsQuery>
+        refresh: query.refresh || undefined
+      } satisfies Schema<'EventsQuery'>
     });
+    return { ...page, rows: events };
   }
 
+  /** One event with its details. */
   event(cluster: string, id: string): Promise<IEventDetail> {
     const path = URLExt.join(pathOf(cluster), encodeURIComponent(id));
-    return this._client.get(path, decodeEvent);
+    return this._client.get(path);
   }
-
-  private readonly _client: HyperPodClient;
 }
+
+/** What the rest needs of it; tests give one of their own. */
+export type IEventClient = Pick<EventClient, keyof EventClient>;
 
 function pathOf(cluster: string): string {
   return URLExt.join('hyperpod', encodeURIComponent(cluster), 'events');

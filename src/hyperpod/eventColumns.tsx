@@ -1,27 +1,23 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import type * as wire from '../api/types';
+import type { Schema } from '../api';
 import { momentColumn } from '../clusters/cells';
 import { IColumn } from '../clusters/serverTable';
 import { TableRow, valueText } from '../clusters/types';
 import { StateChip } from '../components/stateChip';
 
-type Column = IColumn<keyof wire.IHyperpodEvent>;
-type Row = TableRow<keyof wire.IHyperpodEvent>;
+type Column = IColumn<keyof Schema<'HyperpodEvent'>>;
+type Row = TableRow<keyof Schema<'HyperpodEvent'>>;
 
 /** How bad an event is, in a word. */
 export function levelText(level: string, trans: TranslationBundle): string {
-  switch (level) {
-    case 'info':
-      return trans.__('information');
-    case 'warn':
-      return trans.__('warning');
-    case 'error':
-      return trans.__('error');
-    default:
-      return level;
-  }
+  const texts: Readonly<Record<string, string>> = {
+    info: trans.__('information'),
+    warn: trans.__('warning'),
+    error: trans.__('error')
+  };
+  return texts[level] ?? level;
 }
 
 /** What an event is of. */
@@ -29,16 +25,12 @@ export function resourceText(
   resource: string,
   trans: TranslationBundle
 ): string {
-  switch (resource) {
-    case 'cluster':
-      return trans.__('the cluster');
-    case 'group':
-      return trans.__('an instance group');
-    case 'instance':
-      return trans.__('an instance');
-    default:
-      return resource;
-  }
+  const texts: Readonly<Record<string, string>> = {
+    cluster: trans.__('the cluster'),
+    group: trans.__('an instance group'),
+    instance: trans.__('an instance')
+  };
+  return texts[resource] ?? resource;
 }
 
 /**

@@ -60,7 +60,7 @@ function Detail(props: {
     [trans.__('Instance group'), event.group],
     [trans.__('Instance'), event.instance],
     [trans.__('Reason'), event.reason],
-    [trans.__('Event id'), event.id]
+    [trans.__('Event id'), event.event_id]
   ];
   const hasMore = Object.keys(event.metadata).length > 0;
   return (

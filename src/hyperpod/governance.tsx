@@ -106,7 +106,7 @@ function Told(props: {
   trans: TranslationBundle;
 }): JSX.Element {
   const { governance, trans } = props;
-  const { asOf, loading, notes, policies, problem, quotas } = governance;
+  const { as_of: asOf, loading, notes, policies, problem, quotas } = governance;
   return (
     <>
       {asOf && problem && (
@@ -118,7 +118,7 @@ function Told(props: {
       <Notes notes={notes} />
       {quotas.length > 0 && <Quotas quotas={quotas} trans={trans} />}
       {policies.map(policy => (
-        <Policy key={policy.id} policy={policy} trans={trans} />
+        <Policy key={policy.policy_id} policy={policy} trans={trans} />
       ))}
     </>
   );
@@ -145,7 +145,12 @@ function Quotas(props: {
       ]}
     >
       {quotas.map(quota => (
-        <QuotaRow key={quota.id} quota={quota} most={most} trans={trans} />
+        <QuotaRow
+          key={quota.quota_id}
+          quota={quota}
+          most={most}
+          trans={trans}
+        />
       ))}
     </Table>
   );
@@ -203,8 +208,8 @@ function Policy(props: {
 }): JSX.Element {
   const { policy, trans } = props;
   const facts = [
-    fairShareText(policy.fairShare, trans),
-    idleSharingText(policy.idleSharing, trans)
+    fairShareText(policy.fair_share, trans),
+    idleSharingText(policy.idle_sharing, trans)
   ].filter(words => words !== '');
   return (
     <>
@@ -334,19 +339,19 @@ function Borrows(props: {
   trans: TranslationBundle;
 }): JSX.Element | null {
   const { quota, trans } = props;
-  if (quota.borrowMost.length > 0) {
+  if (quota.borrow_most.length > 0) {
     return (
       <>
         <br />
         {trans.__('borrows at most:')}
-        <Allocations allocated={quota.borrowMost} trans={trans} />
+        <Allocations allocated={quota.borrow_most} trans={trans} />
       </>
     );
   }
-  return quota.borrowPercent === null ? null : (
+  return quota.borrow_percent === null ? null : (
     <>
       <br />
-      {trans.__('borrows up to %1 %', quota.borrowPercent)}
+      {trans.__('borrows up to %1 %', quota.borrow_percent)}
     </>
   );
 }

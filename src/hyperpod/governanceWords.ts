@@ -8,16 +8,12 @@ export function governanceStateText(
   state: string,
   trans: TranslationBundle
 ): string {
-  switch (state) {
-    case 'active':
-      return trans.__('active');
-    case 'disabled':
-      return trans.__('switched off');
-    case 'deleted':
-      return trans.__('deleted');
-    default:
-      return hyperpodStateText(state, trans);
-  }
+  const texts: Readonly<Record<string, string>> = {
+    active: trans.__('active'),
+    disabled: trans.__('switched off'),
+    deleted: trans.__('deleted')
+  };
+  return texts[state] ?? hyperpodStateText(state, trans);
 }
 
 /** Whether a team lends and borrows idle compute. */
@@ -25,16 +21,12 @@ export function sharingText(
   sharing: string | null,
   trans: TranslationBundle
 ): string {
-  switch (sharing) {
-    case 'Lend':
-      return trans.__('lends');
-    case 'DontLend':
-      return trans.__('keeps its own');
-    case 'LendAndBorrow':
-      return trans.__('lends and borrows');
-    default:
-      return sharing ?? '';
-  }
+  const texts: Readonly<Record<string, string>> = {
+    Lend: trans.__('lends'),
+    DontLend: trans.__('keeps its own'),
+    LendAndBorrow: trans.__('lends and borrows')
+  };
+  return sharing === null ? '' : (texts[sharing] ?? sharing);
 }
 
 /** Which work of a team its own more important work ends. */
@@ -87,7 +79,13 @@ export function allocationText(
   one: IAllocation,
   trans: TranslationBundle
 ): string {
-  const { accelerators, count, cpus, instanceType, memoryGib } = one;
+  const {
+    accelerators,
+    count,
+    cpus,
+    instance_type: instanceType,
+    memory_gib: memoryGib
+  } = one;
   const parts: string[] = [];
   if (accelerators !== null) {
     parts.push(trans._n('%1 accelerator', '%1 accelerators', accelerators));

@@ -84,12 +84,12 @@ function columnsOf(trans: TranslationBundle): readonly IColumn[] {
       label: trans.__('Nodes'),
       render: ({ current, target }) => trans.__('%1 of %2', current, target)
     },
-    { label: trans.__('Instance type'), render: group => group.instanceType },
+    { label: trans.__('Instance type'), render: group => group.instance_type },
     {
       label: trans.__('Capacity'),
       render: ({ capacity }) => capacity && capacityText(capacity, trans)
     },
-    { label: trans.__('Slurm'), render: group => group.slurmRole },
+    { label: trans.__('Slurm'), render: group => group.slurm_role },
     {
       label: trans.__('Health checks at start'),
       render: group => group.checks.join(', ')

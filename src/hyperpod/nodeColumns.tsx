@@ -1,7 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import type * as wire from '../api/types';
+import type { Schema } from '../api';
 import {
   ClippedText,
   momentColumn,
@@ -14,8 +14,8 @@ import { TableRow, valueText } from '../clusters/types';
 import { StateChip } from '../components/stateChip';
 import { hyperpodStateText, imageStatusText } from './words';
 
-type Column = IColumn<keyof wire.IHyperpodNode>;
-type Row = TableRow<keyof wire.IHyperpodNode>;
+type Column = IColumn<keyof Schema<'HyperpodNode'>>;
+type Row = TableRow<keyof Schema<'HyperpodNode'>>;
 
 /** The columns of a HyperPod cluster's nodes: what AWS knows, then what the scheduler does. */
 export function hyperpodNodeColumns(trans: TranslationBundle): Column[] {

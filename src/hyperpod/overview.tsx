@@ -76,7 +76,7 @@ interface IProps {
 }
 
 function Detail({ detail, trans }: IProps): JSX.Element {
-  const { asOf, loading, notes, problem, reason } = detail;
+  const { as_of: asOf, loading, notes, problem, reason } = detail;
   return (
     <>
       {asOf && problem && (
@@ -106,7 +106,12 @@ function Detail({ detail, trans }: IProps): JSX.Element {
 }
 
 function Facts({ detail, trans }: IProps): JSX.Element {
-  const { imageStatus, mountedHere, nodes, target } = detail;
+  const {
+    image_status: imageStatus,
+    mounted_here: mountedHere,
+    nodes,
+    target
+  } = detail;
   const facts: [string, string][] = [
     [trans.__('Scheduler'), orchestratorText(detail.orchestrator, trans)],
     [
@@ -115,16 +120,16 @@ function Facts({ detail, trans }: IProps): JSX.Element {
         ? ''
         : trans.__('%1 of %2', nodes, target)
     ],
-    [trans.__('Configured as'), detail.configuredAs.join(', ')],
+    [trans.__('Configured as'), detail.configured_as.join(', ')],
     [trans.__('Mounted here'), mountedText(mountedHere, trans)],
     [
       trans.__('Software'),
       imageStatus === null ? '' : imageStatusText(imageStatus, trans)
     ],
-    [trans.__('Created'), momentText(detail.createdAt)],
+    [trans.__('Created'), momentText(detail.created_at)],
     [trans.__('Region'), detail.region],
     [trans.__('ARN'), detail.arn],
-    [trans.__('Log group'), detail.logGroup]
+    [trans.__('Log group'), detail.log_group]
   ];
   return (
     <dl className="jp-HyperPod-facts">

@@ -6,44 +6,26 @@ import { IReach } from './types';
 
 /** Whether one can submit to a cluster from the server's machine, in a few words. */
 export function reachText(word: string, trans: TranslationBundle): string {
-  switch (word) {
-    case 'configured':
-      return trans.__('in the configuration');
-    case 'ready':
-      return trans.__('can be added to the configuration');
-    case 'not-looked':
-      return trans.__('not looked yet whether one can submit from here');
-    case 'not-described':
-      return trans.__('not known whether one can submit from here');
-    case 'not-in-service':
-      return trans.__('not in service');
-    case 'unknown-orchestrator':
-      return trans.__('scheduler unknown');
-    case 'no-file-system':
-      return trans.__('its file system is missing here');
-    case 'other-partition':
-      return trans.__('the storage partition is elsewhere');
-    case 'no-login-node':
-      return trans.__('no login node is configured');
-    case 'no-controller':
-      return trans.__('Slurm does not answer');
-    case 'no-right':
-      return trans.__('a right is missing');
-    case 'not-there':
-      return trans.__('its EKS cluster is not there');
-    case 'no-way':
-      return trans.__('not reached from here');
-    case 'not-let-in':
-      return trans.__('it does not let you in');
-    case 'no-namespace':
-      return trans.__('name your namespace');
-    case 'no-package':
-      return trans.__('a package is missing');
-    case 'not-known':
-      return trans.__('not known whether one can submit from here');
-    default:
-      return word;
-  }
+  const texts: Readonly<Record<string, string>> = {
+    configured: trans.__('in the configuration'),
+    ready: trans.__('can be added to the configuration'),
+    'not-looked': trans.__('not looked yet whether one can submit from here'),
+    'not-described': trans.__('not known whether one can submit from here'),
+    'not-in-service': trans.__('not in service'),
+    'unknown-orchestrator': trans.__('scheduler unknown'),
+    'no-file-system': trans.__('its file system is missing here'),
+    'other-partition': trans.__('the storage partition is elsewhere'),
+    'no-login-node': trans.__('no login node is configured'),
+    'no-controller': trans.__('Slurm does not answer'),
+    'no-right': trans.__('a right is missing'),
+    'not-there': trans.__('its EKS cluster is not there'),
+    'no-way': trans.__('not reached from here'),
+    'not-let-in': trans.__('it does not let you in'),
+    'no-namespace': trans.__('name your namespace'),
+    'no-package': trans.__('a package is missing'),
+    'not-known': trans.__('not known whether one can submit from here')
+  };
+  return texts[word] ?? word;
 }
 
 /**
@@ -54,7 +36,7 @@ export function ReachNote(props: {
   trans: TranslationBundle;
 }): JSX.Element {
   const { reach, trans } = props;
-  const { config, nextStep, sentence, word } = reach;
+  const { config, next_step: nextStep, sentence, word } = reach;
   return (
     <section
       className="jp-HyperPod-Reach"

@@ -15,8 +15,8 @@ export function RegionField(props: {
   const [load] = React.useState(() => () => regions.known());
   const known = useLoaded(load).value;
   const { chosen } = regions;
-  const found = known?.found ?? null;
-  const names = new Set(known?.all ?? []);
+  const found = known?.default ?? null;
+  const names = new Set(known?.regions ?? []);
   if (chosen !== null) {
     // It may be newer than what the server's boto3 knows.
     names.add(chosen);

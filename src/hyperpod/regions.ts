@@ -1,18 +1,13 @@
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { asText, HyperPodClient, listOf, recordOf, textOrNull } from '../api';
-import type * as wire from '../api/types';
+import { HyperPodClient, Schema } from '../api';
 
 /** The setting's name. */
 const SETTING = 'region';
 
-/** Which regions can be chosen. */
-export interface IRegions {
-  /** The one that is asked where none is chosen; null where none is known. */
-  readonly found: string | null;
-  readonly all: readonly string[];
-}
+/** Which regions can be chosen; `default` is asked where none is, null where none is known. */
+export type IRegions = Schema<'AwsRegions'>;
 
 /**
  * The region whose HyperPod clusters are listed, which the user's settings remember.
@@ -51,13 +46,7 @@ export class RegionChoice {
 
   /** The regions to choose from; the server knows them without asking AWS. */
   known(): Promise<IRegions> {
-    return this._client.get('aws/regions', value => {
-      const from = recordOf<wire.IAwsRegions>(value, 'regions');
-      return {
-        found: textOrNull(from, 'default'),
-        all: listOf(from, 'regions', asText)
-      };
-    });
+    return this._client.get('aws/regions');
   }
 
   private _set(region: string): void {

@@ -3,7 +3,7 @@ import { refreshIcon, Toolbar } from '@jupyterlab/ui-components';
 import { ISignal, Signal } from '@lumino/signaling';
 import * as React from 'react';
 
-import { ApiError } from '../api';
+import { ApiError, IErrorBody } from '../api';
 import { AwsAge } from '../clusters/awsAge';
 import { StaleNote } from '../clusters/staleNote';
 import { CardLine, CardNote, ClusterCard } from '../components/clusterCard';
@@ -117,7 +117,7 @@ export class HyperpodSection
     const { error, value } = this.watched;
     return value === null
       ? error !== null || this._regions.chosen !== null
-      : value.asOf !== null ||
+      : value.as_of !== null ||
           this._regions.chosen !== null ||
           value.problem?.code === 'no_aws_region';
   }
@@ -127,7 +127,7 @@ export class HyperpodSection
     const { error, value } = this.watched;
     return (
       error !== null ||
-      (value !== null && value.asOf !== null && value.problem !== null)
+      (value !== null && value.as_of !== null && value.problem !== null)
     );
   }
 
@@ -139,7 +139,7 @@ export class HyperpodSection
   private _onList(list: Watched<IHyperpodList>): void {
     if (list.value !== null) {
       list.changed.disconnect(this._onList, this);
-      if (list.value.asOf === null) {
+      if (list.value.as_of === null) {
         this._absent.emit();
       }
     }
@@ -216,7 +216,7 @@ function Trouble(props: {
   );
 }
 
-function PlainLine({ problem }: { problem: ApiError }): JSX.Element {
+function PlainLine({ problem }: { problem: IErrorBody }): JSX.Element {
   const { hint, message } = problem;
   return (
     <p className="jp-HyperPod-Message" role="note">
@@ -231,7 +231,7 @@ function Age(props: {
   trans: TranslationBundle;
 }): JSX.Element | null {
   const { list, trans } = props;
-  const { asOf, clusters, loading, problem } = list;
+  const { as_of: asOf, clusters, loading, problem } = list;
   if (problem) {
     return asOf === null ? (
       <PlainLine problem={problem} />
@@ -260,7 +260,8 @@ function HyperpodItem(props: {
   trans: TranslationBundle;
 }): JSX.Element {
   const { cluster, isLoading, open, trans } = props;
-  const isWaited = isLoading && cluster.describedAt === null && !cluster.reason;
+  const isWaited =
+    isLoading && cluster.described_at === null && !cluster.reason;
   return (
     <ClusterCard
       name={cluster.name}
@@ -288,16 +289,16 @@ function reachLine(
 ): string {
   const word = reachText(cluster.reach ?? '', trans);
   const isPlain = cluster.reach === 'ready' || cluster.reach === 'not-looked';
-  return isPlain || !cluster.reachReason
+  return isPlain || !cluster.reach_reason
     ? word
-    : `${word}: ${cluster.reachReason}`;
+    : `${word}: ${cluster.reach_reason}`;
 }
 
 function detailText(
   cluster: IHyperpodCluster,
   trans: TranslationBundle
 ): string {
-  const { configuredAs, nodes, orchestrator, target } = cluster;
+  const { configured_as: configuredAs, nodes, orchestrator, target } = cluster;
   const parts = [orchestratorText(orchestrator, trans)];
   if (nodes !== null && target !== null) {
     parts.push(

@@ -34,34 +34,21 @@ export function Settings(props: {
 }
 
 function nameText(name: string, trans: TranslationBundle): string {
-  switch (name) {
-    case 'node-recovery':
-      return trans.__('Failed nodes');
-    case 'provisioning':
-      return trans.__('Provisioning');
-    case 'autoscaling':
-      return trans.__('Autoscaling');
-    case 'tiered-storage':
-      return trans.__('Tiered checkpoints');
-    case 'subnets':
-      return trans.__('Subnets');
-    case 'security-groups':
-      return trans.__('Security groups');
-    case 'cluster-role':
-      return trans.__('Role for scaling');
-    case 'slurm-configuration':
-      return trans.__('Slurm configuration');
-    case 'accounting-database':
-      return trans.__('Accounting database');
-    case 'eks-cluster':
-      return trans.__('EKS cluster');
-    case 'restricted-groups':
-      return trans.__('Restricted groups');
-    case 'restricted-environment':
-      return trans.__('Restricted environment');
-    default:
-      return name;
-  }
+  const texts: Readonly<Record<string, string>> = {
+    'node-recovery': trans.__('Failed nodes'),
+    provisioning: trans.__('Provisioning'),
+    autoscaling: trans.__('Autoscaling'),
+    'tiered-storage': trans.__('Tiered checkpoints'),
+    subnets: trans.__('Subnets'),
+    'security-groups': trans.__('Security groups'),
+    'cluster-role': trans.__('Role for scaling'),
+    'slurm-configuration': trans.__('Slurm configuration'),
+    'accounting-database': trans.__('Accounting database'),
+    'eks-cluster': trans.__('EKS cluster'),
+    'restricted-groups': trans.__('Restricted groups'),
+    'restricted-environment': trans.__('Restricted environment')
+  };
+  return texts[name] ?? name;
 }
 
 /** What a setting means: that of its commonest values is translated, else it is the server's sentence. */

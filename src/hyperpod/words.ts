@@ -7,32 +7,20 @@ export function hyperpodStateText(
   state: string,
   trans: TranslationBundle
 ): string {
-  switch (state) {
-    case 'in-service':
-      return trans.__('in service');
-    case 'creating':
-      return trans.__('creating');
-    case 'deleting':
-      return trans.__('deleting');
-    case 'updating':
-      return trans.__('updating');
-    case 'updating-software':
-      return trans.__('updating software');
-    case 'rolling-back':
-      return trans.__('rolling back');
-    case 'degraded':
-      return trans.__('degraded');
-    case 'ending':
-      return trans.__('ending');
-    case 'deep-health-check':
-      return trans.__('deep health check');
-    case 'not-found':
-      return trans.__('not found');
-    case 'not-listed':
-      return trans.__('not listed by AWS');
-    default:
-      return clusterStateText(state, trans);
-  }
+  const texts: Readonly<Record<string, string>> = {
+    'in-service': trans.__('in service'),
+    creating: trans.__('creating'),
+    deleting: trans.__('deleting'),
+    updating: trans.__('updating'),
+    'updating-software': trans.__('updating software'),
+    'rolling-back': trans.__('rolling back'),
+    degraded: trans.__('degraded'),
+    ending: trans.__('ending'),
+    'deep-health-check': trans.__('deep health check'),
+    'not-found': trans.__('not found'),
+    'not-listed': trans.__('not listed by AWS')
+  };
+  return texts[state] ?? clusterStateText(state, trans);
 }
 
 /** Whether updates of the software are due. */
@@ -40,18 +28,13 @@ export function imageStatusText(
   status: string,
   trans: TranslationBundle
 ): string {
-  switch (status) {
-    case 'UpToDate':
-      return trans.__('up to date');
-    case 'UpdateAvailable':
-      return trans.__('update available');
-    case 'SecurityUpdateRequired':
-      return trans.__('security update required');
-    case 'EndOfLife':
-      return trans.__('end of life');
-    default:
-      return status;
-  }
+  const texts: Readonly<Record<string, string>> = {
+    UpToDate: trans.__('up to date'),
+    UpdateAvailable: trans.__('update available'),
+    SecurityUpdateRequired: trans.__('security update required'),
+    EndOfLife: trans.__('end of life')
+  };
+  return texts[status] ?? status;
 }
 
 /** How an instance group gets its instances. */

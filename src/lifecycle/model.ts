@@ -23,7 +23,7 @@ export class LifecycleModel implements IWatched {
   get value(): ILifecycle | null {
     const value = this._value;
     const isQuiet = value === null || ['none', 'done'].includes(value.state);
-    return isQuiet || value.startedAt === this._dismissed ? null : value;
+    return isQuiet || value.started_at === this._dismissed ? null : value;
   }
 
   get isDisposed(): boolean {
@@ -50,7 +50,7 @@ export class LifecycleModel implements IWatched {
 
   /** The user knows; the next start of the space is another matter. */
   dismiss(): void {
-    this._dismissed = this._value?.startedAt ?? null;
+    this._dismissed = this._value?.started_at ?? null;
     this._changed.emit();
   }
 

@@ -5,40 +5,27 @@ import { ILifecycle } from './types';
 
 /** What a step makes ready. */
 export function stepText(name: string, trans: TranslationBundle): string {
-  switch (name) {
-    case 'package':
-      return trans.__('HyperPod extension');
-    case 'partition':
-      return trans.__('Storage partition');
-    case 'config':
-      return trans.__('Configuration file');
-    case 'client':
-      return trans.__('Slurm commands');
-    case 'access':
-      return trans.__('Access to the EKS cluster');
-    case 'doctor':
-      return trans.__('Check by the doctor');
-    default:
-      return name;
-  }
+  const texts: Readonly<Record<string, string>> = {
+    package: trans.__('HyperPod extension'),
+    partition: trans.__('Storage partition'),
+    config: trans.__('Configuration file'),
+    client: trans.__('Slurm commands'),
+    access: trans.__('Access to the EKS cluster'),
+    doctor: trans.__('Check by the doctor')
+  };
+  return texts[name] ?? name;
 }
 
 /** How far a step is. */
 export function stepStateText(state: string, trans: TranslationBundle): string {
-  switch (state) {
-    case 'waiting':
-      return trans.__('to come');
-    case 'running':
-      return trans.__('at work');
-    case 'done':
-      return trans.__('ready');
-    case 'failed':
-      return trans.__('failed');
-    case 'skipped':
-      return trans.__('left out');
-    default:
-      return state;
-  }
+  const texts: Readonly<Record<string, string>> = {
+    waiting: trans.__('to come'),
+    running: trans.__('at work'),
+    done: trans.__('ready'),
+    failed: trans.__('failed'),
+    skipped: trans.__('left out')
+  };
+  return texts[state] ?? state;
 }
 
 /** How many steps are over. */
@@ -55,7 +42,7 @@ export function headline(value: ILifecycle, trans: TranslationBundle): string {
   if (value.state === 'stopped') {
     return trans.__(
       'Making this space ready has stopped: nothing since %1.',
-      momentText(value.updatedAt)
+      momentText(value.updated_at)
     );
   }
   if (value.state === 'failed') {

@@ -2,9 +2,7 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { HyperPodClient, Query } from '../api';
-import type * as wire from '../api/types';
-import { decodeHits, decodePage, decodeStreams } from './decode';
+import { HyperPodClient, Schema } from '../api';
 import { ILogAttempt, ILogFrame, ILogHits, ILogPage } from './types';
 import { ILogRequest } from './types';
 import { ILogHandler, LogSocket, SocketState } from './socket';
@@ -41,7 +39,7 @@ export interface ILogClient {
   /** Lines that match. */
   search(request: ISearchRequest, signal?: AbortSignal): Promise<ILogHits>;
   /** What can be chosen. */
-  streams(runId: string): Promise<ILogAttempt[]>;
+  streams(runId: string): Promise<readonly ILogAttempt[]>;
   /** Where one stream's exact bytes can be had; left out where they can't. */
   rawUrl?(runId: string, stream: IRawStream): string;
   /** Follow from a cursor on, until the subscription is disposed of. */
@@ -85,39 +83,40 @@ export class LogClient implements ILogClient {
   }
 
   page(request: IPageRequest): Promise<ILogPage> {
-    return this._client.get(path(request.runId, 'logs'), decodePage, {
+    return this._client.get(path(request.runId, 'logs'), {
       query: {
         ...queryOf(request),
         cursor: request.cursor,
         direction: request.direction,
-        limit: String(request.limit)
-      } satisfies Query<wire.IPageQuery>
+        limit: request.limit
+      } satisfies Partial<Record<keyof Schema<'PageQuery'>, unknown>>
     });
   }
 
   search(request: ISearchRequest, signal?: AbortSignal): Promise<ILogHits> {
-    return this._client.get(path(request.runId, 'logs/search'), decodeHits, {
+    return this._client.get(path(request.runId, 'logs/search'), {
       query: {
         ...queryOf(request),
         grep: request.grep,
-        ignore_case: request.ignoreCase ? 'true' : undefined,
+        ignore_case: request.ignoreCase || undefined,
         cursor: request.cursor,
-        limit: request.limit === undefined ? undefined : String(request.limit)
-      } satisfies Query<wire.ISearchQuery>,
+        limit: request.limit
+      } satisfies Partial<Record<keyof Schema<'SearchQuery'>, unknown>>,
       signal
     });
   }
 
-  streams(runId: string): Promise<ILogAttempt[]> {
-    return this._client.get(path(runId, 'streams'), decodeStreams);
+  async streams(runId: string): Promise<readonly ILogAttempt[]> {
+    const found = await this._client.get<Schema<'Streams'>>(
+      path(runId, 'streams')
+    );
+    return found.attempts;
   }
 
   rawUrl(runId: string, stream: IRawStream): string {
     const { attempt, nodeRank, rank } = stream;
-    const query: Query<wire.IRawQuery> = {
-      attempt: String(attempt),
-      ...(rank === null ? { node: String(nodeRank) } : { rank: String(rank) })
-    };
+    const query: Schema<'RawQuery'> =
+      rank === null ? { attempt, node: nodeRank } : { attempt, rank };
     return this._client.link(path(runId, 'logs/raw'), query);
   }
 
@@ -149,11 +148,7 @@ function path(runId: string, rest: string): string {
   return URLExt.join('runs', encodeURIComponent(runId), rest);
 }
 
-function queryOf(request: ILogRequest): Query<wire.IPageQuery> {
-  return {
-    attempt: request.attempt?.toString(),
-    node: request.node?.toString(),
-    ranks: request.ranks?.join(','),
-    node_logs: request.nodeLogs?.toString()
-  };
+function queryOf(request: ILogRequest) {
+  const { attempt, node, nodeLogs, ranks } = request;
+  return { attempt, node, ranks: ranks?.join(','), node_logs: nodeLogs };
 }

@@ -207,7 +207,7 @@ export class LogFeed implements IDisposable {
         pages.unshift(page);
         cursor = page.before;
         missing -= limit;
-        if (page.atStart) {
+        if (page.at_start) {
           break;
         }
       }
@@ -303,7 +303,7 @@ export class LogFeed implements IDisposable {
   }
 
   private _attachWhenAtEnd(page: ILogPage): void {
-    if (page.atEnd && !this._live) {
+    if (page.at_end && !this._live) {
       this._atEnd = true;
       this._attach();
     }

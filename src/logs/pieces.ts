@@ -26,7 +26,7 @@ export function piecesOf(frame: ILogFrame): IPiece[] {
 
 /** Names the stream that a block belongs to. */
 export function streamOf(origin: ILogOrigin): string {
-  const { attempt, index, nodeRank, rank } = origin;
+  const { attempt, index, node_rank: nodeRank, rank } = origin;
   return `${attempt}/${index ?? ''}/${nodeRank}/${rank ?? ''}`;
 }
 
@@ -34,7 +34,7 @@ function addPieces(block: ILogBlock, pieces: IPiece[]): void {
   const origin: ILogOrigin = {
     attempt: block.attempt,
     node: block.node,
-    nodeRank: block.nodeRank,
+    node_rank: block.node_rank,
     rank: block.rank,
     index: block.index,
     label: block.label

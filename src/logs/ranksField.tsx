@@ -83,7 +83,7 @@ export function absentText(
 
 /** Where a rank runs, and since when it has said nothing. */
 function rankText(stream: ILogStream, trans: TranslationBundle): string {
-  const { lastAt, node, silent } = stream;
+  const { last_at: lastAt, node, silent } = stream;
   if (!silent) {
     return node;
   }
@@ -92,6 +92,6 @@ function rankText(stream: ILogStream, trans: TranslationBundle): string {
     : trans.__(
         '%1: silent since %2',
         node,
-        lastAt.toLocaleTimeString(pageLanguage())
+        new Date(lastAt).toLocaleTimeString(pageLanguage())
       );
 }

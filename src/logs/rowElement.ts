@@ -14,7 +14,7 @@ export function originLabel(origin: ILogOrigin): string {
     return origin.label;
   }
   const who =
-    origin.rank === null ? `node${origin.nodeRank}` : String(origin.rank);
+    origin.rank === null ? `node${origin.node_rank}` : String(origin.rank);
   return origin.index === null ? who : `${origin.index}.${who}`;
 }
 
@@ -140,7 +140,7 @@ function rankLabel(origin: ILogOrigin): HTMLElement {
   const label = part('origin', originLabel(origin));
   const number =
     origin.label !== undefined
-      ? String(origin.nodeRank % RANK_COLOURS)
+      ? String(origin.node_rank % RANK_COLOURS)
       : origin.rank === null
         ? 'node'
         : String((origin.rank + (origin.index ?? 0)) % RANK_COLOURS);

@@ -1,17 +1,8 @@
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import {
-  ApiError,
-  BAD_ANSWER_ERROR,
-  IErrorBody,
-  isRecord,
-  numberOf,
-  recordOf
-} from '../api';
-import type * as wire from '../api/types';
+import { ApiError, Schema } from '../api';
 import { Backoff } from './backoff';
-import { decodeFrame } from './decode';
 import { ILogFrame, ILogRequest } from './types';
 
 /**
@@ -41,10 +32,11 @@ export interface ILogHandler {
 export type SocketState = 'idle' | 'connecting' | 'open' | 'waiting';
 
 /** What is said to the server. */
-type Said = wire.ISubscribe | wire.IUnsubscribe | wire.IAck;
+type Said = Schema<'Subscribe'> | Schema<'Unsubscribe'> | Schema<'Ack'>;
 
 /** What the server says. */
-type Heard = wire.ISubscribed | wire.IFrame | wire.IEnd | wire.IFailure;
+type Heard =
+  Schema<'Subscribed'> | Schema<'Frame'> | Schema<'End'> | Schema<'Failure'>;
 
 interface ISubscription {
   readonly id: number;
@@ -177,20 +169,16 @@ export class LogSocket implements IDisposable {
   }
 
   private _onMessage(socket: ISocketLike, data: unknown): void {
-    const message: unknown = JSON.parse(String(data));
-    if (!isRecord(message)) {
-      return;
-    }
-    if (message.type === 'error' && typeof message.id !== 'number') {
-      console.warn('The log socket refused a message.', message.error);
-      return;
-    }
-    const subscription = this._subscriptions.get(Number(message.id));
+    const message = JSON.parse(String(data)) as Heard;
+    const subscription = this._subscriptions.get(message.id ?? NaN);
     if (!subscription) {
+      if (message.type === 'error') {
+        console.warn('The log socket refused a message.', message.error);
+      }
       return;
     }
     this._backoff.reset();
-    switch (message.type as Heard['type']) {
+    switch (message.type) {
       case 'frame':
         this._onFrame(socket, subscription, message);
         break;
@@ -200,7 +188,7 @@ export class LogSocket implements IDisposable {
         break;
       case 'error':
         this._finish(subscription);
-        subscription.handler.error(errorOf(message.error));
+        subscription.handler.error(new ApiError(message.error, null));
         break;
     }
   }
@@ -208,21 +196,9 @@ export class LogSocket implements IDisposable {
   private _onFrame(
     socket: ISocketLike,
     subscription: ISubscription,
-    message: Record<string, unknown>
+    frame: Schema<'Frame'>
   ): void {
-    const { id } = subscription;
-    let frame: ILogFrame;
-    let seq: number;
-    try {
-      frame = decodeFrame(message);
-      seq = numberOf(recordOf<wire.IFrame>(message, 'frame'), 'seq');
-    } catch (reason) {
-      this._unsubscribe(id);
-      subscription.handler.error(
-        ApiError.local(BAD_ANSWER_ERROR, String(reason))
-      );
-      return;
-    }
+    const { id, seq } = frame;
     subscription.cursor = frame.after;
     subscription.handler.frame(frame, () => {
       // Numbers start anew on each connection: one of an old connection must not be sent on another.
@@ -298,17 +274,4 @@ class Unsubscribe implements IDisposable {
   }
 
   private _act: (() => void) | null;
-}
-
-function errorOf(value: unknown): ApiError {
-  const body = (isRecord(value) ? value : {}) as Partial<IErrorBody>;
-  return new ApiError(
-    {
-      code: body.code ?? 'internal',
-      message: body.message ?? String(value),
-      hint: body.hint ?? null,
-      detail: body.detail ?? {}
-    },
-    null
-  );
 }

@@ -98,7 +98,7 @@ export class LogViewModel implements IDisposable {
     if (spoken.length !== 1) {
       return null;
     }
-    const [{ nodeRank, rank }] = spoken;
+    const [{ node_rank: nodeRank, rank }] = spoken;
     const last = this._attempts[this._attempts.length - 1].number;
     const attempt = this.attempt ?? last;
     return (

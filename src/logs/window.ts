@@ -142,7 +142,7 @@ export class LogWindow {
     this._before = page.before;
     this._trimmed = 0;
     this._characters = 0;
-    this.atStart = page.atStart;
+    this.atStart = page.at_start;
     page.frames.forEach(frame => this._add(frame));
   }
 
@@ -177,7 +177,7 @@ export class LogWindow {
     this._first -= part._rows.length;
     this._characters += part._characters;
     this._before = pages[0].before;
-    this.atStart = pages[0].atStart;
+    this.atStart = pages[0].at_start;
     this._mergeAgain(part);
     return this._evictEnd();
   }

@@ -68,9 +68,9 @@ function Row(props: {
       <td>
         <Sparkline
           points={points}
-          begin={found.begin}
-          end={found.end}
-          period={found.period}
+          begin={Date.parse(found.begin)}
+          end={Date.parse(found.end)}
+          period={found.period_s * 1000}
           top={unit === 'percent' ? 100 : highest}
           label={trans.__(
             '%1: from %2 to %3, now %4',

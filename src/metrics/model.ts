@@ -1,12 +1,7 @@
 import { ApiError } from '../api';
 import { Polled } from '../components/polled';
-import {
-  IMetrics,
-  IMetricsClient,
-  IRunMetrics,
-  IRunMetricsClient,
-  ISubject
-} from './client';
+import { IRunClient, IRunMetrics } from '../runs/client';
+import { IMetrics, IMetricsClient, ISubject } from './client';
 
 /** AWS has a new value each minute. */
 const POLL_MS = 60_000;
@@ -46,7 +41,7 @@ export class MetricsModel extends Polled<IMetrics> {
  */
 export class RunMetricsModel extends Polled<IRunMetrics> {
   constructor(
-    private readonly _client: IRunMetricsClient,
+    private readonly _client: Pick<IRunClient, 'metrics'>,
     private readonly _runId: string
   ) {
     super(POLL);
@@ -66,7 +61,7 @@ export class RunMetricsModel extends Polled<IRunMetrics> {
     this._isSettled =
       answer instanceof ApiError
         ? answer.code === 'unsupported'
-        : Date.now() - answer.whole.end > LATE_MS;
+        : Date.now() - Date.parse(answer.whole.end) > LATE_MS;
     if (this._isSettled) {
       this.stop();
     }

@@ -1,14 +1,20 @@
 import * as React from 'react';
 
-import { IPoint } from './client';
+import { IMetric } from './client';
 
 const WIDTH = 240;
 const HEIGHT = 32;
 /** Half of the line's width: what lies at the edge is not cut. */
 const EDGE = 1;
 
+/** The value of a period, and when that began (Unix milliseconds). */
+interface IPoint {
+  readonly time: number;
+  readonly value: number;
+}
+
 export interface ISparklineProps {
-  points: readonly IPoint[];
+  points: IMetric['points'];
   /** Begin and end of the time that is shown, and a period, all in milliseconds. */
   begin: number;
   end: number;
@@ -62,17 +68,18 @@ export function Sparkline(props: ISparklineProps): JSX.Element {
 
 /** The points in parts between which periods have no value. */
 export function unbroken(
-  points: readonly IPoint[],
+  points: IMetric['points'],
   period: number
 ): IPoint[][] {
   const parts: IPoint[][] = [];
   let before = -Infinity;
-  for (const point of points) {
-    if (point.time - before > 1.5 * period) {
+  for (const { time: moment, value } of points) {
+    const time = Date.parse(moment);
+    if (time - before > 1.5 * period) {
       parts.push([]);
     }
-    parts[parts.length - 1].push(point);
-    before = point.time;
+    parts[parts.length - 1].push({ time, value });
+    before = time;
   }
   return parts;
 }

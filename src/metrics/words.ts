@@ -10,60 +10,39 @@ export function metricText(name: string, trans: TranslationBundle): string {
 }
 
 function accelerators(name: string, trans: TranslationBundle): string | null {
-  switch (name) {
-    case 'gpu-utilization':
-      return trans.__('GPU utilisation');
-    case 'gpu-memory':
-      return trans.__('GPU memory in use');
-    case 'gpu-temperature':
-      return trans.__('GPU temperature');
-    case 'efa-received':
-      return trans.__('Received by EFA, a node');
-    case 'efa-sent':
-      return trans.__('Sent by EFA, a node');
-    case 'efa-dropped':
-      return trans.__('Packets dropped by EFA, a node');
-    case 'cpu':
-      return trans.__('CPU in use');
-    case 'memory':
-      return trans.__('Memory in use');
-    default:
-      return null;
-  }
+  const texts: Readonly<Record<string, string>> = {
+    'gpu-utilization': trans.__('GPU utilisation'),
+    'gpu-memory': trans.__('GPU memory in use'),
+    'gpu-temperature': trans.__('GPU temperature'),
+    'efa-received': trans.__('Received by EFA, a node'),
+    'efa-sent': trans.__('Sent by EFA, a node'),
+    'efa-dropped': trans.__('Packets dropped by EFA, a node'),
+    cpu: trans.__('CPU in use'),
+    memory: trans.__('Memory in use')
+  };
+  return texts[name] ?? null;
 }
 
 function health(name: string, trans: TranslationBundle): string | null {
-  switch (name) {
-    case 'healthy':
-      return trans.__('Nodes that take jobs');
-    case 'deep-health-check':
-      return trans.__('Nodes in deep health checks');
-    case 'to-reboot':
-      return trans.__('Nodes to be rebooted');
-    case 'to-replace':
-      return trans.__('Nodes to be replaced');
-    default:
-      return null;
-  }
+  const texts: Readonly<Record<string, string>> = {
+    healthy: trans.__('Nodes that take jobs'),
+    'deep-health-check': trans.__('Nodes in deep health checks'),
+    'to-reboot': trans.__('Nodes to be rebooted'),
+    'to-replace': trans.__('Nodes to be replaced')
+  };
+  return texts[name] ?? null;
 }
 
 function counts(name: string, trans: TranslationBundle): string {
-  switch (name) {
-    case 'nodes':
-      return trans.__('Nodes');
-    case 'nodes-idle':
-      return trans.__('Nodes without a job');
-    case 'nodes-failed':
-      return trans.__('Failed nodes');
-    case 'gpus-idle':
-      return trans.__('GPUs without a job');
-    case 'jobs-running':
-      return trans.__('Running jobs');
-    case 'jobs-waiting':
-      return trans.__('Waiting jobs');
-    default:
-      return name;
-  }
+  const texts: Readonly<Record<string, string>> = {
+    nodes: trans.__('Nodes'),
+    'nodes-idle': trans.__('Nodes without a job'),
+    'nodes-failed': trans.__('Failed nodes'),
+    'gpus-idle': trans.__('GPUs without a job'),
+    'jobs-running': trans.__('Running jobs'),
+    'jobs-waiting': trans.__('Waiting jobs')
+  };
+  return texts[name] ?? name;
 }
 
 /** The service that measurements come from; its name is the same in all languages. */

@@ -2,8 +2,7 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { ApiError, HyperPodClient, Query } from '../api';
-import type * as wire from '../api/types';
+import { ApiError, HyperPodClient, Schema } from '../api';
 import { ILogClient, IPageRequest, ISearchRequest } from '../logs/client';
 import { ILogHandler } from '../logs/socket';
 import {
@@ -14,13 +13,9 @@ import {
   ILogRequest
 } from '../logs/types';
 import { Follower, IPace } from './follower';
-import {
-  decodeLogs,
-  decodeNodeHits,
-  decodeNodePage,
-  ICosts,
-  INodeLog
-} from './types';
+
+/** A log of a node, or of a deep health check. */
+export type INodeLog = Schema<'HyperpodNodeLog'>;
 
 /** Lines that are asked for at a time while a log is followed. */
 const FOLLOW_LIMIT = 1000;
@@ -87,16 +82,15 @@ export class NodeLogClient implements ILogClient, IDisposable {
   }
 
   async page(request: IPageRequest): Promise<ILogPage> {
-    const page = await this._options.client.get(
+    const page = await this._options.client.get<Schema<'NodeLogPage'>>(
       URLExt.join(this._path, 'logs/page'),
-      decodeNodePage,
       {
         query: {
-          streams: (await this._streams()).join(','),
+          streams: await this._streams(),
           cursor: request.cursor,
           direction: request.direction,
-          limit: String(request.limit)
-        } satisfies Query<wire.INodePageQuery>
+          limit: request.limit
+        } satisfies Schema<'NodePageQuery'>
       }
     );
     this._count(page);
@@ -113,17 +107,16 @@ export class NodeLogClient implements ILogClient, IDisposable {
     request: ISearchRequest,
     signal?: AbortSignal
   ): Promise<ILogHits> {
-    const found = await this._options.client.get(
+    const found = await this._options.client.get<Schema<'NodeLogHits'>>(
       URLExt.join(this._path, 'logs/search'),
-      decodeNodeHits,
       {
         query: {
-          streams: (await this._streams()).join(','),
+          streams: await this._streams(),
           grep: request.grep,
-          ignore_case: request.ignoreCase ? 'true' : undefined,
+          ignore_case: request.ignoreCase || undefined,
           cursor: request.cursor,
-          limit: request.limit === undefined ? undefined : String(request.limit)
-        } satisfies Query<wire.INodeSearchQuery>,
+          limit: request.limit
+        } satisfies Schema<'NodeSearchQuery'>,
         signal
       }
     );
@@ -132,22 +125,16 @@ export class NodeLogClient implements ILogClient, IDisposable {
   }
 
   /** There are no ranks to choose. */
-  streams(): Promise<ILogAttempt[]> {
+  streams(): Promise<readonly ILogAttempt[]> {
     return Promise.resolve([]);
   }
 
   /** The deep health checks of the cluster, which are of no single node; those that ended last come first. */
   checks(): Promise<readonly INodeLog[]> {
-    return this._options.client.get(
-      URLExt.join(this._path, 'logs'),
-      decodeLogs,
-      {
-        query: {
-          kind: 'deep-health-check',
-          limit: String(MOST_CHECKS)
-        } satisfies Query<wire.INodeLogsQuery>
-      }
-    );
+    return this._list('logs', {
+      kind: 'deep-health-check',
+      limit: MOST_CHECKS
+    });
   }
 
   follow(
@@ -176,21 +163,25 @@ export class NodeLogClient implements ILogClient, IDisposable {
     );
   }
 
+  private async _list(
+    path: string,
+    query: Schema<'NodeLogsQuery'> = {}
+  ): Promise<readonly INodeLog[]> {
+    const found = await this._options.client.get<Schema<'HyperpodNodeLogs'>>(
+      URLExt.join(this._path, path),
+      { query }
+    );
+    return found.logs;
+  }
+
   /** The names of the chosen logs. */
   private async _streams(): Promise<readonly string[]> {
     if (this._chosen !== null) {
       return [this._chosen];
     }
     if (this._logs === null) {
-      this._logs = await this._options.client.get(
-        URLExt.join(
-          this._path,
-          'nodes',
-          encodeURIComponent(this._options.node),
-          'logs'
-        ),
-        decodeLogs
-      );
+      const node = encodeURIComponent(this._options.node);
+      this._logs = await this._list(`nodes/${node}/logs`);
       this._changed.emit();
     }
     return this._logs.map(log => log.stream);
@@ -202,7 +193,7 @@ export class NodeLogClient implements ILogClient, IDisposable {
     return { ...origin, label: this._options.labelOf(known?.kind ?? null) };
   }
 
-  private _count({ calls }: ICosts): void {
+  private _count({ calls }: Pick<Schema<'NodeLogPage'>, 'calls'>): void {
     this._calls += calls;
     if (calls > 0) {
       this._changed.emit();

@@ -96,7 +96,7 @@ export class Follower implements IDisposable {
       return;
     }
     this._wait = this.pace.soon;
-    const wait = page.atEnd ? this._wait : 0;
+    const wait = page.at_end ? this._wait : 0;
     const last = page.frames.length - 1;
     page.frames.forEach((frame, at) =>
       this.handler.frame(frame, () => {

@@ -4,7 +4,7 @@ import * as React from 'react';
 import { SignalWidget } from '../components/signalWidget';
 import { useLoaded } from '../components/useLoaded';
 import { NodeLogClient } from './client';
-import { INodeLog } from './types';
+import { INodeLog } from './client';
 import { kindText } from './words';
 
 /**

@@ -1,7 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { ApiError } from '../api';
+import { IErrorBody } from '../api';
 import { ErrorMessage } from '../components/errorMessage';
 import { IResults, Results } from '../components/results';
 import { MOST_NODES } from './batches';
@@ -120,7 +120,7 @@ function Problems(props: {
   trans: TranslationBundle;
 }): JSX.Element {
   const { abilities, id, trans } = props;
-  const problems = new Map<string, ApiError>();
+  const problems = new Map<string, IErrorBody>();
   for (const { problem } of abilities) {
     if (problem && !problems.has(problem.code)) {
       problems.set(problem.code, problem);
@@ -142,7 +142,7 @@ function Problems(props: {
   );
 }
 
-function problemId(id: string, { code }: ApiError): string {
+function problemId(id: string, { code }: IErrorBody): string {
   return `${id}-${code}`;
 }
 

@@ -67,7 +67,7 @@ export async function actInBatches(
 }
 
 function resultOf(name: string, error: ApiError): INodeResult {
-  return { name, instance: null, node: null, error };
+  return { name, instance: null, node: null, ok: false, error };
 }
 
 /** Without an answer it may have been done. */

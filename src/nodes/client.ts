@@ -1,12 +1,7 @@
 import { URLExt } from '@jupyterlab/coreutils';
 
-import { HyperPodClient } from '../api';
-import type * as wire from '../api/types';
+import { HyperPodClient, Schema } from '../api';
 import {
-  decodeAbilities,
-  decodeNodeResults,
-  decodePlan,
-  decodeTerminal,
   INodeAbility,
   INodeOrder,
   INodePlan,
@@ -23,44 +18,34 @@ export interface IWhoseNodes {
 }
 
 /**
- * Everything that is asked of the server to do something to nodes; tests give it one of their own.
- */
-export interface INodeClient {
-  /** What can be done there. */
-  abilities(whose: IWhoseNodes): Promise<readonly INodeAbility[]>;
-  /** What would become of nodes; nothing is done. */
-  preview(whose: IWhoseNodes, order: INodeOrder): Promise<INodePlan>;
-  /** Does something to nodes; one result each. */
-  act(whose: IWhoseNodes, order: INodeOrder): Promise<readonly INodeResult[]>;
-  /** How to open a terminal on a node of a HyperPod cluster; no session is begun. */
-  terminal(cluster: string, node: string): Promise<INodeTerminal>;
-}
-
-/**
  * The client of the server extension's routes on nodes.
  */
-export class NodeClient implements INodeClient {
-  constructor(client: HyperPodClient) {
-    this._client = client;
+export class NodeClient {
+  constructor(private readonly _client: HyperPodClient) {}
+
+  /** What can be done there. */
+  async abilities(whose: IWhoseNodes): Promise<readonly INodeAbility[]> {
+    const path = actionsOf(whose);
+    return (await this._client.get<Schema<'NodeAbilities'>>(path)).actions;
   }
 
-  abilities(whose: IWhoseNodes): Promise<readonly INodeAbility[]> {
-    return this._client.get(actionsOf(whose), decodeAbilities);
-  }
-
+  /** What would become of nodes; nothing is done. */
   preview(whose: IWhoseNodes, order: INodeOrder): Promise<INodePlan> {
-    const path = URLExt.join(actionsOf(whose), 'preview');
-    return this._client.post(path, bodyOf(order), decodePlan);
+    const body: Schema<'NodeActionBody'> = order;
+    return this._client.post(URLExt.join(actionsOf(whose), 'preview'), body);
   }
 
-  act(whose: IWhoseNodes, order: INodeOrder): Promise<readonly INodeResult[]> {
-    return this._client.post(
-      actionsOf(whose),
-      bodyOf(order),
-      decodeNodeResults
-    );
+  /** Does something to nodes; one result each. */
+  async act(
+    whose: IWhoseNodes,
+    order: INodeOrder
+  ): Promise<readonly INodeResult[]> {
+    const body: Schema<'NodeActionBody'> = order;
+    const path = actionsOf(whose);
+    return (await this._client.post<Schema<'NodeResults'>>(path, body)).results;
   }
 
+  /** How to open a terminal on a node of a HyperPod cluster; no session is begun. */
   terminal(cluster: string, node: string): Promise<INodeTerminal> {
     const path = URLExt.join(
       'hyperpod',
@@ -69,16 +54,13 @@ export class NodeClient implements INodeClient {
       encodeURIComponent(node),
       'terminal'
     );
-    return this._client.post(path, {}, decodeTerminal);
+    return this._client.post(path, {});
   }
-
-  private readonly _client: HyperPodClient;
 }
+
+/** What the rest needs of it; tests give one of their own. */
+export type INodeClient = Pick<NodeClient, keyof NodeClient>;
 
 function actionsOf({ cluster, kind }: IWhoseNodes): string {
   return URLExt.join(kind, encodeURIComponent(cluster), 'nodes', 'actions');
-}
-
-function bodyOf(order: INodeOrder): wire.INodeActionBody {
-  return { action: order.action, nodes: order.nodes, reason: order.reason };
 }

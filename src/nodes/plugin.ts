@@ -67,7 +67,7 @@ function addPreview(app: JupyterFrontEnd, hyperPod: IHyperPod): void {
     },
     execute: async args => {
       const client = await clientOf(hyperPod);
-      return (await client.preview(whoseOf(args), orderOf(args))).plain;
+      return client.preview(whoseOf(args), orderOf(args));
     }
   });
 }

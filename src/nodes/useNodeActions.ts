@@ -185,6 +185,7 @@ function refused(plan: INodePlan): readonly INodeResult[] {
       name,
       instance,
       node,
+      ok: false,
       error: refusal
     }));
 }

@@ -1,6 +1,6 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
-import { ApiError } from '../api';
+import { IErrorBody } from '../api';
 import { errorText } from '../components/errorMessage';
 import { INodeResult, NodeAction } from './types';
 
@@ -91,7 +91,7 @@ export function namesText(node: {
 }
 
 /** An error in one line, with what to do about it. */
-export function whyText(error: ApiError, trans: TranslationBundle): string {
+export function whyText(error: IErrorBody, trans: TranslationBundle): string {
   const words =
     error.code === 'missing_right' ? error.message : errorText(error, trans);
   return error.hint ? `${words} (${error.hint})` : words;

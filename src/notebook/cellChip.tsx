@@ -49,7 +49,7 @@ export class CellChip extends ReactWidget {
             run.name,
             stateText(run.state, trans)
           )}
-          onClick={() => open(run.runId)}
+          onClick={() => open(run.run_id)}
         >
           <StateChip state={run.state} reason={run.reason} trans={trans} />
           <span>{trans.__('%1 on %2', run.name, run.cluster)}</span>

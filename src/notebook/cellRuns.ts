@@ -40,7 +40,7 @@ export class CellRuns implements IDisposable {
   /** The newest run that has a cell, and the checksum of what was sent. */
   of(cellId: string): { run: IRun; sent: string } | null {
     const cell = this._cells.get(cellId);
-    const run = cell && this._known.get(cell.runId);
+    const run = cell && this._known.get(cell.run_id);
     return cell && run ? { run, sent: cell.checksum } : null;
   }
 
@@ -58,7 +58,7 @@ export class CellRuns implements IDisposable {
       if (this._isDisposed || path !== this._path) {
         return;
       }
-      this._known = new Map(runs.map(run => [run.runId, run]));
+      this._known = new Map(runs.map(run => [run.run_id, run]));
       this._cells = new Map(cells.map(cell => [cell.id, cell]));
       if (runs.some(run => !isEnded(run.state))) {
         this._runs.start();
@@ -83,14 +83,14 @@ export class CellRuns implements IDisposable {
     const { notebook } = run;
     if (
       notebook === null ||
-      this._known.has(run.runId) ||
-      this._seen.has(run.runId) ||
+      this._known.has(run.run_id) ||
+      this._seen.has(run.run_id) ||
       !notebook.endsWith(`/${this._path}`)
     ) {
       return false;
     }
     // Asked for once only: the server may hold that it is another notebook's.
-    this._seen.add(run.runId);
+    this._seen.add(run.run_id);
     return true;
   }
 

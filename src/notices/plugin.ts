@@ -35,7 +35,7 @@ function notify(hyperPod: IHyperPod, run: IRun): void {
     actions: [
       {
         label: trans.__('Show log'),
-        callback: () => void hyperPod.openRun(run.runId)
+        callback: () => void hyperPod.openRun(run.run_id)
       }
     ]
   };

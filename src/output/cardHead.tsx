@@ -50,7 +50,7 @@ function HeadContent(props: CardHead.IOptions): JSX.Element | null {
   }
   return (
     <>
-      <span className="jp-HyperPod-RunCard-name" title={run.runId}>
+      <span className="jp-HyperPod-RunCard-name" title={run.run_id}>
         {run.name}
       </span>
       <span role="status" aria-live="polite">
@@ -60,11 +60,11 @@ function HeadContent(props: CardHead.IOptions): JSX.Element | null {
         <span className="jp-HyperPod-RunCard-reason">{run.reason}</span>
       )}
       <span className="jp-HyperPod-RunCard-buttons">
-        {run.isOwn && !isEnded(run.state) && (
+        {run.own && !isEnded(run.state) && (
           <button
             type="button"
             className="jp-HyperPod-button jp-mod-warn"
-            disabled={run.reasonCode === 'cancelling'}
+            disabled={run.reason_code === 'cancelling'}
             onClick={() => actions.cancel(run)}
           >
             {trans.__('Cancel')}

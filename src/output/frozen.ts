@@ -29,13 +29,13 @@ export async function freezeLog(options: {
   trans: TranslationBundle;
 }): Promise<void> {
   const { cell, client, run, trans } = options;
-  const text = await lastLines(client, run.runId);
+  const text = await lastLines(client, run.run_id);
   if (cell.isDisposed) {
     return;
   }
   const head = trans.__(
     'Log of run %1, its last %2 lines as of %3:',
-    run.runId,
+    run.run_id,
     FROZEN_LINES,
     new Date().toLocaleString(pageLanguage())
   );

@@ -53,7 +53,7 @@ async function cardFor(
     cancel: run => act(run, 'cancel'),
     copyCommand,
     openPlace,
-    open: run => void hyperPod.openRun(run.runId),
+    open: run => void hyperPod.openRun(run.run_id),
     freeze: run => freeze(hyperPod, what.output, run)
   };
   const { name, runId } = what;

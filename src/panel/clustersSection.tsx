@@ -5,7 +5,7 @@ import * as React from 'react';
 import { callsText } from '../clusters/callsNote';
 import { ClustersModel } from '../clusters/model';
 import { clusterStateText } from '../clusters/states';
-import { ICluster } from '../clusters/types';
+import { ICluster, schedulerCalls } from '../clusters/types';
 import { CardLine, CardNote, ClusterCard } from '../components/clusterCard';
 import { ErrorMessage } from '../components/errorMessage';
 import { IconButton } from '../components/iconButton';
@@ -119,6 +119,7 @@ function ClusterItem(props: {
 }): JSX.Element {
   const { cluster, open, trans } = props;
   const isUp = cluster.state === 'up';
+  const calls = schedulerCalls(cluster);
   return (
     <ClusterCard
       name={cluster.name}
@@ -134,11 +135,9 @@ function ClusterItem(props: {
           : (cluster.reason ?? detailText(cluster, trans))}
       </CardLine>
       {isUp && <CardNote words={wordsOf(cluster)} />}
-      {typeof cluster.schedulerCalls === 'number' && (
-        <CardLine>{callsText(cluster.schedulerCalls, trans)}</CardLine>
-      )}
-      {cluster.asOf && (
-        <OldNumbers cluster={cluster} asOf={cluster.asOf} trans={trans} />
+      {calls !== null && <CardLine>{callsText(calls, trans)}</CardLine>}
+      {cluster.as_of && (
+        <OldNumbers cluster={cluster} asOf={cluster.as_of} trans={trans} />
       )}
     </ClusterCard>
   );

@@ -10,7 +10,6 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { hyperPodIcon } from '../icons';
 import { CommandIDs, IHyperPod } from '../tokens';
-// eslint-disable-next-line jupyter/prefer-lazy-imports -- it has to stand in the shell before the layout is restored
 import { HyperPodPanel } from './panel';
 
 /** Behind the file browser and the running sessions. */

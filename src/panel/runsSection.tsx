@@ -85,9 +85,9 @@ function RunList(props: {
       <ul className="jp-HyperPod-list" aria-label={trans.__('Runs')}>
         {model.runs.map(run => (
           <RunItem
-            key={run.runId}
+            key={run.run_id}
             run={run}
-            open={() => actions.openRun(run.runId)}
+            open={() => actions.openRun(run.run_id)}
             trans={trans}
           />
         ))}
@@ -116,7 +116,7 @@ function RunItem(props: {
       <button
         type="button"
         className="jp-HyperPod-item"
-        title={run.runId}
+        title={run.run_id}
         onClick={open}
       >
         <span className="jp-HyperPod-item-name">{run.name}</span>
@@ -130,8 +130,8 @@ function RunItem(props: {
 }
 
 function whenText(run: IRun, trans: TranslationBundle): string {
-  const took = durationText(run.startedAt, run.endedAt, trans);
-  const when = momentText(run.submittedAt);
+  const took = durationText(run.started_at, run.ended_at, trans);
+  const when = momentText(run.submitted_at);
   return [run.cluster, when, took].filter(Boolean).join(' · ');
 }
 

@@ -38,7 +38,7 @@ export class RunningRuns implements IRunningSessions.IManager {
 
   shutdownAll(): void {
     const { runs } = this._hyperPod;
-    runs.active.forEach(run => this._cancel(run.runId));
+    runs.active.forEach(run => this._cancel(run.run_id));
   }
 
   refreshRunning(): void {
@@ -50,10 +50,10 @@ export class RunningRuns implements IRunningSessions.IManager {
     return {
       icon: () => hyperPodIcon,
       label: () => run.name,
-      labelTitle: () => run.runId,
+      labelTitle: () => run.run_id,
       detail: () => stateText(run.state, trans),
-      open: () => void this._hyperPod.openRun(run.runId),
-      shutdown: () => this._cancel(run.runId)
+      open: () => void this._hyperPod.openRun(run.run_id),
+      shutdown: () => this._cancel(run.run_id)
     };
   }
 

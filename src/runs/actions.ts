@@ -7,7 +7,13 @@ import {
 } from '@jupyterlab/apputils';
 import { TranslationBundle } from '@jupyterlab/translation';
 
-import { ActionKind, CHANGES, failedText, IChange } from '../actions/kinds';
+import {
+  ActionKind,
+  CHANGES,
+  failedText,
+  IChange,
+  knownActions
+} from '../actions/kinds';
 import { askForChange, mayRequeue } from '../actions/questions';
 import { ApiError } from '../api';
 import type { ICluster } from '../clusters/types';
@@ -34,14 +40,18 @@ export function pageActions(
   const look = clustersOf(hyperPod);
   return {
     act: (run, action) => void actAfterQuestion(hyperPod, run, action),
-    able: cluster => look(cluster).then(found => found?.actions ?? ['cancel']),
-    hasPorts: cluster => look(cluster).then(found => found?.hasPorts ?? false),
+    able: cluster =>
+      look(cluster).then(found =>
+        found ? knownActions(found.actions) : ['cancel']
+      ),
+    hasPorts: cluster =>
+      look(cluster).then(found => found?.actions.includes('ports') ?? false),
     // The dialog is another plugin's, which may be switched off.
     clone: app.commands.hasCommand(CommandIDs.submit)
       ? run => void runAgain(app, hyperPod, run)
       : null,
     copyCommand: run => {
-      Clipboard.copyToSystem(`hpj logs -f ${run.runId}`);
+      Clipboard.copyToSystem(`hpj logs -f ${run.run_id}`);
       Notification.info(
         trans.__('Copied. Paste it in a terminal to follow the log there.'),
         { autoClose: BRIEFLY }
@@ -56,7 +66,7 @@ export function pageActions(
     },
     openPort: (run, nodeRank, port) =>
       void openPort(
-        () => runClient.openPort(run.runId, nodeRank, port),
+        () => runClient.openPort(run.run_id, nodeRank, port),
         port,
         trans
       ),
@@ -99,12 +109,12 @@ export async function runAgain(
   run: IRun
 ): Promise<void> {
   try {
-    await app.commands.execute(CommandIDs.submit, { cloneOf: run.runId });
+    await app.commands.execute(CommandIDs.submit, { cloneOf: run.run_id });
   } catch (reason) {
     const why = whyText(reason, trans);
     failed(trans.__('%1 can’t be run again. %2', run.name, why));
     // It may be gone, which its page should say then.
-    await runs.get(run.runId).catch(() => undefined);
+    await runs.get(run.run_id).catch(() => undefined);
   }
 }
 
@@ -148,7 +158,7 @@ export async function actAfterQuestion(
     }
   }
   try {
-    await runs.act(run.runId, action, change ?? undefined);
+    await runs.act(run.run_id, action, change ?? undefined);
   } catch (reason) {
     failed(failedText(action, run.name, whyText(reason, trans), trans));
   }

@@ -57,7 +57,11 @@ function AttemptRow(props: {
   trans: TranslationBundle;
 }): JSX.Element {
   const { attempt, trans } = props;
-  const { endedAt, exitCode, startedAt } = attempt;
+  const {
+    ended_at: endedAt,
+    exit_code: exitCode,
+    started_at: startedAt
+  } = attempt;
   return (
     <tr>
       <td>{attempt.number}</td>

@@ -36,14 +36,15 @@ export interface IChildrenProps {
 export function Children(props: IChildrenProps): JSX.Element | null {
   const { run, trans } = props;
   const [isOpen, setOpen] = React.useState(false);
-  const states = Object.keys(run.children).sort(
+  const counted = run.children ?? {};
+  const states = Object.keys(counted).sort(
     (one, other) => rankOf(one) - rankOf(other)
   );
   if (states.length === 0) {
     return null;
   }
   const counts = states
-    .map(state => `${run.children[state]} ${stateText(state, trans)}`)
+    .map(state => `${counted[state]} ${stateText(state, trans)}`)
     .join(', ');
   return (
     <details
@@ -66,7 +67,7 @@ function ChildTable(props: IChildrenProps): JSX.Element {
     return <p role="status">{trans.__('Reading…')}</p>;
   }
   // An array may have thousands: the server tells of some, and counts the others.
-  const total = Object.values(props.run.children).reduce(
+  const total = Object.values(props.run.children ?? {}).reduce(
     (sum, count) => sum + count,
     0
   );
@@ -84,7 +85,7 @@ function ChildTable(props: IChildrenProps): JSX.Element {
         <tbody>
           {children.map(child => (
             <ChildRow
-              key={child.runId}
+              key={child.run_id}
               child={child}
               open={open}
               trans={trans}
@@ -111,7 +112,7 @@ function ChildRow(props: {
           type="button"
           className="jp-HyperPod-link"
           aria-label={trans.__('Open child %1', index)}
-          onClick={() => open(child.runId)}
+          onClick={() => open(child.run_id)}
         >
           {index}
         </button>
@@ -135,7 +136,7 @@ function useChildren({ load, run }: IChildrenProps): IRead {
     children: null,
     error: null
   });
-  const { children, runId, state } = run;
+  const { children, run_id: runId, state } = run;
   // A run that is read again is another object, and mostly the same run.
   const counts = JSON.stringify([state, children]);
   React.useEffect(() => {
@@ -175,5 +176,5 @@ function rankOf(state: string): number {
 
 /** A child's id is the array's with the index behind a dot. */
 function indexOf(child: IRun): string {
-  return child.runId.slice(child.runId.lastIndexOf('.') + 1);
+  return child.run_id.slice(child.run_id.lastIndexOf('.') + 1);
 }

@@ -14,10 +14,10 @@ export class ChooseRun extends Widget implements Dialog.IBodyWidget<string> {
     label.textContent = trans.__('Run id');
     const list = document.createElement('datalist');
     list.id = 'jp-HyperPod-runs';
-    list.append(...runs.map(run => new Option(run.name, run.runId)));
+    list.append(...runs.map(run => new Option(run.name, run.run_id)));
     this._input.setAttribute('list', list.id);
     this._input.className = 'jp-HyperPod-input';
-    this._input.value = runs[0]?.runId ?? '';
+    this._input.value = runs[0]?.run_id ?? '';
     label.append(this._input);
     this.node.append(label, list);
   }

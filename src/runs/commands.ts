@@ -12,7 +12,6 @@ import { openPage } from '../shellArea';
 import { CommandIDs, IHyperPod } from '../tokens';
 import { pageActions } from './actions';
 import type { RunPage } from './page';
-import { IRun } from './types';
 
 type Arguments = ReadonlyPartialJSONObject;
 
@@ -80,7 +79,7 @@ export function addRunCommands(
         cluster: textOf(args, 'cluster'),
         cursor: textOf(args, 'cursor')
       });
-      return { runs: page.runs.map(plainRun), next: page.next };
+      return { runs: page.runs, next: page.next };
     }
   });
 }
@@ -103,14 +102,14 @@ function addActionCommands(
       label: labels[action],
       caption: actionCaption(action, trans),
       describedBy: { args: changes ? CHANGE_ARGUMENTS : RUN_ARGUMENTS },
-      execute: async args => {
+      execute: args => {
         const change = changes
           ? {
-              timeLimit: textOf(args, 'timeLimit') ?? null,
+              time_limit: textOf(args, 'timeLimit') ?? null,
               queue: textOf(args, 'queue') ?? null
             }
           : undefined;
-        return plainRun(await runs.act(neededRunId(args), action, change));
+        return runs.act(neededRunId(args), action, change);
       }
     });
   }
@@ -154,10 +153,6 @@ async function askForRun(hyperPod: IHyperPod): Promise<string | null> {
     ]
   });
   return answer.button.accept && answer.value ? answer.value : null;
-}
-
-function plainRun(run: IRun): JSONObject {
-  return run.plain as JSONObject;
 }
 
 function neededRunId(args: Arguments): string {

@@ -22,8 +22,8 @@ export function RunFacts(props: {
   const { isRemoved, run, trans } = props;
   // Nor does one that waits for its next attempt.
   const isGoing = !isRemoved && run.state !== 'waiting';
-  const isTimed = run.endedAt !== null || isGoing;
-  useTick(run.startedAt !== null && run.endedAt === null && isTimed);
+  const isTimed = run.ended_at !== null || isGoing;
+  useTick(run.started_at !== null && run.ended_at === null && isTimed);
   const facts = factsOf(run, trans, isTimed).filter(fact => fact.value !== '');
   return (
     <dl className="jp-HyperPod-facts">
@@ -43,24 +43,24 @@ function factsOf(
   isTimed: boolean
 ): IFact[] {
   const last = run.attempts[run.attempts.length - 1];
-  const ranks = (run.nodes ?? 1) * (run.processesPerNode ?? 1);
+  const ranks = (run.nodes ?? 1) * (run.processes_per_node ?? 1);
   const nodes = last?.nodes.length
     ? last.nodes.slice(0, 8).join(', ')
     : String(run.nodes ?? '');
   return [
-    { name: trans.__('Run'), value: run.runId },
+    { name: trans.__('Run'), value: run.run_id },
     {
       name: trans.__('User'),
-      value: run.isOwn ? '' : (run.user ?? '')
+      value: run.own ? '' : (run.user ?? '')
     },
     { name: trans.__('Cluster'), value: run.cluster },
     { name: trans.__('Queue'), value: run.queue ?? '' },
     { name: trans.__('Acts as the space'), value: run.space ?? '' },
-    { name: trans.__('Submitted'), value: momentText(run.submittedAt) },
-    { name: trans.__('Started'), value: momentText(run.startedAt) },
+    { name: trans.__('Submitted'), value: momentText(run.submitted_at) },
+    { name: trans.__('Started'), value: momentText(run.started_at) },
     {
-      name: run.endedAt ? trans.__('Took') : trans.__('Runs for'),
-      value: isTimed ? durationText(run.startedAt, run.endedAt, trans) : ''
+      name: run.ended_at ? trans.__('Took') : trans.__('Runs for'),
+      value: isTimed ? durationText(run.started_at, run.ended_at, trans) : ''
     },
     { name: trans.__('Nodes'), value: nodes },
     { name: trans.__('Processes'), value: ranks > 1 ? String(ranks) : '' },
@@ -70,9 +70,9 @@ function factsOf(
     },
     {
       name: trans.__('Exit code'),
-      value: run.exitCode === null ? '' : String(run.exitCode)
+      value: run.exit_code === null ? '' : String(run.exit_code)
     },
-    { name: trans.__('Scheduler id'), value: run.schedulerId ?? '' },
+    { name: trans.__('Scheduler id'), value: run.scheduler_id ?? '' },
     { name: trans.__('Kind'), value: run.kind ?? '' },
     { name: trans.__('Folder'), value: run.bundle ?? '' }
   ];
@@ -87,7 +87,7 @@ export function FirstError(props: {
   show: (rank: number) => void;
 }): JSX.Element | null {
   const { run, show, trans } = props;
-  const error = run.attempts[run.attempts.length - 1]?.firstError;
+  const error = run.attempts[run.attempts.length - 1]?.first_error;
   if (!error) {
     return null;
   }

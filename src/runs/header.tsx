@@ -150,8 +150,8 @@ function Buttons(props: {
   const { actions, run, trans } = props;
   const { clone } = actions;
   const able = useAble(actions, run);
-  const isHeld = run.reasonCode === 'held';
-  const fitting = run.isOwn ? fittingActions(able, run.state, isHeld) : [];
+  const isHeld = run.reason_code === 'held';
+  const fitting = run.own ? fittingActions(able, run.state, isHeld) : [];
   return (
     <div className="jp-HyperPod-RunHeader-buttons">
       {fitting.map(action => (
@@ -160,7 +160,7 @@ function Buttons(props: {
           type="button"
           className={`jp-HyperPod-button${action === 'cancel' ? ' jp-mod-warn' : ''}`}
           title={actionCaption(action, trans)}
-          disabled={run.reasonCode === 'cancelling'}
+          disabled={run.reason_code === 'cancelling'}
           onClick={() => actions.act(run, action)}
         >
           {actionLabel(action, trans)}
@@ -201,7 +201,7 @@ function RunWaysIn(props: {
     <WaysIn
       run={run}
       trans={trans}
-      isOffered={isOffered && run.isOwn}
+      isOffered={isOffered && run.own}
       load={model.loadAccess}
       openPort={(nodeRank, port) => actions.openPort(run, nodeRank, port)}
       copy={command => actions.copyShell(command)}

@@ -4,8 +4,8 @@ import * as React from 'react';
 import { ErrorMessage } from '../components/errorMessage';
 import { WatchingWidget } from '../components/watchingWidget';
 import { Charts } from '../metrics/charts';
-import { IRunMetrics, IRunMetricsClient } from '../metrics/client';
 import { RunMetricsModel } from '../metrics/model';
+import { IRunClient, IRunMetrics } from './client';
 
 /** What the server says of a run of which there can be none, or that has not begun. */
 const NONE = ['unsupported', 'wrong_state'];
@@ -15,7 +15,7 @@ const NONE = ['unsupported', 'wrong_state'];
  */
 export class MetricsTab extends WatchingWidget<RunMetricsModel> {
   constructor(
-    client: IRunMetricsClient,
+    client: Pick<IRunClient, 'metrics'>,
     runId: string,
     trans: TranslationBundle
   ) {

@@ -4,13 +4,10 @@ import { Poll } from '@lumino/polling';
 import { ISignal, Signal } from '@lumino/signaling';
 
 import type { ActionKind, IChange } from '../actions/kinds';
-import { ApiError, recordOf, textOrNull } from '../api';
-import type { IRunEvent } from '../api/types';
-import { IRunClient, IRunPage } from './client';
+import { ApiError, eventOf } from '../api';
+import { IRunClient, IRunPage, IUsage, IWaitReason } from './client';
 import { IRunAccess } from './access';
 import { IRun, isEnded } from './types';
-import { IUsage } from './usage';
-import { IWaitReason } from './wait';
 
 /** The schema of the server's events on runs. */
 export const RUN_EVENT = 'https://hyperpod-jlab.dev/events/run/v1';
@@ -87,7 +84,7 @@ export class RunsModel implements IDisposable {
   /** The user's own runs that wait or run. */
   get active(): readonly IRun[] {
     return this._runs.filter(
-      run => run.isOwn && !isEnded(run.state) && run.state !== 'unknown'
+      run => run.own && !isEnded(run.state) && run.state !== 'unknown'
     );
   }
 
@@ -223,7 +220,7 @@ export class RunsModel implements IDisposable {
 
   /** Where the list goes on: behind its first page, or behind the older ones that were read if they still join it. */
   private _setNext({ next, runs }: IRunPage): void {
-    const joins = runs.some(run => this._listed.has(run.runId));
+    const joins = runs.some(run => this._listed.has(run.run_id));
     if (next === null || !this._isLong || !joins) {
       this._next = next;
       this._isLong = false;
@@ -232,7 +229,7 @@ export class RunsModel implements IDisposable {
 
   /** Runs that the list held and should hold still are gone; what it never held is not its business. */
   private _forgetMissing({ next, runs }: IRunPage): void {
-    const there = new Set(runs.map(run => run.runId));
+    const there = new Set(runs.map(run => run.run_id));
     const last = runs[runs.length - 1];
     const oldest = last ? order(last) : '';
     for (const runId of [...this._listed]) {
@@ -246,15 +243,15 @@ export class RunsModel implements IDisposable {
   }
 
   private _takePage({ runs }: IRunPage): void {
-    runs.forEach(run => this._listed.add(run.runId));
+    runs.forEach(run => this._listed.add(run.run_id));
     this._take(runs);
   }
 
   private _take(runs: readonly IRun[]): void {
     const changes: IRunChange[] = [];
     for (const run of runs) {
-      const before = this._known.get(run.runId)?.state ?? null;
-      this._known.set(run.runId, run);
+      const before = this._known.get(run.run_id)?.state ?? null;
+      this._known.set(run.run_id, run);
       if (before !== run.state) {
         changes.push({ run, before });
       }
@@ -271,8 +268,8 @@ export class RunsModel implements IDisposable {
     if (event.schema_id !== RUN_EVENT || !this._started) {
       return;
     }
-    const from = recordOf<IRunEvent>(event, 'event');
-    for (const id of [textOrNull(from, 'run_id'), textOrNull(from, 'parent')]) {
+    const { parent, run_id } = eventOf<'RunEvent'>(event);
+    for (const id of [run_id, parent]) {
       if (id !== null) {
         this._stale.add(id);
       }
@@ -328,7 +325,11 @@ export namespace RunsModel {
 }
 
 /** As the server sorts: by the time, then by the id. */
-function order({ createdAt, runId, submittedAt }: IRun): string {
+function order({
+  created_at: createdAt,
+  run_id: runId,
+  submitted_at: submittedAt
+}: IRun): string {
   return `${createdAt ?? submittedAt ?? ''} ${runId}`;
 }
 

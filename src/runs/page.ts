@@ -1,7 +1,8 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import { Message, MessageLoop } from '@lumino/messaging';
-import { Panel, TabPanel, Widget } from '@lumino/widgets';
+import { Panel, Widget } from '@lumino/widgets';
 
+import { TabbedWidgets } from '../components/tabs';
 import { ILogClient, LogView } from '../logs';
 import { IRunClient } from './client';
 import { CodeTab } from './codeTab';
@@ -30,19 +31,26 @@ export class RunPage extends Panel {
       trans,
       openPlace: place => actions.openPlace(runId, place)
     });
-    this._tabs = new TabPanel({ tabsMovable: false });
-    this._addTab(this.log, trans.__('Log'));
-    const loadScript = async () => (await runClient.script(runId)).text;
-    this._addTab(new TextTab(loadScript, trans), trans.__('Script'));
-    const loadSpec = async () =>
-      JSON.stringify(await runClient.spec(runId), null, 2);
-    this._addTab(new TextTab(loadSpec, trans), trans.__('Spec'));
-    this._addTab(new CodeTab(runClient, runId, trans), trans.__('Code'));
-    this._addTab(new MetricsTab(runClient, runId, trans), trans.__('Metrics'));
+    this._tabs = new TabbedWidgets(trans.__('What of the run is shown'), [
+      titled(this.log, trans.__('Log')),
+      titled(
+        new TextTab(async () => (await runClient.script(runId)).text, trans),
+        trans.__('Script')
+      ),
+      titled(
+        new TextTab(
+          async () => JSON.stringify(await runClient.spec(runId), null, 2),
+          trans
+        ),
+        trans.__('Spec')
+      ),
+      titled(new CodeTab(runClient, runId, trans), trans.__('Code')),
+      titled(new MetricsTab(runClient, runId, trans), trans.__('Metrics'))
+    ]);
     this.addWidget(new RunHeader(this.model, actions, trans));
     this.addWidget(this._tabs);
     this.model.showRank = rank => {
-      this._tabs.currentWidget = this.log;
+      this._tabs.current = this.log;
       this.log.model.chooseRanks(String(rank));
     };
     this._resized = new ResizeObserver(() =>
@@ -79,16 +87,11 @@ export class RunPage extends Panel {
 
   protected override onActivateRequest(msg: Message): void {
     super.onActivateRequest(msg);
-    if (this._tabs.currentWidget === this.log) {
+    if (this._tabs.current === this.log) {
       this.log.activate();
     } else {
       this.node.focus();
     }
-  }
-
-  private _addTab(widget: Widget, label: string): void {
-    widget.title.label = label;
-    this._tabs.addWidget(widget);
   }
 
   private _onChanged(): void {
@@ -101,7 +104,7 @@ export class RunPage extends Panel {
     }
   }
 
-  private readonly _tabs: TabPanel;
+  private readonly _tabs: TabbedWidgets;
   private readonly _resized: ResizeObserver;
 }
 
@@ -114,4 +117,9 @@ export namespace RunPage {
     actions: IRunActions;
     trans: TranslationBundle;
   }
+}
+
+function titled(widget: Widget, label: string): Widget {
+  widget.title.label = label;
+  return widget;
 }

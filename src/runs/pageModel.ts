@@ -5,8 +5,7 @@ import { ApiError } from '../api';
 import { IRunAccess } from './access';
 import { RunsModel } from './model';
 import { IRun } from './types';
-import { IUsage } from './usage';
-import { IWaitReason } from './wait';
+import { IUsage, IWaitReason } from './client';
 
 /**
  * One run, as a page shows it.

@@ -5,7 +5,7 @@ import { ErrorMessage } from '../components/errorMessage';
 import { useLoaded } from '../components/useLoaded';
 import { pageLanguage } from '../components/words';
 import { IRun, isEnded } from './types';
-import { IUsage } from './usage';
+import { IUsage } from './client';
 
 const HOUR = 3600;
 const MIB = 2 ** 20;
@@ -45,7 +45,7 @@ function Amounts({ load, trans }: IProps): JSX.Element | null {
       <div>
         <dt>{trans.__('Used, as told by')}</dt>
         <dd>
-          {value.isAccounted
+          {value.source === 'accounting'
             ? trans.__('the scheduler’s accounting')
             : trans.__('the run’s own records: no accounting tells of it')}
         </dd>
@@ -55,11 +55,17 @@ function Amounts({ load, trans }: IProps): JSX.Element | null {
 }
 
 function factsOf(used: IUsage, trans: TranslationBundle): [string, string][] {
-  const { acceleratorSeconds, cpuSeconds, isGpu, maxMemory, signal } = used;
+  const {
+    accelerator_seconds: acceleratorSeconds,
+    cpu_seconds: cpuSeconds,
+    accelerator_kind: kind,
+    max_memory: maxMemory,
+    signal
+  } = used;
   const facts: [string, string][] = [];
   if (acceleratorSeconds) {
     facts.push([
-      isGpu ? trans.__('GPU-hours') : trans.__('Accelerator-hours'),
+      kind === 'gpu' ? trans.__('GPU-hours') : trans.__('Accelerator-hours'),
       numberText(acceleratorSeconds / HOUR)
     ]);
   }

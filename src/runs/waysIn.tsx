@@ -53,7 +53,7 @@ function Ways(props: IWaysInProps): JSX.Element {
   return (
     <>
       {value.reason !== null && <p role="status">{value.reason}</p>}
-      {value.hasPorts && (
+      {value.ports && (
         <PortForm shells={value.shells} openPort={openPort} trans={trans} />
       )}
       {value.shells.length > 0 && (
@@ -133,7 +133,7 @@ function NodeField(props: {
         onChange={event => choose(Number(event.target.value))}
       >
         {shells.map(shell => (
-          <option key={shell.nodeRank} value={shell.nodeRank}>
+          <option key={shell.node_rank} value={shell.node_rank}>
             {nodeText(shell)}
           </option>
         ))}
@@ -155,7 +155,7 @@ function Shells(props: {
       aria-label={trans.__('Shells, for a terminal')}
     >
       {shells.map(shell => (
-        <li key={shell.nodeRank}>
+        <li key={shell.node_rank}>
           <span>{trans.__('Shell on %1', nodeText(shell))}</span>
           <code>{shell.command}</code>
           <button
@@ -175,6 +175,6 @@ function Shells(props: {
   );
 }
 
-function nodeText({ node, nodeRank }: IShell): string {
+function nodeText({ node, node_rank: nodeRank }: IShell): string {
   return node === null ? String(nodeRank) : `${nodeRank} (${node})`;
 }

@@ -5,7 +5,7 @@ import { ErrorMessage } from '../components/errorMessage';
 import { useLoaded } from '../components/useLoaded';
 import { momentText } from '../components/words';
 import { IRun } from './types';
-import { IHolder, IWaitReason } from './wait';
+import { IWaitReason } from './client';
 
 /** More are only counted. */
 const MOST = 8;
@@ -59,10 +59,10 @@ function Answer({ load, run, trans }: IWhyProps): JSX.Element {
       )}
       <dl className="jp-HyperPod-facts">
         <Place told={value} trans={trans} />
-        {value.expectedStart !== null && (
+        {value.expected_start !== null && (
           <div>
             <dt>{trans.__('Expected start')}</dt>
-            <dd>{momentText(value.expectedStart)}</dd>
+            <dd>{momentText(value.expected_start)}</dd>
           </div>
         )}
         <Holders told={value} trans={trans} />
@@ -77,7 +77,13 @@ function Answer({ load, run, trans }: IWhyProps): JSX.Element {
 
 /** Whether there is nothing but a reason. */
 function hasNoMore(told: IWaitReason): boolean {
-  const { expectedStart, holders, position, reason, tried } = told;
+  const {
+    expected_start: expectedStart,
+    holders,
+    position,
+    reason,
+    tried
+  } = told;
   return (
     reason !== null &&
     position === null &&
@@ -131,7 +137,10 @@ function Holders({ told, trans }: IToldProps): JSX.Element | null {
   );
 }
 
-function holderText(holder: IHolder, trans: TranslationBundle): string {
+function holderText(
+  holder: IWaitReason['holders'][number],
+  trans: TranslationBundle
+): string {
   const { accelerators, jobs, nodes, user } = holder;
   const parts = [
     accelerators > 0
@@ -144,7 +153,7 @@ function holderText(holder: IHolder, trans: TranslationBundle): string {
 }
 
 function WouldStart({ told, trans }: IToldProps): JSX.Element | null {
-  const { tried, wouldStartNow } = told;
+  const { tried, would_start_now: wouldStartNow } = told;
   if (tried === 0) {
     return null;
   }

@@ -2,8 +2,7 @@ import { Event } from '@jupyterlab/services';
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { HyperPodClient, listOf, numberOf, recordOf, textOf } from '../api';
-import type * as wire from '../api/types';
+import { eventOf, HyperPodClient, Schema } from '../api';
 
 /** The schema of the server's events on calls. */
 export const AWS_CALLS_EVENT = 'https://hyperpod-jlab.dev/events/aws-calls/v1';
@@ -11,39 +10,10 @@ export const AWS_CALLS_EVENT = 'https://hyperpod-jlab.dev/events/aws-calls/v1';
 /** While something was asked within the last minute the server has news more often than that. */
 const SILENCE_MS = 70_000;
 
-/** Requests of one operation. */
-export interface IOperationCalls {
-  readonly service: string;
-  readonly operation: string;
-  readonly calls: number;
-}
-
 /** What the server asked AWS for in the last minute. */
-export interface IAwsCalls {
-  readonly calls: number;
-  /** Since the server began. */
-  readonly total: number;
-  readonly operations: readonly IOperationCalls[];
-}
+export type IAwsCalls = Schema<'AwsCalls'>;
 
 const NONE: IAwsCalls = { calls: 0, total: 0, operations: [] };
-
-/** What the server says, in an answer or an event. */
-export function decodeCalls(value: unknown): IAwsCalls {
-  const from = recordOf<wire.IAwsCalls>(value, 'calls');
-  return {
-    calls: numberOf(from, 'calls'),
-    total: numberOf(from, 'total'),
-    operations: listOf(from, 'operations', item => {
-      const one = recordOf<wire.IAwsOperationCalls>(item, 'operation');
-      return {
-        service: textOf(one, 'service'),
-        operation: textOf(one, 'operation'),
-        calls: numberOf(one, 'calls')
-      };
-    })
-  };
-}
 
 /**
  * How often the server asks AWS: read once, then as its events tell. Nothing is polled.
@@ -86,7 +56,7 @@ export class AwsCallsModel implements IDisposable {
     const before = this._value;
     let found: IAwsCalls;
     try {
-      found = await this._client.get('aws/calls', decodeCalls);
+      found = await this._client.get('aws/calls');
     } catch {
       // A server that is away asks for nothing; that it is away is said elsewhere.
       found = { ...NONE, total: before.total };
@@ -98,7 +68,8 @@ export class AwsCallsModel implements IDisposable {
 
   private _onEvent(_: unknown, event: Event.Emission): void {
     if (event.schema_id === AWS_CALLS_EVENT) {
-      this._take(decodeCalls(event));
+      const { calls, operations, total } = eventOf<'AwsCalls'>(event);
+      this._take({ calls, operations, total });
     }
   }
 

@@ -7,14 +7,14 @@ import {
   showDialog
 } from '@jupyterlab/apputils';
 import type { IFileBrowserFactory } from '@jupyterlab/filebrowser';
-import { JSONObject } from '@lumino/coreutils';
+import { ReadonlyJSONObject } from '@lumino/coreutils';
 
 import { ApiError } from '../api';
 import { errorText } from '../components/errorMessage';
 import { IHyperPod } from '../tokens';
 import { FileAction, IFileClient } from './fileClient';
 import { FileStates } from './fileStates';
-import { IPaths, IStoredFile } from './fileTypes';
+import { IPaths, IStoredFile } from './types';
 import { actionText } from './fileWords';
 
 /** The file browser's own command that shows a folder. */
@@ -52,7 +52,7 @@ export function selectedPaths(tools: IFileTools): readonly string[] {
 /** Make a link to the partition and show it in the file browser. */
 export async function openPartition(
   tools: IFileTools
-): Promise<JSONObject | null> {
+): Promise<ReadonlyJSONObject | null> {
   const { app, client, hyperPod } = tools;
   const made = await tried(tools, () => client.link());
   if (made === null) {
@@ -66,7 +66,7 @@ export async function openPartition(
       { autoClose: BRIEFLY }
     );
   }
-  return { path: made.path, partition: made.partition, made: made.isNew };
+  return { path: made.path, partition: made.partition, made: made.made };
 }
 
 /** Copy a path as one side has it; which one is asked when there are several and none is named. */
@@ -74,7 +74,7 @@ export async function copyPath(
   tools: IFileTools,
   path: string,
   cluster: string | null
-): Promise<JSONObject | null> {
+): Promise<ReadonlyJSONObject | null> {
   const { client, hyperPod } = tools;
   const { trans } = hyperPod;
   const paths = await tried(tools, () => client.paths(path));
@@ -110,7 +110,7 @@ export async function copyPath(
 export async function showFileStates(
   tools: IFileTools,
   paths: readonly string[]
-): Promise<JSONObject | null> {
+): Promise<ReadonlyJSONObject | null> {
   const { client, hyperPod } = tools;
   const { trans } = hyperPod;
   const files = await statesOrNone(tools, paths);
@@ -122,7 +122,7 @@ export async function showFileStates(
   );
   const action = await ask(tools, files, fitting);
   if (action === null) {
-    return { action: null, files: files.map(plain) };
+    return { action: null, files: files };
   }
   const chosen = files
     .filter(file => FITS[action].includes(file.state) && isOpen(file))
@@ -136,7 +136,7 @@ export async function showFileStates(
     body: new FileStates(results, null, trans),
     buttons: [Dialog.okButton({ label: trans.__('Close') })]
   });
-  return { action, files: results.map(plain) };
+  return { action, files: results };
 }
 
 interface IChoice {
@@ -148,7 +148,7 @@ interface IChoice {
 
 /** Why no other machine has the path, as where it does not lie on the storage partition; null where one does, or there are none. */
 function whyUnseen(
-  { sides }: IPaths,
+  { clusters: sides }: IPaths,
   cluster: string | null
 ): readonly string[] | null {
   const others = sides.filter(
@@ -161,9 +161,9 @@ function whyUnseen(
 
 function sidesOf(tools: IFileTools, paths: IPaths): readonly IChoice[] {
   const { trans } = tools.hyperPod;
-  const here = paths.isStudio ? trans.__('Studio') : trans.__('this server');
+  const here = paths.studio ? trans.__('Studio') : trans.__('this server');
   const choices = [{ cluster: '', label: here, path: paths.here }];
-  for (const { cluster, side, there } of paths.sides) {
+  for (const { cluster, side, there } of paths.clusters) {
     if (there !== null && side !== 'here') {
       const label =
         side === 'pod'
@@ -254,8 +254,4 @@ async function tried<T>(
 function tell(tools: IFileTools, error: ApiError): void {
   const words = [errorText(error, tools.hyperPod.trans), error.hint];
   Notification.error(words.filter(Boolean).join('\n'));
-}
-
-function plain(file: IStoredFile): JSONObject {
-  return { ...file };
 }

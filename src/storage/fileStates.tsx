@@ -3,7 +3,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { FileAction } from './fileClient';
-import { IStoredFile } from './fileTypes';
+import { IStoredFile } from './types';
 import { fileText, stateText } from './fileWords';
 
 /**

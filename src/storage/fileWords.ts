@@ -1,7 +1,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
 import type { FileAction } from './fileClient';
-import type { IStoredFile } from './fileTypes';
+import type { IStoredFile } from './types';
 
 /** What a button that moves bytes of files says. */
 export function actionText(

@@ -126,8 +126,8 @@ function StorageList(props: {
   const { storage, trans } = props;
   const { partition } = storage;
   // The partition itself says more than the disk of this machine that it is a folder of.
-  const others = storage.fileSystems.filter(
-    place => place.isNetwork && !place.runsGoHere
+  const others = storage.file_systems.filter(
+    place => place.network && !place.runs_go_here
   );
   return (
     <>
@@ -141,7 +141,7 @@ function StorageList(props: {
         className="jp-HyperPod-list"
         aria-label={trans.__('The partition on each side')}
       >
-        {storage.sides.map(side => (
+        {storage.clusters.map(side => (
           <SideItem key={side.cluster} side={side} trans={trans} />
         ))}
       </ul>
@@ -181,8 +181,8 @@ function PlaceItem(props: {
   return (
     <li className="jp-HyperPod-storage">
       <span className="jp-HyperPod-item-name" title={place.path}>
-        {place.fileSystem ?? place.kind ?? place.path}
-        {place.mountedFolder !== null && ` ${place.mountedFolder}`}
+        {place.file_system ?? place.kind ?? place.path}
+        {place.mounted_folder !== null && ` ${place.mounted_folder}`}
       </span>
       {isolation && (
         <StateChip

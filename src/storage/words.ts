@@ -7,18 +7,13 @@ const GIB = 2 ** 30;
 
 /** What keeps others out, in a word or two. */
 export function levelText(level: string, trans: TranslationBundle): string {
-  switch (level) {
-    case 'none':
-      return trans.__('open');
-    case 'mount_path_only':
-      return trans.__('mount path only');
-    case 'posix':
-      return trans.__('POSIX');
-    case 'real_identity':
-      return trans.__('real identity');
-    default:
-      return level;
-  }
+  const texts: Readonly<Record<string, string>> = {
+    none: trans.__('open'),
+    mount_path_only: trans.__('mount path only'),
+    posix: trans.__('POSIX'),
+    real_identity: trans.__('real identity')
+  };
+  return texts[level] ?? level;
 }
 
 /** What is to be known of a place at a glance: its room, its use, its access. */
@@ -37,14 +32,14 @@ export function placeText(place: IPlace, trans: TranslationBundle): string {
       )
     );
   }
-  if (place.runsGoHere) {
+  if (place.runs_go_here) {
     parts.push(trans.__('runs go here'));
   }
-  if (place.isReadOnly) {
+  if (place.read_only) {
     parts.push(trans.__('read only'));
   }
-  if (place.awsState !== null && place.awsState !== 'AVAILABLE') {
-    parts.push(place.awsState);
+  if (place.aws && place.aws.state !== 'AVAILABLE') {
+    parts.push(place.aws.state);
   }
   return parts.join(' · ');
 }
@@ -54,7 +49,7 @@ export function separationLines(
   separation: ISeparation,
   trans: TranslationBundle
 ): readonly string[] {
-  const { fix, holds, oldRuns, reason } = separation;
+  const { fix, holds, old_runs: oldRuns, reason } = separation;
   const lines: string[] = [];
   if (!holds) {
     const why = [reason, fix && sentence(fix)].filter(Boolean).join('. ');

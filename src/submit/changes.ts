@@ -1,5 +1,6 @@
+import { structuredPatch } from 'diff';
+
 import { ISentCell } from '../notebook/client';
-import { diffLines, IDiffLine, nearChanges } from './diff';
 import { IField } from './fields';
 import { oneWay } from './quantities';
 import { ICodeCell } from './source';
@@ -21,7 +22,8 @@ export interface ICodeChange {
   /** The cell's number, or null for a file. */
   readonly number: number | null;
   readonly kind: 'new' | 'gone' | 'changed';
-  readonly lines: readonly IDiffLine[];
+  /** Lines that changed, with a few around them; the first character says how, as in a patch. */
+  readonly lines: readonly string[];
 }
 
 /** Settings that differ. */
@@ -85,11 +87,14 @@ function pieceOf(
   before: string,
   now: string
 ): ICodeChange {
-  // Nothing has no line, not one that is empty.
-  const all = diffLines(before, now).filter(
-    line => kind === 'changed' || line.text !== '' || line.kind === 'same'
-  );
-  return { number, kind, lines: nearChanges(all) };
+  const { hunks } = structuredPatch('', '', before, now, '', '', {
+    context: 2
+  });
+  // A backslash begins what a patch says of the file's end.
+  const lines = hunks
+    .flatMap(hunk => hunk.lines)
+    .filter(line => !line.startsWith('\\'));
+  return { number, kind, lines };
 }
 
 function keyOf(id: string | null, number: number): string {

@@ -2,11 +2,13 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { ICodeChange, ISettingChange } from './changes';
-import { IDiffLine } from './diff';
 import { IChanges } from './history';
 import { labelOf } from './labels';
 
-const SIGNS = { same: ' ', added: '+', removed: '−' };
+const KINDS: Readonly<Record<string, string>> = {
+  '+': 'added',
+  '-': 'removed'
+};
 
 /**
  * What is different from the last run of the same file.
@@ -102,10 +104,10 @@ function Code(props: {
   );
 }
 
-function Line({ line }: { line: IDiffLine }): JSX.Element {
+function Line({ line }: { line: string }): JSX.Element {
   return (
-    <span data-kind={line.kind}>
-      {SIGNS[line.kind]} {line.text}
+    <span data-kind={KINDS[line[0]] ?? 'same'}>
+      {line[0].replace('-', '−')} {line.slice(1)}
       {'\n'}
     </span>
   );

@@ -1,56 +1,38 @@
 import { URLExt } from '@jupyterlab/coreutils';
 
-import { asText, HyperPodClient, listOf, recordOf } from '../api';
-import type * as wire from '../api/types';
-import { decodeRun, IRun } from '../runs/types';
-import { Choices, decodePreview, IPreview, ISubmitBody } from './types';
-
-/**
- * Everything that is asked of the server to send a run; tests give it one of their own.
- */
-export interface ISubmitClient {
-  /** The spec's JSON Schema. */
-  schema(): Promise<Readonly<Record<string, unknown>>>;
-  /** Names that this user may give on a cluster, by the spec's field. */
-  choices(cluster: string): Promise<Choices>;
-  preview(body: ISubmitBody, signal?: AbortSignal): Promise<IPreview>;
-  submit(body: ISubmitBody): Promise<IRun>;
-}
+import { HyperPodClient, Schema } from '../api';
+import { IRun } from '../runs/types';
+import { Choices, IPreview, ISubmitBody } from './types';
 
 /**
  * The client of the server extension's submit routes.
  */
-export class SubmitClient implements ISubmitClient {
-  constructor(client: HyperPodClient) {
-    this._client = client;
-  }
+export class SubmitClient {
+  constructor(private readonly _client: HyperPodClient) {}
 
+  /** The spec's JSON Schema. */
   schema(): Promise<Readonly<Record<string, unknown>>> {
-    return this._client.get('schema', value => recordOf(value, 'schema'));
+    return this._client.get('schema');
   }
 
-  choices(cluster: string): Promise<Choices> {
+  /** Names that this user may give on a cluster, by the spec's field. */
+  async choices(cluster: string): Promise<Choices> {
     const path = URLExt.join(
       'clusters',
       encodeURIComponent(cluster),
       'choices'
     );
-    return this._client.get(path, value => {
-      const from = recordOf<wire.IChoices>(value, 'choices');
-      const names = recordOf<wire.IChoices['choices']>(from.choices, 'choices');
-      return Object.fromEntries(
-        Object.keys(names).map(field => [field, listOf(names, field, asText)])
-      );
-    });
+    return (await this._client.get<Schema<'Choices'>>(path)).choices;
   }
 
   preview(body: ISubmitBody, signal?: AbortSignal): Promise<IPreview> {
-    return this._client.post('runs/preview', body, decodePreview, { signal });
+    return this._client.post('runs/preview', body, { signal });
   }
 
   submit(body: ISubmitBody): Promise<IRun> {
-    return this._client.post('runs', body, decodeRun);
+    return this._client.post('runs', body);
   }
-
-  private readonly _client: HyperPodClient;
 }
+
+/** What the rest needs of it; tests give one of their own. */
+export type ISubmitClient = Pick<SubmitClient, keyof SubmitClient>;

@@ -1,5 +1,4 @@
 import {
-  JSONObject,
   ReadonlyJSONObject,
   ReadonlyPartialJSONObject
 } from '@lumino/coreutils';
@@ -7,6 +6,7 @@ import {
 import { ApiError, isRecord } from '../api';
 import { hyperPodIcon } from '../icons';
 import { failed, whyText } from '../runs/actions';
+import type { IRun } from '../runs/types';
 import { CommandIDs } from '../tokens';
 import { IStart } from './memory';
 import { ISubmitSource } from './source';
@@ -18,7 +18,7 @@ import {
   pathSource,
   selectedFile
 } from './tools';
-import { JsonObject } from './types';
+import { IPreview, JsonObject } from './types';
 
 type Arguments = ReadonlyPartialJSONObject;
 
@@ -144,7 +144,7 @@ async function ask(
   tools: ITools,
   source: ISubmitSource,
   start?: IStart
-): Promise<JSONObject | null> {
+): Promise<IPreview | IRun | null> {
   const { askAndSubmit } = await import('./submitting');
   return askAndSubmit(tools, source, start);
 }
@@ -152,12 +152,12 @@ async function ask(
 async function submit(
   tools: ITools,
   args: Arguments
-): Promise<JSONObject | null> {
+): Promise<IPreview | IRun | null> {
   const { previewNow, submitNow } = await import('./submitting');
   const { cluster, source, spec } = await requestOf(tools, args);
   const start = { cluster, spec: spec ?? {} };
   if (args.preview === true) {
-    return (await previewNow(tools, source, start)).plain as JSONObject;
+    return previewNow(tools, source, start);
   }
   if (args.run === true) {
     return submitNow(tools, source, start);
@@ -166,7 +166,7 @@ async function submit(
 }
 
 /** The last settings of the notebook, at once; the dialog when there are none, or they don't do any more. */
-async function runAgain(tools: ITools): Promise<JSONObject | null> {
+async function runAgain(tools: ITools): Promise<IPreview | IRun | null> {
   const panel = currentNotebook(tools);
   if (!panel) {
     return null;

@@ -4,7 +4,7 @@ import { ApiError, isRecord } from '../api';
 import { IField } from './fields';
 import { NOT_SAVED } from './fixes';
 import { ISubmitSource } from './source';
-import { decodeFinding, IFinding, IPreview, Level } from './types';
+import { IFinding, IPreview, Level } from './types';
 
 const ORDER: readonly Level[] = ['error', 'warning', 'info'];
 
@@ -91,9 +91,7 @@ function refusals(
   error: ApiError | null,
   preview: IPreview | null
 ): readonly IFinding[] {
-  const listed = error?.detail.findings;
+  const listed = error?.detail.findings as readonly IFinding[] | undefined;
   const known = new Set(preview?.findings.map(one => one.message));
-  return (Array.isArray(listed) ? listed : [])
-    .map(decodeFinding)
-    .filter(one => !known.has(one.message));
+  return (listed ?? []).filter(one => !known.has(one.message));
 }

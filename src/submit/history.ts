@@ -105,11 +105,11 @@ export class SubmitHistory {
     if (path === null) {
       return null;
     }
-    const found =
-      spec.kind === 'notebook'
-        ? (await cells.ofNotebook(path)).runs[0]
-        : await memory.last(path);
-    return found?.runId ?? null;
+    if (spec.kind === 'notebook') {
+      const [newest] = (await cells.ofNotebook(path)).runs;
+      return newest?.run_id ?? null;
+    }
+    return (await memory.last(path))?.runId ?? null;
   }
 
   private readonly _options: SubmitHistory.IOptions;

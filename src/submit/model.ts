@@ -173,7 +173,7 @@ export class SubmitModel implements IDisposable {
   begin(start: IStart | null): void {
     const named = this._clusters.find(one => one.name === start?.cluster);
     const standard =
-      this._clusters.find(one => one.isDefault) ?? this._clusters[0];
+      this._clusters.find(one => one.default) ?? this._clusters[0];
     this._draft = {
       ...this._draft,
       cluster: (named ?? standard)?.name ?? null,
@@ -264,7 +264,7 @@ export class SubmitModel implements IDisposable {
       const run = await sendRun(client, body, this._options.pauses);
       if (this.source.path !== null) {
         const spec = settingsOf(this._fields, this._draft.texts, trans);
-        const last = { runId: run.runId, cluster: run.cluster, spec };
+        const last = { runId: run.run_id, cluster: run.cluster, spec };
         await memory.remember(this.source.path, last).catch(() => undefined);
       }
       return run;

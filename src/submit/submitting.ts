@@ -1,5 +1,3 @@
-import { JSONObject } from '@lumino/coreutils';
-
 import { ApiError } from '../api';
 import { IRun } from '../runs/types';
 import { SubmitHistory } from './history';
@@ -15,7 +13,7 @@ export async function askAndSubmit(
   tools: ITools,
   source: ISubmitSource,
   start?: IStart
-): Promise<JSONObject | null> {
+): Promise<IRun | null> {
   const { cells, client, hyperPod, memory } = tools;
   const { clusterClient, runClient, trans } = hyperPod;
   const [{ SubmitDialog }, { SubmitModel }] = await Promise.all([
@@ -48,10 +46,10 @@ export async function submitNow(
   tools: ITools,
   source: ISubmitSource,
   start: IStart
-): Promise<JSONObject> {
+): Promise<IRun> {
   const run = await sendOnce(tools, plainBody(source, start));
   if (source.path !== null) {
-    const last = { ...start, runId: run.runId, cluster: run.cluster };
+    const last = { ...start, runId: run.run_id, cluster: run.cluster };
     await tools.memory.remember(source.path, last).catch(() => undefined);
   }
   return afterSubmit(tools, run, false);
@@ -102,13 +100,13 @@ async function afterSubmit(
   tools: ITools,
   run: IRun,
   open: boolean
-): Promise<JSONObject> {
+): Promise<IRun> {
   const { hyperPod } = tools;
   hyperPod.runs.start();
   // Whoever follows the runs learns of it at once, not with the server's event.
-  await hyperPod.runs.get(run.runId).catch(() => undefined);
+  await hyperPod.runs.get(run.run_id).catch(() => undefined);
   if (open) {
-    await hyperPod.openRun(run.runId);
+    await hyperPod.openRun(run.run_id);
   }
-  return run.plain as JSONObject;
+  return run;
 }

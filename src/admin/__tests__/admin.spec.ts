@@ -3,6 +3,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 
+import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 import { ADMIN_EVENT, AdminModel } from '../model';
@@ -28,7 +29,7 @@ describe('AdminRights', () => {
         calls++;
         return calls === 1
           ? Promise.reject(new Error('away'))
-          : Promise.resolve({ offered: false, reason: null });
+          : Promise.resolve(answerOf('AdminRightsAnswer'));
       }
     });
     await rights.ask();
@@ -82,7 +83,7 @@ describe('AdminModel and its page', () => {
       },
       null
     );
-    client.right = { offered: false, reason };
+    client.right = { offered: false, domain: null, reason };
     Widget.attach(page, document.body);
     await until(() => text().includes('AWS does not let you'));
     tell();
@@ -179,14 +180,14 @@ describe('AdminModel and its page', () => {
   });
 
   it('says which mode is there, and reads it again once a plan was applied', async () => {
-    client.found = { mode: 'per-user', sharedPath: null };
+    client.found = { mode: 'per-user', shared_path: null };
     await show();
     const chosen = () =>
       page.node.querySelector('input[type="radio"]:checked')?.closest('label')
         ?.textContent;
     await until(() => chosen() !== undefined);
     expect(chosen()).toMatch(/^A folder for each user profile as it is now/);
-    client.found = { mode: 'both', sharedPath: null };
+    client.found = { mode: 'both', shared_path: null };
     client.answer = work(4, 'applied', { plan: PLAN });
     tell();
     await until(() => text().includes('as it is for some now'));

@@ -1,10 +1,8 @@
+import { answerOf } from '../../__tests__/answers';
 import { ApiError } from '../../api';
 import { ITablePage } from '../../clusters/types';
 import { IAdminClient } from '../client';
 import {
-  decodeChoices,
-  decodeSteps,
-  decodeWork,
   IAsked,
   IChoices,
   IRights,
@@ -85,8 +83,8 @@ export class FakeClient implements IAdminClient {
   readonly calls: string[] = [];
   answer: unknown = work(0, 'none');
   failure: ApiError | null = null;
-  right: IRights = { offered: true, reason: null };
-  found: IThere = { mode: null, sharedPath: null };
+  right: IRights = { offered: true, domain: null, reason: null };
+  found: IThere = { mode: null, shared_path: null };
 
   rights(): Promise<IRights> {
     this.calls.push('rights');
@@ -95,7 +93,7 @@ export class FakeClient implements IAdminClient {
 
   choices(): Promise<IChoices> {
     this.calls.push('choices');
-    return Promise.resolve(decodeChoices(CHOICES));
+    return Promise.resolve(answerOf('AdminChoices', CHOICES));
   }
 
   there(domain: string, fileSystem: string): Promise<IThere> {
@@ -119,9 +117,8 @@ export class FakeClient implements IAdminClient {
       hint: null,
       restarts: []
     };
-    return Promise.resolve(
-      decodeSteps({ steps: [step], next: null, total: 1, loading: false })
-    );
+    const rows = [answerOf('AdminStep', step)];
+    return Promise.resolve({ rows, next: null, total: 1, loading: false });
   }
 
   plan(asked: IAsked): Promise<IWork> {
@@ -134,7 +131,7 @@ export class FakeClient implements IAdminClient {
     this.calls.push(`apply ${plan}`);
     return failure
       ? Promise.reject(failure)
-      : Promise.resolve(decodeWork(this.answer));
+      : Promise.resolve(answerOf('AdminWork', this.answer));
   }
 
   cancel(): Promise<IWork> {
@@ -143,6 +140,6 @@ export class FakeClient implements IAdminClient {
 
   private _answer(call: string): Promise<IWork> {
     this.calls.push(call);
-    return Promise.resolve(decodeWork(this.answer));
+    return Promise.resolve(answerOf('AdminWork', this.answer));
   }
 }

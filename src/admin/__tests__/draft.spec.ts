@@ -1,11 +1,12 @@
+import { answerOf } from '../../__tests__/answers';
 import { askedOf, firstDraft, isOfOther, withThere } from '../draft';
-import { decodeChoices, decodeWork, IAsked } from '../types';
+import { IAsked } from '../types';
 import { CHOICES, work } from './answers';
 
 describe('a draft', () => {
-  const choices = decodeChoices(CHOICES);
-  const none = decodeWork(work(0, 'none'));
-  const planned = decodeWork(work(1, 'planned'));
+  const choices = answerOf('AdminChoices', CHOICES);
+  const none = answerOf('AdminWork', work(0, 'none'));
+  const planned = answerOf('AdminWork', work(1, 'planned'));
   const { asked } = planned;
 
   it('begins with the plan that is shown, else with what is there', () => {
@@ -21,16 +22,18 @@ describe('a draft', () => {
       [null, null, 'shared', '/shared']
     ] as const;
     for (const [mode, sharedPath, first, path] of modes) {
-      expect(withThere(draft, { mode, sharedPath })).toMatchObject({
-        mode: first,
-        sharedPath: path
-      });
+      expect(withThere(draft, { mode, shared_path: sharedPath })).toMatchObject(
+        {
+          mode: first,
+          sharedPath: path
+        }
+      );
     }
-    const there = { mode: 'shared', sharedPath: '/team' } as const;
+    const there = { mode: 'shared', shared_path: '/team' } as const;
     expect(withThere(firstDraft(planned, choices), there).mode).toBe(
       'per-user'
     );
-    const ended = decodeWork(work(1, 'applied'));
+    const ended = answerOf('AdminWork', work(1, 'applied'));
     expect(withThere(firstDraft(ended, choices), there).mode).toBe('shared');
   });
 

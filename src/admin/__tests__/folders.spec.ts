@@ -7,7 +7,6 @@ import { until } from '../../__tests__/until';
 import { askedOf, firstDraft, isOfOther } from '../draft';
 import { FolderFields } from '../folderFields';
 import {
-  encodeFolders,
   folderDraft,
   folderPlace,
   IFolderCluster,
@@ -26,8 +25,8 @@ const CLUSTERS: readonly IFolderCluster[] = [
 const NO_CHOICES: IChoices = {
   domain: 'd-1',
   domains: [],
-  fileSystems: [],
-  folderClusters: [],
+  file_systems: [],
+  folder_clusters: [],
   notes: []
 };
 
@@ -35,8 +34,8 @@ const NO_WORK: IWork = {
   number: 0,
   version: 0,
   state: 'none',
-  begunAt: null,
-  endedAt: null,
+  begun_at: null,
+  ended_at: null,
   asked: null,
   read: { done: 0, total: 0 },
   plan: null,
@@ -48,14 +47,14 @@ describe('who makes folders', () => {
   it('is asked only for what it knows', () => {
     const draft = {
       ...folderDraft(undefined),
-      mountedAt: ' /fsx ',
+      mounted_at: ' /fsx ',
       queue: 'cpu',
       claim: 'all',
       user: ''
     };
-    expect(folderPlace(draft).mountedAt).toBeNull();
+    expect(folderPlace(draft).mounted_at).toBeNull();
     const slurm = folderPlace(withMaker(draft, 'slurm', CLUSTERS));
-    expect(encodeFolders(slurm)).toEqual({
+    expect(slurm).toEqual({
       by: 'slurm',
       mounted_at: '/fsx',
       cluster: 'one',
@@ -73,7 +72,7 @@ describe('who makes folders', () => {
   it('makes it another plan, but for one that takes all back', () => {
     const draft = firstDraft(NO_WORK, NO_CHOICES);
     const asked = askedOf(draft);
-    const folders = { ...draft.folders, by: 'here' as const, mountedAt: '/a' };
+    const folders = { ...draft.folders, by: 'here' as const, mounted_at: '/a' };
     expect(isOfOther(asked, draft)).toBe(false);
     expect(isOfOther(asked, { ...draft, folders })).toBe(true);
     const back = askedOf(draft, true);

@@ -42,10 +42,8 @@ async function failure(promise: Promise<unknown>): Promise<ApiError> {
   return reason as ApiError;
 }
 
-const asIs = (value: unknown): unknown => value;
-
 describe('HyperPodClient', () => {
-  it('asks below the base URL and decodes the answer', async () => {
+  it('asks below the base URL and gives the answer', async () => {
     const { client, calls } = clientOf(() =>
       json({ version: '1.2.3', api: 1 })
     );
@@ -58,14 +56,19 @@ describe('HyperPodClient', () => {
 
   it('sends the given query parameters only', async () => {
     const { client, calls } = clientOf(() => json({}));
-    const query = { state: 'running', cursor: undefined, filter: 'a&b' };
-    await client.get('runs', asIs, { query });
-    expect(calls[0].url).toContain('/runs?state=running&filter=a%26b');
+    const query = {
+      ...{ state: ['running', 'failed'], limit: 5, refresh: true },
+      ...{ cursor: undefined, sort: null, filter: 'a&b' }
+    };
+    await client.get('runs', { query });
+    expect(calls[0].url).toContain(
+      '/runs?state=running%2Cfailed&limit=5&refresh=true&filter=a%26b'
+    );
   });
 
   it('posts JSON', async () => {
     const { client, calls } = clientOf(() => json({ run_id: 'r1' }));
-    await client.post('runs', { cluster: 'local' }, asIs);
+    await client.post('runs', { cluster: 'local' });
     expect(calls[0]).toMatchObject({
       method: 'POST',
       body: '{"cluster":"local"}'
@@ -80,7 +83,7 @@ describe('HyperPodClient', () => {
       detail: { field: 'resources.nodes' }
     };
     const { client } = clientOf(() => json(body, 400));
-    const error = await failure(client.get('runs', asIs));
+    const error = await failure(client.get('runs'));
     expect(error).toMatchObject({ ...body, status: 400 });
   });
 
@@ -88,7 +91,7 @@ describe('HyperPodClient', () => {
     const { client } = clientOf(
       () => new Response('<html>', { status: 502, statusText: 'Bad Gateway' })
     );
-    const error = await failure(client.get('runs', asIs));
+    const error = await failure(client.get('runs'));
     expect(error).toMatchObject({
       code: 'http_502',
       message: 'Bad Gateway',
@@ -98,28 +101,28 @@ describe('HyperPodClient', () => {
   });
 
   it('tells an answer it does not understand', async () => {
-    const { client } = clientOf(() => json({ hello: 'world' }));
+    const { client } = clientOf(() => new Response('<html>'));
     const error = await failure(fetchVersion(client));
     expect(error).toMatchObject({ code: 'bad_answer', status: 200 });
   });
 
   it('tells a server that is not there', async () => {
     const { client } = clientOf(() => Promise.reject(new TypeError('refused')));
-    const error = await failure(client.get('runs', asIs));
+    const error = await failure(client.get('runs'));
     expect(error).toMatchObject({ code: 'network', status: null });
   });
 
   it('gives up after the timeout', async () => {
     const { client } = clientOf(hang);
     client.timeout = 0.01;
-    const error = await failure(client.get('runs', asIs));
+    const error = await failure(client.get('runs'));
     expect(error).toMatchObject({ code: 'timeout', status: null });
   });
 
   it('ends early when the caller says so', async () => {
     const { client } = clientOf(hang);
     const controller = new AbortController();
-    const answer = client.get('runs', asIs, { signal: controller.signal });
+    const answer = client.get('runs', { signal: controller.signal });
     controller.abort();
     await expect(answer).rejects.not.toBeInstanceOf(ApiError);
   });

@@ -1,18 +1,22 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
+import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import { ClustersSection } from '../../panel/clustersSection';
 import { IClusterClient } from '../client';
 import { ClustersModel } from '../model';
 import { FakeNodeClient } from '../../nodes/__tests__/fakes';
 import { ClusterPage } from '../page';
-import { decodeCluster } from '../types';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 
-const NONE = decodeCluster({ name: 'local', state: 'up', detail: { gpus: 0 } });
-const ASKED = decodeCluster({
+const NONE = answerOf('Cluster', {
+  name: 'local',
+  state: 'up',
+  detail: { gpus: 0 }
+});
+const ASKED = answerOf('Cluster', {
   name: 'slurm',
   state: 'up',
   detail: { scheduler_calls: 2 }

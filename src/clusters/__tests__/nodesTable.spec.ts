@@ -3,6 +3,7 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
 import * as React from 'react';
 
+import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import {
   abilities,
@@ -11,7 +12,6 @@ import {
 } from '../../nodes/__tests__/fakes';
 import { IClusterClient } from '../client';
 import { NodesTable } from '../nodesTable';
-import { decodeTable } from '../types';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 
@@ -31,8 +31,8 @@ describe('Nodes of a configured cluster', () => {
     const client = {
       table: () => {
         reads += 1;
-        const nodes = [{ name: 'n1', state: 'drained' }];
-        const { rows } = decodeTable('nodes', { nodes });
+        const node = { name: 'n1', state: 'drained' };
+        const rows = [answerOf('ClusterNode', node)];
         return Promise.resolve({ rows, next: null, total: 1 });
       }
     } as unknown as IClusterClient;

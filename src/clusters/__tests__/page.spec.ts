@@ -2,14 +2,12 @@ import { Dialog } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
+import { answerOf } from '../../__tests__/answers';
 import { filledDialog, until } from '../../__tests__/until';
 import { IClusterClient } from '../client';
 import { FakeNodeClient } from '../../nodes/__tests__/fakes';
 import { ClusterPage } from '../page';
 import {
-  decodeCluster,
-  decodeResults,
-  decodeTable,
   ICluster,
   IJobOrder,
   IJobResult,
@@ -32,7 +30,7 @@ class FakeClusterClient implements IClusterClient {
   list(): Promise<readonly ICluster[]> {
     const { actions, changes } = this;
     const local = { name: 'local', default: true, actions, changes };
-    return Promise.resolve([decodeCluster(local)]);
+    return Promise.resolve([answerOf('Cluster', local)]);
   }
 
   act(_: string, order: IJobOrder): Promise<readonly IJobResult[]> {
@@ -56,7 +54,7 @@ class FakeClusterClient implements IClusterClient {
   table(_: string, kind: TableKind, query: ITableQuery): Promise<ITablePage> {
     this.queries.push([kind, query]);
     if (kind === 'nodes') {
-      const rows = decodeTable('nodes', { nodes: [NODE] }).rows;
+      const rows = [answerOf('ClusterNode', NODE)];
       return Promise.resolve({ rows, next: null, total: 1 });
     }
     if (kind !== 'jobs') {
@@ -272,7 +270,7 @@ describe('ClusterPage', () => {
 
     beforeEach(async () => {
       client.actions = ['cancel', 'hold', 'change', 'explode'];
-      client.results = decodeResults({
+      client.results = answerOf('JobResults', {
         results: [
           { scheduler_id: '7', ok: true, error: null },
           {
@@ -281,7 +279,7 @@ describe('ClusterPage', () => {
             error: { code: 'denied', message: 'job 8 is bob’s', hint: null }
           }
         ]
-      });
+      }).results;
       await show(page, 'Jobs');
       await until(() => boxes().length === 3);
     });
@@ -349,12 +347,12 @@ describe('ClusterPage', () => {
       expect(client.orders[0]).toEqual({
         action: 'change',
         jobs: ['7'],
-        change: { timeLimit: '2h', queue: null }
+        change: { time_limit: '2h', queue: null }
       });
     });
 
     it('asks for no more than can be changed there', async () => {
-      client.changes = ['queue', 'colour'];
+      client.changes = ['queue'];
       await show(page, 'Nodes');
       await show(page, 'Jobs');
       await until(() => boxes().length === 3);

@@ -1,9 +1,10 @@
 import { nullTranslator } from '@jupyterlab/translation';
 
+import { answerOf } from '../../__tests__/answers';
 import { shareText } from '../bar';
 import { quotaText } from '../quotas';
 import { queueColumns } from '../queueColumns';
-import { decodeTable, IQuota, quotasOf } from '../types';
+import { IQuota, quotasOf } from '../types';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 const GIB = 1024 ** 3;
@@ -55,8 +56,7 @@ describe('A bar', () => {
 
 describe('A queue that has quota', () => {
   const queue = { name: 'q', state: 'up', resources: [], quotas: [GPU] };
-  const page = { queues: [{ ...queue, cluster_queue: 'team-a' }] };
-  const [row] = decodeTable('queues', page).rows;
+  const row = answerOf('Queue', { ...queue, cluster_queue: 'team-a' });
 
   it('has it in its row', () => {
     expect(quotasOf(row.quotas)).toEqual([GPU]);

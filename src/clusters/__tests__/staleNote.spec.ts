@@ -1,11 +1,12 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
+import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import { IClusterClient } from '../client';
 import { FakeNodeClient } from '../../nodes/__tests__/fakes';
 import { ClusterPage } from '../page';
-import { decodeCluster, decodeTable } from '../types';
+import { ITablePage } from '../types';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 
@@ -21,25 +22,31 @@ function secondsAgo(seconds: number): string {
 }
 
 /** A page of a cluster that was seen some time ago. */
-function pageOf(answer: object): ClusterPage {
+function pageOf({
+  queues = [{ name: 'dev' }],
+  ...page
+}: Partial<ITablePage> & { queues?: readonly object[] }): ClusterPage {
   const client = {
     list: () => Promise.resolve([]),
     queues: () => Promise.resolve([]),
     act: () => Promise.resolve([]),
     table: () =>
-      Promise.resolve(
-        decodeTable('queues', { queues: [{ name: 'dev' }], ...answer })
-      )
+      Promise.resolve({
+        rows: queues.map(queue => answerOf('Queue', queue)),
+        next: null,
+        total: null,
+        ...page
+      })
   } as unknown as IClusterClient;
-  const page = new ClusterPage({
+  const shown = new ClusterPage({
     cluster: 'ml',
     client,
     nodeClient: new FakeNodeClient(),
     openRun: () => undefined,
     trans
   });
-  Widget.attach(page, document.body);
-  return page;
+  Widget.attach(shown, document.body);
+  return shown;
 }
 
 describe('A table of a cluster that does not answer', () => {
@@ -93,8 +100,8 @@ describe('A table of a cluster that does not answer', () => {
 describe('A cluster that does not answer', () => {
   it('says of when its numbers are', () => {
     const at = secondsAgo(40);
-    expect(decodeCluster({ name: 'ml', default: true, as_of: at }).asOf).toBe(
-      at
-    );
+    expect(
+      answerOf('Cluster', { name: 'ml', default: true, as_of: at }).as_of
+    ).toBe(at);
   });
 });

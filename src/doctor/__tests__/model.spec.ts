@@ -1,10 +1,11 @@
 import { Event } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
 
+import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import { IAsked, IDoctorClient, IReport } from '../client';
 import { DOCTOR_EVENT, DoctorModel } from '../model';
-import { decodeExamination, IExamination } from '../types';
+import { IExamination } from '../types';
 
 const ALL: IAsked = { cluster: null, job: false };
 
@@ -54,7 +55,7 @@ class FakeClient implements IDoctorClient {
     this.asked.push(asked);
     return this.failure
       ? Promise.reject(this.failure)
-      : Promise.resolve(decodeExamination(this.answer));
+      : Promise.resolve(answerOf('DoctorExamination', this.answer));
   }
 }
 

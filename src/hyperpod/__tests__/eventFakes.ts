@@ -1,11 +1,6 @@
+import { answerOf } from '../../__tests__/answers';
 import { IEventClient } from '../eventClient';
-import {
-  decodeEvent,
-  decodeEvents,
-  IEventDetail,
-  IEventPage,
-  IEventQuery
-} from '../eventTypes';
+import { IEventDetail, IEventPage, IEventQuery } from '../eventTypes';
 import { AGED } from './fakes';
 
 /** An event, as the server sends it. */
@@ -43,23 +38,25 @@ export class FakeEventClient implements IEventClient {
     this.queries.push(query);
     return this.failure
       ? Promise.reject(this.failure)
-      : Promise.resolve(
-          decodeEvents({
-            ...AGED,
-            events: [EVENT, OLD],
-            next: this.next,
-            total: 2,
-            groups: ['workers'],
-            instances: [EVENT.instance]
-          })
-        );
+      : Promise.resolve({
+          ...AGED,
+          rows: [EVENT, OLD].map(event => answerOf('HyperpodEvent', event)),
+          next: this.next,
+          total: 2,
+          groups: ['workers'],
+          instances: [EVENT.instance]
+        });
   }
 
   event(_: string, id: string): Promise<IEventDetail> {
     this.asked.push(id);
     const metadata = { Instance: { FailureMessage: 'exit code 1' } };
     return Promise.resolve(
-      decodeEvent({ ...EVENT, reason: 'exit code 1', metadata })
+      answerOf('HyperpodEventDetail', {
+        ...EVENT,
+        reason: 'exit code 1',
+        metadata
+      })
     );
   }
 }

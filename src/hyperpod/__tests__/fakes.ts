@@ -1,13 +1,8 @@
+import { answerOf } from '../../__tests__/answers';
 import { ITablePage, ITableQuery } from '../../clusters/types';
 import { IHyperpodClient } from '../client';
-import { decodeGovernance, IGovernance } from '../governanceTypes';
-import {
-  decodeDetail,
-  decodeList,
-  decodeNodes,
-  IHyperpodDetail,
-  IHyperpodList
-} from '../types';
+import { IGovernance } from '../governanceTypes';
+import { IHyperpodDetail, IHyperpodList } from '../types';
 
 /** When AWS was asked, in all answers here. */
 export const AS_OF = '2026-11-21T18:54:51.000Z';
@@ -15,11 +10,8 @@ export const AS_OF = '2026-11-21T18:54:51.000Z';
 /** What all answers have, as the server sends it. */
 export const AGED = { as_of: AS_OF, problem: null, loading: false, notes: [] };
 
-/** A cluster in the list, as the server sends it. */
-export function row(
-  name: string,
-  more: Readonly<Record<string, unknown>> = {}
-): Record<string, unknown> {
+/** What the list has of a cluster too. */
+function known(name: string): Record<string, unknown> {
   return {
     name,
     arn: `arn:aws:sagemaker:us-west-2:111122223333:cluster/${name}`,
@@ -33,13 +25,17 @@ export function row(
     image_status: 'UpToDate',
     configured_as: [],
     mounted_here: null,
-    described_at: AS_OF,
     reason: null,
-    reach: null,
-    reach_reason: null,
-    reach_next: null,
-    ...more
+    reach: null
   };
+}
+
+/** A cluster in the list, as the server sends it. */
+export function row(
+  name: string,
+  more: Readonly<Record<string, unknown>> = {}
+): Record<string, unknown> {
+  return { ...known(name), described_at: AS_OF, ...more };
 }
 
 /** A cluster with its description, as the server sends it. */
@@ -48,7 +44,7 @@ export function detail(
   more: Readonly<Record<string, unknown>> = {}
 ): Record<string, unknown> {
   return {
-    ...row(name),
+    ...known(name),
     ...AGED,
     eks_arn: null,
     node_recovery: 'Automatic',
@@ -188,22 +184,27 @@ export class FakeHyperpodClient implements IHyperpodClient {
   ): Promise<IHyperpodList> {
     this.asked.push([String(limit), refresh]);
     this.regions.push(region);
-    return this._answer(() => decodeList(this.answer));
+    return this._answer(() => answerOf('HyperpodClusters', this.answer));
   }
 
   cluster(name: string, refresh: boolean): Promise<IHyperpodDetail> {
     this.asked.push([name, refresh]);
-    return this._answer(() => decodeDetail(this.detail));
+    return this._answer(() => answerOf('HyperpodClusterAnswer', this.detail));
   }
 
   governance(name: string, refresh: boolean): Promise<IGovernance> {
     this.asked.push([`${name}/governance`, refresh]);
-    return this._answer(() => decodeGovernance(this.governanceAnswer));
+    return this._answer(() =>
+      answerOf('HyperpodGovernance', this.governanceAnswer)
+    );
   }
 
   nodes(_: string, query: ITableQuery): Promise<ITablePage> {
     this.queries.push(query);
-    return this._answer(() => decodeNodes(this.nodeAnswer));
+    return this._answer(() => {
+      const { nodes, ...page } = answerOf('HyperpodNodes', this.nodeAnswer);
+      return { ...page, rows: nodes };
+    });
   }
 
   private _answer<T>(make: () => T): Promise<T> {

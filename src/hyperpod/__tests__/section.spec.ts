@@ -1,11 +1,12 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
+import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 import { RegionChoice } from '../regions';
 import { HyperpodSection } from '../section';
-import { decodeList, IHyperpodList } from '../types';
+import { IHyperpodList } from '../types';
 import { AGED, FakeHyperpodClient, row } from './fakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
@@ -21,10 +22,11 @@ describe('HyperpodSection', () => {
     opened = [];
     const openHyperpodCluster = (name: string) => opened.push(name);
     regions = new RegionChoice({
-      get: (_path, decode) =>
-        Promise.resolve(
-          decode({ default: 'us-west-2', regions: ['eu-west-1', 'us-west-2'] })
-        )
+      get: <T>() =>
+        Promise.resolve({
+          default: 'us-west-2',
+          regions: ['eu-west-1', 'us-west-2']
+        } as T)
     });
     section = new HyperpodSection(
       client,
@@ -196,7 +198,7 @@ describe('HyperpodSection', () => {
     await until(() => jest.mocked(client.list).mock.calls.length === 1);
     await regions.choose('eu-west-1');
     await until(() => text().includes('far'));
-    answer(decodeList(list(row('late'))));
+    answer(answerOf('HyperpodClusters', list(row('late'))));
     await new Promise(resolve => setTimeout(resolve, 50));
     expect(text()).not.toContain('late');
   });

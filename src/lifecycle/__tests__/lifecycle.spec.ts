@@ -1,19 +1,20 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
+import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 import { ILifecycleClient } from '../client';
 import { LifecycleLine } from '../line';
 import { LifecycleLogPage } from '../logPage';
 import { LifecycleModel } from '../model';
-import { decodeLifecycle, ILifecycle, ILifecycleLog } from '../types';
+import { ILifecycle, ILifecycleLog } from '../types';
 
 const trans = nullTranslator.load('hyperpod_jlab');
 
 /** What the server answers. */
 function told(state: string, steps: [string, string, string][] = []) {
-  return decodeLifecycle({
+  return answerOf('LifecycleAnswer', {
     state,
     app: 'jupyterlab',
     started_at: '2026-01-06T09:00:00.000Z',
@@ -121,7 +122,7 @@ describe('LifecycleLine', () => {
     line.dispose();
     const problem = { code: 'x', message: 'it is no status', hint: null };
     client.answers = [
-      decodeLifecycle({
+      answerOf('LifecycleAnswer', {
         ...{ state: 'unknown', app: null, started_at: null, steps: [] },
         ...{ updated_at: null, problem: { ...problem, detail: {} } }
       })

@@ -33,8 +33,8 @@ export class FakeClient implements ILogClient {
     const end = back ? at : Math.min(this.size, at + request.limit);
     return Promise.resolve(
       page(String(begin), this.frames(begin, end, 50), {
-        atStart: begin === 0,
-        atEnd: end === this.size
+        at_start: begin === 0,
+        at_end: end === this.size
       })
     );
   }

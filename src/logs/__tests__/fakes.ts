@@ -9,7 +9,7 @@ export function block(
   return {
     attempt: 1,
     node: 'node-0',
-    nodeRank: 0,
+    node_rank: 0,
     rank: 0,
     index: null,
     mark: null,
@@ -30,7 +30,7 @@ export function page(
   parts: Partial<ILogPage> = {}
 ): ILogPage {
   const after = frames[frames.length - 1]?.after ?? before;
-  return { before, after, frames, atStart: false, atEnd: true, ...parts };
+  return { before, after, frames, at_start: false, at_end: true, ...parts };
 }
 
 /** A frame as it comes over the socket. */
@@ -40,7 +40,7 @@ export function wire(id: number, seq: number, sent: ILogFrame): unknown {
     id,
     seq,
     after: sent.after,
-    blocks: sent.blocks.map(({ nodeRank, ...rest }) => ({
+    blocks: sent.blocks.map(({ node_rank: nodeRank, ...rest }) => ({
       ...rest,
       node_rank: nodeRank
     }))

@@ -51,7 +51,7 @@ describe('FoldedRows', () => {
   it('folds the same line of different ranks, and nothing else', () => {
     const window = new LogWindow();
     const rows = folded(window);
-    const mark = { kind: 'gap', text: 'b' };
+    const mark = { kind: 'gap', text: 'b' } as const;
     window.append(said('1', 'a 0-3', 'b 0-1', 'b 1-1', 'c'));
     window.append(frame('2', block(['c'], { rank: 1, attempt: 2 })));
     window.append(frame('3', block(['n'], { rank: null }), block(['n'])));

@@ -130,7 +130,7 @@ describe('LogSocket', () => {
     expect(made[1].sent).toEqual([{ type: 'subscribe', id: 2, run_id: 'b' }]);
   });
 
-  it('hands errors on, and those that it finds itself', () => {
+  it('hands errors on, and closes without a subscription', () => {
     const { socket, made } = setUp();
     const [one, two] = [new Taker(), new Taker()];
     socket.subscribe({ runId: 'a' }, undefined, one);
@@ -139,8 +139,9 @@ describe('LogSocket', () => {
     const error = { code: 'not_found', message: 'no run', hint: null };
     made[0].say({ type: 'error', id: 1, error });
     expect(one.errors[0].code).toBe('not_found');
-    made[0].say({ type: 'frame', id: 2, seq: 1, after: 'c', blocks: 'none' });
-    expect(two.errors[0].code).toBe('bad_answer');
+    expect(socket.state).toBe('open');
+    made[0].say({ type: 'error', id: 2, error });
+    expect(two.errors[0].message).toBe('no run');
     expect(socket.state).toBe('idle');
   });
 

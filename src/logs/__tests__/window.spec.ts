@@ -26,7 +26,7 @@ function count(begin: number, end: number, size: number): ILogFrame[] {
 describe('LogWindow', () => {
   it('holds what came, with times, streams and marks', () => {
     const window = new LogWindow();
-    const mark = { kind: 'attempt', text: 'attempt 1' };
+    const mark = { kind: 'attempt', text: 'attempt 1' } as const;
     window.append(
       frame(
         'c1',
@@ -115,7 +115,7 @@ describe('LogWindow', () => {
     const last = Number(texts(window)[window.length - 1]);
     expect(window.after).toBe(String(last + 1));
     expect(window.length).toBeLessThanOrEqual(100);
-    window.prepend([page('0', count(800, 850, 10), { atStart: true })]);
+    window.prepend([page('0', count(800, 850, 10), { at_start: true })]);
     expect(window.backward).toBeNull();
   });
 

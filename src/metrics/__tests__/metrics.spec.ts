@@ -1,8 +1,9 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
+import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
-import { decodeMetrics, IMetrics, IMetricsClient, ISubject } from '../client';
+import { IMetrics, IMetricsClient, ISubject } from '../client';
 import { MetricsPage } from '../page';
 import { unbroken } from '../sparkline';
 import { valueText } from '../words';
@@ -12,7 +13,7 @@ const trans = nullTranslator.load('hyperpod_jlab');
 const BEGIN = '2026-11-22T12:00:00.000Z';
 
 function answer(more: object = {}): IMetrics {
-  return decodeMetrics({
+  return answerOf('HyperpodMetrics', {
     cluster: 'ml',
     node: null,
     source: 'CloudWatch',
@@ -131,7 +132,10 @@ describe('The page of metrics', () => {
 
 describe('The parts of a chart', () => {
   it('are divided where periods have no value', () => {
-    const points = [0, 60, 180, 240].map(time => ({ time, value: 1 }));
+    const points = [0, 60, 180, 240].map(time => ({
+      time: new Date(time).toISOString(),
+      value: 1
+    }));
     expect(unbroken(points, 60).map(part => part.map(p => p.time))).toEqual([
       [0, 60],
       [180, 240]

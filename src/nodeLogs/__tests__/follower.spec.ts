@@ -9,7 +9,7 @@ const PACE = { soon: 5, late: 20, trouble: 20 };
 
 const EMPTY = (at: string) => page(at, []);
 const LINES = (at: string, more = false) =>
-  page('0', [frame(at, block([`line ${at}`]))], { atEnd: !more });
+  page('0', [frame(at, block([`line ${at}`]))], { at_end: !more });
 
 function failure(code: string, status: number): ApiError {
   return new ApiError({ code, message: code, hint: null, detail: {} }, status);

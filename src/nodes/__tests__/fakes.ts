@@ -1,9 +1,6 @@
+import { answerOf } from '../../__tests__/answers';
 import { INodeClient, IWhoseNodes } from '../client';
 import {
-  decodeAbilities,
-  decodeNodeResults,
-  decodePlan,
-  decodeTerminal,
   INodeAbility,
   INodeOrder,
   INodePlan,
@@ -52,13 +49,13 @@ export class FakeNodeClient implements INodeClient {
   abilities(): Promise<readonly INodeAbility[]> {
     return this.abilityFailure
       ? Promise.reject(this.abilityFailure)
-      : Promise.resolve(decodeAbilities(this.abilityAnswer));
+      : Promise.resolve(answerOf('NodeAbilities', this.abilityAnswer).actions);
   }
 
   preview(_: IWhoseNodes, order: INodeOrder): Promise<INodePlan> {
     this.previews.push(order);
     return Promise.resolve(
-      decodePlan({
+      answerOf('NodeActionPreview', {
         action: order.action,
         cluster: 'ml-cluster',
         reason: null,
@@ -85,7 +82,7 @@ export class FakeNodeClient implements INodeClient {
     if (this.failure) {
       throw this.failure;
     }
-    return decodeNodeResults({
+    return answerOf('NodeResults', {
       results: order.nodes.map(name => ({
         name,
         instance: name,
@@ -94,12 +91,12 @@ export class FakeNodeClient implements INodeClient {
         error: this.errors[name] ?? null
       })),
       notes: []
-    });
+    }).results;
   }
 
   terminal(_: string, node: string): Promise<INodeTerminal> {
     return Promise.resolve(
-      decodeTerminal({
+      answerOf('HyperpodTerminal', {
         instance: node,
         target: `sagemaker-cluster:abc_workers-${node}`,
         command: ['aws', 'ssm', 'start-session'],

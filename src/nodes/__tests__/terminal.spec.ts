@@ -5,6 +5,7 @@ import { CommandRegistry } from '@lumino/commands';
 import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 
+import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import { openNodeTerminal } from '../terminal';
 import { INodeTerminal } from '../types';
@@ -51,11 +52,11 @@ describe('openNodeTerminal', () => {
   }
 
   function terminal(missing: string[] = []): INodeTerminal {
-    return {
+    return answerOf('HyperpodTerminal', {
       instance: 'i-0',
       line: LINE,
       missing: missing.map(name => ({ name, what: `get ${name}` }))
-    };
+    });
   }
 
   it('types the line once the shell is there', async () => {

@@ -1,6 +1,7 @@
+import { answerOf } from '../../__tests__/answers';
 import { IRunClient } from '../../runs/client';
 import { RunsModel } from '../../runs/model';
-import { decodeRun, IRun } from '../../runs/types';
+import { IRun } from '../../runs/types';
 import { CellRuns } from '../cellRuns';
 import { checksum } from '../checksum';
 import { INotebookRuns } from '../client';
@@ -9,7 +10,7 @@ const PATH = 'work/train.ipynb';
 
 function runOf(runId: string, state: string): IRun {
   const notebook = `/home/ada/${PATH}`;
-  return decodeRun({ run_id: runId, state, notebook });
+  return answerOf('Run', { run_id: runId, state, own: true, notebook });
 }
 
 describe('the runs of cells', () => {
@@ -24,7 +25,7 @@ describe('the runs of cells', () => {
     newest = runOf('run-1', 'running');
     known = {
       runs: [newest],
-      cells: [{ id: 'a', checksum: '0', runId: 'run-1' }]
+      cells: [{ id: 'a', checksum: '0', run_id: 'run-1' }]
     };
     model = new RunsModel({
       client: { get: () => Promise.resolve(newest) } as unknown as IRunClient
@@ -35,7 +36,7 @@ describe('the runs of cells', () => {
           asked.push(path);
           return Promise.resolve(known);
         },
-        ofRun: () => Promise.resolve({ path: null, cells: [] })
+        ofRun: () => Promise.resolve({ notebook: null, path: null, cells: [] })
       },
       runs: model,
       path: PATH
@@ -71,11 +72,11 @@ describe('the runs of cells', () => {
     newest = runOf('run-2', 'waiting');
     known = {
       runs: [newest, runOf('run-1', 'running')],
-      cells: [{ id: 'a', checksum: '1', runId: 'run-2' }]
+      cells: [{ id: 'a', checksum: '1', run_id: 'run-2' }]
     };
     await model.get('run-2');
     await Promise.resolve();
-    expect(cells.of('a')?.run.runId).toBe('run-2');
+    expect(cells.of('a')?.run.run_id).toBe('run-2');
     await model.get('run-2');
     expect(asked).toHaveLength(2);
   });

@@ -40,11 +40,11 @@ it('a cell’s chip goes with its run', async () => {
   const panel = { content, context, disposed } as unknown as NotebookPanel;
   let answer: INotebookRuns = {
     runs: [run(1)],
-    cells: [{ id: 'a', checksum: '', runId: run(1).runId }]
+    cells: [{ id: 'a', checksum: '', run_id: run(1).run_id }]
   };
   const client = {
     ofNotebook: () => Promise.resolve(answer),
-    ofRun: () => Promise.resolve({ path: null, cells: [] })
+    ofRun: () => Promise.resolve({ notebook: null, path: null, cells: [] })
   };
   const model = new RunsModel({ client: new FakeRunClient() });
   const runs = new CellRuns({ client, runs: model, path: 'a.ipynb' });

@@ -49,7 +49,13 @@ function card(known: readonly IRun[] = [RUN]) {
     openPlace: jest.fn(),
     freeze: jest.fn(() => Promise.resolve())
   };
-  const options = { runId: RUN.runId, name: 'train', runs, logClient, actions };
+  const options = {
+    runId: RUN.run_id,
+    name: 'train',
+    runs,
+    logClient,
+    actions
+  };
   const widget = new RunCard({ ...options, trans });
   Widget.attach(widget, document.body);
   const dispose = () => {
@@ -72,9 +78,8 @@ describe('a run’s card', () => {
     expect(runClient.calls).toEqual([]);
     expect(logClient.pages).toEqual([]);
     FakeObserver.show(true);
-    await settled();
-    expect(widget.node.textContent).toContain('train');
-    expect(logClient.follows).toHaveLength(1);
+    await until(() => widget.node.textContent?.includes('train') ?? false);
+    await until(() => logClient.follows.length === 1);
     dispose();
     expect(logClient.handler).toBeNull();
   });
@@ -138,7 +143,7 @@ describe('a run’s card', () => {
         state
       }));
       runClient.runs = [run(1, { name: 'train', state, attempts: all })];
-      await runs.get(RUN.runId);
+      await runs.get(RUN.run_id);
     };
     await become('failed', 1);
     logClient.handler?.end();

@@ -1,6 +1,7 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { AccordionPanel, Widget } from '@lumino/widgets';
 
+import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import { AdminRights } from '../../admin/rights';
 import { ApiError } from '../../api';
@@ -13,17 +14,15 @@ import { IHyperPod } from '../../tokens';
 import { RegionChoice } from '../../hyperpod/regions';
 import { HyperPodPanel } from '../panel';
 
-const cluster = {
+const cluster = answerOf('Cluster', {
   name: 'local',
   orchestrator: 'local',
-  isDefault: true,
+  default: true,
   state: 'up',
-  reason: null as string | null,
-  notes: [] as readonly string[],
   nodes: 1,
   running: 2,
   waiting: 3
-};
+});
 
 async function shownPanel(
   client: FakeRunClient,
@@ -103,7 +102,7 @@ describe('HyperPodPanel', () => {
     panel.node
       .querySelectorAll<HTMLElement>('.jp-HyperPod-item')
       .forEach(item => item.click());
-    expect(opened).toEqual(['local', run(2).runId, run(1).runId]);
+    expect(opened).toEqual(['local', run(2).run_id, run(1).run_id]);
     panel.dispose();
   });
 

@@ -2,9 +2,10 @@ import { JupyterFrontEnd } from '@jupyterlab/application';
 import { Dialog, Notification } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
 
+import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
-import { decodeCluster } from '../../clusters/types';
+
 import { IHyperPod } from '../../tokens';
 import { actAfterQuestion, openPort, runAgain } from '../actions';
 import { RunsModel } from '../model';
@@ -28,7 +29,7 @@ describe('Actions that fail', () => {
     runs = new RunsModel({ client });
     const clusterClient = {
       queues: () => Promise.resolve(['dev']),
-      list: () => Promise.resolve([decodeCluster({ ...line, changes })])
+      list: () => Promise.resolve([answerOf('Cluster', { ...line, changes })])
     };
     hyperPod = { clusterClient, runs, trans } as unknown as IHyperPod;
   });
@@ -77,7 +78,7 @@ describe('Actions that fail', () => {
       Dialog.flush();
       await until(() => document.querySelector('.jp-Dialog') === null);
     }
-    expect(client.calls[0]).toBe(`change ${run(1).runId} 90m null`);
+    expect(client.calls[0]).toBe(`change ${run(1).run_id} 90m null`);
   });
 
   it('asks for no more than its cluster can change', async () => {
@@ -91,7 +92,7 @@ describe('Actions that fail', () => {
     inputs[0].value = 'dev';
     document.querySelector<HTMLElement>('.jp-mod-accept')?.click();
     await done;
-    expect(client.calls[0]).toBe(`change ${run(1).runId} null dev`);
+    expect(client.calls[0]).toBe(`change ${run(1).run_id} null dev`);
     Dialog.flush();
   });
 

@@ -1,22 +1,23 @@
+import { answerOf } from '../../__tests__/answers';
 import type { ActionKind, IChange } from '../../actions/kinds';
 import { ApiError } from '../../api';
-import { IRunMetrics } from '../../metrics/client';
 import {
   ICodeFile,
   INamedText,
   IRunClient,
+  IRunMetrics,
   IRunPage,
-  IRunQuery
+  IRunQuery,
+  IUsage,
+  IWaitReason
 } from '../client';
-import { decodeAccess, IRunAccess } from '../access';
-import { decodeRun, IRun } from '../types';
-import { IUsage } from '../usage';
-import { decodeWait, IWaitReason } from '../wait';
+import { IRunAccess } from '../access';
+import { IRun } from '../types';
 
 /** A run with an id that sorts by its number. */
 export function run(number: number, parts: Record<string, unknown> = {}): IRun {
   const two = String(number).padStart(2, '0');
-  return decodeRun({
+  return answerOf('Run', {
     run_id: `20260101-0000${two}-aaaaaa`,
     name: `run ${number}`,
     cluster: 'local',
@@ -24,7 +25,7 @@ export function run(number: number, parts: Record<string, unknown> = {}): IRun {
     state: 'running',
     created_at: `2026-01-01T00:00:${two}.000Z`,
     submitted_at: `2026-01-01T00:00:${two}.000Z`,
-    attempts: [],
+    own: true,
     ...parts
   });
 }
@@ -48,14 +49,14 @@ export class FakeRunClient implements IRunClient {
 
   get(runId: string): Promise<IRun> {
     this.calls.push(`get ${runId}`);
-    const found = this.runs.find(item => item.runId === runId);
+    const found = this.runs.find(item => item.run_id === runId);
     return found
       ? Promise.resolve(found)
       : Promise.reject(ApiError.local('not_found', `no run ${runId}`, 404));
   }
 
   act(runId: string, action: ActionKind, change?: IChange): Promise<IRun> {
-    const how = change ? ` ${change.timeLimit} ${change.queue}` : '';
+    const how = change ? ` ${change.time_limit} ${change.queue}` : '';
     this.calls.push(`${action} ${runId}${how}`);
     return this.get(runId);
   }
@@ -67,7 +68,7 @@ export class FakeRunClient implements IRunClient {
     return Promise.resolve(this.family);
   }
 
-  wait: IWaitReason = decodeWait({ run_id: 'x', tried: 0 });
+  wait: IWaitReason = answerOf('WaitReason', { run_id: 'x', tried: 0 });
 
   why(runId: string): Promise<IWaitReason> {
     this.calls.push(`why ${runId}`);
@@ -89,7 +90,11 @@ export class FakeRunClient implements IRunClient {
     return this.measured();
   }
 
-  reach: IRunAccess = decodeAccess({ run_id: 'x', ports: true, shells: [] });
+  reach: IRunAccess = answerOf('RunAccess', {
+    run_id: 'x',
+    ports: true,
+    shells: []
+  });
 
   access(runId: string): Promise<IRunAccess> {
     this.calls.push(`access ${runId}`);

@@ -1,9 +1,10 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
+import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
-import { decodeRunMetrics, IRunMetrics } from '../../metrics/client';
+import { IRunMetrics } from '../client';
 import { MetricsTab } from '../metricsTab';
 
 const trans = nullTranslator.load('hyperpod_jlab');
@@ -37,7 +38,7 @@ function answer(ago: number, nodes: Record<string, number>): IRunMetrics {
     missing: [],
     notes: ['a note']
   });
-  return decodeRunMetrics({
+  return answerOf('RunMetrics', {
     run_id: 'r',
     whole: measured(null, 50),
     nodes: Object.entries(nodes).map(([name, value]) => measured(name, value))

@@ -20,7 +20,7 @@ function setUp(runs: IRun[]): {
   const tell = (one: IRun): void =>
     events.emit({
       schema_id: RUN_EVENT,
-      run_id: one.runId,
+      run_id: one.run_id,
       state: one.state,
       parent: one.parent
     });
@@ -41,7 +41,7 @@ describe('RunsModel', () => {
   });
 
   it('lists runs newest first, without the children of arrays', async () => {
-    const child = run(3, { parent: run(2).runId });
+    const child = run(3, { parent: run(2).run_id });
     const { model } = setUp([child, run(1), run(2)]);
     await model.refresh();
     expect(model.loaded).toBe(true);
@@ -60,7 +60,7 @@ describe('RunsModel', () => {
     tell(client.runs[1]);
     tell(client.runs[1]);
     await pause(500);
-    expect(client.calls.slice(1)).toEqual([`get ${run(1).runId}`]);
+    expect(client.calls.slice(1)).toEqual([`get ${run(1).run_id}`]);
     expect(changes).toEqual(['running to failed']);
     expect(model.active.map(item => item.name)).toEqual(['run 2']);
     model.dispose();
@@ -110,25 +110,31 @@ describe('RunsModel', () => {
   });
 
   it('keeps children and runs that came after the list was asked for', async () => {
-    const child = run(2, { run_id: `${run(2).runId}.0`, parent: run(2).runId });
+    const child = run(2, {
+      run_id: `${run(2).run_id}.0`,
+      parent: run(2).run_id
+    });
     const { client, model } = setUp([run(2), run(1)]);
     await model.refresh();
     const list = model.refresh();
     client.runs = [run(3), child, run(2), run(1)];
-    await Promise.all([model.get(run(3).runId), model.get(child.runId)]);
+    await Promise.all([model.get(run(3).run_id), model.get(child.run_id)]);
     client.runs = [run(2), run(1)];
     await list;
     await model.refresh();
-    expect(model.find(child.runId)).toBeDefined();
-    expect(model.find(run(3).runId)).toBeDefined();
+    expect(model.find(child.run_id)).toBeDefined();
+    expect(model.find(run(3).run_id)).toBeDefined();
     model.dispose();
   });
 
   it('goes on behind the first page though a child is known', async () => {
     const many = Array.from({ length: 60 }, (_, at) => run(59 - at));
-    const child = run(2, { run_id: `${run(2).runId}.0`, parent: run(2).runId });
+    const child = run(2, {
+      run_id: `${run(2).run_id}.0`,
+      parent: run(2).run_id
+    });
     const { client, model } = setUp([child]);
-    await model.get(child.runId);
+    await model.get(child.run_id);
     client.runs = many;
     await model.refresh();
     expect(model.more).toBe(true);
@@ -165,9 +171,9 @@ describe('RunsModel', () => {
 
   it('does to a run what it is told', async () => {
     const { client, model } = setUp([run(1)]);
-    await model.act(run(1).runId, 'cancel');
-    expect(client.calls[0]).toBe(`cancel ${run(1).runId}`);
-    expect(model.find(run(1).runId)?.name).toBe('run 1');
+    await model.act(run(1).run_id, 'cancel');
+    expect(client.calls[0]).toBe(`cancel ${run(1).run_id}`);
+    expect(model.find(run(1).run_id)?.name).toBe('run 1');
     model.dispose();
   });
 });

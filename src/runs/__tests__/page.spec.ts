@@ -70,12 +70,12 @@ describe('RunPage', () => {
 
   it('has buttons that fit the state', async () => {
     client.runs = [run(1)];
-    await show(run(1).runId);
+    await show(run(1).run_id);
     expect(buttons()).toEqual(['Cancel', 'Run again…', 'Copy command']);
     page.node.querySelector<HTMLElement>('.jp-mod-warn')?.click();
     expect(acts).toEqual(['cancel run 1']);
     client.runs = [run(1, { state: 'succeeded', exit_code: 0 })];
-    await runs.get(run(1).runId);
+    await runs.get(run(1).run_id);
     await until(() => buttons().length === 2);
     expect(buttons()).toEqual(['Run again…', 'Copy command']);
     expect(page.title.label).toBe('run 1');
@@ -84,14 +84,14 @@ describe('RunPage', () => {
   it('offers what the cluster can do and fits the state', async () => {
     able = ['cancel', 'hold', 'release', 'requeue', 'change'];
     client.runs = [run(1)];
-    await show(run(1).runId, false);
+    await show(run(1).run_id, false);
     await until(() => buttons().length === 4);
     expect(buttons().slice(0, 3)).toEqual(['Cancel', 'Requeue', 'Change…']);
     client.runs = [run(1, { state: 'waiting' })];
-    await runs.get(run(1).runId);
+    await runs.get(run(1).run_id);
     await until(() => buttons()[1] === 'Hold');
     client.runs = [run(1, { state: 'waiting', reason_code: 'held' })];
-    await runs.get(run(1).runId);
+    await runs.get(run(1).run_id);
     await until(() => buttons()[1] === 'Release');
     expect(buttons()[2]).toBe('Change…');
     able = ['cancel'];
@@ -101,12 +101,12 @@ describe('RunPage', () => {
     able = ['cancel', 'hold', 'release', 'requeue', 'change'];
     hasPorts = true;
     client.runs = [run(1, { user: 'bob', own: true })];
-    await show(run(1).runId);
+    await show(run(1).run_id);
     await until(() => buttons().length === 5);
     await until(() => page.node.querySelector(WAYS_IN) !== null);
     expect(page.node.querySelector('dl')?.textContent).not.toContain('bob');
     client.runs = [run(1, { user: 'bob', own: false })];
-    await runs.get(run(1).runId);
+    await runs.get(run(1).run_id);
     await until(() => buttons().length === 2);
     expect(buttons()).toEqual(['Run again…', 'Copy command']);
     expect(page.node.querySelector(WAYS_IN)).toBeNull();
@@ -121,17 +121,17 @@ describe('RunPage', () => {
         fact => fact.textContent
       );
     client.runs = [run(1, { kind: 'PyTorchJob' })];
-    await show(run(1).runId);
+    await show(run(1).run_id);
     expect(facts()).toContain('KindPyTorchJob');
     client.runs = [run(1, { kind: null, state: 'succeeded' })];
-    await runs.get(run(1).runId);
+    await runs.get(run(1).run_id);
     await until(() => buttons().length === 2);
     expect(facts().some(fact => fact?.startsWith('Kind'))).toBe(false);
   });
 
   it('offers nothing that is not there', async () => {
     client.runs = [run(1)];
-    await show(run(1).runId, false);
+    await show(run(1).run_id, false);
     expect(buttons()).toEqual(['Cancel', 'Copy command']);
   });
 
@@ -139,7 +139,7 @@ describe('RunPage', () => {
     const error = { rank: 3, type: 'ValueError', message: 'NaN' };
     const attempt = { number: 1, state: 'failed', first_error: error };
     client.runs = [run(1, { state: 'failed', attempts: [attempt] })];
-    await show(run(1).runId);
+    await show(run(1).run_id);
     const text = page.node.querySelector('.jp-HyperPod-RunHeader-error');
     expect(text?.textContent).toContain('Rank 3 failed first: ValueError: NaN');
     text?.querySelector('button')?.click();
@@ -148,7 +148,7 @@ describe('RunPage', () => {
 
   it('goes on in the same log though the run was requeued before its end was told', async () => {
     client.runs = [run(1)];
-    await show(run(1).runId);
+    await show(run(1).run_id);
     await until(() => logClient.follows.length === 1);
     const attempts = [1, 2].map(number => ({ number, state: 'running' }));
     client.runs = [run(1, { attempts })];
@@ -160,19 +160,19 @@ describe('RunPage', () => {
 
   it('asks no more when run and log are not of one mind', async () => {
     client.runs = [run(1)];
-    await show(run(1).runId);
+    await show(run(1).run_id);
     await until(() => logClient.follows.length === 1);
     logClient.handler?.end();
     await until(() => logClient.follows.length === 2);
     const asked = client.calls.length;
     logClient.handler?.end();
     await until(() => client.calls.length > asked);
-    await runs.get(run(1).runId);
+    await runs.get(run(1).run_id);
     expect(logClient.follows).toHaveLength(2);
     client.runs = [run(1, { state: 'failed' })];
-    await runs.get(run(1).runId);
+    await runs.get(run(1).run_id);
     client.runs = [run(1)];
-    await runs.get(run(1).runId);
+    await runs.get(run(1).run_id);
     expect(logClient.follows).toHaveLength(3);
   });
 
@@ -189,26 +189,26 @@ describe('RunPage', () => {
     const children = { succeeded: 1, failed: 1 };
     client.runs = [run(1, { children })];
     const child = (index: number, state: string) =>
-      run(1, { run_id: `${run(1).runId}.${index}`, state });
+      run(1, { run_id: `${run(1).run_id}.${index}`, state });
     client.family = [child(0, 'succeeded'), child(1, 'failed')];
-    await show(run(1).runId);
+    await show(run(1).run_id);
     const details = page.node.querySelector('details');
     expect(details?.textContent).toBe('Array: 1 failed, 1 succeeded');
-    expect(client.calls).not.toContain(`children ${run(1).runId}`);
+    expect(client.calls).not.toContain(`children ${run(1).run_id}`);
     details?.setAttribute('open', '');
     const links = () => [...(details?.querySelectorAll('button') ?? [])];
     await until(() => links().length === 2);
     expect(links().map(link => link.textContent)).toEqual(['1', '0']);
     links()[0].click();
-    expect(acts).toEqual([`open ${run(1).runId}.1`]);
+    expect(acts).toEqual([`open ${run(1).run_id}.1`]);
     client.runs = [run(1, { children, reason: 'it takes its time' })];
-    await runs.get(run(1).runId);
+    await runs.get(run(1).run_id);
     await until(() => (page.node.textContent ?? '').includes('its time'));
     const reads = client.calls.filter(call => call.startsWith('children'));
     expect(reads).toHaveLength(1);
     client.family = [child(0, 'succeeded'), child(1, 'succeeded')];
     client.runs = [run(1, { state: 'succeeded', children: { succeeded: 2 } })];
-    await runs.get(run(1).runId);
+    await runs.get(run(1).run_id);
     await until(() => links()[0].textContent === '0');
     expect(details?.textContent).toContain('Array: 2 succeeded');
   });
@@ -216,17 +216,17 @@ describe('RunPage', () => {
   it('says of a run that was removed only that', async () => {
     const startedAt = '2026-01-01T00:00:00.000Z';
     client.runs = [run(1, { started_at: startedAt })];
-    await show(run(1).runId);
+    await show(run(1).run_id);
     const text = () => page.node.textContent ?? '';
     expect(text()).toContain('Runs for');
     client.runs = [];
-    await runs.act(run(1).runId, 'cancel').catch(() => undefined);
+    await runs.act(run(1).run_id, 'cancel').catch(() => undefined);
     await until(() => text().includes('This run was removed.'));
     expect(buttons()).toEqual([]);
     expect(text()).not.toContain('Runs for');
     expect(text()).toContain('nothing more of its log can be read');
     client.runs = [run(1)];
-    await runs.get(run(1).runId);
+    await runs.get(run(1).run_id);
     await until(() => buttons().length === 3);
     expect(page.log.model.removed).toBe(false);
   });

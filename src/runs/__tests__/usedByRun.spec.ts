@@ -1,11 +1,12 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 
+import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import { RunHeader } from '../header';
 import { RunsModel } from '../model';
 import { RunPageModel } from '../pageModel';
-import { decodeUsage } from '../usage';
+
 import { FakeRunClient, run } from './fakes';
 
 const trans = nullTranslator.load('hyperpod_jlab');
@@ -30,7 +31,7 @@ describe('UsedByRun', () => {
   let header: RunHeader;
 
   async function show(state: string, used: object | null): Promise<string> {
-    client.used = decodeUsage({ usage: used });
+    client.used = used && answerOf('Usage', used);
     client.runs = [run(1, { state })];
     header = new RunHeader(
       model,
@@ -63,7 +64,7 @@ describe('UsedByRun', () => {
   beforeEach(() => {
     client = new FakeRunClient();
     runs = new RunsModel({ client });
-    model = new RunPageModel(runs, run(1).runId);
+    model = new RunPageModel(runs, run(1).run_id);
   });
 
   afterEach(() => {

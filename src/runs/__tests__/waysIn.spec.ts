@@ -3,8 +3,9 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
 import * as React from 'react';
 
+import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
-import { decodeAccess, IRunAccess, portOf, portPath } from '../access';
+import { IRunAccess, portOf, portPath } from '../access';
 import { WaysIn } from '../waysIn';
 import { run } from './fakes';
 
@@ -49,7 +50,7 @@ describe('WaysIn', () => {
     asked = 0;
     const load = (): Promise<IRunAccess> => {
       asked += 1;
-      return Promise.resolve(decodeAccess({ run_id: 'x', ...answer }));
+      return Promise.resolve(answerOf('RunAccess', { run_id: 'x', ...answer }));
     };
     const element = React.createElement(WaysIn, {
       run: run(1, { state }),

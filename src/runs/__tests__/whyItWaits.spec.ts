@@ -3,9 +3,10 @@ import { ReactWidget } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
 import * as React from 'react';
 
+import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
-import { decodeWait, IWaitReason } from '../wait';
+import { IWaitReason } from '../client';
 import { WhyItWaits } from '../whyItWaits';
 import { run } from './fakes';
 
@@ -22,7 +23,8 @@ describe('WhyItWaits', () => {
   };
 
   function says(parts: Record<string, unknown>): void {
-    answer = () => Promise.resolve(decodeWait({ run_id: 'x', ...parts }));
+    answer = () =>
+      Promise.resolve(answerOf('WaitReason', { run_id: 'x', ...parts }));
   }
 
   async function show(state: string, reason?: string): Promise<void> {

@@ -24,11 +24,11 @@ describe('AwsCallsModel', () => {
   function make(silence?: number): AwsCallsModel {
     return new AwsCallsModel(
       {
-        get: (_path, decode) => {
+        get: <T>() => {
           reads += 1;
           return answers.length === 0
             ? Promise.reject(new Error('away'))
-            : Promise.resolve(decode(answers.shift()));
+            : Promise.resolve(answers.shift() as T);
         }
       },
       events,

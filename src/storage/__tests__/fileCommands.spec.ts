@@ -2,12 +2,13 @@ import { JupyterFrontEnd } from '@jupyterlab/application';
 import { Clipboard, Dialog, Notification } from '@jupyterlab/apputils';
 import { nullTranslator } from '@jupyterlab/translation';
 
+import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 import { IHyperPod } from '../../tokens';
 import { FileAction, IFileClient } from '../fileClient';
 import { copyPath, IFileTools, showFileStates } from '../fileCommands';
-import { decodePaths, decodeStoredFiles, IStoredFile } from '../fileTypes';
+import { IPaths, IStoredFile } from '../types';
 
 const PATHS = {
   here: '/mnt/fsx/a',
@@ -27,8 +28,8 @@ class Files implements IFileClient {
     return Promise.reject(new Error('not asked for here'));
   }
 
-  paths(): Promise<ReturnType<typeof decodePaths>> {
-    return Promise.resolve(decodePaths(PATHS));
+  paths(): Promise<IPaths> {
+    return Promise.resolve(answerOf('StoragePaths', PATHS));
   }
 
   states(): Promise<readonly IStoredFile[]> {
@@ -43,7 +44,7 @@ class Files implements IFileClient {
   ): Promise<readonly IStoredFile[]> {
     this.asked.push([action, paths]);
     const files = paths.map(path => ({ path, done: 'asked', task: 'task-1' }));
-    return Promise.resolve(decodeStoredFiles({ files }));
+    return Promise.resolve(answerOf('StoredFiles', { files }).files);
   }
 }
 
@@ -54,14 +55,14 @@ function toolsOf(client: IFileClient): IFileTools {
 }
 
 function files(...states: (string | null)[]): readonly IStoredFile[] {
-  return decodeStoredFiles({
+  return answerOf('StoredFiles', {
     files: states.map((state, index) => ({
       path: `file-${index}`,
       done: state === null ? 'refused' : 'seen',
       state,
       reason: state === null ? 'it is no file' : null
     }))
-  });
+  }).files;
 }
 
 async function dialog(): Promise<HTMLElement> {
@@ -124,7 +125,7 @@ describe('copyPath', () => {
     const off = { there: null, reason };
     client.paths = () =>
       Promise.resolve(
-        decodePaths({
+        answerOf('StoragePaths', {
           here: '/home/a',
           studio: false,
           clusters: [
@@ -144,7 +145,7 @@ describe('copyPath', () => {
     const clusters = [{ cluster: 'local', side: 'here', there: '/home/a' }];
     client.paths = () =>
       Promise.resolve(
-        decodePaths({ here: '/home/a', studio: false, clusters })
+        answerOf('StoragePaths', { here: '/home/a', studio: false, clusters })
       );
     await copyPath(toolsOf(client), 'a', null);
     expect(copied).toHaveBeenCalledWith('/home/a');

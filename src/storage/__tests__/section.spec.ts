@@ -2,10 +2,11 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { Clipboard } from '@jupyterlab/apputils';
 import { Widget } from '@lumino/widgets';
 
+import { answerOf } from '../../__tests__/answers';
 import { until } from '../../__tests__/until';
 import { ApiError } from '../../api';
 import { StorageSection } from '../section';
-import { decodeStorage, IStorage } from '../types';
+import { IStorage } from '../types';
 
 const PLACE = {
   path: '/mnt/fsx',
@@ -42,7 +43,7 @@ const ANSWER = {
 };
 
 class Client {
-  answer: IStorage | ApiError = decodeStorage(ANSWER);
+  answer: IStorage | ApiError = answerOf('StorageOverview', ANSWER);
   asked = 0;
   opened = 0;
 
@@ -92,7 +93,7 @@ describe('StorageSection', () => {
   it('warns where other users are not kept out, and of runs in the old layout', async () => {
     const client = new Client();
     const warnings = async (separation: object | null) => {
-      client.answer = decodeStorage({ ...ANSWER, separation });
+      client.answer = answerOf('StorageOverview', { ...ANSWER, separation });
       const section = await shown(client);
       const lines = Array.from(
         section.node.querySelectorAll('.jp-mod-warn'),

@@ -1,5 +1,4 @@
 import { cellChanges, fileChanges, settingChanges } from '../changes';
-import { diffLines, nearChanges } from '../diff';
 import { fieldsOf } from '../fields';
 import { SCHEMA } from './schema';
 
@@ -9,25 +8,21 @@ function sent(number: number, id: string | null, text: string | null) {
 
 describe('a comparison of lines', () => {
   it('finds what came and went', () => {
-    const found = diffLines('a\nb\nc\nd', 'a\nc\nx\nd');
-    expect(found.map(line => `${line.kind[0]}${line.text}`)).toEqual([
-      'sa',
-      'rb',
-      'sc',
-      'ax',
-      'sd'
-    ]);
+    const [change] = fileChanges('a\nb\nc\nd', 'a\nc\nx\nd');
+    expect(change.lines).toEqual([' a', '-b', ' c', '+x', ' d']);
   });
 
   it('shows the neighbourhood only', () => {
     const old = Array.from({ length: 50 }, (_, at) => `line ${at}`);
     const now = old.map((line, at) => (at === 25 ? 'new' : line));
-    const near = nearChanges(diffLines(old.join('\n'), now.join('\n')), 1);
-    expect(near.map(line => line.text)).toEqual([
-      'line 24',
-      'line 25',
-      'new',
-      'line 26'
+    const [change] = fileChanges(old.join('\n'), now.join('\n'));
+    expect(change.lines).toEqual([
+      ' line 23',
+      ' line 24',
+      '-line 25',
+      '+new',
+      ' line 26',
+      ' line 27'
     ]);
   });
 });
@@ -48,7 +43,7 @@ describe('changes since the last run', () => {
       [3, 'gone'],
       [4, 'new']
     ]);
-    expect(changes?.[2].lines).toEqual([{ kind: 'added', text: 'fresh' }]);
+    expect(changes?.[2].lines).toEqual(['+fresh']);
   });
 
   it('are told by number where cells had no id', () => {

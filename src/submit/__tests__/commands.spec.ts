@@ -61,7 +61,7 @@ describe('the submit commands', () => {
       client: server,
       cells: {
         ofNotebook: () => Promise.resolve({ runs: [], cells: [] }),
-        ofRun: () => Promise.resolve({ path: null, cells: [] })
+        ofRun: () => Promise.resolve({ notebook: null, path: null, cells: [] })
       },
       memory,
       runIds: new RunIds(),

@@ -1,32 +1,28 @@
 import { nullTranslator } from '@jupyterlab/translation';
 
+import { answerOf } from '../../__tests__/answers';
 import { IClusterClient } from '../../clusters/client';
 import { ICellsClient } from '../../notebook/client';
 import { IRunClient } from '../../runs/client';
-import { decodeRun, IRun } from '../../runs/types';
+import { IRun } from '../../runs/types';
 import { ISubmitClient } from '../client';
 import { SubmitHistory } from '../history';
 import { ILast, IPreset, ISubmitMemory } from '../memory';
 import { SubmitModel } from '../model';
 import { ISubmitOptions } from '../options';
 import { fileSource, ISubmitSource } from '../source';
-import {
-  Choices,
-  decodePreview,
-  IFinding,
-  IPreview,
-  ISubmitBody
-} from '../types';
+import { Choices, IFinding, IPreview, ISubmitBody } from '../types';
 import { SCHEMA } from './schema';
 
 export const trans = nullTranslator.load('hyperpod_jlab');
 
 export function runOf(runId: string, parts: object = {}): IRun {
-  return decodeRun({
+  return answerOf('Run', {
     run_id: runId,
     name: 'train',
     cluster: 'local',
     state: 'running',
+    own: true,
     ...parts
   });
 }
@@ -38,7 +34,7 @@ function partOf(title: string, text: string): object {
 export function previewOf(
   findings: readonly Partial<IFinding>[] = []
 ): IPreview {
-  return decodePreview({
+  return answerOf('Preview', {
     name: 'train',
     rendered: { name: 'local.json', text: '{}' },
     command: ['python3', '$BUNDLE/code/main.py'],
@@ -109,21 +105,14 @@ export class FakeMemory implements ISubmitMemory {
 export const clusters: IClusterClient = {
   list: () =>
     Promise.resolve(
-      ['local', 'ml'].map(name => ({
-        name,
-        orchestrator: name === 'ml' ? 'slurm' : 'local',
-        isDefault: name === 'local',
-        state: 'up',
-        reason: null,
-        nodes: null,
-        running: null,
-        waiting: null,
-        notes: [],
-        actions: [],
-        changes: [],
-        canAdopt: false,
-        hasPorts: false
-      }))
+      ['local', 'ml'].map(name =>
+        answerOf('Cluster', {
+          name,
+          orchestrator: name === 'ml' ? 'slurm' : 'local',
+          default: name === 'local',
+          state: 'up'
+        })
+      )
     ),
   table: () =>
     Promise.resolve({ rows: [{ name: 'gpu' }], next: null, total: 1 }),
@@ -155,7 +144,7 @@ export async function formOn(
   const memory = options.memory ?? new FakeMemory();
   const cells = options.cells ?? {
     ofNotebook: () => Promise.resolve({ runs: [], cells: [] }),
-    ofRun: () => Promise.resolve({ path: null, cells: [] })
+    ofRun: () => Promise.resolve({ notebook: null, path: null, cells: [] })
   };
   const runClient = (options.runClient ?? {}) as IRunClient;
   const model = new SubmitModel({

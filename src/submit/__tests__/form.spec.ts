@@ -150,7 +150,7 @@ describe('the submit dialog', () => {
     press(field, { key: 'Enter', ctrlKey: true });
     await closed;
     expect(server.submits).toHaveLength(1);
-    expect((await dialog.sent())?.runId).toBe(server.submits[0].run_id);
+    expect((await dialog.sent())?.run_id).toBe(server.submits[0].run_id);
   });
 
   it('stays open and goes to the field that is wrong', async () => {
@@ -178,7 +178,7 @@ describe('the submit dialog', () => {
     press(find('[data-field="name"]'), { key: 'Escape' });
     await closed;
     answer();
-    expect((await dialog.sent())?.runId).toBe(server.submits[0].run_id);
+    expect((await dialog.sent())?.run_id).toBe(server.submits[0].run_id);
     expect(server.submits).toHaveLength(1);
   });
 

@@ -100,7 +100,7 @@ describe('the submit form', () => {
         : Promise.resolve(runOf(body.run_id));
     const run = await model.submit();
     const ids = server.submits.map(body => body.run_id);
-    expect(ids).toEqual([run?.runId, run?.runId, run?.runId]);
+    expect(ids).toEqual([run?.run_id, run?.run_id, run?.run_id]);
   });
 
   it('keeps the run id until something else is to be sent', async () => {
@@ -244,6 +244,7 @@ describe('settings', () => {
           Promise.resolve({ runs: [runOf('old-1')], cells: [] }),
         ofRun: () =>
           Promise.resolve({
+            notebook: null,
             path: null,
             cells: [{ number: 2, id: 'b', checksum: null, text: 'y = 1' }]
           })
@@ -298,7 +299,7 @@ describe('settings', () => {
     const model = await formOn(new FakeServer(), {
       cells: {
         ofNotebook: () => Promise.reject(new Error('gone')),
-        ofRun: () => Promise.resolve({ path: null, cells: [] })
+        ofRun: () => Promise.resolve({ notebook: null, path: null, cells: [] })
       }
     });
     expect(model.changes).toBeNull();
