@@ -2,9 +2,10 @@
 # ARGS goes on to what the target runs, for example: make test ARGS="-k version"
 SHELL := /bin/bash
 ARGS ?=
+SHARD ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install build lambda lint test test-full demo bench clean
+.PHONY: help install build lambda lint check test test-full demo bench clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,11 +22,14 @@ lambda: install ## the package of the functions of AWS Lambda, into dist/ (ARGS=
 lint: install ## every linter and type checker
 	@scripts/lint.sh
 
+check: ## linters, types and unit tests, in two minutes; needs neither root nor a cluster
+	@scripts/check.sh $(ARGS)
+
 test: ## what CI runs: install, lint, jest, wheel in a clean environment, pytest
 	@scripts/test.sh $(ARGS)
 
-test-full: ## the same with the long tests
-	@scripts/test.sh full $(ARGS)
+test-full: ## the long tests, a shard at a time (SHARD=slurm-2411); without SHARD, the list of them
+	@scripts/test.sh full $(SHARD) $(ARGS)
 
 demo: install ## a guided tour on this machine
 	@scripts/ensure-torch.sh

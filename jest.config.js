@@ -24,10 +24,6 @@ module.exports = {
   automock: false,
   // The base writes a junit.xml that nobody reads.
   reporters: ['default'],
-  setupFilesAfterEnv: [
-    ...(base.setupFilesAfterEnv ?? []),
-    '<rootDir>/jest.again.js'
-  ],
   collectCoverageFrom: [
     'src/**/*.{ts,tsx}',
     '!src/**/*.d.ts',

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
+from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 
+from tests import marks
 from tests.golden.frozen import Golden, places_of
+
+BUILD_TIMEOUT = 3600
+"""Seconds for the first test on Kubernetes, in which all of it may have to be built."""
 
 # pytest-xdist hands its terminal's width on to the workers; a terminal of a test's own says its own.
 for _name in ("COLUMNS", "LINES"):
@@ -26,8 +31,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--freeze``: see `tests.golden.frozen`."""
+    """``--freeze``: see `tests.golden.frozen`; ``--slurm``: the version of the tests' Slurm."""
     parser.addoption("--freeze", action="store_true", help="rewrite the golden files")
+    parser.addoption("--slurm", default="22.05", help="version of Slurm: 22.05 or 24.11")
 
 
 @pytest.fixture
@@ -36,37 +42,37 @@ def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Golden:
     return Golden(bool(request.config.getoption("--freeze")), places_of(tmp_path))
 
 
-FIRST = (
-    "kubernetes",
-    "slurm",
-    "lifecycle",
-    "security",
-    "aws",
-    "admin",
-    "examples",
-    "local",
-    "launcher",
-    "cli",
-    "server",
-)
-"""Folders of tests that take long: the last files of a run are to be short ones, so that all workers end at about the same time."""
+def pytest_configure(config: pytest.Config) -> None:
+    """``pytest -n 2`` alone keeps groups together too."""
+    if config.getoption("dist", "no") in {"load", "loadfile", "loadscope"}:
+        config.option.dist = "loadgroup"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes long."""
-    ranks = {f"tests/{folder}": rank for rank, folder in enumerate(FIRST)}
-    items.sort(key=lambda item: ranks.get("/".join(item.nodeid.split("/")[:2]), len(FIRST)))
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Iterator[None]:
+    """Marks come before ``-m`` selects by them; the order comes last."""
+    marks.add_marks(items)
+    yield
+    marks.order(items)
+    if hasattr(config, "workerinput"):
+        marks.refuse_lost_groups(items)
+    for fixture in ("kubernetes_cluster", "kueue_cluster", "bed"):
+        # The first test on such a cluster may have to build it.
+        first = next((item for item in items if fixture in marks.fixtures_of(item)), None)
+        if first and first.get_closest_marker("kubernetes"):
+            first.add_marker(pytest.mark.timeout(BUILD_TIMEOUT), append=False)
 
 
-class OneClusterAtATime(LoadFileScheduling):
-    """The tests of a file go to one worker, and all on Kubernetes do: its cluster takes 1.5 GB and half a core."""
+class GroupsAndFiles(LoadGroupScheduling):
+    """The tests of a group go to one worker, and so do those of a file."""
 
     def _split_scope(self, nodeid: str) -> str:
-        scope = str(super()._split_scope(nodeid))
-        return "tests/kubernetes" if scope.startswith("tests/kubernetes/") else scope
+        return str(super()._split_scope(nodeid)).partition("::")[0]
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneClusterAtATime | None:
-    """With ``--dist loadfile``, our own."""
-    return OneClusterAtATime(config, log) if config.getvalue("dist") == "loadfile" else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupsAndFiles | None:
+    """With ``--dist loadgroup``, our own."""
+    return GroupsAndFiles(config, log) if config.getvalue("dist") == "loadgroup" else None

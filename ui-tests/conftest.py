@@ -91,7 +91,9 @@ def page(browser: Browser, console: list[str], request: pytest.FixtureRequest) -
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What breaks a Kubernetes cluster is no test for one of the user's (see tests/kubernetes/cluster.py)."""
+    """Journeys in a browser may run a second time. What breaks a Kubernetes cluster is no test for one of the user's (see tests/kubernetes/cluster.py)."""
+    for item in items:
+        item.add_marker(pytest.mark.flaky(reruns=1))
     if os.environ.get("HYPERPOD_TEST_KUBECONFIG"):
         breaking = [item for item in items if item.get_closest_marker("own_cluster")]
         config.hook.pytest_deselected(items=breaking)

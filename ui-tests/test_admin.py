@@ -306,6 +306,7 @@ def test_a_narrow_pane_holds_all_but_the_table(
     assert shown.evaluate("pane => pane.scrollWidth - pane.clientWidth") == 0
 
 
+@pytest.mark.full
 def test_five_hundred_profiles_stay_quick(
     account: tuple[LabServer, Endpoint], page: Page, disk: Path
 ) -> None:

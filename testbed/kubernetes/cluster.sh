@@ -71,6 +71,13 @@ choose_partition() {
   [[ -z ${GPUS-} ]] || echo "$GPUS" >"$D/run/gpus"
 }
 
+# Each kubelet and containerd takes some tens of inotify instances of root's, of which Linux gives 128 by default: too few for two
+# clusters at once. kind asks its users for the same.
+raise_inotify() {
+  local file=/proc/sys/fs/inotify/max_user_instances
+  (($(<"$file") >= 1024)) || echo 1024 2>/dev/null >"$file" || say "cannot raise $file, which is $(<"$file"): a second cluster may not start"
+}
+
 milliseconds() { echo $((($(date +%s%N) - BEGIN) / 1000000)); }
 
 do_start() {
@@ -81,6 +88,7 @@ do_start() {
   [[ $KWOK_NODES == 0 ]] || parts+=(kwok)
   do_build core ${parts[@]+"${parts[@]}"}
   BEGIN=$(date +%s%N)
+  raise_inotify
   prepare_folder
   choose_partition
   for part in pause python $ADDONS; do

@@ -18,6 +18,8 @@ from testbed.aws.example import client_environment
 from testbed.aws.shapes import problems
 from tests.aws.conftest import KEY, REGION
 
+pytestmark = pytest.mark.testbed
+
 ONCE = Config(retries={"total_max_attempts": 1}, parameter_validation=False)
 
 

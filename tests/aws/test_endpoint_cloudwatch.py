@@ -11,6 +11,8 @@ from botocore.exceptions import ClientError
 
 from tests.aws.conftest import REGION
 
+pytestmark = pytest.mark.testbed
+
 ONCE = Config(retries={"total_max_attempts": 1}, parameter_validation=False)
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 GROUP = "/aws/sagemaker/Clusters/c/0123456789ab"

@@ -10,6 +10,8 @@ from botocore.exceptions import ClientError
 from testbed.aws.iam import EVERYTHING, VERSION, Asked, Policy, PolicyError, decide, denied
 from tests.aws.conftest import KEY, REGION
 
+pytestmark = pytest.mark.testbed
+
 ARN = "arn:aws:sagemaker:us-west-2:111122223333:cluster/abc"
 DESCRIBE = "sagemaker:DescribeCluster"
 CONTEXT = {"aws:RequestedRegion": REGION, "aws:PrincipalAccount": "111122223333"}

@@ -23,7 +23,9 @@ from testbed.aws.eks_tokens import TokenError
 from testbed.aws.kubernetes_bed import HEALTH, SCRIPT, AttachedKubernetes, kubernetes_bed, names_of
 from testbed.aws.server import AwsServer
 from tests.aws.conftest import KEY, REGION
-from tests.kubernetes.cluster import build
+from tests.kubernetes.cluster import ONE, build
+
+pytestmark = pytest.mark.kubernetes
 
 ADMIN = AccessEntry(("system:masters",))
 IMAGE = "localhost/testbed/python:3.11"
@@ -38,7 +40,7 @@ def bed():
         partition = base / "fsx"
         partition.mkdir()
         options = ("--gpus", "8", "--training-operator", "--partition", str(partition))
-        with kubernetes_bed(base / "k", *options) as made:
+        with ONE.only(kubernetes_bed(base / "k", *options)) as made:
             order(SCRIPT, made, "claim", "default")
             yield made
 

@@ -22,6 +22,8 @@ from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.spec import JobSpec
 from tests.capture.bundles import Bundle, Laboratory
 
+pytestmark = pytest.mark.local
+
 
 def spec_of(function: Any, **fields: Any) -> JobSpec:
     source = {

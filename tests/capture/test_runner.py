@@ -10,6 +10,8 @@ import pytest
 
 from tests.capture.bundles import Laboratory, notebook_of, notebook_spec
 
+pytestmark = pytest.mark.local
+
 
 def cell(text: str) -> str:
     return textwrap.dedent(text).strip("\n")

@@ -9,6 +9,8 @@ import pytest
 from hyperpod_jlab.capture.runtime import replay
 from tests.capture.bundles import Laboratory
 
+pytestmark = pytest.mark.local
+
 METHODS = ("fork", "spawn", "forkserver")
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from .conftest import Hpj, make_home
 
+pytestmark = pytest.mark.local
+
 
 @pytest.fixture
 def home(tmp_path):

@@ -11,6 +11,8 @@ import pytest
 
 from .conftest import HPJ, Home, make_home
 
+pytestmark = pytest.mark.local
+
 TALK = """
 import os, time
 index, rank = os.environ["HYPERPOD_ARRAY_INDEX"], os.environ["RANK"]

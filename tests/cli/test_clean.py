@@ -15,6 +15,8 @@ from tests.storage.bundles import make_bundle
 
 from .conftest import make_home
 
+pytestmark = pytest.mark.local
+
 LATER = "1s"
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytestmark = pytest.mark.local
+
 
 def test_a_clone_has_the_code_of_then_though_all_of_it_has_changed_since(hpj, home):
     (home.work / "main.py").write_text(

@@ -14,6 +14,8 @@ from hyperpod_jlab.features.code_editor import service as commented_json
 from hyperpod_jlab.features.code_editor.service import tasks
 from tests.cli.conftest import notebook
 
+pytestmark = pytest.mark.local
+
 LABELS = [task["label"] for task in tasks()]
 TEMPLATE = """\
 {

@@ -11,6 +11,8 @@ import pytest
 
 from hyperpod_jlab.cli import interrupts
 
+pytestmark = pytest.mark.local
+
 
 @pytest.mark.parametrize("words", [["--wait"], ["--follow"], ["--follow", "--json"]])
 def test_the_run_goes_on_and_the_way_back_is_told(home, words):

@@ -16,6 +16,8 @@ import pytest
 from .conftest import HPJ, Home, make_home
 from .terminal import on_terminal
 
+pytestmark = pytest.mark.local
+
 SCRIPT = """
 import os, sys, time
 rank = int(os.environ["RANK"])

@@ -9,6 +9,8 @@ import pytest
 
 from .conftest import Home, make_home
 
+pytestmark = pytest.mark.local
+
 
 @pytest.fixture(scope="module")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Home:

@@ -11,6 +11,8 @@ import pytest
 from hyperpod_jlab.storage import lfs as module
 from tests.storage import recorded_lfs
 
+pytestmark = pytest.mark.local
+
 LOCAL, ARCHIVED, DIRTY, RELEASED, LOST = 0x0, 0x9, 0xB, 0xD, 0x4D
 KEPT, UNEXPORTED = 0x19, 0x20
 

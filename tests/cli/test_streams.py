@@ -11,6 +11,8 @@ import pytest
 
 from .conftest import HPJ, Home, make_home
 
+pytestmark = pytest.mark.local
+
 SUBMIT = ("submit", "-c", "echo hi", "--no-project-files")
 
 

@@ -12,6 +12,8 @@ from hyperpod_jlab.core.spec import JobSpec
 
 from .conftest import write_notebook
 
+pytestmark = pytest.mark.local
+
 RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-z]{6}\n")
 
 

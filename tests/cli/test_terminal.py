@@ -9,6 +9,8 @@ import pytest
 from .conftest import make_home
 from .terminal import on_terminal
 
+pytestmark = pytest.mark.local
+
 
 def test_a_secret_is_asked_for_and_not_shown(home):
     words = ("submit", "-c", 'test "$HF" = hush-hush && echo ${#HF}', "--secret", "HF", "--follow")
@@ -41,7 +43,7 @@ def test_a_table_is_cut_to_the_width_and_tells_ages(home):
 
 def test_a_long_wait_says_why(home):
     home.config.write_text("[clusters.local]\nslots = 1\n")
-    home.process("submit", "-c", "sleep 3", "--name", "long").ok()
+    home.process("submit", "-c", "sleep 8", "--name", "long").ok()
     shown = on_terminal(home, "submit", "-c", "true", "--follow")
     assert "--- waiting: the only slot of this machine taken by long" in shown
 

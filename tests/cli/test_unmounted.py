@@ -7,6 +7,8 @@ import pytest
 from tests.cli.unmounted import LINES
 from tests.mounts import on_small_disk
 
+pytestmark = pytest.mark.local
+
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):

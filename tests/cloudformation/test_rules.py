@@ -177,6 +177,7 @@ def test_every_rule_of_ours_is_broken_above():
     assert len(OURS) == 10
 
 
+@pytest.mark.local
 def test_cfn_lint_asks_our_rules_and_our_templates_break_none(tmp_path):
     root = FOLDER.parent
     command = (str(Path(sys.executable).with_name("cfn-lint")), "--regions", "us-east-1")

@@ -45,6 +45,8 @@ def started(environment, *words):
             raise
 
 
+@pytest.mark.slurm
+@pytest.mark.full
 @pytest.mark.timeout(240)
 def test_it_is_a_space_of_studio_with_a_cluster_and_leaves_nothing(environment):
     install("22.05")
@@ -75,6 +77,7 @@ def test_it_is_a_space_of_studio_with_a_cluster_and_leaves_nothing(environment):
     assert processes_of(file.parent) == []
 
 
+@pytest.mark.kubernetes
 @pytest.mark.full
 @pytest.mark.timeout(400)
 def test_it_has_a_cluster_on_eks_too(environment):

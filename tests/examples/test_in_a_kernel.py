@@ -33,6 +33,7 @@ def run_all(environment, monkeypatch):
     return run
 
 
+@pytest.mark.full
 def test_the_training_learns_in_one_process(run_all):
     text = run_all("train_ddp.ipynb")
     losses = [float(loss) for loss in re.findall(r"rank 0 epoch \d+/10 loss ([\d.]+)", text)]
@@ -42,6 +43,7 @@ def test_the_training_learns_in_one_process(run_all):
     assert float(accuracy) > 93
 
 
+@pytest.mark.full
 def test_hello_says_that_it_is_alone(run_all):
     assert "hello from rank 0 of 1 on " in run_all("hello.ipynb")
 
@@ -54,6 +56,7 @@ def test_a_function_goes_to_the_cluster_and_its_value_comes_back(run_all):
     assert "9 neighbours: 9" in text
 
 
+@pytest.mark.full
 def test_a_cell_goes_to_the_cluster(run_all, monkeypatch):
     monkeypatch.setenv("JPY_SESSION_NAME", str(EXAMPLES / "magic.ipynb"))
     text = run_all("magic.ipynb")

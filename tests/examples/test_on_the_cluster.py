@@ -54,6 +54,7 @@ def test_the_demo_waits_for_its_slot_trains_on_two_nodes_and_says_what_to_try(hp
     assert f"{run_id}  train_ddp  local    succeeded" in hpj("runs").stdout
 
 
+@pytest.mark.full
 @pytest.mark.timeout(120)
 def test_hello_speaks_on_every_rank(hpj):
     sizes = ("--nodes=2", "--processes-per-node=2", "--launcher=python")

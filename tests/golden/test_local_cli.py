@@ -11,6 +11,8 @@ from tests.cli.conftest import Home, Hpj, make_home, write_notebook
 from tests.golden.asking import MACHINE, OF_A_RUN, asked, ended, told, until
 from tests.golden.frozen import Golden
 
+pytestmark = pytest.mark.local
+
 
 @pytest.fixture(autouse=True)
 def plain(no_aws: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,8 @@ from tests.cli.test_storage_files import ARCHIVED, DIRTY, LOCAL, LOST, RELEASED,
 from tests.golden.asking import MACHINE, OF_A_RUN, asked, ended, told
 from tests.golden.frozen import Golden
 
+pytestmark = pytest.mark.local
+
 ROOM = ("total", "free", "files_free", "index")
 SIZES = ("cpus", "memory", "accelerators", "accelerators_free", "gpus")
 OWNER = ("evidence", "parents")

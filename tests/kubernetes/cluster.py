@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.shared import OneAtATime
+
 TESTBED = Path(__file__).parent.parent.parent / "testbed"
 SCRIPT = TESTBED / "kubernetes-testbed.sh"
 
@@ -22,6 +24,9 @@ KUBECONFIG_VARIABLE = "HYPERPOD_TEST_KUBECONFIG"
 IMAGE_VARIABLE = "HYPERPOD_TEST_IMAGE"
 #: A folder of this machine that its nodes have at the same path.
 PARTITION_VARIABLE = "HYPERPOD_TEST_PARTITION"
+
+ONE = OneAtATime()
+"""All clusters of a test run start by it."""
 
 # As they are before any test gives itself another cache folder or kubeconfig.
 _ENVIRONMENT = dict(os.environ)

@@ -9,27 +9,23 @@ from uuid import uuid4
 
 import pytest
 
-from tests.kubernetes.cluster import KubernetesTestbed, of_the_user, running, uses_theirs
+from tests.kubernetes.cluster import ONE, KubernetesTestbed, of_the_user, running, uses_theirs
 from tests.kubernetes.session_fixtures import claim, session, sessions
 
 __all__ = ["claim", "session", "sessions"]  # fixtures for all modules here
 
-#: Seconds for the first test, in which all may have to be built.
-BUILD_TIMEOUT = 3600
 OURS = {"kubernetes", "start_kubernetes"}
 ANY = {*OURS, "kubernetes_cluster"}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The first test on a cluster may take long; what needs machines of ours is no test for a cluster of the user's."""
+    """What needs machines of ours is no test for a cluster of the user's."""
 
     def takes(item: pytest.Item, names: set[str]) -> bool:
         return not names.isdisjoint(getattr(item, "fixturenames", ()))
 
     on_cluster = [item for item in items if takes(item, ANY)]
-    for item in on_cluster[:1]:
-        item.add_marker(pytest.mark.timeout(BUILD_TIMEOUT), append=False)
     if on_cluster and uses_theirs():
         ours = [item for item in on_cluster if takes(item, OURS)]
         config.hook.pytest_deselected(items=ours)
@@ -42,7 +38,17 @@ def kubernetes_cluster() -> Iterator[KubernetesTestbed]:
     if theirs := of_the_user():
         yield theirs
         return
-    with running("--gpus", "8") as cluster:
+    with ONE.only(running("--gpus", "8")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def kueue_cluster() -> Iterator[KubernetesTestbed]:
+    """One with Kueue, for the modules whose ``kubernetes_cluster`` it is."""
+    if theirs := of_the_user():
+        yield theirs
+        return
+    with ONE.only(running("--gpus", "8", parts=("training-operator", "kueue"))) as cluster:
         yield cluster
 
 

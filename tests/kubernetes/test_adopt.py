@@ -22,8 +22,6 @@ from tests.kubernetes.cluster import KubernetesTestbed
 
 __all__ = ["user"]
 
-pytestmark = pytest.mark.full
-
 
 def replica(cluster: KubernetesTestbed, command: str) -> dict[str, Any]:
     container = {"name": "pytorch", "image": cluster.image, "command": ["sh", "-c", command]}
@@ -82,6 +80,7 @@ async def test_a_running_job_is_adopted_followed_and_cancelled(
     assert "NotFound" in gone.stderr
 
 
+@pytest.mark.full
 async def test_an_ended_job_is_adopted_with_its_end(
     kubernetes_cluster: KubernetesTestbed, user: Acting
 ) -> None:
@@ -99,6 +98,7 @@ async def test_an_ended_job_is_adopted_with_its_end(
     await _logs(user, run_id, {"said"})
 
 
+@pytest.mark.full
 async def test_another_job_of_the_same_name_is_another_run(
     kubernetes_cluster: KubernetesTestbed, user: Acting
 ) -> None:
@@ -117,6 +117,7 @@ async def test_another_job_of_the_same_name_is_another_run(
     await user.hyperpod.runs.act(second, "cancel")
 
 
+@pytest.mark.full
 async def test_what_cannot_be_adopted_is_told_why(
     kubernetes_cluster: KubernetesTestbed, user: Acting
 ) -> None:
@@ -138,6 +139,7 @@ async def test_what_cannot_be_adopted_is_told_why(
         await user.hyperpod.adopt("others")
 
 
+@pytest.mark.full
 async def test_who_may_only_look_adopts_without_the_label(
     kubernetes_cluster: KubernetesTestbed, user: Acting, monkeypatch: pytest.MonkeyPatch
 ) -> None:

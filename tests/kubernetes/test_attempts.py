@@ -42,8 +42,7 @@ async def test_not_without_end(session: KubernetesSession) -> None:
     assert (run.state, run.status.exit_code, len(run.status.attempts)) == ("failed", 4, 2)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("name", ["master-0", "worker-0"])
+@pytest.mark.parametrize("name", [pytest.param("master-0", marks=pytest.mark.full), "worker-0"])
 async def test_a_deleted_pod_comes_anew_and_opens_the_next_attempt(
     session: KubernetesSession, name: str
 ) -> None:
@@ -59,7 +58,6 @@ async def test_a_deleted_pod_comes_anew_and_opens_the_next_attempt(
     assert [session.log(run_id, node, 0, 2) for node in (0, 1)] == ["up 2\n", "up 2\n"]
 
 
-@pytest.mark.full
 async def test_a_requeued_run_goes_on_in_new_pods(session: KubernetesSession) -> None:
     run_id = await session.submit("echo up; sleep 600", **TWO)
     await session.until(

@@ -18,7 +18,7 @@ __all__ = [
     "session",
 ]  # fixtures: a cluster with Kueue, a namespace with queues
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 
 def running(run: Run) -> bool:
@@ -29,6 +29,7 @@ async def active(session: KubernetesSession) -> str:
     return await kubectl(session, "get", "workloads", "-o", "jsonpath={.items[*].spec.active}")
 
 
+@pytest.mark.full
 async def test_a_held_run_stays_in_the_queue_though_there_is_room(
     session: KubernetesSession,
 ) -> None:
@@ -64,6 +65,7 @@ async def test_a_requeued_run_goes_through_the_queue_to_its_next_attempt(
     assert "false" not in await active(session)
 
 
+@pytest.mark.full
 async def test_a_waiting_run_is_moved_to_another_queue(session: KubernetesSession) -> None:
     first = await waits(session, gpus_per_node=4)
     await session.until(first, running)
@@ -77,6 +79,7 @@ async def test_a_waiting_run_is_moved_to_another_queue(session: KubernetesSessio
         await session.hyperpod.runs.act(second, "change", Change(queue="team"))
 
 
+@pytest.mark.full
 async def test_an_array_begins_with_as_many_tasks_as_the_quota_has_room_for(
     session: KubernetesSession,
 ) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from hyperpod_jlab.core.errors import RefusedError
 from hyperpod_jlab.core.finding import Finding
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
-from tests.kubernetes.cluster import KubernetesTestbed, of_the_user, running
+from tests.kubernetes.cluster import KubernetesTestbed
 from tests.kubernetes.session_fixtures import KubernetesSession, Sessions
 from tests.kubernetes.table_fixtures import (
     create,
@@ -25,19 +26,16 @@ from tests.kubernetes.table_fixtures import (
     why,
 )
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
+EXAMPLES = Path(__file__).parents[2] / "examples" / "kubernetes"
 QUEUE = "kueue.x-k8s.io/queue-name"
 
 
 @pytest.fixture(scope="session")
-def kubernetes_cluster() -> Iterator[KubernetesTestbed]:
+def kubernetes_cluster(kueue_cluster: KubernetesTestbed) -> KubernetesTestbed:
     """One with Kueue."""
-    if theirs := of_the_user():
-        yield theirs
-        return
-    with running("--gpus", "8", parts=("training-operator", "kueue")) as cluster:
-        yield cluster
+    return kueue_cluster
 
 
 @pytest.fixture
@@ -86,6 +84,15 @@ async def test_queues_have_their_quota_and_say_what_is_wrong(session: Kubernetes
     assert "does not exist" in nowhere.reason
 
 
+def test_the_file_of_the_queue_is_taken(
+    kubernetes_cluster: KubernetesTestbed, namespace: str
+) -> None:
+    text = (EXAMPLES / "queue.yaml").read_text().replace("hyperpod-ns-team-a", namespace)
+    words = ("apply", "--server-side", "--dry-run=server", "-f", "-")
+    kubernetes_cluster.kubectl(*words, namespace=namespace, input=text)
+
+
+@pytest.mark.full
 async def test_what_is_taken_is_not_free(session: KubernetesSession) -> None:
     await waits(session, gpus_per_node=3)
     row = await until(lambda: named(session, "team"), lambda row: row.running == 1)
@@ -95,6 +102,7 @@ async def test_what_is_taken_is_not_free(session: KubernetesSession) -> None:
     await until(lambda: named(session, "team"), lambda row: row.waiting == 1)
 
 
+@pytest.mark.full
 async def test_what_may_be_named_in_a_spec(session: KubernetesSession) -> None:
     known = session.hyperpod.engines.get().choices
     assert known is not None
@@ -105,6 +113,7 @@ async def test_what_may_be_named_in_a_spec(session: KubernetesSession) -> None:
     assert {"default", session.namespace} <= set(choices["kubernetes.namespace"])
 
 
+@pytest.mark.full
 async def test_queues_of_other_namespaces_have_their_namespace_in_the_name(
     session: KubernetesSession, sessions: Sessions
 ) -> None:
@@ -117,6 +126,7 @@ async def test_queues_of_other_namespaces_have_their_namespace_in_the_name(
 # ---------------------------------------------------------------------------------- why a run waits
 
 
+@pytest.mark.full
 async def test_the_line_and_who_holds_the_quota(session: KubernetesSession) -> None:
     first = await waits(session, gpus_per_node=4)
     await session.until(first, lambda run: run.state == "running")
@@ -143,6 +153,7 @@ async def test_the_line_and_who_holds_the_quota(session: KubernetesSession) -> N
     assert f"2 (before it: {second})" in answer.out
 
 
+@pytest.mark.full
 async def test_what_would_start_now_does(session: KubernetesSession) -> None:
     await waits(session, gpus_per_node=2)
     waiting = await waits(session, gpus_per_node=2, nodes=2)
@@ -156,6 +167,7 @@ async def test_what_would_start_now_does(session: KubernetesSession) -> None:
     await session.until(smaller, lambda run: run.state == "running")
 
 
+@pytest.mark.full
 async def test_another_queue_that_has_room_is_named(session: KubernetesSession) -> None:
     first = await waits(session, gpus_per_node=4)
     await session.until(first, lambda run: run.state == "running")
@@ -168,6 +180,7 @@ async def test_another_queue_that_has_room_is_named(session: KubernetesSession) 
     await session.until(elsewhere, lambda run: run.state == "running")
 
 
+@pytest.mark.full
 async def test_a_run_that_was_preempted_says_so(session: KubernetesSession) -> None:
     names = {name: f"{session.namespace}-{name}" for name in ("low", "high")}
     wants: dict[str, Any] = {"queue": "team", "resources": {"gpus_per_node": 4}}
@@ -182,6 +195,7 @@ async def test_a_run_that_was_preempted_says_so(session: KubernetesSession) -> N
     assert told.position == 1
 
 
+@pytest.mark.full
 async def test_a_job_that_can_never_start_says_so_in_the_table(session: KubernetesSession) -> None:
     image = session.cluster.image
     large = pytorch_job("large", pod("x", image, {"nvidia.com/gpu": "5"}), **{QUEUE: "team"})
@@ -208,6 +222,7 @@ async def test_a_job_that_can_never_start_says_so_in_the_table(session: Kubernet
 # ---------------------------------------------------------------------------------- before it is sent
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("spec", "code", "level"),
     [
@@ -228,6 +243,7 @@ async def test_what_can_never_start_is_said_before(
     assert found[code].level == level
 
 
+@pytest.mark.full
 async def test_of_a_manifest_it_is_said_too(session: KubernetesSession) -> None:
     async def sends(gpus: int, queue: str) -> str:
         template = pod("x", session.cluster.image, {"nvidia.com/gpu": str(gpus)})
@@ -243,6 +259,7 @@ async def test_of_a_manifest_it_is_said_too(session: KubernetesSession) -> None:
     assert (await session.running(await sends(2, "team"))).state == "running"
 
 
+@pytest.mark.full
 async def test_what_fits_is_not_complained_about(session: KubernetesSession) -> None:
     wants = {"gpus_per_node": 2, "nodes": 2, "cpus": 1}
     found = await findings(
@@ -272,6 +289,7 @@ QUEUES = {
 }
 
 
+@pytest.mark.full
 async def test_who_may_see_queues_but_no_quota_is_told_so(
     session: KubernetesSession, sessions: Sessions
 ) -> None:
@@ -284,6 +302,7 @@ async def test_who_may_see_queues_but_no_quota_is_told_so(
     assert "list localqueues.kueue.x-k8s.io in all namespaces is missing" in answer.err
 
 
+@pytest.mark.full
 async def test_who_may_see_no_queues_is_told_so(
     session: KubernetesSession, sessions: Sessions
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.kubernetes.cluster import SCRIPT, KubernetesTestbed, torch_environment
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.testbed, pytest.mark.full]
 
 
 def until(holds: Callable[[], object], seconds: float = 90) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -111,10 +110,8 @@ def test_waiting_for_node_0_ends_at_a_signal(bundle):
     waiting = bundle.start(1, 2)
     until(lambda: (bundle.folder / "status").is_dir() and _catches_term(waiting.pid))
     waiting.send_signal(signal.SIGTERM)
-    begun = time.monotonic()
     waiting.communicate(timeout=30)
     assert waiting.returncode == 128 + signal.SIGTERM
-    assert time.monotonic() - begun < 2
 
 
 def _catches_term(pid):

@@ -30,6 +30,8 @@ from hyperpod_jlab.storage.partition import Partition, PathMap
 
 from .conftest import NODE_PYTHON, Bundle, make_bundle, processes_with, until
 
+pytestmark = pytest.mark.local
+
 LANES = 4
 WARNINGS = (signal.SIGUSR1, signal.SIGUSR2)
 

@@ -38,7 +38,7 @@ exec(compile(source, "guard", "exec"))
 """
 """Becomes a user only when all modules are there: the tests' own Python may lie where others may not look."""
 
-pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="needs real users")
+pytestmark = [pytest.mark.local, pytest.mark.skipif(os.getuid() != 0, reason="needs real users")]
 
 
 @dataclass

@@ -13,6 +13,8 @@ from hyperpod_jlab.engines.kubernetes.observe.spool_files import FrameReader
 from .conftest import processes_with, until
 from .pods import Pods
 
+pytestmark = pytest.mark.local
+
 UP = "echo up; sleep 600"
 #: The ranks of the first attempt fail on node 1, those of later ones end well.
 ONCE = 'echo up; if [ "$HYPERPOD_ATTEMPT.$NODE_RANK" = 1.1 ]; then exit 3; fi; '

@@ -22,6 +22,8 @@ from tests.storage.users import AS_ROOT, as_other, common_folder
 from .conftest import free_port, until
 from .pods import Pods
 
+pytestmark = pytest.mark.local
+
 UP = "echo up; sleep 600"
 TWICE = "echo up; [ $HYPERPOD_ATTEMPT = 2 ] || sleep 600"
 

@@ -8,6 +8,8 @@ import pytest
 
 from .conftest import alive, make_bundle, processes_with
 
+pytestmark = pytest.mark.local
+
 WORST = """
 import os, random, signal, sys, time
 chance = random.Random(int(sys.argv[1]) + int(os.environ["RANK"]))

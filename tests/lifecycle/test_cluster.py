@@ -115,6 +115,7 @@ def test_new_profiles_get_folder_and_wiring_by_themselves(controller, account, e
     assert (controller.partition / "dora").is_dir()
 
 
+@pytest.mark.full
 def test_only_what_the_list_names_is_installed(controller, everything):
     """Who may write to the folder can neither add a wheel nor exchange one."""
     folder = controller.partition / "packages"

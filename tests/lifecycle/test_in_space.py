@@ -35,6 +35,7 @@ def returned(took, done):
     assert took <= RETURNS
 
 
+@pytest.mark.full
 def test_its_root_puts_nothing_in_the_place_of_the_machines_devices(space):
     with space() as started:
         done = started.run("sh", "-c", "echo x >/dev/null && : >/dev/hpj-test", root=True)
@@ -75,6 +76,7 @@ def test_first_start_and_second(space, script, network):
         assert started.run("cat", "/etc/hyperpod-jlab/config.toml").stdout == before
 
 
+@pytest.mark.full
 def test_next_start_of_the_space(space, script, base):
     """Its image is new, its home is the old one."""
     made = space(network=False)
@@ -137,7 +139,13 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("how", BROKEN)
+@pytest.mark.parametrize(
+    "how",
+    [
+        how if how == "another checksum" else pytest.param(how, marks=pytest.mark.full)
+        for how in BROKEN
+    ],
+)
 def test_what_is_not_what_was_pinned_is_not_used(space, script, partition, how):
     changed, command, words = BROKEN[how]
     if command:
@@ -158,6 +166,7 @@ def test_what_is_not_what_was_pinned_is_not_used(space, script, partition, how):
         assert steps(status)["doctor"] == "skipped"
 
 
+@pytest.mark.full
 def test_partition_that_can_only_be_read(space, script):
     made = space(network=False)
     made.mark("read-only")
@@ -167,6 +176,7 @@ def test_partition_that_can_only_be_read(space, script):
         assert steps(status)["package"] == steps(status)["config"] == "done"
 
 
+@pytest.mark.full
 def test_no_partition(space, script, package, base):
     """A wheel of the image itself; the configuration says nothing of a folder."""
     with space(network=False, folder=None) as started:
@@ -179,6 +189,7 @@ def test_no_partition(space, script, package, base):
         assert "storage = " not in started.run("cat", "/etc/hyperpod-jlab/config.toml").stdout
 
 
+@pytest.mark.full
 def test_home_that_cannot_be_written(space, script):
     made = space(network=False)
     made.mark("read-only-home")
@@ -193,6 +204,7 @@ def test_home_that_cannot_be_written(space, script):
         assert message(json.loads(told), "partition").endswith("cannot be made")
 
 
+@pytest.mark.full
 def test_a_full_home_has_log_and_status_below_tmp(space, script):
     """What an earlier start left in the home is older, and does not count."""
     with space(network=False) as started:
@@ -221,6 +233,7 @@ def test_a_full_home_has_log_and_status_below_tmp(space, script):
         assert f"lifecycle.log in {folder}" in line["fix"]
 
 
+@pytest.mark.full
 def test_full_disk(space, script):
     """Nothing fits anywhere: not the package, not the status. The application starts."""
     with space(network=False) as started:
@@ -230,6 +243,7 @@ def test_full_disk(space, script):
         returned(*started.lifecycle(script()))
 
 
+@pytest.mark.full
 def test_no_sudo_no_metadata_no_environment(space, script, base):
     made = space(network=False)
     made.mark("no-sudo")
@@ -243,6 +257,7 @@ def test_no_sudo_no_metadata_no_environment(space, script, base):
         assert message(status, "config") == "/etc/hyperpod-jlab/config.toml cannot be written"
 
 
+@pytest.mark.full
 def test_what_somebody_wrote_stays(space, script):
     own = 'default_cluster = "local"\n# mine\n[clusters.ml-cluster]\nuser = "me"\n'
     with space(network=False) as started:
@@ -267,6 +282,7 @@ def test_what_somebody_wrote_stays(space, script):
         assert told == "# the image's\n"
 
 
+@pytest.mark.full
 def test_another_version_takes_the_place_of_the_old_one(space, script, package, partition):
     with space(network=False) as started:
         started.lifecycle(script())

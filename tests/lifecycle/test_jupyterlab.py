@@ -102,6 +102,7 @@ def test_server_that_starts_after_the_package_has_it_at_once(server, script):
     assert server.starts == 1
 
 
+@pytest.mark.full
 def test_server_that_was_there_before_is_started_anew_once(server, script):
     server.start()
     server.until("/api", 200)
@@ -118,6 +119,7 @@ def test_server_that_was_there_before_is_started_anew_once(server, script):
     assert server.starts == 2
 
 
+@pytest.mark.full
 def test_server_in_which_somebody_works_is_left_alone(server, script):
     server.start()
     server.until("/api", 200)

@@ -14,12 +14,12 @@ from testbed.aws.control_plane import AccessEntry
 from testbed.aws.kubernetes_bed import SCRIPT, AttachedKubernetes, kubernetes_bed
 from testbed.aws.server import AwsServer
 from tests.aws.conftest import KEY, REGION, endpoint, no_aws
-from tests.kubernetes.cluster import build
+from tests.kubernetes.cluster import ONE, build
 from tests.lifecycle.space import Space
 from tests.lifecycle.test_in_space import message, returned, steps
 from tests.lifecycle.test_tools import made as made_tools
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(600)]
 """They install and start things, on machines that have other work too."""
 
 __all__ = ["endpoint", "no_aws"]
@@ -39,7 +39,7 @@ def bed(package):
         for path in package.folder.iterdir():
             (partition / path.name).write_bytes(path.read_bytes())
         options = ("--training-operator", "--partition", str(partition.parent))
-        with kubernetes_bed(base / "k", *options, nodes=1) as made:
+        with ONE.only(kubernetes_bed(base / "k", *options, nodes=1)) as made:
             order(SCRIPT, made, "claim", "default")
             yield made
 
@@ -74,7 +74,13 @@ def kubectl(bed, base):
     return {"tools": archive.name, "tools_sha256": done.stdout.strip()}
 
 
-@pytest.mark.parametrize("kubeconfig", [False, True], ids=["no kubeconfig", "kubeconfig"])
+@pytest.mark.parametrize(
+    "kubeconfig",
+    [
+        pytest.param(False, id="no kubeconfig", marks=pytest.mark.full),
+        pytest.param(True, id="kubeconfig"),
+    ],
+)
 def test_a_job_on_eks(space, script, kubectl, kubeconfig):
     text = script(
         orchestrator="eks",

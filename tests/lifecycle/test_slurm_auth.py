@@ -14,9 +14,9 @@ from tests.lifecycle.image import TREE, client_packages
 from tests.lifecycle.space import POINT, Space
 from tests.lifecycle.test_in_space import message, returned, steps
 from tests.lifecycle.test_slurm import digest, prepare, user_1000
-from tests.slurm.cluster import running
+from tests.slurm.cluster import ONE, running
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 """They install and start things, on machines that have other work too."""
 
 TOKEN = ".slurm/token"
@@ -34,7 +34,7 @@ def cluster(package, tmp_path_factory):
     key.chmod(0o600)
     jwt = ("AuthAltTypes=auth/jwt", f"AuthAltParameters=jwt_key={key}")
     options = [word for line in jwt for word in ("--option", line)]
-    with running(*user_1000(), *options, nodes=1) as made:
+    with ONE.only(running(*user_1000(), *options, nodes=1)) as made:
         prepare(made, package)
         client_packages(made.partition / "slurm-jwt", "slurm-wlm-jwt-plugin", "libjwt0")
         yield made
@@ -98,6 +98,7 @@ def recipe(home, user):
     return found
 
 
+@pytest.mark.full
 def test_a_token_of_ones_own_and_a_renewed_one(started, script, cluster):
     text = script(
         **of_slurm(
@@ -131,6 +132,7 @@ def test_a_token_of_ones_own_and_a_renewed_one(started, script, cluster):
     assert "Traceback" not in refused.stderr
 
 
+@pytest.mark.full
 def test_a_key_of_secrets_manager(started, script, cluster):
     munge = of_slurm(
         cluster,

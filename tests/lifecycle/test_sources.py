@@ -49,6 +49,7 @@ def started(space, served):
         yield made
 
 
+@pytest.mark.full
 def test_the_index_with_and_without_the_right_checksum(started, script, package):
     version = package.wheel.name.split("-")[1]
     wanted = f"hyperpod-jlab=={version}"
@@ -65,6 +66,7 @@ def test_the_index_with_and_without_the_right_checksum(started, script, package)
         assert started.run("hpj", "--version").returncode == 0
 
 
+@pytest.mark.full
 def test_s3_folder_and_wheel(started, script, package):
     returned(*started.lifecycle(script(package="s3://bucket/packages/")))
     assert steps(started.ended())["package"] == "done", started.log()

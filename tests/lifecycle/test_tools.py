@@ -48,6 +48,7 @@ def tools(partition):
     return make
 
 
+@pytest.mark.full
 def test_programs_are_in_the_terminals_of_both_applications(space, script, tools):
     with space(network=False) as started:
         first = tools("1")
@@ -75,6 +76,7 @@ def test_programs_are_in_the_terminals_of_both_applications(space, script, tools
         assert started.run("bash", "-c", "helm").stdout == "helm 3\n"
 
 
+@pytest.mark.full
 def test_what_the_image_has_stays(space, script, tools):
     with space(network=False) as started:
         own = "#!/bin/sh\necho mine\n"
@@ -90,6 +92,7 @@ def test_what_the_image_has_stays(space, script, tools):
         assert started.run("bash", "-c", "helm").stdout == "helm 2\n"
 
 
+@pytest.mark.full
 def test_an_archive_that_was_changed_or_leads_out_is_not_used(space, script, tools, partition):
     with space(network=False) as started:
         given = tools("1")
@@ -114,6 +117,7 @@ def test_an_archive_that_was_changed_or_leads_out_is_not_used(space, script, too
             assert not started.inside(f"/opt/conda/bin/{name}").exists()
 
 
+@pytest.mark.full
 def test_without_room_nothing_half_is_left(space, script, tools):
     """The package is there; then the disk is full, and the application starts all the same."""
     with space(network=False) as started:

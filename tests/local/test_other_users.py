@@ -21,7 +21,7 @@ from hyperpod_jlab.storage.records import BundleReader
 from tests.storage.bundles import PROCESS, make_bundle, write_files
 from tests.storage.users import AS_ROOT, OTHER, others_bundle
 
-pytestmark = AS_ROOT
+pytestmark = [pytest.mark.local, AS_ROOT]
 
 
 @pytest.fixture

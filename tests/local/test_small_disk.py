@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.mounts import on_small_disk
+
+pytestmark = pytest.mark.local
 
 
 def test_a_partition_that_is_full_for_a_while_ends_no_run(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from hyperpod_jlab.storage.records import BundleReader
 from tests.local.conftest import LocalCluster, alive
 from tests.storage.bundles import make_bundle, write_files
 
+pytestmark = pytest.mark.local
+
 TOKEN: dict[str, Any] = {
     "environment": {"secrets": {"TOKEN": ""}},
     "secrets": {"TOKEN": "hush"},

@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -101,7 +102,13 @@ def test_several_wait_no_longer_than_one(
 ) -> None:
     shutil.rmtree(bundle.partition.root)
     words = [ended(bundle) for _ in range(5)]
-    monkeypatch.setattr(word_module, "_PATIENCE", 0.2)
-    begin = time.monotonic()
-    finish(words, lambda: time.sleep(0.01))
-    assert 0.2 <= time.monotonic() - begin < 0.6
+    now = 0.0
+
+    def pause() -> None:
+        nonlocal now
+        now += 1
+
+    monkeypatch.setattr(word_module, "_PATIENCE", 20)
+    monkeypatch.setattr(word_module, "time", SimpleNamespace(monotonic=lambda: now, time=time.time))
+    finish(words, pause)
+    assert now == 20

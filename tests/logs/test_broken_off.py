@@ -31,6 +31,8 @@ from hyperpod_jlab.storage.partition import Partition
 from hyperpod_jlab.storage.records import BundleReader
 from tests.logs.writing import RunFolder
 
+pytestmark = pytest.mark.local  # a server that prints for ever takes a core
+
 MOMENTS = 40
 LONGEST = 0.15
 

@@ -5,6 +5,11 @@ import json
 import pytest
 
 from hyperpod_jlab.server.routes import ROUTES
+from tests.server.one_server import api, jp_fetch, jp_server_cleanup, jp_serverapp, module_server
+
+__all__ = ["api", "jp_fetch", "jp_server_cleanup", "jp_serverapp", "module_server"]
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 REQUESTS = [pytest.param(route, id=f"{route.verb} {route.path}") for route in ROUTES]
 RUBBISH = ["\x00", "a" * 300, "..%2f..%2fetc", "%ff", "{}", "é", "x.999999999", "-1", "null"]

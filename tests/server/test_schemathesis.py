@@ -14,6 +14,8 @@ from schemathesis.checks import CHECKS
 
 from hyperpod_jlab.server.openapi import document
 
+pytestmark = pytest.mark.local
+
 TOKEN = "for-tests"
 RUN_ID = "seen-by-schemathesis"
 NEEDED = ("not_a_server_error", "response_schema_conformance", "content_type_conformance")
@@ -91,16 +93,34 @@ def unused_port():
         return probe.getsockname()[1]
 
 
-@pytest.mark.timeout(900)  # all operations, thousands of requests
+def examples(number):
+    """So many requests for each operation, the same in every run."""
+    return settings(
+        max_examples=number,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+@pytest.mark.timeout(900)
 @schema.parametrize()
-@settings(
-    max_examples=8,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+@examples(2)
 def test_requests_made_from_the_document(case, server):
+    answer_is_as_described(case, server)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3600)  # all operations, thousands of requests
+@schema.parametrize()
+@examples(50)
+def test_many_requests_made_from_the_document(case, server):
+    answer_is_as_described(case, server)
+
+
+def answer_is_as_described(case, server):
+    """Send a request and look at what comes back."""
     if "run_id" in case.path_parameters:
         case.path_parameters["run_id"] = RUN_ID
     if "cluster" in case.path_parameters:

@@ -9,6 +9,8 @@ import pytest
 
 from tests.mounts import on_small_disk
 
+pytestmark = pytest.mark.local
+
 BEFORE = ["captured", "checked", "staged"]
 RUN = ["run-1", "succeeded", None]
 

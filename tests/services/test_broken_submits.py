@@ -26,6 +26,8 @@ from hyperpod_jlab.runs.submit import Request, Step
 from hyperpod_jlab.storage.records import BundleReader
 from tests.services.conftest import Place
 
+pytestmark = pytest.mark.local
+
 
 class Moody(LocalOrchestrator):
     """The embedded cluster, of which some submits go wrong as they do with schedulers far away."""

@@ -30,7 +30,7 @@ async def test_the_newest_of_many_runs(place, number):
         warm.append(time.perf_counter() - begin)
         assert again == first
     print(f"{number} runs: cold {cold:.2f} s, warm {statistics.median(warm) * 1000:.1f} ms")
-    assert statistics.median(warm) < 1
+    assert statistics.median(warm) < cold
     page, seen = first, len(first.runs)
     while page.next:
         page = await hyperpod.runs.list(Wanted(limit=500, cursor=page.next))

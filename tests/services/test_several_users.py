@@ -24,7 +24,7 @@ from hyperpod_jlab.storage.records import BundleReader
 from tests.storage.bundles import make_bundle
 from tests.storage.users import AS_ROOT, OTHER, as_other, common_folder
 
-pytestmark = AS_ROOT
+pytestmark = [pytest.mark.local, AS_ROOT]
 
 
 @pytest.fixture

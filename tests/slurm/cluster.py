@@ -12,9 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.shared import OneAtATime
+
 TESTBED = Path(__file__).parent.parent.parent / "testbed"
 SCRIPT = TESTBED / "slurm-testbed.sh"
 INSTALL = TESTBED / "install-slurm.sh"
+
+ONE = OneAtATime()
+"""The clusters of a worker start by it, but for tests that need two."""
 
 # Known before any test gives itself another cache folder.
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

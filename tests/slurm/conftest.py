@@ -8,22 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.cluster import SlurmTestbed, running, standard_options
+from tests.slurm.cluster import ONE, SlurmTestbed, running, standard_options
 from tests.slurm.hyperpod_fixtures import SlurmSession, make_hyperpod
 
-VERSIONS = ["22.05", pytest.param("24.11", marks=pytest.mark.full)]
 
-
-@pytest.fixture(scope="session", params=VERSIONS)
+@pytest.fixture(scope="session")
 def slurm_version(request: pytest.FixtureRequest) -> str:
-    """Every test that has to do with it runs on all versions, the newer ones in `make test-full` only."""
-    return str(request.param)
+    """22.05, or the one of ``--slurm``: `make test-full` runs all tests on 24.11 too."""
+    return str(request.config.getoption("--slurm"))
 
 
 @pytest.fixture(scope="session")
 def slurm_cluster(slurm_version: str) -> Iterator[SlurmTestbed]:
     """One for all tests, which leave it as they found it (or take ``slurm``)."""
-    with running(*standard_options(), version=slurm_version) as cluster:
+    with ONE.only(running(*standard_options(), version=slurm_version)) as cluster:
         yield cluster
 
 
@@ -40,13 +38,13 @@ def slurm_start(slurm_version: str) -> Iterator[Callable[..., SlurmTestbed]]:
     """Starts clusters of the test's own: ``slurm_start("--preempt", "--min-job-age", "2", on_nodes=["node1"])``."""
     with ExitStack() as stack:
         yield lambda *options, **more: stack.enter_context(
-            running(*options, version=slurm_version, **more)
+            ONE.only(running(*options, version=slurm_version, **more))
         )
 
 
 @pytest.fixture(params=["here", "ssh"])
 def transport(request: pytest.FixtureRequest) -> str:
-    """Every test that takes it runs over both ways to the cluster."""
+    """Here and over ssh; over ssh in `make test-full` only, unless the test is marked ``both_transports``."""
     return str(request.param)
 
 

@@ -66,6 +66,7 @@ class TestRuns:
         again = await session.hyperpod.runs.act(run_id, "release")
         assert again.status.reason_code != "held"
 
+    @pytest.mark.both_transports
     async def test_limit_and_queue_of_what_waits(self, session: SlurmSession) -> None:
         run_id = await session.submit(
             "true", queue="dev", time_limit="10m", slurm={"flags": {"begin": "now+1hour"}}

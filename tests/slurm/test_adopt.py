@@ -54,6 +54,7 @@ def until_state(session: SlurmSession, job: str, state: str) -> None:
 
 
 class TestWholeLives:
+    @pytest.mark.both_transports
     async def test_a_running_job(self, session: SlurmSession) -> None:
         job = sbatch(session, "echo one; sleep 2; echo two; exit 3", "-Jmine", "--comment=my own")
         until_state(session, job, "RUNNING")
@@ -67,6 +68,7 @@ class TestWholeLives:
         script = bundle_of(session, run_id) / "code" / "script.sbatch"
         assert script.read_text() == "#!/bin/bash\necho one; sleep 2; echo two; exit 3\n"
 
+    @pytest.mark.both_transports
     async def test_a_waiting_job_that_is_cancelled_here(self, session: SlurmSession) -> None:
         job = sbatch(session, "true", "--begin=now+1hour")
         run_id = await session.hyperpod.adopt(job, name="later")

@@ -35,6 +35,7 @@ async def refused(session: SlurmSession, *after: str) -> RefusedError:
     return caught.value
 
 
+@pytest.mark.both_transports
 async def test_one_starts_when_the_others_have_succeeded(session: SlurmSession):
     gate = session.cluster.partition / "gate"
     waits = f"until [ -e {session.cluster.partition_on_nodes}/gate ]; do sleep 0.1; done"

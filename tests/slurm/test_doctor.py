@@ -63,6 +63,7 @@ def bundles(slurm: SlurmTestbed) -> list[Path]:
     return list(slurm.partition.glob(".hyperpod/runs/*/*"))
 
 
+@pytest.mark.both_transports
 async def test_a_real_job_runs_and_nothing_of_it_stays(
     examine: Examine, slurm: SlurmTestbed
 ) -> None:

@@ -49,6 +49,7 @@ async def send_again(session: SlurmSession, run_id: str, word: str) -> None:
     await session.submit(command, run_id=run_id, stop_grace=10, files={"project": True})
 
 
+@pytest.mark.both_transports
 async def test_killed_at_each_step(sender: SlurmSession) -> None:
     names = {step: f"run-{step}-{random.randrange(10**6)}" for step in STEPS}
     senders = [Submitting(names[step], mark(sender, names[step]), die_at=step) for step in STEPS]
@@ -89,6 +90,7 @@ async def test_killed_at_a_hundred_random_moments(sender: SlurmSession) -> None:
     await kill_at_random(sender, 100, 1.5)
 
 
+@pytest.mark.both_transports
 async def test_four_submits_of_one_id_at_the_same_moment(sender: SlurmSession) -> None:
     name = f"run-{random.randrange(10**6)}"
     answers = all_at_once([Submitting(name, mark(sender, name)) for _ in range(4)])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.slurm.cluster import SlurmTestbed, running
+from tests.slurm.cluster import ONE, SlurmTestbed, running
 from tests.slurm.fault_fixtures import hpj, sessions, start_now, until
 from tests.slurm.hyperpod_fixtures import SlurmSession
 
@@ -29,7 +29,7 @@ def bed(slurm_version: str, accounting: bool) -> Iterator[SlurmTestbed]:
     options = [*OPTIONS, *PEOPLE]
     if accounting:
         options += ["--dbd", "--accounts", "research:alice,bob"]
-    with running(*options, version=slurm_version, nodes=2) as cluster:
+    with ONE.only(running(*options, version=slurm_version, nodes=2)) as cluster:
         yield cluster
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.session import Answer, write_config
-from tests.slurm.cluster import SlurmTestbed, running
+from tests.slurm.cluster import ONE, SlurmTestbed, running
 from tests.slurm.hyperpod_fixtures import CLUSTER, settings_for
 
 OPTIONS = (
@@ -78,7 +78,7 @@ class People:
 @pytest.fixture(scope="module")
 def bed(slurm_version: str) -> Iterator[SlurmTestbed]:
     """A cluster where carol has no account."""
-    with running(*OPTIONS, version=slurm_version, nodes=2) as cluster:
+    with ONE.only(running(*OPTIONS, version=slurm_version, nodes=2)) as cluster:
         yield cluster
 
 

@@ -17,7 +17,7 @@ from hyperpod_jlab.engines.slurm.remote_task import ANSWERS, SlurmErrand
 from hyperpod_jlab.engines.slurm.ssh import transport_of
 from hyperpod_jlab.storage.partition import Partition
 from tests.admin.folder_cases import JOBS, OPENED, PERSON, STRANGER, JobCases, as_it_is, names
-from tests.slurm.cluster import running
+from tests.slurm.cluster import ONE, running
 from tests.slurm.hyperpod_fixtures import CLUSTER, settings_for
 
 __all__ = ["names"]
@@ -77,6 +77,7 @@ class TestFolders(JobCases):
     killed = "CANCELLED"
 
 
+@pytest.mark.both_transports
 async def test_a_job_of_the_cluster_writes_and_the_person_reads(keeper, slurm, names):
     (path,) = names()
     await keeper.make({path: OPENED})
@@ -134,7 +135,7 @@ async def test_one_who_may_not_be_root_is_told(slurm):
 @pytest.fixture
 def with_sudo(tmp_path):
     """A cluster whose user alice may act as root on the nodes, as HyperPod's ubuntu may."""
-    with running("--users", "alice:20001", "--login", "1", nodes=1) as cluster:
+    with ONE.only(running("--users", "alice:20001", "--login", "1", nodes=1)) as cluster:
         rules = cluster.folder / "etc" / "sudoers"
         rules.write_text("root ALL=(ALL) ALL\nalice ALL=(ALL) NOPASSWD: ALL\n")
         rules.chmod(0o440)

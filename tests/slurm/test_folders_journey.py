@@ -32,6 +32,7 @@ def words(account, slurm, transport, tmp_path, monkeypatch, home):
     return (*where, "--folders", "slurm", "--cluster-user", "1000")
 
 
+@pytest.mark.both_transports
 def test_a_domain_is_wired_with_folders_by_a_job(account, hpj, slurm, words):
     root = slurm.partition
     (root / "carol").mkdir()

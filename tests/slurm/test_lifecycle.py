@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
+
 from hyperpod_jlab.engines.slurm.queue import SHORTEST
 from tests.slurm.hyperpod_fixtures import SlurmSession
 
 
 class TestOneAttempt:
+    @pytest.mark.both_transports
     async def test_two_nodes_see_each_other(self, session: SlurmSession) -> None:
         run_id = await session.submit(
             "echo $NODE_RANK $RANK $WORLD_SIZE $(hostname) $MASTER_ADDR:$MASTER_PORT",
@@ -60,6 +63,7 @@ class TestOneAttempt:
         assert "GIVEN=a 'b' $c\n`d`\n" in log
         assert "PYTEST_CURRENT_TEST" not in log
 
+    @pytest.mark.both_transports
     async def test_cancel_ends_it_as_cancelled(self, session: SlurmSession) -> None:
         run_id = await session.submit("sleep 600", resources={"nodes": 2})
         await session.running(run_id)
@@ -119,6 +123,7 @@ class TestSeveralAttempts:
         assert run.state == "failed"
         assert [attempt.exit_code for attempt in run.status.attempts] == [4, 4]
 
+    @pytest.mark.both_transports
     async def test_a_requeue_opens_the_next_attempt(self, session: SlurmSession) -> None:
         run_id = await session.submit(
             "echo this is $HYPERPOD_ATTEMPT; [ $HYPERPOD_ATTEMPT = 2 ] || sleep 600",
@@ -156,6 +161,7 @@ class TestSeveralAttempts:
 
 
 class TestArrays:
+    @pytest.mark.both_transports
     async def test_children_have_logs_and_states_of_their_own(self, session: SlurmSession) -> None:
         run_id = await session.submit(
             "echo child $HYPERPOD_ARRAY_INDEX; [ $HYPERPOD_ARRAY_INDEX != 2 ]", array="0-3%2"

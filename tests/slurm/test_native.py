@@ -36,6 +36,7 @@ def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestAsWritten:
+    @pytest.mark.both_transports
     async def test_file_name_arguments_and_folder(self, session: SlurmSession) -> None:
         text = SHEBANG + '#SBATCH -N 2\ncat data.txt; printf "<%s>\\n" "$@"; srun hostname\n'
         (session.folder / "data.txt").write_text("the project's file\n")
@@ -58,6 +59,7 @@ class TestAsWritten:
             name = bundle_of(session, run_id).joinpath("code").iterdir()
             assert told(session, session.job_of(run), "Name") == next(name).name
 
+    @pytest.mark.both_transports
     async def test_bytes_that_are_no_text_come_through(self, session: SlurmSession) -> None:
         script = b"#!/bin/bash\n# caf\xe9\nprintf '\xff\\n' | od -An -tx1\n"
         run_id = await send(session, script)

@@ -105,6 +105,7 @@ def test_no_two_codes_share_a_sentence_but_for_spelling():
         seen[words] = code
 
 
+@pytest.mark.slurm
 def test_the_installed_slurm_gives_no_other_code():
     """Asks Slurm's own library, so that the table above is not just what we believe."""
     libraries = sorted(Path("/usr/lib").glob("*/slurm-wlm/libslurmfull.so"))
@@ -117,6 +118,7 @@ def test_the_installed_slurm_gives_no_other_code():
     assert names == set(FIRST.split())
 
 
+@pytest.mark.slurm
 @pytest.mark.full
 def test_the_codes_of_the_later_version_are_in_its_library():
     """24.11's library runs on its own system only, so it is read and not asked. 25.11 added one more (job_state_reason.c)."""

@@ -17,6 +17,8 @@ from hyperpod_jlab.engines.slurm.connection import Patience, SocketFolder
 from hyperpod_jlab.engines.slurm.ssh import Ssh
 from tests.slurm.ssh_fixtures import NEVER, ODD, Logins, free_port, make_logins, new_key
 
+pytestmark = pytest.mark.local
+
 SOON = Patience(connect=4.0, answer=3.0, alive=1, idle=300.0)
 
 

@@ -17,6 +17,8 @@ from hyperpod_jlab.engines.slurm.login_node import LoginNode
 from hyperpod_jlab.engines.slurm.ssh import Ssh
 from tests.slurm.ssh_fixtures import Logins, make_logins
 
+pytestmark = pytest.mark.local
+
 SOON = Patience(connect=3.0, answer=2.0, alive=1)
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from tests.slurm.cluster import SlurmTestbed, running
 
+pytestmark = [pytest.mark.testbed, pytest.mark.slurm]
+
 
 def until(holds: Callable[[], object], seconds: float = 30) -> None:
     end = time.monotonic() + seconds

@@ -20,7 +20,7 @@ from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import parse
 from hyperpod_jlab.runs.facade import Hyperpod
 from hyperpod_jlab.runs.submit import Request
-from tests.slurm.cluster import SlurmTestbed, running
+from tests.slurm.cluster import ONE, SlurmTestbed, running
 
 DEADLINE = 40.0
 
@@ -119,7 +119,7 @@ class Waiting:
 
 @pytest.fixture(scope="module")
 def testbed(slurm_version: str) -> Iterator[SlurmTestbed]:
-    with running(*OPTIONS, version=slurm_version, nodes=5) as cluster:
+    with ONE.only(running(*OPTIONS, version=slurm_version, nodes=5)) as cluster:
         yield cluster
 
 
@@ -216,14 +216,11 @@ async def test_nothing_would_start(waiting: Waiting):
     run = await waiting.submit(nodes=2, gpus=4, time_limit="2h")
     await waiting.planned(run, "Resources")
     waiting.testbed.forget_calls()
-    begun = time.monotonic()
     told = await waiting.why(run, "Resources")
-    took = time.monotonic() - begun
     assert told.would_start_now == ()
     assert told.tried > 0
     asked = [call for call in waiting.testbed.calls() if "--test-only" in call.args]
     assert told.tried < len(asked) <= 8
-    assert took < 5
 
 
 async def test_a_queue_that_is_closed_for_the_user_is_not_named(waiting: Waiting):

@@ -15,6 +15,8 @@ from hyperpod_jlab.storage import descent
 from hyperpod_jlab.storage import files as atomic
 from tests.storage.racing import PROCESSES, race
 
+pytestmark = pytest.mark.local
+
 
 def test_of_racing_creates_one_wins_and_its_bytes_stay(tmp_path: Path):
     for turn in range(20):

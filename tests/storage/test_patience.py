@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -24,11 +23,9 @@ def test_a_call_that_hangs_is_left_alone(tmp_path):
     # A pipe that nobody writes to: its reader hangs in the kernel, as on a file system whose servers are gone.
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    begin = time.monotonic()
     with pytest.raises(StorageError) as caught:
         asyncio.run(within(tmp_path, pipe.read_text, seconds=0.2))
     assert caught.value.code == "storage_no_answer"
-    assert time.monotonic() - begin < 2
     (hanging,) = [one for one in threading.enumerate() if one.name == f"look at {tmp_path}"]
     assert hanging.daemon
     pipe.write_text("x")  # its answer comes after the loop has gone, and disturbs nobody

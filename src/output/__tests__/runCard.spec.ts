@@ -33,8 +33,8 @@ beforeAll(() => {
   Object.assign(globalThis, fakes, { ResizeObserver: FakeResize });
 });
 
-function settled(ms = 50): Promise<void> {
-  return new Promise(resolve => setTimeout(resolve, ms));
+function settled(): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, 50));
 }
 
 function card(known: readonly IRun[] = [RUN]) {
@@ -87,25 +87,22 @@ describe('a run’s card', () => {
   it('unsubscribes a moment after it went out of sight', async () => {
     const { dispose, logClient } = card();
     FakeObserver.show(true);
-    await settled();
+    await until(() => logClient.follows.length === 1);
     FakeObserver.show(false);
     FakeObserver.show(true);
     await settled();
     expect(logClient.follows).toHaveLength(1);
     FakeObserver.show(false);
-    await settled(1100);
-    expect(logClient.handler).toBeNull();
+    await until(() => logClient.handler === null);
     FakeObserver.show(true);
-    await settled();
-    expect(logClient.handler).not.toBeNull();
+    await until(() => logClient.handler !== null);
     dispose();
   });
 
   it('says that the server does not know the run', async () => {
     const { dispose, logClient, widget } = card([]);
     FakeObserver.show(true);
-    await settled();
-    expect(widget.node.textContent).toContain('is not known here');
+    await until(() => !!widget.node.textContent?.includes('is not known here'));
     expect(widget.log).toBeNull();
     expect(logClient.pages).toEqual([]);
     dispose();
@@ -114,12 +111,10 @@ describe('a run’s card', () => {
   it('asks how the run is when its log has ended', async () => {
     const { dispose, logClient, runClient, widget } = card();
     FakeObserver.show(true);
-    await settled();
-    expect(button(widget, 'Cancel')).toBeDefined();
+    await until(() => logClient.handler !== null && !!button(widget, 'Cancel'));
     runClient.runs = [run(1, { name: 'train', state: 'succeeded' })];
     logClient.handler?.end();
-    await settled();
-    expect(widget.node.textContent).toContain('succeeded');
+    await until(() => !!widget.node.textContent?.includes('succeeded'));
     expect(button(widget, 'Cancel')).toBeUndefined();
     dispose();
   });
@@ -127,8 +122,7 @@ describe('a run’s card', () => {
   it('cancels no run of another user', async () => {
     const { dispose, widget } = card([run(1, { name: 'train', own: false })]);
     FakeObserver.show(true);
-    await settled();
-    expect(widget.node.textContent).toContain('train');
+    await until(() => !!widget.node.textContent?.includes('train'));
     expect(button(widget, 'Cancel')).toBeUndefined();
     dispose();
   });
@@ -136,7 +130,7 @@ describe('a run’s card', () => {
   it('goes on in the same log when the run is requeued', async () => {
     const { dispose, logClient, runClient, runs, widget } = card();
     FakeObserver.show(true);
-    await settled();
+    await until(() => logClient.handler !== null);
     const become = async (state: string, attempts: number): Promise<void> => {
       const all = Array.from({ length: attempts }, (_, at) => ({
         number: at + 1,
@@ -161,7 +155,7 @@ describe('a run’s card', () => {
   it('has buttons', async () => {
     const { actions, dispose, widget } = card();
     FakeObserver.show(true);
-    await settled();
+    await until(() => !!button(widget, 'Open') && !!button(widget, 'Cancel'));
     button(widget, 'Open')?.click();
     button(widget, 'Cancel')?.click();
     expect(actions.open).toHaveBeenCalledWith(RUN);

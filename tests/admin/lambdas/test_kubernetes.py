@@ -22,9 +22,9 @@ from tests.admin.lambdas.conftest import properties
 from tests.admin.lambdas.test_new_profile import again, batch, event
 from tests.admin.lambdas.test_rights import grant
 from tests.aws.conftest import REGION
-from tests.kubernetes.cluster import build
+from tests.kubernetes.cluster import ONE, build
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
 IMAGE = "localhost/testbed/python:3.11"
 GROUP, NAMESPACE = "folders", "hyperpod-jlab"
@@ -59,7 +59,9 @@ def bed():
         base = Path(folder)
         base.chmod(0o755)
         (base / "fsx").mkdir()
-        with kubernetes_bed(base / "k", "--partition", str(base / "fsx"), nodes=1) as made:
+        with ONE.only(
+            kubernetes_bed(base / "k", "--partition", str(base / "fsx"), nodes=1)
+        ) as made:
             rbac = "rbac.authorization.k8s.io"
             role = {"apiGroup": rbac, "kind": "Role", "name": GROUP}
             kubectl(
