@@ -189,7 +189,7 @@ CLUSTER_FACTS = (
         (f"{_KUBERNETES}/kinds/hyperpod_job.py",),
         "Runs of this kind are refused or never recover. `PyTorchJob` is the default.",
         "by hand",
-        "`hpj submit --kubernetes kind=HyperPodPyTorchJob ...` on a cluster with the add-on. Kill a rank, and look at `hpj show`.",
+        '`hpj submit --spec kind.json ...` with `{"kubernetes": {"kind": "HyperPodPyTorchJob"}}` on a cluster with the add-on. Kill a rank, and look at `hpj show`.',
     ),
 )
 
