@@ -11,28 +11,30 @@ from hyperpod_jlab.aws.permissions import FEATURES, Feature, choose, policy
 PAGE = Path(__file__).parent.parent / "docs" / "permissions.md"
 
 HEAD = """\
-# What AWS has to allow
+# IAM permissions
 
 <!-- Written by scripts/make_permissions.py. Do not edit: change hyperpod_jlab/aws/permissions.py, then run `.venv/bin/python scripts/make_permissions.py`. -->
 
-Every feature works with exactly the actions listed here: the tests run each of them under its own policy and under nothing else, and once more with each single action taken away, which the output then
-names. Who you are to AWS (`sts:GetCallerIdentity`) needs no right. Without a right the rest goes on: what could not be had is said, with the action that is missing.
+With this page you can give a role the least privilege that the features need. Every feature works with exactly the actions listed here: the tests run each of
+them with its own policy only, and again without each single action. A missing permission is named in the output, and everything else continues.
+`sts:GetCallerIdentity` needs no permission.
 
-The policy goes to the role of Studio's spaces (the execution role), or to the people who work elsewhere:
+Attach the policy to the role of Studio's spaces (the execution role), or to users who work elsewhere:
 
 ```
-hpj admin policy > policy.json                    # all that only read
+hpj admin policy > policy.json                    # everything that only reads
 hpj admin policy nodes --region us-west-2         # one feature, one region
 hpj admin policy --partition aws-cn               # ARNs of another AWS partition; in Studio its own is the default
 ```
 """
 
 RESOURCES = """\
-`*` as a resource stands where IAM knows nothing narrower. ARNs are shown for the AWS partition `aws`, all regions and accounts; `--region` and `--account` make them narrower.
+The resource is `*` where IAM has nothing narrower. ARNs are shown for the AWS partition `aws`, all regions and accounts; `--region` and `--account` restrict
+them.
 """
 
 READING = """\
-## The policy of all that only read, but for admins' features
+## The policy for everything that only reads, without admin features
 """
 
 
@@ -43,9 +45,9 @@ def feature_part(feature: Feature) -> Iterator[str]:
     )
     changes = ""
     if feature.for_admins:
-        changes = " It is for admins, so it is not in the policy below."
+        changes = " It is for admins and not in the policy below."
     elif feature.changes:
-        changes = " It lets people change something, so it is not in the policy below."
+        changes = " It changes something and is not in the policy below."
     yield f"### {feature.title}\n"
     yield f"`hpj admin policy {feature.name}`, for {commands}.{changes}\n"
     yield "| action | resource | without it |\n| --- | --- | --- |"

@@ -30,24 +30,24 @@ HEAD = """\
 
 <!-- Written by scripts/make_reference.py. Do not edit: change the code, then run `.venv/bin/python scripts/make_reference.py`. -->
 
-On this page: [the spec](#the-spec), [the configuration file](#the-configuration-file), [commands](#commands),
-[the magic](#the-magic), [states](#states), [exit codes](#exit-codes), [the environment of a rank](#the-environment-of-a-rank).
+All fields, keys, commands, states, exit codes and variables, generated from the code: [the spec](#the-spec), [the configuration file](#the-configuration-file),
+[commands](#commands), [the magic](#the-magic), [states](#states), [exit codes](#exit-codes), [the environment of a rank](#the-environment-of-a-rank).
 """
 
 SPEC = """\
 ## The spec
 
-What to run, and with which resources: one `JobSpec`. The command line, the magic, the submit form, the Python API and REST are all
-made from it. `hpj submit --spec FILE` reads one as JSON or TOML; options given beside it go over it. In the Python API an option
-is named like its flag, with underscores: `--time-limit 2h` is `time_limit="2h"`.
+A `JobSpec` says what to run and with which resources. The command line, the magic, the submit form, the Python API and REST are generated
+from it. `hpj submit --spec FILE` reads one as JSON or TOML; other options override it. In the Python API an option has the name of its
+flag, with underscores: `--time-limit 2h` is `time_limit="2h"`.
 """
 
 CONFIGURATION = """\
 ## The configuration file
 
-TOML. These files are read, later ones over earlier ones: `/etc/hyperpod-jlab/config.toml`, then
-`${XDG_CONFIG_HOME:-~/.config}/hyperpod-jlab/config.toml`. When `$HYPERPOD_CONFIG` names a file, it stands alone. No file is needed:
-the cluster `local` always exists. An unknown key is an error, which names the nearest valid one.
+The configuration is TOML. These files are read, and later ones override earlier ones: `/etc/hyperpod-jlab/config.toml`, then
+`${XDG_CONFIG_HOME:-~/.config}/hyperpod-jlab/config.toml`. If `$HYPERPOD_CONFIG` names a file, only that file is read. You need no file to
+use the cluster `local`. An unknown key is an error that names the nearest valid one.
 
 ```toml
 default_cluster = "ml-slurm"
@@ -66,40 +66,41 @@ storage = "/fsx/alice"
 COMMANDS_HEAD = """\
 ## Commands
 
-`--json` may stand anywhere in the line: it prints one JSON document (logs: one object a line), and errors as one line of JSON. What
-stands behind `--` goes to your own program. `-h` prints the help of a command.
+`--json`, anywhere in the line, prints one JSON document (logs: one object per line), and errors as one line of JSON. Words after `--`
+go to your own program. `-h` prints the help of a command.
 """
 
 MAGIC = """\
 ## The magic
 
-`%load_ext hyperpod_jlab` makes these two ([more on them](magic.md)). `%hyperpod COMMAND` is `hpj COMMAND` in the kernel, and lists the runs without one.
+`%load_ext hyperpod_jlab` defines two magics ([how to use them](magic.md)). `%hyperpod COMMAND` is `hpj COMMAND` in the kernel; without a command it lists the
+runs.
 """
 
 STATE_WORDS = {
-    "submitting": "the bundle is there, the scheduler has not said yet that it has the run",
-    "waiting": "the scheduler has it; it has not started, or waits for its next attempt",
+    "submitting": "the bundle exists; the scheduler has not confirmed the run yet",
+    "waiting": "the scheduler has the run, which has not started or waits for its next attempt",
     "running": "an attempt has started and has not ended",
     "succeeded": "the last attempt ended with 0 on all nodes",
-    "failed": "the last attempt failed, and there will be no other; `reason` says why",
-    "cancelled": "its user ended it",
-    "unknown": "the records cannot be read, or the cluster does not answer",
+    "failed": "the last attempt failed and no other will start; `reason` says why",
+    "cancelled": "its user cancelled it",
+    "unknown": "the records cannot be read, or the cluster does not respond",
 }
 
 EXIT_WORDS = {
     0: "done (`logs -f` too, whatever the run did)",
-    1: "with `--wait` or `--follow`: the run ended otherwise than `succeeded`; "
-    "`hpj admin apply`, `destroy` and `status`: a step waits or is blocked, or (`status`) is still to be done; of a cluster: AWS says that it failed",
-    2: "something in the arguments is wrong; or preflight, the scheduler or the storage refuses; or it is `unsupported`",
+    1: "with `--wait` or `--follow`: the run did not succeed; "
+    "`hpj admin apply`, `destroy` and `status`: a step waits or is blocked, or (`status`) something is not as wanted; for a cluster: AWS reports a failure",
+    2: "invalid arguments; or refused by preflight, the scheduler or the storage; or `unsupported`",
     3: "a run or another named object does not exist",
-    4: "denied",
-    5: "the cluster does not answer",
-    70: "a fault of ours",
-    130: "interrupted; the run goes on",
+    4: "permission denied",
+    5: "the cluster does not respond",
+    70: "an internal error",
+    130: "interrupted; the run continues",
 }
 
 VARIABLE_WORDS = {
-    "RANK": "number of the process among all of the run",
+    "RANK": "number of the process in the run",
     "LOCAL_RANK": "number of the process on its node",
     "NODE_RANK": "number of the node",
     "WORLD_SIZE": "processes of the whole run",
@@ -111,9 +112,9 @@ VARIABLE_WORDS = {
     "HYPERPOD_BUNDLE": "absolute path of the bundle",
     "HYPERPOD_RECORDS": "absolute path of the run's records (another folder than the bundle for a child of an array)",
     "HYPERPOD_ARRAY_INDEX": "index of the child; in arrays only",
-    "PYTHONUNBUFFERED": "`1`: what is printed is in the log at once",
+    "PYTHONUNBUFFERED": "`1`: output is in the log at once",
     "PYTHONFAULTHANDLER": "`1`: a crash leaves a traceback",
-    "OMP_NUM_THREADS": "CPUs of the node by processes on it, unless it is set",
+    "OMP_NUM_THREADS": "CPUs of the node divided by processes on it, unless it is set",
 }
 
 
@@ -352,8 +353,8 @@ def environment_part() -> str:
     difference = variables_of_a_rank() ^ set(VARIABLE_WORDS)
     if difference:
         raise SystemExit(f"variables without words, or the other way round: {sorted(difference)}")
-    head = "## The environment of a rank\n\nA rank starts with a clean environment: what a login on the node has, the spec's variables "
-    head += "and secrets, what the setup lines left, and these.\n\n"
+    head = "## The environment of a rank\n\nA rank starts with a clean environment: that of a login on the node, the spec's variables "
+    head += "and secrets, the changes of the setup lines, and these variables.\n\n"
     return head + table(
         ("variable", "meaning"), ((f"`{name}`", words) for name, words in VARIABLE_WORDS.items())
     )

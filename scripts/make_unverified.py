@@ -11,37 +11,40 @@ from hyperpod_jlab.admin.verify.models import Fact
 PAGE = Path(__file__).parent.parent / "docs" / "unverified.md"
 
 HEAD = """\
-# What could not be tried without an AWS account
+# Unverified facts about AWS
 
 <!-- Written by scripts/make_unverified.py. Do not edit: change hyperpod_jlab/admin/verify/checks.py, then run `.venv/bin/python scripts/make_unverified.py`. -->
 
-This project was made without an AWS account. The tests run real boto3 against [an AWS API of our own](../testbed/README.md#aws), whose answers are checked against botocore's model. So names, types and limits are as AWS publishes them.
-The facts below are beyond that model. Each is from AWS' documentation or samples, or a guess, and none was tried. If you have an account, one command goes through this table:
+With this page you can check, on your own account, what this project assumes about AWS. It was made without an AWS account: the tests run real boto3 against [a
+simulated AWS API](../testbed/README.md#aws), whose answers are checked against botocore's models. So names, types and limits are as AWS publishes them. The
+facts below go beyond these models: they come from AWS's documentation or samples, or are guesses, and none was tried. One command checks them:
 
 ```
 hpj admin verify-aws                          # changes nothing
 hpj admin verify-aws --write --as-role arn:aws:iam::111122223333:role/Tester > report.md
 ```
 
-The report is Markdown, without account ids and names of roles. Please paste it into an issue.
+The report is Markdown, without account ids and role names. Please paste it into an issue.
 
-| option | what it does |
+| option | effect |
 | --- | --- |
-| none | Calls only describe, list, look up and simulate. The facts marked *read* are checked |
-| `--as-role ARN` | Assumes a role of yours for sessions whose policy has fewer rights than the role. Some facts are about a right that is missing |
-| `--write` | Makes a domain of Studio with a user profile, a space and a lifecycle configuration, checks the facts marked *write* on them, and deletes them with the domain's EFS file system and security groups. No application is started. It takes about 15 minutes. VPC, subnets and role are those of `--domain`, unless you name others (`--vpc`, `--subnet`, `--role`) |
-| `--file-system ID` | A file system of that VPC, for the throw-away profile's list. It is not mounted |
-| `--clean-up` | Deletes what a run has left that was killed. The next `--write` does it too |
+| none | Only describes, lists, looks up and simulates. Checks the facts marked *read* |
+| `--as-role ARN` | Assumes one of your roles for sessions with fewer permissions. Some facts are about a missing permission |
+| `--write` | Creates a Studio domain with a user profile, a space and a lifecycle configuration, checks the facts marked *write* on them, and deletes them with the domain's EFS file system and security groups. No application is started. It takes about 15 minutes. VPC, subnets and role are those of `--domain`, unless you name others (`--vpc`, `--subnet`, `--role`) |
+| `--file-system ID` | A file system of that VPC, for the test profile's list. It is not mounted |
+| `--clean-up` | Deletes what a killed run left behind. The next `--write` does it too |
 | `--only FACT` | Only this fact |
 
-With `--write` you see what will be made, and are asked once. Each step is named before it is done. All that is made is called `hyperpod-jlab-verify-` and a number, and has that name as its tag `hyperpod-jlab-verify`. Nothing else is changed. What is made is
-deleted at the end, also after an error and after Ctrl-C. After `kill -9` this machine knows from a note in `~/.local/state/hyperpod-jlab/verify` what is left, another machine from the tags: it leaves alone what is younger than an hour, for its run may be under way.
-A domain in which somebody else made something is not deleted.
+With `--write` you see what will be created, and confirm once. Each step is named before it is done. Everything created is called `hyperpod-jlab-verify-` and a
+number, has that name as its tag `hyperpod-jlab-verify`, and is deleted at the end, also after an error and after Ctrl-C. Nothing else is changed. After `kill
+-9` this machine knows what is left from a note in `~/.local/state/hyperpod-jlab/verify`, another machine from the tags, except for what is younger than an
+hour. A domain in which someone else created something is not deleted.
 
-The exit code is 0 when no fact was found wrong, 1 when one was, else that of the error. What AWS has to allow: [`admin-verify`](permissions.md#check-what-is-believed-of-aws-changing-nothing) and
-[`admin-verify-write`](permissions.md#try-what-is-believed-of-aws-in-a-throw-away-domain-admin-verify-besides).
+The exit code is 0 if no fact was found wrong, 1 if one was, else that of the error. Permissions:
+[`admin-verify`](permissions.md#check-assumptions-about-aws-read-only) and
+[`admin-verify-write`](permissions.md#check-assumptions-about-aws-in-a-temporary-domain-needs-admin-verify-too).
 
-The facts marked *by hand* no API tells. The report says of them what to do.
+No API can check the facts marked *by hand*. The report says what to do.
 """
 
 PARTS: Sequence[tuple[str, Sequence[Fact]]] = (

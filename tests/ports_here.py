@@ -14,7 +14,7 @@ from hyperpod_jlab.storage.records import BundleReader
 
 
 class HerePort:
-    """A TCP connection to a port of this machine (see `orchestrators.ports.PortStream`)."""
+    """A TCP connection to a port of this machine (see `engines.protocol.PortStream`)."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader

@@ -228,20 +228,20 @@ _TRYING = (
 ADMIN_FEATURES: tuple[Feature, ...] = (
     Feature(
         "admin-plan",
-        "What a Studio domain and a file system have to do with each other",
+        "Plan file systems for a Studio domain",
         ("`hpj admin plan`", "`hpj admin status`"),
         _WIRING,
     ),
     Feature(
         "admin-apply",
-        "Give the people of a Studio domain a file system, and take it back",
+        "Give Studio users a file system, and undo it",
         ("`hpj admin apply`", "`hpj admin destroy`"),
         _APPLYING,
         changes=True,
     ),
     Feature(
         "admin-lifecycle",
-        "Attach lifecycle configurations in a Studio domain, and take them back",
+        "Attach and remove lifecycle configurations",
         (
             "`hpj admin plan --lifecycle-file`",
             "`hpj admin apply --lifecycle-file`",
@@ -261,13 +261,13 @@ ADMIN_FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "admin-cluster-validate",
-        "Check the configuration of a HyperPod cluster",
+        "Validate the configuration of a HyperPod cluster",
         ("`hpj admin validate`", "`hpj admin create-cluster`"),
         _VALIDATION,
     ),
     Feature(
         "admin-cluster-change",
-        "Make, change and delete HyperPod clusters",
+        "Create, update and delete HyperPod clusters",
         (
             "`hpj admin create-cluster`",
             "`hpj admin update-cluster`",
@@ -286,20 +286,20 @@ ADMIN_FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "admin-verify",
-        "Check what is believed of AWS, changing nothing",
+        "Check assumptions about AWS, read-only",
         ("`hpj admin verify-aws`",),
         _VERIFYING,
     ),
     Feature(
         "admin-verify-write",
-        "Try what is believed of AWS in a throw-away domain; `admin-verify` besides",
+        "Check assumptions about AWS in a temporary domain (needs `admin-verify` too)",
         ("`hpj admin verify-aws --write`", "`hpj admin verify-aws --clean-up`"),
         _TRYING,
         changes=True,
     ),
     Feature(
         "admin-page",
-        "Whether the Admin page is offered, and what can be chosen there; what it does needs `admin-apply` besides",
+        "The Admin page (needs `admin-apply` too)",
         ("the Admin page in JupyterLab",),
         (
             Permission("sagemaker:ListUserProfiles", EVERY, "the page is not offered"),
@@ -375,7 +375,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "space",
-        "Whose a space of Studio is",
+        "Owner of a Studio space",
         ("hpj doctor",),
         (
             Permission(
@@ -525,7 +525,7 @@ FEATURES: tuple[Feature, ...] = (
     ),
     Feature(
         "storage-tasks",
-        "Files of file systems that are linked to S3, by AWS",
+        "Files on file systems that are linked to S3",
         ("hpj storage export --by aws", "hpj storage import", "hpj storage tasks"),
         (
             Permission("fsx:CreateDataRepositoryTask", FSX, "no export, import or release"),

@@ -407,7 +407,7 @@ class NodeErrand:
         self.root = root
 
     async def run(self, program: str, name: str) -> str:
-        """Run a program that prints its answer (see `orchestrators.tasks.RemoteTask`).
+        """Run a program that prints its answer (see `engines.remote_task.RemoteTask`).
 
         Raises:
             UnreachableError: The node or its session does not answer.

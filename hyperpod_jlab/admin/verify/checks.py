@@ -19,7 +19,7 @@ from hyperpod_jlab.features.metrics.models import Window
 from hyperpod_jlab.features.metrics.prometheus import ADDON, query_range, workspace_of_addon
 from hyperpod_jlab.features.node_logs.aws import list_logs
 
-_KUBERNETES = "hyperpod_jlab/orchestrators/kubernetes"
+_KUBERNETES = "hyperpod_jlab/engines/kubernetes"
 
 CLUSTER_FACTS = (
     Fact(
@@ -170,7 +170,7 @@ CLUSTER_FACTS = (
     Fact(
         "auto-resume-conditions",
         "HyperPod restarts a `PyTorchJob` with its annotations only with `restartPolicy: OnFailure`, in a namespace `kubeflow`, `hyperpod*` or `aws-hyperpod*`, and with training operator 1.7.0, 1.8.0 or 1.8.1. A job with `Worker`s only is one of them.",
-        (f"{_KUBERNETES}/kinds/auto_resume.py", f"{_KUBERNETES}/kinds/pytorch_job.py"),
+        (f"{_KUBERNETES}/kinds/pytorch_job.py",),
         "A run whose node was replaced is not restarted, or auto-resume is withheld where it would work.",
         "by hand",
         "Submit a run of two nodes in such a namespace, then label a node `sagemaker.amazonaws.com/node-health-status=UnschedulablePendingReplacement`. Try again with `restartPolicy: ExitCode`.",
@@ -178,7 +178,7 @@ CLUSTER_FACTS = (
     Fact(
         "job-auto-restart-deletes-pods",
         "HyperPod's resiliency agent deletes the pods of a node that it replaces, and leaves the restart to the job's own kind.",
-        (f"{_KUBERNETES}/kinds/failures.py", f"{_KUBERNETES}/watching/verdicts.py"),
+        (f"{_KUBERNETES}/kinds/kind.py", f"{_KUBERNETES}/observe/verdicts.py"),
         "A run restarts twice for one fault, or not at all.",
         "by hand",
         "As above, with `kubectl get pods -w` and `kubectl get events -w` beside it. Look at who deletes and who creates.",
@@ -189,7 +189,7 @@ CLUSTER_FACTS = (
         (f"{_KUBERNETES}/kinds/hyperpod_job.py",),
         "Runs of this kind are refused or never recover. `PyTorchJob` is the default.",
         "by hand",
-        "`hpj submit --kubernetes kind=HyperPodPyTorchJob ...` on a cluster with the add-on. Kill a rank, and look at `hpj show`.",
+        '`hpj submit --spec kind.json ...` with `{"kubernetes": {"kind": "HyperPodPyTorchJob"}}` on a cluster with the add-on. Kill a rank, and look at `hpj show`.',
     ),
 )
 

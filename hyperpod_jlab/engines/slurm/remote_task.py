@@ -96,7 +96,7 @@ class SlurmErrand:
         self._patience = patience
 
     async def run(self, program: str, name: str) -> str:
-        """Run a program that leaves its answer as a file of this name (see `orchestrators.tasks.RemoteTask`).
+        """Run a program that leaves its answer as a file of this name (see `engines.remote_task.RemoteTask`).
 
         Raises:
             DeniedError: The job's user may not act as root.
