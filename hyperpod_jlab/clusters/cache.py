@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from hyperpod_jlab.aws.clusters import describe_cluster, list_clusters, list_instances, list_tags
 from hyperpod_jlab.aws.errors import no_credentials
 from hyperpod_jlab.aws.presence import points_to_aws
+from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.clusters.aws import ClusterRow, HyperpodClusters, cluster_row, undescribed
 from hyperpod_jlab.clusters.reach import Reaches
 from hyperpod_jlab.core.cache import FRESH, Look, Looks, Shown
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, Instance, Places, is_changing
-from hyperpod_jlab.features.governance.models import Governance
-from hyperpod_jlab.features.governance.service import read_governance
+
+T = TypeVar("T")
 
 _AT_ONCE = 8
 """Clusters that are described at the same time."""
@@ -120,17 +122,32 @@ class HyperpodWatch:
             ("tags", arn), lambda look: self._read_tags(look, arn), refresh=refresh
         )
 
-    async def governance(self, name: str, *, refresh: bool = False) -> Shown[Governance]:
-        """The task governance of a cluster, by its name or ARN: a list of one. What is in use is not in it.
+    async def of_cluster(
+        self,
+        what: str,
+        name: str,
+        read: Callable[[Aws, HyperpodCluster], Awaitable[T]],
+        *,
+        refresh: bool = False,
+    ) -> Shown[T]:
+        """What a feature reads of one cluster, by its name or ARN: a list of one.
+
+        Args:
+            what: The feature's name for it.
+            name: The cluster.
+            read: Reads it from AWS.
+            refresh: Whether it is read now, whatever is known.
 
         Raises:
-            UnsupportedError: It is no cluster on EKS.
-            NotFoundError: There is none (any more).
-            HyperpodError: Nothing is known (see `aws.errors`).
+            NotFoundError: There is no such cluster (any more).
+            HyperpodError: `read` failed, and nothing is known.
         """
-        return await self._looks.get(
-            ("governance", name), lambda look: self._read_governance(look, name), refresh=refresh
-        )
+
+        async def load(look: Look[T]) -> None:
+            cluster = await self._clusters.cluster(name)
+            await look.put({name: await read(self._clusters.aws, cluster)})
+
+        return await self._looks.get((what, name), load, refresh=refresh)
 
     async def instances(self, name: str, *, refresh: bool = False) -> Shown[Instance]:
         """The instances of a cluster, by its name or ARN: those of the first page at once, the others as they come.
@@ -279,10 +296,6 @@ class HyperpodWatch:
         image_status = listed[0].image_status if listed else None
         placed = self._clusters.placed(replace(found, image_status=image_status))
         await look.put({found.arn: placed})
-
-    async def _read_governance(self, look: Look[Governance], name: str) -> None:
-        cluster = await self._clusters.cluster(name)
-        await look.put({name: await read_governance(self._clusters.aws, cluster)})
 
     async def _read_tags(self, look: Look[tuple[str, str]], arn: str) -> None:
         tags = await list_tags(self._clusters.aws, arn)

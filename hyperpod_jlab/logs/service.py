@@ -37,7 +37,6 @@ from hyperpod_jlab.logs.records import RecordStreams
 from hyperpod_jlab.logs.search import Hit, Search, Stretch, Thread
 from hyperpod_jlab.logs.source import Activity, Mark, SourceSet
 from hyperpod_jlab.logs.stream import LAUNCHER_LINE, Cursor, Place, Stream, mark_of
-from hyperpod_jlab.runs.service import Runs
 from hyperpod_jlab.storage.mounts import GONE
 
 # --------------------------------------------------------------------------------------------------
@@ -511,7 +510,7 @@ def check_choice(run: Run, request: LogRequest) -> None:
             raise no_such_log(run.run_id, f"attempt {request.attempt}", known)
 
 
-async def check_asked(runs: Runs, request: LogRequest) -> None:
+async def check_asked(get: Callable[[str], Awaitable[Run]], request: LogRequest) -> None:
     """`check_choice` for faces that have not looked at the run yet. Who asks for all, or goes on from a cursor, is not looked at again.
 
     Raises:
@@ -519,7 +518,7 @@ async def check_asked(runs: Runs, request: LogRequest) -> None:
     """
     chosen = request.ranks or request.node is not None or request.attempt is not None
     if chosen and request.cursor is None:
-        check_choice(await runs.get(request.run_id), request)
+        check_choice(await get(request.run_id), request)
 
 
 def node_names(run: Run) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ from hyperpod_jlab.core.records import ActionKind
 from hyperpod_jlab.core.run import STATES, Run, Usage
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.wire import iso_time, plain
-from hyperpod_jlab.features.ports.service import Access
+from hyperpod_jlab.features.ports.service import Access, access_of
 from hyperpod_jlab.runs.clean import Cleaner, Plan
 from hyperpod_jlab.runs.facade import Hyperpod
 from hyperpod_jlab.runs.service import Listing, Wanted, check_states
@@ -179,7 +179,9 @@ async def _look(hyperpod: Hyperpod, text: str) -> _Shown:
     few = 0 < sum((run.children or {}).values()) <= _SHOWN_CHILDREN
     children = await hyperpod.runs.children(run_id) if few else ()
     usage = await hyperpod.runs.usage(run_id) if run.status.ended else None
-    access = await hyperpod.access(run_id) if run.state == "running" else None
+    access = (
+        await access_of(hyperpod.engines, hyperpod.runs, run_id) if run.state == "running" else None
+    )
     return _Shown(run, spec, paths, children, usage, access)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import TYPE_CHECKING
-
-from hyperpod_jlab.core.errors import HyperpodError
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,20 +16,29 @@ if TYPE_CHECKING:
     from hyperpod_jlab.core.cluster import Change, Cluster, Job, JobResult, Node, Queue
     from hyperpod_jlab.core.config import Settings
     from hyperpod_jlab.core.records import ActionKind
-    from hyperpod_jlab.engines.protocol import PortStream
     from hyperpod_jlab.engines.registry import Engines
-    from hyperpod_jlab.features.events.service import EventWatch, HyperpodEvents
-    from hyperpod_jlab.features.governance.models import Governance
-    from hyperpod_jlab.features.metrics.service import NodeMetrics, RunMetrics
-    from hyperpod_jlab.features.node_actions.service import NodeActions
-    from hyperpod_jlab.features.ports.service import Access
-    from hyperpod_jlab.features.storage.files import RepositoryTasks
-    from hyperpod_jlab.features.storage.service import Storage
     from hyperpod_jlab.logs.service import LogService
     from hyperpod_jlab.runs.jobs import JobLinks
     from hyperpod_jlab.runs.repairs import AwsRepairs
     from hyperpod_jlab.runs.service import Runs
     from hyperpod_jlab.runs.submit import Submitter
+
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class Closing(Protocol):
+    """What is to be closed at the end."""
+
+    async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Forgetting(Protocol):
+    """What keeps something of clusters."""
+
+    def forget(self, cluster: str) -> None: ...
 
 
 class Hyperpod:
@@ -46,9 +54,8 @@ class Hyperpod:
         self.settings = settings if settings is not None else load_settings()
         self.partition = find_partition(self.settings)
         self._watches: dict[str | None, HyperpodWatch] = {}
-        self._event_watches: dict[str | None, EventWatch] = {}
         self._links: dict[str, JobLinks] = {}
-        self._metrics: dict[str | None, NodeMetrics] = {}
+        self._kept: dict[tuple[type, Hashable], object] = {}
 
     @cached_property
     def engines(self) -> Engines:
@@ -132,80 +139,25 @@ class Hyperpod:
             self._watches[region] = HyperpodWatch(self.hyperpod_clusters(region))
         return self._watches[region]
 
-    def event_watch_in(self, region: str | None) -> EventWatch:
-        """The same of their events, with the journal."""
-        if region not in self._event_watches:
-            from hyperpod_jlab.features.events.service import EventWatch
-
-            events = self.hyperpod_events(region)
-            self._event_watches[region] = EventWatch(self.watch_in(region), events)
-        return self._event_watches[region]
-
-    def hyperpod_events(self, region: str | None = None) -> HyperpodEvents:
-        """The events of HyperPod clusters.
+    def kept(self, kind: type[T], key: Hashable, make: Callable[[], T]) -> T:
+        """What a feature keeps as long as these services live, made when first asked for; it is closed with them.
 
         Args:
-            region: Their region; default: see `aws.session.Aws`.
+            kind: Its class.
+            key: Which of that class, such as a region.
+            make: Makes it.
         """
-        from hyperpod_jlab.aws.session import Aws
-        from hyperpod_jlab.features.events.service import HyperpodEvents
+        found = self._kept.get((kind, key))
+        if not isinstance(found, kind):
+            found = self._kept[kind, key] = make()
+        return found
 
-        return HyperpodEvents(Aws(region))
-
-    def node_actions(self, region: str | None = None) -> NodeActions:
-        """What can be done to nodes (see `services.node_actions`).
-
-        Args:
-            region: The region of their HyperPod cluster; default: see `aws.session.Aws`.
-        """
-        from hyperpod_jlab.features.node_actions.service import NodeActions
-
-        return NodeActions(self.engines, self.hyperpod_clusters(region))
-
-    def node_metrics(self, region: str | None = None) -> NodeMetrics:
-        """The metrics of HyperPod clusters and of their nodes.
-
-        Args:
-            region: Their region; default: see `aws.session.Aws`.
-        """
-        if region not in self._metrics:
-            from hyperpod_jlab.aws.session import Aws
-            from hyperpod_jlab.features.metrics.service import NodeMetrics
-
-            self._metrics[region] = NodeMetrics(Aws(region), self.settings)
-        return self._metrics[region]
-
-    def run_metrics(self, region: str | None = None) -> RunMetrics:
-        """The metrics of runs.
-
-        Args:
-            region: The region of clusters that the configuration has by a plain name; default: see `aws.session.Aws`.
-        """
-        from hyperpod_jlab.features.metrics.service import RunMetrics
-
-        return RunMetrics(lambda own: self.node_metrics(own or region), self.runs, self.settings)
-
-    def storage(self, *, ask_aws: bool = True) -> Storage:
-        """The file systems and partitions of this machine.
-
-        Args:
-            ask_aws: Whether AWS is asked what it knows of them, where they come from there.
-        """
-        from hyperpod_jlab.aws.session import Aws
-        from hyperpod_jlab.features.storage.service import Storage
-
-        return Storage(self.settings, self.partition, self.engines, Aws() if ask_aws else None)
-
-    def repository_tasks(self, region: str | None = None) -> RepositoryTasks:
-        """What AWS does to files of file systems that are linked to S3 (see `services.repository_tasks`).
-
-        Args:
-            region: Their region; default: see `aws.session.Aws`.
-        """
-        from hyperpod_jlab.aws.session import Aws
-        from hyperpod_jlab.features.storage.files import RepositoryTasks
-
-        return RepositoryTasks(Aws(region))
+    def forget(self, region: str | None, cluster: str) -> None:
+        """Something was done to a HyperPod cluster: what is kept of it is asked of AWS anew."""
+        self.watch_in(region).forget(cluster)
+        for (_, key), kept in self._kept.items():
+            if key == region and isinstance(kept, Forgetting):
+                kept.forget(cluster)
 
     async def clusters(self, seconds: float | None = None) -> list[Cluster]:
         """The configured clusters; one that does not answer says why in its reason, and has the numbers of when it last did.
@@ -218,30 +170,6 @@ class Hyperpod:
     async def cluster(self, name: str) -> Cluster:
         """One configured cluster, as in `clusters`, however long it takes."""
         return await self.lines.one(name)
-
-    async def governance(self, cluster: str, region: str | None = None) -> Governance:
-        """The task governance of a HyperPod cluster on EKS, with what of it is in use where the configuration has the cluster.
-
-        Args:
-            cluster: Its name or ARN.
-            region: Its region; default: see `aws.session.Aws`.
-
-        Raises:
-            UnsupportedError: It is no cluster on EKS.
-            NotFoundError: There is no such cluster.
-            HyperpodError: See `aws.errors`.
-        """
-        from hyperpod_jlab.features.governance.service import joined, queues_of, read_governance
-
-        service = self.hyperpod_clusters(region)
-        found = await service.cluster(cluster)
-        told = await read_governance(service.aws, found)
-        if not found.configured_as:
-            return joined(told, None)
-        try:
-            return joined(told, await queues_of(self.engines, found))
-        except HyperpodError as error:
-            return joined(told, error)
 
     async def nodes(self, cluster: str | None = None) -> list[Node]:
         """The nodes of one cluster."""
@@ -282,18 +210,6 @@ class Hyperpod:
 
         return await adopt(self.engines, job, cluster, name)
 
-    async def access(self, run_id: str) -> Access:
-        """What of a run's nodes can be reached now (see `services.access`)."""
-        from hyperpod_jlab.features.ports.service import access_of
-
-        return await access_of(self.engines, self.runs, run_id)
-
-    async def open_port(self, run_id: str, node: int, port: int) -> PortStream:
-        """Connect to a port of a running run's node (see `services.access.open_port`)."""
-        from hyperpod_jlab.features.ports.service import open_port
-
-        return await open_port(self.engines, self.runs, run_id, node, port)
-
     async def close(self) -> None:
         """Give back what is held open."""
         made = self.__dict__  # what was never asked for was never made
@@ -302,7 +218,8 @@ class Hyperpod:
                 await made[name].close()
         for watch in self._watches.values():
             await watch.close()
-        for events in self._event_watches.values():
-            await events.close()
+        for kept in self._kept.values():
+            if isinstance(kept, Closing):
+                await kept.close()
         if "engines" in made:
             await self.engines.close()

@@ -77,7 +77,7 @@ async def show_page(call: Call, run_id: str, query: PageQuery) -> LogPage:
     """A page of a run's log."""
     hyperpod = await call.hyperpod()
     request = query.request(run_id)
-    await check_asked(hyperpod.runs, request)
+    await check_asked(hyperpod.runs.get, request)
     page = await hyperpod.logs.page(request, query.direction, query.limit)
     return await asyncio.to_thread(_page_answer, page)
 
@@ -88,7 +88,7 @@ async def search_log(call: Call, run_id: str, query: SearchQuery) -> SearchResul
         raise InvalidInputError("grep: is missing", detail={"field": "grep"})
     hyperpod = await call.hyperpod()
     request = query.request(run_id)
-    await check_asked(hyperpod.runs, request)
+    await check_asked(hyperpod.runs.get, request)
     return await hyperpod.logs.search(request, query.direction, query.limit)
 
 
@@ -97,7 +97,7 @@ async def download_log(call: Call, run_id: str, query: RawQuery) -> Download:
     split_run_id(run_id)
     hyperpod = await call.hyperpod()
     ranks = None if query.rank is None else (query.rank,)
-    await check_asked(hyperpod.runs, LogRequest(run_id, query.attempt, query.node, ranks))
+    await check_asked(hyperpod.runs.get, LogRequest(run_id, query.attempt, query.node, ranks))
     which = f"node-{query.node}" if query.node is not None and query.rank is None else None
     which = which or f"rank-{query.rank or 0}"
     attempt = f".attempt-{query.attempt}" if query.attempt is not None else ""

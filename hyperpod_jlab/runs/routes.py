@@ -16,7 +16,7 @@ from hyperpod_jlab.core.records import ActionKind
 from hyperpod_jlab.core.run import Run, RunState, Usage
 from hyperpod_jlab.core.spec import JobSpec
 from hyperpod_jlab.core.validation import NAME
-from hyperpod_jlab.features.ports.service import Access
+from hyperpod_jlab.features.ports.service import Access, access_of
 from hyperpod_jlab.runs.files import SentFile, code_of, code_text, rendered_of
 from hyperpod_jlab.runs.service import Listing, Wanted
 from hyperpod_jlab.server.answers import OwnedRun, RenderedText, run_answer
@@ -201,7 +201,7 @@ async def show_access(call: Call, run_id: str) -> Access:
     A port of node 0 is opened by ``POST runs/{run_id}/ports/{port}/open``, one of another node by ``runs/{run_id}/ports/{node}:{port}/open``.
     """
     hyperpod = await call.hyperpod()
-    return await hyperpod.access(run_id)
+    return await access_of(hyperpod.engines, hyperpod.runs, run_id)
 
 
 async def show_usage(call: Call, run_id: str) -> RunUsage:

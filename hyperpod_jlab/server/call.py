@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hyperpod_jlab.server.process import ServerProcess
-
 if TYPE_CHECKING:
     from hyperpod_jlab.runs.facade import Hyperpod
+    from hyperpod_jlab.server.process import ServerProcess
 
 
 @dataclass

@@ -87,7 +87,7 @@ class Subscription:
         run_id = self._message.run_id
         await asyncio.to_thread(self._hyperpod.runs.bundle, run_id)
         request = self._message.request(run_id, follow=True)
-        await check_asked(self._hyperpod.runs, request)
+        await check_asked(self._hyperpod.runs.get, request)
         await self._tell(Subscribed(number))
         async with aclosing(self._hyperpod.logs.lines(request)) as batches:
             async for batch in batches:

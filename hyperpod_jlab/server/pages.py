@@ -8,32 +8,31 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from operator import attrgetter
-from typing import Annotated, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import Field
 
-from hyperpod_jlab.admin.fsx.models import StepRow
 from hyperpod_jlab.clusters import pages as page_cursor
-from hyperpod_jlab.clusters.aws import ClusterRow, NodeRow
 from hyperpod_jlab.core.bulk import without_collections
 from hyperpod_jlab.core.cache import Cache
-from hyperpod_jlab.core.cluster import Cluster, Job, Node, Queue
 from hyperpod_jlab.core.errors import (
     HyperpodError,
     InvalidInputError,
     UnreachableError,
     nearest_hint,
 )
-from hyperpod_jlab.core.events import EventRow
 from hyperpod_jlab.core.wire import Time
 from hyperpod_jlab.server.requests import RequestModel
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 FRESH = 1.0
 """Seconds for which all who ask are shown the same look."""
 
 MOST_ROWS = 1000
 
-Row = TypeVar("Row", Cluster, Node, Queue, Job, ClusterRow, NodeRow, EventRow, StepRow)
+Row = TypeVar("Row", bound="DataclassInstance")
 Item = TypeVar("Item")
 
 _DIGITS = re.compile(r"(\d+)")

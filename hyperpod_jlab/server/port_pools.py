@@ -11,6 +11,7 @@ import httpcore
 
 from hyperpod_jlab.core.errors import HyperpodError
 from hyperpod_jlab.engines.protocol import PortStream
+from hyperpod_jlab.features.ports.service import open_port
 from hyperpod_jlab.runs.facade import Hyperpod
 
 _MOST_PORTS = 32
@@ -71,7 +72,7 @@ class _Backend(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         """Connect."""
         del host, port, timeout, local_address, socket_options
-        return _Stream(await self._hyperpod.open_port(*self._key))
+        return _Stream(await open_port(self._hyperpod.engines, self._hyperpod.runs, *self._key))
 
 
 class _Stream(httpcore.AsyncNetworkStream):

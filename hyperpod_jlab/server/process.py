@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from hyperpod_jlab.admin.fsx.service import RightsOfAdmin, Wirings
     from hyperpod_jlab.features.doctor.service import Examinations
-    from hyperpod_jlab.features.metrics.service import MetricLooks
     from hyperpod_jlab.runs.facade import Hyperpod
     from hyperpod_jlab.runs.service import Runs
     from hyperpod_jlab.server.pages import Snapshots
@@ -50,7 +49,6 @@ class ServerProcess:
     def __init__(self, bus: EventLogger) -> None:
         self._lock = asyncio.Lock()
         self._hyperpod: Hyperpod | None = None
-        self._metrics: dict[str | None, MetricLooks] = {}
         self._bus = bus
         self._examinations: Examinations | None = None
         self._admin: Admin | None = None
@@ -76,17 +74,6 @@ class ServerProcess:
         from hyperpod_jlab.server.pages import Snapshots
 
         return Snapshots()
-
-    async def metrics(self, region: str | None = None) -> MetricLooks:
-        """What AWS said in the last minute of the HyperPod clusters of a region, and of runs on them; default: see `aws.session.Aws`."""
-        hyperpod = await self.hyperpod()
-        if region not in self._metrics:
-            from hyperpod_jlab.features.metrics.service import MetricLooks
-
-            self._metrics[region] = MetricLooks(
-                hyperpod.node_metrics(region), hyperpod.run_metrics(region)
-            )
-        return self._metrics[region]
 
     async def examinations(self) -> Examinations:
         """The doctor's examinations. They need no configuration, which may be what is wrong."""

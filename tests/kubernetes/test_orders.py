@@ -12,6 +12,7 @@ import pytest
 
 from hyperpod_jlab.core.cluster import Change
 from hyperpod_jlab.core.errors import ConflictError, DeniedError, NotFoundError, UnsupportedError
+from hyperpod_jlab.features.ports.service import open_port
 from tests.kubernetes.acting import CLUSTER, Acting, acting, only_looking, user
 from tests.kubernetes.cluster import KubernetesTestbed
 
@@ -177,7 +178,7 @@ async def test_who_may_only_look_is_told_which_right_is_missing(
         with pytest.raises(DeniedError, match="you may not delete"):
             await looker.runs.act(run_id, "cancel")
         with pytest.raises(DeniedError, match="may not reach ports"):
-            await looker.open_port(run_id, 0, 80)
+            await open_port(looker.engines, looker.runs, run_id, 0, 80)
         assert (await looker.runs.get(run_id)).state == "running"  # the cancel left the journal
     await user.hyperpod.runs.act(run_id, "cancel")
 

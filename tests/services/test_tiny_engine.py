@@ -13,7 +13,8 @@ from hyperpod_jlab.core.errors import HyperpodError, RefusedError, UnsupportedEr
 from hyperpod_jlab.core.records import ActionKind
 from hyperpod_jlab.engines import registry
 from hyperpod_jlab.engines.protocol import Orchestrator
-from hyperpod_jlab.features.node_actions.service import NodeRequest, abilities_on
+from hyperpod_jlab.features.node_actions.service import NodeRequest, abilities_on, node_actions_in
+from hyperpod_jlab.features.ports.service import access_of, open_port
 from hyperpod_jlab.runs.facade import Hyperpod
 from tests.services.tiny_engine import KIND, TinyCluster, TinyEngine
 from tests.session import Session
@@ -106,10 +107,10 @@ async def test_what_it_has_not_is_refused_in_plain_words(tiny: Session) -> None:
     assert await said(services.act_on_jobs(None, "cancel", ["7"])) == no_tables
     assert await said(services.adopt("7")) == "tiny clusters have no jobs from elsewhere to adopt"
     no_ports = "ports of runs on tiny clusters cannot be reached from here"
-    assert await said(services.open_port(run_id, 0, 8080)) == no_ports
+    assert await said(open_port(services.engines, services.runs, run_id, 0, 8080)) == no_ports
     drain = NodeRequest("drain", ["n1"], cluster="tiny", reason="broken")
-    assert await said(services.node_actions().plan(drain)) == "tiny clusters cannot drain nodes"
-    access = await services.access(run_id)
+    assert await said(node_actions_in(services).plan(drain)) == "tiny clusters cannot drain nodes"
+    access = await access_of(services.engines, services.runs, run_id)
     assert (access.ports, access.reason, access.shells) == (False, no_ports, ())
 
 

@@ -16,6 +16,7 @@ from hyperpod_jlab.aws.file_systems import LustreMount, is_mount_of
 from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.aws.studio import find_studio
 from hyperpod_jlab.clusters.identity import Asked, find_whose
+from hyperpod_jlab.clusters.mounts import inspect
 from hyperpod_jlab.core.check import Step, Told, Who, fail, of_error, ok, warn
 from hyperpod_jlab.core.errors import HyperpodError, StorageError
 from hyperpod_jlab.core.hyperpod import HyperpodCluster, LustreStorage
@@ -23,7 +24,6 @@ from hyperpod_jlab.core.quantities import format_size
 from hyperpod_jlab.features.doctor.aws import HYPERPOD, ROLE, AtAws, file_system_of
 from hyperpod_jlab.features.doctor.models import CONFIGURATION, Opened
 from hyperpod_jlab.features.doctor.network import joined
-from hyperpod_jlab.features.storage.places import inspect
 from hyperpod_jlab.runs.facade import Hyperpod
 from hyperpod_jlab.runs.service import Wanted
 from hyperpod_jlab.storage.acl import is_opened

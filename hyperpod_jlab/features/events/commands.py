@@ -9,11 +9,13 @@ from typing import Any
 import click
 
 from hyperpod_jlab.aws.events import EventFilter
+from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.cli.group import HpjCommand
 from hyperpod_jlab.cli.invocation import invocation, with_services
 from hyperpod_jlab.cli.output import moment, page_options, print_fields, print_json, show_list
 from hyperpod_jlab.cli.parameters import SinceParam
 from hyperpod_jlab.core.events import EVENT_LEVELS, EVENT_RESOURCES, ClusterEvent
+from hyperpod_jlab.features.events.service import HyperpodEvents
 
 _HELP = """\
 List the events of a HyperPod cluster, newest first: nodes that fail, are replaced or come, groups that grow, and why not.
@@ -61,14 +63,14 @@ def events(
     """List events, or show one."""
     if event is not None:
         shown = with_services(
-            lambda services: services.hyperpod_events(region).event(hyperpod, event), asking=True
+            lambda _: HyperpodEvents(Aws(region)).event(hyperpod, event), asking=True
         )
         _show(shown)
         return
     level = options.pop("level")
     wanted = EventFilter(**options)
     found = with_services(
-        lambda services: services.hyperpod_events(region).events(hyperpod, wanted, level),
+        lambda _: HyperpodEvents(Aws(region)).events(hyperpod, wanted, level),
         asking=True,
     )
     show_list("events", _TITLES, found, _row, (limit, cursor))

@@ -12,6 +12,7 @@ from pydantic import Field
 from hyperpod_jlab.clusters.aws_routes import AwsAged, HyperpodTableQuery, age_of
 from hyperpod_jlab.core.events import ClusterEvent, EventRow, newest_first, said_once
 from hyperpod_jlab.core.hyperpod import region_of
+from hyperpod_jlab.features.events.service import event_watch_in
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.pages import Page, TablePage, page_of
 
@@ -43,7 +44,7 @@ class EventsQuery(HyperpodTableQuery):
 
 async def list_hyperpod_events(call: Call, cluster: str, query: EventsQuery) -> HyperpodEvents:
     """The events of a HyperPod cluster, by its name or ARN, newest first; those that AWS has dropped are from the journal."""
-    watch = (await call.hyperpod()).event_watch_in(region_of(cluster))
+    watch = event_watch_in(await call.hyperpod(), region_of(cluster))
     shown, notes = await watch.events(cluster, refresh=query.refresh)
     events = await asyncio.to_thread(newest_first, shown.rows)
     page = await asyncio.to_thread(_page, events, query)
@@ -59,7 +60,7 @@ async def list_hyperpod_events(call: Call, cluster: str, query: EventsQuery) -> 
 
 async def show_hyperpod_event(call: Call, cluster: str, event: str) -> ClusterEvent:
     """An event of a HyperPod cluster with its details, which alone tell why something failed."""
-    watch = (await call.hyperpod()).event_watch_in(region_of(cluster))
+    watch = event_watch_in(await call.hyperpod(), region_of(cluster))
     return await watch.event(cluster, event)
 
 

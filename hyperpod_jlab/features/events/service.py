@@ -25,6 +25,7 @@ from hyperpod_jlab.core.cluster import Rows
 from hyperpod_jlab.core.errors import HyperpodError, NotFoundError, StorageError, UnsupportedError
 from hyperpod_jlab.core.events import KEPT, ClusterEvent, newest_first, said_once
 from hyperpod_jlab.core.hyperpod import HyperpodCluster
+from hyperpod_jlab.runs.facade import Hyperpod
 from hyperpod_jlab.storage.files import locked
 
 # --------------------------------------------------------------------------------------------------
@@ -463,3 +464,12 @@ class EventWatch:
             return journal_of(None, cluster)
         check_kept(described)
         return journal_of(described, cluster)
+
+
+def event_watch_in(services: Hyperpod, region: str | None) -> EventWatch:
+    """The events of HyperPod clusters of a region, kept for all who look, with the journal."""
+    return services.kept(
+        EventWatch,
+        region,
+        lambda: EventWatch(services.watch_in(region), HyperpodEvents(Aws(region))),
+    )

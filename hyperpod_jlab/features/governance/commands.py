@@ -19,6 +19,7 @@ from hyperpod_jlab.features.governance.models import (
     Governance,
     TeamQuota,
 )
+from hyperpod_jlab.features.governance.service import governance_of
 from hyperpod_jlab.runs.facade import Hyperpod
 
 _TITLES = (
@@ -57,7 +58,7 @@ def quotas(cluster: str, region: str | None) -> None:
     """Show quotas and priorities."""
 
     async def read(hyperpod: Hyperpod) -> Governance:
-        return await hyperpod.governance(cluster, region)
+        return await governance_of(hyperpod, cluster, region)
 
     found = with_services(read, asking=True)
     if invocation().as_json:

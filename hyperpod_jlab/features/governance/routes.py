@@ -10,7 +10,7 @@ from hyperpod_jlab.clusters.aws_routes import AwsAged, HyperpodQuery, age_of
 from hyperpod_jlab.core.errors import HyperpodError, UnreachableError
 from hyperpod_jlab.core.hyperpod import region_of
 from hyperpod_jlab.features.governance.models import Governance
-from hyperpod_jlab.features.governance.service import joined
+from hyperpod_jlab.features.governance.service import joined, read_governance
 from hyperpod_jlab.server.call import Call
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ async def show_governance(call: Call, cluster: str, query: HyperpodQuery) -> Hyp
     """The task governance of a HyperPod cluster on EKS, by its name or ARN; what is in use where the configuration has the cluster."""
     hyperpod = await call.hyperpod()
     watch = hyperpod.watch_in(region_of(cluster))
-    shown = await watch.governance(cluster, refresh=query.refresh)
+    shown = await watch.of_cluster("governance", cluster, read_governance, refresh=query.refresh)
     found = await watch.cluster(cluster)
     use = await _queues(call, hyperpod, found.rows[0])
     told = joined(shown.rows[0], use)

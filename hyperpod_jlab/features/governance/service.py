@@ -14,6 +14,7 @@ from hyperpod_jlab.engines.protocol import tables_of
 from hyperpod_jlab.engines.registry import Engines
 from hyperpod_jlab.features.governance.aws import list_policies, list_quotas, quota_failure
 from hyperpod_jlab.features.governance.models import ClusterPolicy, Governance, TeamQuota, with_use
+from hyperpod_jlab.runs.facade import Hyperpod
 
 _FAILURES = 10
 """Failed quotas that AWS is asked about: each is a call of its own."""
@@ -114,3 +115,27 @@ def _undescribed(policies: Sequence[ClusterPolicy]) -> list[str]:
         for policy in policies
         if policy.reason and policy.state != "failed"
     ]
+
+
+async def governance_of(services: Hyperpod, cluster: str, region: str | None = None) -> Governance:
+    """The task governance of a HyperPod cluster on EKS, with what of it is in use where the configuration has the cluster.
+
+    Args:
+        services: The services.
+        cluster: Its name or ARN.
+        region: Its region; default: see `aws.session.Aws`.
+
+    Raises:
+        UnsupportedError: It is no cluster on EKS.
+        NotFoundError: There is no such cluster.
+        HyperpodError: See `aws.errors`.
+    """
+    service = services.hyperpod_clusters(region)
+    found = await service.cluster(cluster)
+    told = await read_governance(service.aws, found)
+    if not found.configured_as:
+        return joined(told, None)
+    try:
+        return joined(told, await queues_of(services.engines, found))
+    except HyperpodError as error:
+        return joined(told, error)

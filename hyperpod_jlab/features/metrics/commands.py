@@ -16,7 +16,7 @@ from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.core.errors import InvalidInputError
 from hyperpod_jlab.core.quantities import format_duration, format_size
 from hyperpod_jlab.features.metrics.models import METRICS, Course, Measured, RunMeasured, Window
-from hyperpod_jlab.features.metrics.service import BY_NODE
+from hyperpod_jlab.features.metrics.service import BY_NODE, node_metrics_in, run_metrics_in
 from hyperpod_jlab.runs.facade import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def _show_cluster(
     limit: int | None,
 ) -> None:
     async def read(hyperpod: Hyperpod) -> list[Measured]:
-        service = hyperpod.node_metrics(region)
+        service = node_metrics_in(hyperpod, region)
         if by_node:
             return await service.of_nodes(cluster, since, limit)
         if node is not None:
@@ -186,7 +186,7 @@ def _show_run(
 ) -> None:
     async def read(hyperpod: Hyperpod) -> RunMeasured:
         run_id = await find_run(hyperpod, text)
-        service = hyperpod.run_metrics(region)
+        service = run_metrics_in(hyperpod, region)
         return await service.of_run(run_id, attempt)
 
     found = with_services(read, asking=True)

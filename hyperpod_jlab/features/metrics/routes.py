@@ -9,7 +9,7 @@ from pydantic import Field
 
 from hyperpod_jlab.core.hyperpod import region_of
 from hyperpod_jlab.features.metrics.models import LONGEST, Measured, RunMeasured
-from hyperpod_jlab.features.metrics.service import MetricQuery
+from hyperpod_jlab.features.metrics.service import MetricQuery, metric_looks_in
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
 
@@ -48,7 +48,7 @@ class RunMetricsQuery(RequestModel):
 
 async def show_metrics(call: Call, cluster: str, query: MetricsQuery) -> Measured:
     """The metrics of a HyperPod cluster, by its name or ARN, or of one of its nodes; at most a minute old."""
-    looks = await call.process.metrics(region_of(cluster))
+    looks = metric_looks_in(await call.hyperpod(), region_of(cluster))
     (found,) = await looks.get(MetricQuery(cluster, query.seconds, node=query.node))
     return found
 
@@ -57,13 +57,13 @@ async def list_node_metrics(
     call: Call, cluster: str, query: NodeMetricsQuery
 ) -> HyperpodNodeMetrics:
     """The most important metrics of each node of a HyperPod cluster on EKS; at most a minute old."""
-    looks = await call.process.metrics(region_of(cluster))
+    looks = metric_looks_in(await call.hyperpod(), region_of(cluster))
     found = await looks.get(MetricQuery(cluster, query.seconds, nodes=query.limit))
     return HyperpodNodeMetrics(tuple(found))
 
 
 async def show_run_metrics(call: Call, run_id: str, query: RunMetricsQuery) -> RunMeasured:
     """The metrics of a run on a HyperPod cluster, over the time in which it ran; at most a minute old."""
-    looks = await call.process.metrics()
+    looks = metric_looks_in(await call.hyperpod())
     whole, *nodes = await looks.get(MetricQuery(run=run_id, attempt=query.attempt))
     return RunMeasured(run_id, whole, tuple(nodes))

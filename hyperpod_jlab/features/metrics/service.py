@@ -60,6 +60,7 @@ from hyperpod_jlab.features.metrics.prometheus import (
     workspace_at,
     workspace_of_addon,
 )
+from hyperpod_jlab.runs.facade import Hyperpod
 from hyperpod_jlab.runs.service import Runs
 
 # --------------------------------------------------------------------------------------------------
@@ -678,3 +679,24 @@ class MetricLooks:
         if query.node is not None:
             return [await self._metrics.of_node(query.cluster, query.node, query.seconds)]
         return [await self._metrics.of_cluster(query.cluster, query.seconds)]
+
+
+def node_metrics_in(services: Hyperpod, region: str | None = None) -> NodeMetrics:
+    """The metrics of HyperPod clusters of a region and of their nodes; default: see `aws.session.Aws`."""
+    return services.kept(NodeMetrics, region, lambda: NodeMetrics(Aws(region), services.settings))
+
+
+def run_metrics_in(services: Hyperpod, region: str | None = None) -> RunMetrics:
+    """The metrics of runs; the region is that of clusters that the configuration has by a plain name."""
+    return RunMetrics(
+        lambda own: node_metrics_in(services, own or region), services.runs, services.settings
+    )
+
+
+def metric_looks_in(services: Hyperpod, region: str | None = None) -> MetricLooks:
+    """Both, kept for all who look."""
+    return services.kept(
+        MetricLooks,
+        region,
+        lambda: MetricLooks(node_metrics_in(services, region), run_metrics_in(services, region)),
+    )

@@ -17,7 +17,7 @@ from hyperpod_jlab.cli.terminal import is_terminal, printable
 from hyperpod_jlab.core.errors import HyperpodError, InvalidInputError
 from hyperpod_jlab.core.node_actions import NodeActionKind, NodeActionPlan, NodeResult
 from hyperpod_jlab.core.wire import plain
-from hyperpod_jlab.features.node_actions.service import NodeRequest
+from hyperpod_jlab.features.node_actions.service import NodeRequest, node_actions_in
 from hyperpod_jlab.runs.facade import Hyperpod
 
 _HELP = """\
@@ -85,7 +85,9 @@ def node(
             detail={"option": "--cluster"},
         )
     request = NodeRequest(action, nodes, hyperpod, cluster, reason)
-    plan = with_services(lambda services: services.node_actions(region).plan(request), asking=True)
+    plan = with_services(
+        lambda services: node_actions_in(services, region).plan(request), asking=True
+    )
     as_json = invocation().as_json
     if dry_run:
         _show_plan(plan)
@@ -104,7 +106,7 @@ def node(
 async def _carry_out(
     services: Hyperpod, region: str | None, plan: NodeActionPlan
 ) -> list[NodeResult]:
-    return await services.node_actions(region).carry_out(plan)
+    return await node_actions_in(services, region).carry_out(plan)
 
 
 def _confirmed(plan: NodeActionPlan) -> bool:

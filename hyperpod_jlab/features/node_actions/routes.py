@@ -22,6 +22,7 @@ from hyperpod_jlab.features.node_actions.service import (
     NodeRequest,
     abilities_on,
     abilities_on_hyperpod,
+    node_actions_in,
 )
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
@@ -103,12 +104,12 @@ def _request(
 
 
 async def _preview(call: Call, request: NodeRequest) -> NodeActionPlan:
-    actions = (await call.hyperpod()).node_actions(_region(request))
+    actions = node_actions_in(await call.hyperpod(), _region(request))
     return await actions.plan(request, needs_reason=False)
 
 
 async def _act(call: Call, request: NodeRequest) -> NodeResults:
-    actions = (await call.hyperpod()).node_actions(_region(request))
+    actions = node_actions_in(await call.hyperpod(), _region(request))
     plan = await actions.plan(request)
     try:
         results = await actions.carry_out(plan)
@@ -124,9 +125,7 @@ def _region(request: NodeRequest) -> str | None:
 async def _forget(call: Call, plan: NodeActionPlan) -> None:
     """What tables showed of the nodes a moment ago is not how they are now."""
     hyperpod = await call.hyperpod()
-    region = region_of(plan.cluster)
-    hyperpod.watch_in(region).forget(plan.cluster)
-    hyperpod.event_watch_in(region).forget(plan.cluster)
+    hyperpod.forget(region_of(plan.cluster), plan.cluster)
     for name, config in hyperpod.settings.clusters.items():
         if plan.cluster in {name, getattr(config, "hyperpod", None)}:
             call.process.snapshots.forget(("nodes", name))

@@ -37,6 +37,7 @@ from hyperpod_jlab.core.scheduler import Scheduler
 from hyperpod_jlab.engines.protocol import Orchestrator, required, tables_of
 from hyperpod_jlab.engines.registry import Engines, scheduler_named
 from hyperpod_jlab.features.node_actions.aws import check_repair, repair_instances
+from hyperpod_jlab.runs.facade import Hyperpod
 
 # --------------------------------------------------------------------------------------------------
 # Which actions on nodes of a cluster can be had, and why not the others: what is known before anybody is asked.
@@ -416,3 +417,13 @@ def _each_once(plans: Sequence[NodePlan]) -> tuple[NodePlan, ...]:
         machine = plan.instance.name if plan.instance else plan.node.name if plan.node else None
         found.setdefault(("machine", machine) if machine else ("name", plan.name), plan)
     return tuple(found.values())
+
+
+def node_actions_in(services: Hyperpod, region: str | None = None) -> NodeActions:
+    """What can be done to nodes.
+
+    Args:
+        services: The services.
+        region: The region of their HyperPod cluster; default: see `aws.session.Aws`.
+    """
+    return NodeActions(services.engines, services.hyperpod_clusters(region))

@@ -12,7 +12,7 @@ from hyperpod_jlab.cli.output import print_json
 from hyperpod_jlab.cli.parameters import RUN, find_run
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.core.errors import HyperpodError
-from hyperpod_jlab.features.ports.service import MOST_PORT, forwarded
+from hyperpod_jlab.features.ports.service import MOST_PORT, forwarded, open_port
 from hyperpod_jlab.runs.facade import Hyperpod
 
 _HELP = """\
@@ -51,11 +51,13 @@ def forward(run: str, port: int, node: int, local_port: int | None) -> None:
 async def _forward(hyperpod: Hyperpod, text: str, node: int, port: int, local_port: int) -> None:
     run_id = await find_run(hyperpod, text)
     # Whether it can be reached at all is said before anybody connects; what listens there may still come.
-    first = await hyperpod.open_port(run_id, node, port)
+    first = await open_port(hyperpod.engines, hyperpod.runs, run_id, node, port)
     await first.close()
 
     async with forwarded(
-        lambda: hyperpod.open_port(run_id, node, port), local_port, _complain
+        lambda: open_port(hyperpod.engines, hyperpod.runs, run_id, node, port),
+        local_port,
+        _complain,
     ) as here:
         if invocation().as_json:
             print_json({"run_id": run_id, "node": node, "port": port, "local_port": here})

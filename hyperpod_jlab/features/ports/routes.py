@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from hyperpod_jlab.features.ports.service import open_port as open_port_of_run
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.port_keys import TICKET_SECONDS, place_of
 
@@ -24,7 +25,9 @@ async def open_port(call: Call, run_id: str, port: str) -> OpenedPort:
     """Open a port of a running run's node for the browser: ``{port}`` of node 0, ``{node}:{port}`` of another one."""
     place = place_of(run_id, port)
     hyperpod = await call.hyperpod()
-    stream = await hyperpod.open_port(place.run_id, place.node, place.port)
+    stream = await open_port_of_run(
+        hyperpod.engines, hyperpod.runs, place.run_id, place.node, place.port
+    )
     try:
         # Of a pod's port it is said only after the connection that nothing listens there. Most programs say nothing by themselves.
         async with asyncio.timeout(_SETTLE_SECONDS):

@@ -10,6 +10,7 @@ from typing import get_args
 
 import click
 
+from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.cli.failure import CommandLineError
 from hyperpod_jlab.cli.group import CONTEXT, Entry, HpjCommand, LazyGroup, Section
 from hyperpod_jlab.cli.invocation import invocation, json_option, with_services
@@ -23,18 +24,27 @@ from hyperpod_jlab.cli.output import (
 )
 from hyperpod_jlab.cli.terminal import printable
 from hyperpod_jlab.clusters.identity import Separation
+from hyperpod_jlab.clusters.mounts import Place
 from hyperpod_jlab.core.errors import RefusedError, StorageError
 from hyperpod_jlab.core.file_system import MEANINGS, Association, FileSystem, Verb
 from hyperpod_jlab.core.quantities import format_size
-from hyperpod_jlab.features.storage.files import Moved, Result, TaskOptions, Way, file_states, move
+from hyperpod_jlab.features.storage.files import (
+    Moved,
+    RepositoryTaskService,
+    Result,
+    TaskOptions,
+    Way,
+    file_states,
+    move,
+)
 from hyperpod_jlab.features.storage.models import RepositoryTask
-from hyperpod_jlab.features.storage.places import Place
 from hyperpod_jlab.features.storage.service import (
     Linked,
     PathView,
     Side,
     StorageOverview,
     link_partition,
+    storage_of,
 )
 from hyperpod_jlab.runs.clean import MigrationPlan, carry_out, plan_migration
 from hyperpod_jlab.runs.facade import Hyperpod
@@ -123,7 +133,7 @@ def storage(context: click.Context, no_aws: bool) -> None:
         return
 
     async def look(hyperpod: Hyperpod) -> StorageOverview:
-        return await hyperpod.storage(ask_aws=not no_aws).overview()
+        return await storage_of(hyperpod, ask_aws=not no_aws).overview()
 
     overview = with_services(look, asking=True)
     if invocation().as_json:
@@ -144,7 +154,7 @@ def show_path(context: click.Context, path: Path, no_aws: bool) -> None:
     absolute = Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - links stay as they are named
 
     async def look(hyperpod: Hyperpod) -> PathView:
-        return await hyperpod.storage(ask_aws=asks).of_path(absolute)
+        return await storage_of(hyperpod, ask_aws=asks).of_path(absolute)
 
     view = with_services(look, asking=True)
     if invocation().as_json:
@@ -273,9 +283,9 @@ def export(paths: tuple[Path, ...], by: Way | None, report: str | None) -> None:
 def import_(paths: tuple[Path, ...], report: str | None, region: str | None) -> None:
     """Take over what is new in S3."""
 
-    async def work(hyperpod: Hyperpod) -> Moved:
+    async def work(_: Hyperpod) -> Moved:
         options = TaskOptions(report=report)
-        return await hyperpod.repository_tasks(region).begin("import", _whole(paths), options)
+        return await RepositoryTaskService(Aws(region)).begin("import", _whole(paths), options)
 
     _tell(with_services(work, asking=True))
 
@@ -290,8 +300,8 @@ def import_(paths: tuple[Path, ...], report: str | None, region: str | None) -> 
 def tasks(tasks: tuple[str, ...], region: str | None) -> None:
     """Show tasks."""
 
-    async def work(hyperpod: Hyperpod) -> list[RepositoryTask]:
-        return await hyperpod.repository_tasks(region).known(tasks)
+    async def work(_: Hyperpod) -> list[RepositoryTask]:
+        return await RepositoryTaskService(Aws(region)).known(tasks)
 
     found = with_services(work, asking=True)
     if invocation().as_json:
@@ -315,8 +325,8 @@ def tasks(tasks: tuple[str, ...], region: str | None) -> None:
 def cancel(task: str, region: str | None) -> None:
     """Cancel a task."""
 
-    async def work(hyperpod: Hyperpod) -> str:
-        return await hyperpod.repository_tasks(region).cancel(task)
+    async def work(_: Hyperpod) -> str:
+        return await RepositoryTaskService(Aws(region)).cancel(task)
 
     state = with_services(work, asking=True)
     if invocation().as_json:
@@ -332,8 +342,8 @@ def _move(verb: Verb, paths: tuple[Path, ...], by: Way | None, options: TaskOpti
             detail={"option": "--by"},
         )
 
-    async def work(hyperpod: Hyperpod) -> Moved:
-        return await move(verb, _whole(paths), hyperpod.repository_tasks(), by, options)
+    async def work(_: Hyperpod) -> Moved:
+        return await move(verb, _whole(paths), RepositoryTaskService(Aws()), by, options)
 
     _tell(with_services(work, asking=True))
 
@@ -414,7 +424,7 @@ def link(name: str) -> None:
     """Make the link."""
 
     async def work(hyperpod: Hyperpod) -> Linked:
-        return await link_partition(hyperpod.storage(), hyperpod.partition, Path.home(), name)
+        return await link_partition(storage_of(hyperpod), hyperpod.partition, Path.home(), name)
 
     linked = with_services(work, asking=True)
     _storage_link_tell(linked.path, linked.partition, "made" if linked.made else "there already")

@@ -119,7 +119,7 @@ async def file_states(paths: Sequence[Path], lfs: Lfs | None = None) -> list[Res
 async def move(
     verb: Verb,
     paths: Sequence[Path],
-    tasks: RepositoryTasks,
+    tasks: RepositoryTaskService,
     by: Way | None = None,
     options: TaskOptions | None = None,
 ) -> Moved:
@@ -228,7 +228,7 @@ async def _problem(path: Path) -> str | None:
     return await within(path, look)
 
 
-class RepositoryTasks:
+class RepositoryTaskService:
     """Data repository tasks, for paths as this machine has them.
 
     Args:

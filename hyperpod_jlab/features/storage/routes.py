@@ -10,10 +10,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
+from hyperpod_jlab.aws.session import Aws
 from hyperpod_jlab.core.spec import Path as PathText
-from hyperpod_jlab.features.storage.files import Result, file_states, move
+from hyperpod_jlab.features.storage.files import RepositoryTaskService, Result, file_states, move
 from hyperpod_jlab.features.storage.models import RepositoryTask
-from hyperpod_jlab.features.storage.service import Side, StorageOverview, link_partition
+from hyperpod_jlab.features.storage.service import Side, StorageOverview, link_partition, storage_of
 from hyperpod_jlab.runs.submit_routes import under_root
 from hyperpod_jlab.server.call import Call
 from hyperpod_jlab.server.requests import RequestModel
@@ -29,7 +30,7 @@ class StorageQuery(RequestModel):
 async def show_storage(call: Call, query: StorageQuery) -> StorageOverview:
     """The file systems and partitions of this machine, who else can read them, and their paths on each side."""
     hyperpod = await call.hyperpod()
-    service = hyperpod.storage(ask_aws=query.aws)
+    service = storage_of(hyperpod, ask_aws=query.aws)
     return await call.process.snapshots.get(("storage", query.aws), service.overview)
 
 
@@ -139,7 +140,7 @@ class TaskState:
 async def link_storage(call: Call, body: LinkBody) -> StorageLinkMade:
     """Make a link to the partition in the server's root, so that the file browser shows it. One that is there already stays."""
     hyperpod = await call.hyperpod()
-    linked = await link_partition(hyperpod.storage(), hyperpod.partition, _root(call), body.name)
+    linked = await link_partition(storage_of(hyperpod), hyperpod.partition, _root(call), body.name)
     return StorageLinkMade(
         path=linked.path.name,
         link=str(linked.path),
@@ -152,7 +153,7 @@ async def show_paths(call: Call, query: PathsQuery) -> StoragePaths:
     """A file's or folder's path on each side."""
     hyperpod = await call.hyperpod()
     (path,) = _absolute(call, [query.path], "path").values()
-    view = await hyperpod.storage(ask_aws=False).of_path(path)
+    view = await storage_of(hyperpod, ask_aws=False).of_path(path)
     return StoragePaths(str(path), view.studio, view.clusters)
 
 
@@ -164,21 +165,20 @@ async def show_states(call: Call, body: FilesBody) -> StoredFiles:
 
 async def move_files(call: Call, body: FilesActionBody) -> StoredFiles:
     """Ask for bytes of files to be moved. One that is refused stops no other."""
-    hyperpod = await call.hyperpod()
     paths = _absolute(call, body.paths, "paths")
-    tasks = hyperpod.repository_tasks()
+    tasks = RepositoryTaskService(Aws())
     moved = await move(body.action, list(paths.values()), tasks, body.by)
     return _told(paths, moved.results)
 
 
-async def list_tasks(call: Call) -> RepositoryTasks:
+async def list_tasks(call: Call) -> RepositoryTasks:  # noqa: ARG001 - every endpoint is given its call
     """Tasks of the file systems that are mounted here, or of all in the region where the mounts do not name theirs."""
-    return RepositoryTasks(list(await (await call.hyperpod()).repository_tasks().known()))
+    return RepositoryTasks(list(await RepositoryTaskService(Aws()).known()))
 
 
-async def cancel_task(call: Call, task: str) -> TaskState:
+async def cancel_task(call: Call, task: str) -> TaskState:  # noqa: ARG001 - as above
     """Cancel a task. What it has done stays done."""
-    state = await (await call.hyperpod()).repository_tasks().cancel(task)
+    state = await RepositoryTaskService(Aws()).cancel(task)
     return TaskState(task, state)
 
 

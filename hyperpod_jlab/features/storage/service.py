@@ -26,18 +26,19 @@ from hyperpod_jlab.clusters.identity import (
     find_whose,
     separation_of,
 )
-from hyperpod_jlab.core.config import ClusterConfig, Settings
-from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError, StorageError
-from hyperpod_jlab.core.file_system import FileSystem
-from hyperpod_jlab.core.hyperpod import HyperpodCluster
-from hyperpod_jlab.engines.registry import Engines, scheduler_named
-from hyperpod_jlab.features.storage.places import (
+from hyperpod_jlab.clusters.mounts import (
     Place,
     inspect,
     look_at,
     look_at_mount,
     mount_points,
 )
+from hyperpod_jlab.core.config import ClusterConfig, Settings
+from hyperpod_jlab.core.errors import DeniedError, HyperpodError, NotFoundError, StorageError
+from hyperpod_jlab.core.file_system import FileSystem
+from hyperpod_jlab.core.hyperpod import HyperpodCluster
+from hyperpod_jlab.engines.registry import Engines, scheduler_named
+from hyperpod_jlab.runs.facade import Hyperpod
 from hyperpod_jlab.storage.files import storage_errors
 from hyperpod_jlab.storage.home_link import NAME, make_link
 from hyperpod_jlab.storage.index import default_path
@@ -436,3 +437,14 @@ async def link_partition(
         return Linked(folder / name, partition.root, make_link(folder, partition.root, name))
 
     return await asyncio.to_thread(work)
+
+
+def storage_of(services: Hyperpod, *, ask_aws: bool = True) -> Storage:
+    """The file systems and partitions of this machine.
+
+    Args:
+        services: The services.
+        ask_aws: Whether AWS is asked what it knows of them, where they come from there.
+    """
+    aws = Aws() if ask_aws else None
+    return Storage(services.settings, services.partition, services.engines, aws)
